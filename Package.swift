@@ -1,0 +1,176 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// What every target of our own is held to: the Swift 6 language, the upcoming features that make isolation and imports
+/// explicit, the word `unsafe` on every raw pointer, and no warning left standing.
+let house: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .strictMemorySafety(),
+  .treatAllWarnings(as: .error),
+]
+
+let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let asyncHTTPClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
+let atomics: Target.Dependency = .product(name: "Atomics", package: "swift-atomics")
+let collections: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
+let configuration: Target.Dependency = .product(name: "Configuration", package: "swift-configuration")
+let configurationTesting: Target.Dependency = .product(name: "ConfigurationTesting", package: "swift-configuration")
+let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdTesting: Target.Dependency = .product(name: "HummingbirdTesting", package: "hummingbird")
+let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let jwtKit: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
+let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+let nioFoundationEssentials: Target.Dependency = .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio")
+let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+let serviceLifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
+let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
+
+let package = Package(
+  name: "fanfare",
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-atomics", from: "1.3.0"),
+    .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: [.defaults, "YAML"]),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+  ],
+  targets: [
+    // The C libraries: a module map and a `shim.h`, nothing else.
+    .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
+    .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt", providers: [.apt(["libcrypt-dev"])]),
+
+    // Safe Swift over the C libraries; they know nothing about push.
+    .target(name: "RDKafka", dependencies: ["CRDKafka", logging], swiftSettings: house),
+    .target(
+      name: "HTTP2Session",
+      dependencies: ["CNGHTTP2", collections, logging, nioCore, nioPosix, nioSSL],
+      swiftSettings: house),
+
+    // The words and the seams.
+    .target(name: "FanfareCore", swiftSettings: house),
+
+    // The stages of a send's way.
+    .target(
+      name: "FrontEnd",
+      dependencies: ["CCrypt", "FanfareCore", "Operations", "RDKafka", crypto, httpTypes, hummingbird, logging, metrics, serviceLifecycle],
+      swiftSettings: house),
+    .target(name: "Registry", dependencies: ["FanfareCore", grdb, logging], swiftSettings: house),
+    .target(
+      name: "Worker",
+      dependencies: ["FanfareCore", "RDKafka", collections, logging, metrics, serviceLifecycle],
+      swiftSettings: house),
+    .target(
+      name: "PushServices",
+      dependencies: [
+        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioPosix, nioSSL, serviceLifecycle,
+      ],
+      swiftSettings: house),
+    .target(
+      name: "Ledger",
+      dependencies: ["FanfareCore", "RDKafka", grdb, logging, metrics, serviceLifecycle],
+      swiftSettings: house),
+
+    // What an operator sees of every role: the metrics exporter, health and readiness.
+    .target(
+      name: "Operations",
+      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, serviceLifecycle],
+      swiftSettings: house),
+
+    // The push services, faked over real TLS.
+    .target(
+      name: "PushSimulator",
+      dependencies: [
+        "FanfareCore", "HTTP2Session", crypto, httpTypes, hummingbird, hummingbirdTLS, jwtKit, logging, nioCore, nioPosix, nioSSL,
+        serviceLifecycle, x509,
+      ],
+      swiftSettings: house),
+
+    // The program.
+    .executableTarget(
+      name: "fanfare",
+      dependencies: [
+        "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PushServices", "PushSimulator", "RDKafka", "Registry",
+        "Worker", argumentParser, asyncHTTPClient, configuration, logging, metrics, nioCore, nioPosix, nioSSL, serviceLifecycle,
+        unixSignals, yams,
+      ],
+      swiftSettings: house),
+
+    // Tests mirror the targets; `Support` holds what they share, `EndToEnd` the whole flows in real processes.
+    .target(
+      name: "Support",
+      dependencies: [
+        "FanfareCore", "HTTP2Session", "RDKafka", asyncHTTPClient, crypto, logging, nioCore, nioPosix, nioSSL, x509,
+      ],
+      path: "Tests/Support",
+      swiftSettings: house),
+    .testTarget(name: "RDKafkaTests", dependencies: ["RDKafka", "Support", logging], swiftSettings: house),
+    .testTarget(
+      name: "HTTP2SessionTests",
+      dependencies: ["HTTP2Session", "Support", logging, nioCore, nioEmbedded, nioPosix, nioSSL],
+      swiftSettings: house),
+    .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
+    .testTarget(name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "Support", logging, grdb], swiftSettings: house),
+    .testTarget(
+      name: "PushServicesTests",
+      dependencies: [
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto, jwtKit, logging, nioCore,
+        nioPosix, nioSSL, x509,
+      ],
+      swiftSettings: house),
+    .testTarget(
+      name: "PushSimulatorTests",
+      dependencies: ["PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, jwtKit, logging, nioCore, nioPosix, nioSSL],
+      swiftSettings: house),
+    .testTarget(
+      name: "FrontEndTests",
+      dependencies: [
+        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird, hummingbirdTesting,
+        httpTypes, logging, nioCore,
+      ],
+      swiftSettings: house),
+    .testTarget(
+      name: "WorkerTests",
+      dependencies: ["Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
+      swiftSettings: house),
+    .testTarget(name: "LedgerTests", dependencies: ["Ledger", "FanfareCore", "RDKafka", "Support", logging, grdb], swiftSettings: house),
+    .testTarget(
+      name: "OperationsTests",
+      dependencies: ["Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging],
+      swiftSettings: house),
+    .testTarget(
+      name: "FanfareTests",
+      dependencies: ["fanfare", "FanfareCore", "Support", argumentParser, configuration, configurationTesting, logging],
+      swiftSettings: house),
+    .testTarget(
+      name: "EndToEnd",
+      dependencies: ["fanfare", "FanfareCore", "RDKafka", "Support", asyncHTTPClient, logging, nioCore],
+      swiftSettings: house),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,1 @@
+// The seams of FanfareCore are written first.

@@ -1,0 +1,1 @@
+// The seams of FrontEnd are written first.

@@ -1,0 +1,1 @@
+// The seams of HTTP2Session are written first.

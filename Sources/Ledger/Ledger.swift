@@ -1,0 +1,1 @@
+// The seams of Ledger are written first.

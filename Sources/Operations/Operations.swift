@@ -1,0 +1,1 @@
+// The seams of Operations are written first.

@@ -1,0 +1,1 @@
+// The seams of PushServices are written first.

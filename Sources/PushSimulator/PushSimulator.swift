@@ -1,0 +1,1 @@
+// The seams of PushSimulator are written first.

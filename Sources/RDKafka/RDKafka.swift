@@ -1,0 +1,1 @@
+// The seams of RDKafka are written first.

@@ -1,0 +1,1 @@
+// The seams of Registry are written first.

@@ -1,0 +1,1 @@
+// The seams of Worker are written first.
