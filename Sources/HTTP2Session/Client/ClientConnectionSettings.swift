@@ -29,7 +29,8 @@ struct ClientConnectionSettings: Sendable {
     }
     let name = configuration.serverName ?? configuration.host
     // Neither SNI nor the check of a DNS name works for an address; certificates for addresses are checked against the peer's own.
-    tlsServerName = (try? SocketAddress(ipAddress: name, port: 0)) == nil ? name : nil  // the throw is the answer "not an address"
+    // What is thrown is the answer "not an address".
+    tlsServerName = (try? SocketAddress(ipAddress: name, port: 0)) == nil ? name : nil
     keptHeaders = configuration.keptResponseHeaders.map { Array($0.utf8) }
     handshakeTimeout = TimeAmount(configuration.handshakeTimeout)
     idlePingInterval = configuration.idlePingInterval.map { TimeAmount($0) }
