@@ -3,7 +3,8 @@ import NIOCore
 
 /// One nghttp2 session: bytes in, callbacks out; frames in, bytes out. It does no I/O.
 ///
-/// Not thread-safe; belongs to one event loop. It holds its delegate strongly, and the delegate holds it, until `detach()`.
+/// Not thread-safe; belongs to one event loop. It does not hold its delegate: the delegate owns the session and nobody else may call
+/// it.
 @safe final class NGHTTP2Session {
   private let session: OpaquePointer
   private let context: CallbackContext
@@ -38,9 +39,6 @@ import NIOCore
   }
 
   deinit { unsafe nghttp2_session_del(session) }
-
-  /// Ends all callbacks and lets go of the delegate. To be called when the connection is gone, never from a callback.
-  func detach() { context.delegate = nil }
 
   // MARK: Bytes
 
@@ -167,40 +165,43 @@ import NIOCore
     body: (UnsafeBufferPointer<nghttp2_nv>) throws(NGHTTP2Failure) -> Int32
   ) throws(NGHTTP2Failure) -> Int32 {
     var result: Result<Int32, NGHTTP2Failure> = .success(0)
+    // Worked on in a variable of its own, because every access to a property of a class is checked for exclusivity.
+    var fields = unsafe self.fields
+    unsafe self.fields = unsafe []
     unsafe fields.removeAll(keepingCapacity: true)
     unsafe first.storage.withUnsafeBufferPointer { firstBytes in
-      unsafe append(first, in: firstBytes)
+      let pseudoFields = unsafe Self.append(first, in: firstBytes, to: &fields)
       // Pseudo fields come before all others (RFC 9113 section 8.3), so the path goes right behind those of the shared block.
       Self.pathName.withUTF8Buffer { name in
         if let path = unsafe path {
-          let field = unsafe Self.field(name: name, value: path, flags: NGHTTP2_NV_FLAG_NO_INDEX)
-          unsafe fields.insert(field, at: pseudoFieldCount())
+          unsafe fields.insert(Self.field(name: name, value: path, flags: NGHTTP2_NV_FLAG_NO_INDEX), at: pseudoFields)
         }
         unsafe second.storage.withUnsafeBufferPointer { secondBytes in
-          unsafe append(second, in: secondBytes)
+          _ = unsafe Self.append(second, in: secondBytes, to: &fields)
           unsafe fields.withUnsafeBufferPointer { fields in
             do throws(NGHTTP2Failure) { result = .success(try unsafe body(fields)) } catch { result = .failure(error) }
           }
         }
       }
     }
+    unsafe self.fields = unsafe fields
     return try result.get()
   }
 
   private static let pathName: StaticString = ":path"
 
-  private func pseudoFieldCount() -> Int {
-    unsafe fields.prefix { unsafe $0.namelen > 0 && $0.name.pointee == UInt8(ascii: ":") }.count
-  }
-
-  private func append(_ headers: HTTP2Headers, in bytes: UnsafeBufferPointer<UInt8>) {
+  /// Appends `headers`, whose bytes are `bytes`, and gives the number of pseudo fields.
+  private static func append(_ headers: HTTP2Headers, in bytes: UnsafeBufferPointer<UInt8>, to fields: inout [nghttp2_nv]) -> Int {
     var cursor = 0
+    var pseudoFields = 0
     while let field = headers.field(at: &cursor) {
+      if unsafe bytes[field.name.lowerBound] == UInt8(ascii: ":") { pseudoFields += 1 }
       unsafe fields.append(
         Self.field(
           name: UnsafeBufferPointer(rebasing: bytes[field.name]), value: UnsafeBufferPointer(rebasing: bytes[field.value]),
           flags: field.isIndexed ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX))
     }
+    return pseudoFields
   }
 
   private static func field(

@@ -23,7 +23,7 @@ extension ClientConnection {
         earliestDeadline = min(earliestDeadline, deadline)
       } catch {
         // No stream can be opened here any more; these requests have not been sent and count no resend.
-        _ = streams.remove(slot)
+        streams.remove(slot)
         var rest = batch
         rest.requests = batch.requests[index...]
         giveBackFirst.append(rest)
@@ -39,16 +39,15 @@ extension ClientConnection {
   }
 
   /// Reports the end of the request in `slot`, unless that has happened already. The stream stays until HTTP/2 closes it.
-  func report(_ slot: Int, _ result: Result<HTTP2Response, HTTP2RequestError>) {
-    guard let stream = streams[slot], !stream.isReported else { return }
-    streams[slot]?.isReported = true
-    completions.add(HTTP2Completion(ticket: stream.request.ticket, result: result), for: stream.submission)
+  func report(_ slot: Int, _ error: HTTP2RequestError) {
+    guard let (ticket, submission) = streams[slot]?.takeReport() else { return }
+    completions.add(HTTP2Completion(ticket: ticket, result: .failure(error)), for: submission)
   }
 
-  /// Reports an answer.
+  /// Reports an answer, unless the request's end has been reported already.
   func reportAnswer(_ slot: Int) {
-    guard let stream = streams[slot] else { return }
-    report(slot, .success(HTTP2Response(status: stream.status, headers: stream.headers, body: stream.body)))
+    guard let (ticket, submission) = streams[slot]?.takeReport(), let response = streams[slot]?.takeResponse() else { return }
+    completions.add(HTTP2Completion(ticket: ticket, result: .success(response)), for: submission)
     if !hasAnswered {
       hasAnswered = true
       owner.proved(id)
@@ -69,8 +68,8 @@ extension ClientConnection {
   /// Reports `error` for every request that has none of its own, and forgets all streams.
   func failStreams(_ error: HTTP2RequestError) {
     for slot in Array(streams.occupied) {
-      report(slot, .failure(error))
-      _ = streams.remove(slot)
+      report(slot, error)
+      streams.remove(slot)
     }
   }
 
@@ -99,7 +98,7 @@ extension ClientConnection {
     guard let stream = streams[slot], !stream.isReset else { return }
     if !stream.isReported {
       unansweredInARow += 1
-      report(slot, .failure(HTTP2RequestError(.deadlineExceeded, wasPossiblyProcessed: true, message: "no answer in time")))
+      report(slot, HTTP2RequestError(.deadlineExceeded, wasPossiblyProcessed: true, message: "no answer in time"))
       if !stream.isSent {
         streams[slot]?.deadline = now + Self.sendingGrace
         return

@@ -20,20 +20,18 @@ extension ClientConnection: SessionDelegate {
     guard let slot, let isReported = streams[slot]?.isReported, !isReported, let session else { return }
     guard (streams[slot]?.body.count ?? 0) + data.count <= settings.configuration.maximumResponseBodyBytes else {
       let message = "status \(streams[slot]?.status ?? 0), more than \(settings.configuration.maximumResponseBodyBytes) bytes"
-      report(slot, .failure(HTTP2RequestError(.responseTooLarge, wasPossiblyProcessed: true, message: message)))
+      report(slot, HTTP2RequestError(.responseTooLarge, wasPossiblyProcessed: true, message: message))
       return reset(slot, on: session)
     }
     streams[slot]?.body.append(copying: data)
   }
 
   func sessionDidReceiveEnd(streamID: Int32, slot: Int?) {
-    guard let slot else { return }
-    streams[slot]?.isAnswered = true
-    reportAnswer(slot)
+    if let slot { reportAnswer(slot) }
   }
 
   func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2ErrorCode) {
-    guard let slot, let stream = streams.remove(slot), !stream.isReported else { return }
+    guard let slot, let stream = streams.removeUnlessReported(slot) else { return }
     if code == .refusedStream {
       return resend(stream, after: peerGoAway == nil ? .refused : .goAway)
     }
@@ -42,7 +40,7 @@ extension ClientConnection: SessionDelegate {
   }
 
   func sessionDidNotSendHeaders(streamID: Int32, slot: Int?, isTooLarge: Bool) {
-    guard let slot, let stream = streams.remove(slot), !stream.isReported else { return }
+    guard let slot, let stream = streams.removeUnlessReported(slot) else { return }
     guard isTooLarge else { return giveBackFirst.append(stream.batch(resends: stream.resends)) }
     let error = HTTP2RequestError(
       .requestTooLarge, wasPossiblyProcessed: false, message: "the header block is too large for HTTP/2")
@@ -72,10 +70,7 @@ extension ClientConnection: SessionDelegate {
   }
 
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
-    guard let stream = streams[slot] else { return ([], true) }
-    let end = min(stream.request.body.count, stream.bodySent + limit)
-    streams[slot]?.bodySent = end
-    return (stream.request.body[stream.bodySent..<end], end == stream.request.body.count)
+    streams[slot]?.takeBody(limit: limit) ?? ([], true)
   }
 }
 

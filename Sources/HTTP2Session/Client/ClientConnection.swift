@@ -279,12 +279,6 @@ final class ClientConnection {
     let isFailure = peerGoAway == .enhanceYourCalm || (!hasAnswered && error != nil)
     owner.ended(id, wasOpened: wasOpened, isFailure: isFailure, error: error)
     context?.close(promise: nil)
-    if context == nil { releaseSession() }
-  }
-
-  private func releaseSession() {
-    session?.detach()
-    session = nil
   }
 }
 
@@ -301,7 +295,7 @@ extension ClientConnection: ChannelInboundHandler {
   func handlerRemoved(context: ChannelHandlerContext) {
     end(HTTP2ConnectionError(.closedByPeer, "the channel was closed"))
     self.context = nil
-    releaseSession()
+    session = nil
   }
 
   func channelActive(context: ChannelHandlerContext) {

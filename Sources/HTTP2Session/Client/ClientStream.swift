@@ -22,8 +22,6 @@ struct ClientStream {
   var headers = HTTP2Headers()
   /// The body of the answer.
   var body: [UInt8] = []
-  /// Whether the answer has ended.
-  var isAnswered = false
   /// Whether the request's end has been reported; the stream lives on until HTTP/2 closes it.
   var isReported = false
   /// Whether we have sent RST_STREAM.
@@ -32,7 +30,29 @@ struct ClientStream {
   /// Whether the whole request has been handed out.
   var isSent: Bool { bodySent == request.body.count }
 
-  /// The requests as a batch to be submitted once more, counted as sent `resends` times.
+  /// Marks the request's end as reported and gives what the report needs; nil if it has been reported already.
+  mutating func takeReport() -> (ticket: UInt64, submission: Submission)? {
+    if isReported { return nil }
+    isReported = true
+    return (request.ticket, submission)
+  }
+
+  /// The answer, moved out of the stream.
+  mutating func takeResponse() -> HTTP2Response {
+    let response = HTTP2Response(status: status, headers: headers, body: body)
+    headers = HTTP2Headers()
+    body = []
+    return response
+  }
+
+  /// The next piece of the body to send.
+  mutating func takeBody(limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
+    let start = bodySent
+    bodySent = min(request.body.count, start + limit)
+    return (request.body[start..<bodySent], isSent)
+  }
+
+  /// The request as a batch to be submitted once more, counted as sent `resends` times.
   func batch(resends: Int) -> RequestBatch {
     RequestBatch([request], submission: submission, submittedAt: submittedAt, resends: resends)
   }

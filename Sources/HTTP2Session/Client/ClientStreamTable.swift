@@ -28,11 +28,23 @@ struct ClientStreamTable {
     return slots.count - 1
   }
 
-  /// Takes the stream out of `slot`, which may be used for another one from now on.
-  mutating func remove(_ slot: Int) -> ClientStream? {
-    guard let stream = slots[slot].take() else { return nil }
+  /// Empties `slot`, which may be used for another stream from now on.
+  mutating func remove(_ slot: Int) {
+    guard slots[slot] != nil else { return }
+    slots[slot] = nil
     count -= 1
     free.append(slot)
+  }
+
+  /// Empties `slot` and gives the stream that was in it; nil if its end has been reported already.
+  mutating func removeUnlessReported(_ slot: Int) -> ClientStream? {
+    let stream = slots[slot]?.isReported == false ? slots[slot].take() : nil
+    if stream == nil {
+      remove(slot)
+    } else {
+      count -= 1
+      free.append(slot)
+    }
     return stream
   }
 }

@@ -117,7 +117,6 @@ final class ServerChannelHandler {
 
   private func release() {
     connection.bind(nil)
-    session?.detach()
     session = nil
     streams = [:]
   }
