@@ -78,7 +78,9 @@ let package = Package(
     // The stages of a send's way.
     .target(
       name: "FrontEnd",
-      dependencies: ["CCrypt", "FanfareCore", "Operations", "RDKafka", crypto, httpTypes, hummingbird, logging, metrics, serviceLifecycle],
+      dependencies: [
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", crypto, httpTypes, hummingbird, logging, metrics, serviceLifecycle,
+      ],
       swiftSettings: house),
     .target(name: "Registry", dependencies: ["FanfareCore", grdb, logging], swiftSettings: house),
     .target(
@@ -88,7 +90,8 @@ let package = Package(
     .target(
       name: "PushServices",
       dependencies: [
-        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioPosix, nioSSL, serviceLifecycle,
+        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioPosix, nioSSL,
+        serviceLifecycle,
       ],
       swiftSettings: house),
     .target(
@@ -135,22 +138,27 @@ let package = Package(
       dependencies: ["HTTP2Session", "Support", logging, nioCore, nioEmbedded, nioPosix, nioSSL],
       swiftSettings: house),
     .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
-    .testTarget(name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "Support", logging, grdb], swiftSettings: house),
+    .testTarget(
+      name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "Support", logging, grdb], swiftSettings: house),
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
-        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto, jwtKit, logging, nioCore,
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto, jwtKit, logging,
+        nioCore,
         nioPosix, nioSSL, x509,
       ],
       swiftSettings: house),
     .testTarget(
       name: "PushSimulatorTests",
-      dependencies: ["PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, jwtKit, logging, nioCore, nioPosix, nioSSL],
+      dependencies: [
+        "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, jwtKit, logging, nioCore, nioPosix, nioSSL,
+      ],
       swiftSettings: house),
     .testTarget(
       name: "FrontEndTests",
       dependencies: [
-        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird, hummingbirdTesting,
+        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird,
+        hummingbirdTesting,
         httpTypes, logging, nioCore,
       ],
       swiftSettings: house),
@@ -158,10 +166,13 @@ let package = Package(
       name: "WorkerTests",
       dependencies: ["Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
       swiftSettings: house),
-    .testTarget(name: "LedgerTests", dependencies: ["Ledger", "FanfareCore", "RDKafka", "Support", logging, grdb], swiftSettings: house),
+    .testTarget(
+      name: "LedgerTests", dependencies: ["Ledger", "FanfareCore", "RDKafka", "Support", logging, grdb], swiftSettings: house),
     .testTarget(
       name: "OperationsTests",
-      dependencies: ["Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging],
+      dependencies: [
+        "Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging,
+      ],
       swiftSettings: house),
     .testTarget(
       name: "FanfareTests",
