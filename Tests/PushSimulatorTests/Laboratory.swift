@@ -30,6 +30,7 @@ final class Laboratory: Sendable {
     self.endpoints = endpoints
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(simulator.credentials.authorityPEM.utf8)))
+    tls.shutdownTimeout = .milliseconds(100)
     var configuration = HTTPClient.Configuration(tlsConfiguration: tls)
     configuration.httpVersion = .http1Only
     http = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
