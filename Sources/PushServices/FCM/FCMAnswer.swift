@@ -9,10 +9,8 @@ enum FCMAnswer {
 
   /// What an answer means for the push. FCM's own error code decides, then the canonical status, then the HTTP status.
   ///
-  /// - Parameters:
-  ///   - retryAfter: The value of the field `retry-after`.
-  ///   - isPayloadProven: Asked only when the answer blames the token: whether the same payload has passed for another device. Without
-  ///     that proof the payload is held to be bad, and no device is lost.
+  /// `isPayloadProven` is asked only when the answer blames the token: whether the same payload has passed for another device. Without that
+  /// proof the payload is held to be bad, and no device is lost.
   static func outcome(
     status: Int, body: [UInt8], retryAfter: String?, now: UnixTime, isPayloadProven: () -> Bool
   ) -> PushOutcome {

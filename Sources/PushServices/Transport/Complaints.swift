@@ -13,7 +13,7 @@ final class Complaints: Sendable {
 
   /// The worst that is wrong now; nil when nothing is.
   var worst: String? {
-    current.withLock { current in Subject.allCases.reversed().lazy.compactMap { current[$0] }.first }
+    current.withLock { $0 }.max { $0.key.rawValue < $1.key.rawValue }?.value
   }
 
   /// Something is wrong. True when it was not known before in the same words, and so is worth a line in the log.

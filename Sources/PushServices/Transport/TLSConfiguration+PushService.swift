@@ -1,10 +1,8 @@
 import NIOSSL
 
 extension TLSConfiguration {
-  /// TLS towards a push service: version 1.2 or later, host names verified against the system's roots or the given ones.
-  ///
-  /// - Parameters:
-  ///   - trustRoots: Certificates in PEM; nil means the system's.
+  /// TLS towards a push service: version 1.2 or later, host names verified against the system's roots or, where they are
+  /// given in PEM, these. Throws when there is no certificate in them.
   static func pushService(trustRoots: String?) throws(PushConfigurationError) -> TLSConfiguration {
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12

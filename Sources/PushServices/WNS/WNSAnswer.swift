@@ -19,9 +19,8 @@ enum WNSAnswer {
 
   /// What an answer means for the push.
   ///
-  /// - Parameters:
-  ///   - appWorks: Whether WNS has taken a push with the same credential. If it has, a 403 is about the channel, which belongs to another
-  ///     app; if it has not, it is about us.
+  /// `appWorks` says whether WNS has taken a push with the same credential. If it has, a 403 is about the channel, which belongs to another
+  /// app; if it has not, it is about us.
   static func outcome(status: Int, fields: Fields, appWorks: Bool, now: UnixTime) -> PushOutcome {
     func retry(_ reason: String, default delay: Duration?) -> PushOutcome {
       PushOutcome(
