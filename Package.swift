@@ -102,7 +102,7 @@ let package = Package(
     // What an operator sees of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
-      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, serviceLifecycle],
+      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, nioCore, serviceLifecycle],
       swiftSettings: house),
 
     // The push services, faked over real TLS.
