@@ -99,7 +99,8 @@ package struct RetryPolicy: Hashable, Sendable {
       return wait(delay, history: history, remaining: remaining, otherwise: history.wasUnanswered ? .unconfirmed : .failed)
     case .unknown:
       guard history.waits < unansweredRetries else { return .finish(.unconfirmed) }
-      return wait(unanswered.delay(history.waits, jitter: jitter), history: history, remaining: remaining, otherwise: .unconfirmed)
+      return wait(
+        unanswered.delay(history.waits, jitter: jitter), history: history, remaining: remaining, otherwise: .unconfirmed)
     }
   }
 

@@ -13,8 +13,6 @@ package struct WorkerConfiguration: Sendable {
   package var maximumRecords = 10_000
   /// The most bytes of such records. Checked before more is asked for, so that it can be exceeded by what one request brings.
   package var maximumBytes = 128 << 20
-  /// A larger record goes to the dead-letter topic.
-  package var maximumRecordBytes = 1 << 20
   /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups.
   package var maximumDevices = 200_000
   /// The most pushes handed to senders and not yet answered, all senders together.
@@ -54,6 +52,35 @@ package struct WorkerConfiguration: Sendable {
   package var dropBreaker = DropBreakerPolicy()
 
   package init() {}
+
+  /// A value that makes no sense, named as the property is.
+  package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
+    package let property: String
+    package let expected: String
+
+    package var description: String { "\(property): expected \(expected)" }
+  }
+
+  /// Throws `Problem` for the first value that makes no sense.
+  package func check() throws(Problem) {
+    let counts: [(String, Int, ClosedRange<Int>)] = [
+      ("maximumRecords", maximumRecords, 1...Ticket.maximumSlots), ("maximumBytes", maximumBytes, 1...Int.max),
+      ("maximumDevices", maximumDevices, 1...Int.max),
+      ("maximumPushes", maximumPushes, 1...Int.max), ("maximumPushesPerSender", maximumPushesPerSender, 1...Int.max),
+      ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...Int.max),
+      ("lookUpBatch", lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
+    ]
+    for (property, value, range) in counts where !range.contains(value) {
+      throw Problem(property: property, expected: "\(range.lowerBound) to \(range.upperBound)")
+    }
+    let times: [(String, Duration)] = [
+      ("defaultTimeToLive", defaultTimeToLive), ("ownershipWindow", ownershipWindow), ("drainDeadline", drainDeadline),
+      ("revokeDeadline", revokeDeadline), ("probeInterval", probeInterval), ("tickInterval", tickInterval),
+    ]
+    for (property, value) in times where value < .milliseconds(1) {
+      throw Problem(property: property, expected: "at least 1 ms")
+    }
+  }
 
   /// The consumer a worker wants: its group, its topic, and a deadline for rebalances that leaves room for `revokeDeadline`.
   package func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {

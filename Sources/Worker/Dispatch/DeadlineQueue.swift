@@ -41,7 +41,9 @@ struct DeadlineQueue<Element: Sendable>: Sendable {
     var parent = 0
     while true {
       var least = parent
-      for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].precedes(heap[least]) { least = child }
+      for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].precedes(heap[least]) {
+        least = child
+      }
       guard least != parent else { return first.element }
       heap.swapAt(parent, least)
       parent = least

@@ -38,7 +38,7 @@ extension DispatchState {
   /// Ends the drains that have nothing left to wait for, or no more time.
   mutating func finishDrains(at now: Moment, into effects: inout Effects) {
     guard !drains.isEmpty || (shutdownDeadline != nil && !hasDrained) else { return }
-    let isProgressing = items.contains { isProgressing($0) }
+    let isProgressing = items.contains { canProgress($0) }
     var remaining: [Drain] = []
     for drain in drains {
       guard !isProgressing || now.uptime >= drain.deadline else {
@@ -60,7 +60,7 @@ extension DispatchState {
   }
 
   /// Whether waiting for the item can bring it to its end: not where a device waits for a repetition or for a sender that is stopped.
-  private func isProgressing(_ item: WorkItem) -> Bool {
+  private func canProgress(_ item: WorkItem) -> Bool {
     guard item.phase != .vacant, !item.isAbandoned, ledger.isOwned(item.origin), !ledger.isOpen(item.origin) else { return false }
     return switch item.phase {
     case .settling: true

@@ -24,7 +24,8 @@ extension DispatchState {
     else { return }
     senders[sender].deadDevices.append(
       DeadDevice(
-        hub: table.hub(ofSender: sender), registration: device.target.registration, handle: device.target.handle, since: outcome.since,
+        hub: table.hub(ofSender: sender), registration: device.target.registration, handle: device.target.handle,
+        since: outcome.since,
         reason: outcome.reason))
   }
 
@@ -32,7 +33,7 @@ extension DispatchState {
   mutating func requestDrops(into effects: inout Effects) {
     guard !isDropping else { return }
     for sender in senders.indices where !senders[sender].deadDevices.isEmpty {
-      effects.drops += senders[sender].deadDevices
+      effects.drops += senders[sender].deadDevices.map { Effects.Drop(sender: sender, device: $0) }
       senders[sender].deadDevices.removeAll()
     }
     isDropping = !effects.drops.isEmpty

@@ -8,11 +8,6 @@ extension DispatchState {
     credit = max(0, credit - batch.count)
     for record in batch {
       guard let origin = ledger.begin(record) else { continue }
-      guard record.value.count <= configuration.maximumRecordBytes else {
-        let error = RecordError(.tooLarge, "more than \(configuration.maximumRecordBytes) bytes")
-        setAside(record, error: error, send: nil, origin: origin, at: now, into: &effects)
-        continue
-      }
       let send: SendRequest
       do {
         let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
@@ -105,7 +100,8 @@ extension DispatchState {
   ) {
     let place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
     let letter = DeadLetter(
-      reason: error.reason, detail: error.detail, origin: place, at: now.wall, key: record.key.map(Array.init), value: Array(record.value))
+      reason: error.reason, detail: error.detail, origin: place, at: now.wall, key: record.key.map(Array.init),
+      value: Array(record.value))
     let slot = occupy(origin: origin, bytes: record.value.count)
     items[slot].phase = .settling
     items[slot].unacknowledged = 1
@@ -116,7 +112,8 @@ extension DispatchState {
     if let send {
       items[slot].unacknowledged = 2
       let status = StatusRecord(
-        send: send.id, hub: send.hub, state: .deadLettered, sender: send.sender, audience: send.audience, acceptedAt: send.acceptedAt,
+        send: send.id, hub: send.hub, state: .deadLettered, sender: send.sender, audience: send.audience,
+        acceptedAt: send.acceptedAt,
         settledAt: now.wall, devices: [], traceparent: send.traceparent)
       effects.productions.append(
         Production(

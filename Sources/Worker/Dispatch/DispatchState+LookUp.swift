@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 
 /// Who a device belongs to is the registry's knowledge, and it changes while sends wait.
@@ -92,7 +93,8 @@ extension DispatchState {
       }
       lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
       lookUp.queries.append(AudienceQuery(hub: send.hub, audience: send.audience, platforms: platforms))
-      weight += if case .tag(let tag) = send.audience, Tag.user(of: tag) == nil { configuration.lookUpBatch / 4 } else { 1 }
+      let isOfUnknownSize = if case .tag(let tag) = send.audience { Tag.user(of: tag) == nil } else { false }
+      weight += isOfUnknownSize ? max(1, configuration.lookUpBatch / 4) : 1
     }
   }
 

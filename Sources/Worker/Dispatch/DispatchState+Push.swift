@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 
 extension DispatchState {
@@ -88,7 +89,8 @@ extension DispatchState {
     takePlace(of: sender)
     effects.submissions[sender].append(
       Push(
-        ticket: ticket.rawValue, id: PushID(send: send.id, registration: device.target.registration), handle: device.target.handle,
+        ticket: ticket.rawValue, id: PushID(send: send.id, registration: device.target.registration),
+        handle: device.target.handle,
         rendering: rendered, expiresAt: items[slot].expiresAt))
   }
 
@@ -168,7 +170,8 @@ extension DispatchState {
 
   /// The device has its result. With the last one the item has its end.
   mutating func finish(
-    _ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int, at now: Moment, into effects: inout Effects
+    _ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int, at now: Moment,
+    into effects: inout Effects
   ) {
     items[slot].devices[index].phase = .done
     items[slot].devices[index].outcome = outcome

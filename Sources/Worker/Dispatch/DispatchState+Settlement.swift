@@ -15,7 +15,8 @@ extension DispatchState {
         send: send.id, hub: send.hub, part: part.part, state: state, sender: send.sender, audience: send.audience,
         acceptedAt: send.acceptedAt, settledAt: now.wall, devices: part.results, traceparent: send.traceparent)
       effects.productions.append(
-        Production(kind: .status, ticket: ticket, record: ProducerRecord(topic: topics.status, key: key, value: status.encoded())))
+        Production(kind: .status, ticket: ticket, record: ProducerRecord(topic: topics.status, key: key, value: status.encoded()))
+      )
     }
     devices -= items[slot].devices.count
     items[slot].devices = []
@@ -46,7 +47,9 @@ extension DispatchState {
     }
   }
 
-  private mutating func reproduce(_ production: Production, after error: RDKafkaError, at now: Moment, into effects: inout Effects) {
+  private mutating func reproduce(
+    _ production: Production, after error: RDKafkaError, at now: Moment, into effects: inout Effects
+  ) {
     var production = production
     if error.code == .messageTooLarge, case .deadLetter(let letter) = production.kind {
       // Its origin still leads to the value for as long as the topic keeps it; an endless repetition would stop the partition.

@@ -76,7 +76,8 @@ struct DispatchState: Sendable {
     recent = RecentSends(capacity: configuration.rememberedSends)
     senders = table.senders.map { _ in
       SenderLane(
-        gate: SenderGate(probeInterval: configuration.probeInterval.milliseconds), breaker: DropBreaker(policy: configuration.dropBreaker))
+        gate: SenderGate(probeInterval: configuration.probeInterval.milliseconds),
+        breaker: DropBreaker(policy: configuration.dropBreaker))
     }
     generator = SplitMix64(seed: seed)
   }

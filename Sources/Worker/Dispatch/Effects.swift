@@ -10,7 +10,7 @@ struct Effects: Sendable {
   /// A question for the registry; at most one is open.
   var lookUp: LookUp?
   /// Devices to drop; at most one such request is open.
-  var drops: [DeadDevice] = []
+  var drops: [Drop] = []
   /// Positions to store.
   var offsets: [PartitionOffset] = []
   /// Partitions to give back.
@@ -25,6 +25,12 @@ struct Effects: Sendable {
   var alarms: [Alarm] = []
   /// Alarms that found no room.
   var suppressedAlarms = 0
+
+  /// A device to drop.
+  struct Drop: Sendable {
+    let sender: Int
+    let device: DeadDevice
+  }
 
   /// Partitions to give back to the group, once their positions are stored.
   struct Release: Sendable {

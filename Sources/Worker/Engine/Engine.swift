@@ -17,15 +17,16 @@ struct Engine {
   /// Told when what keeps the worker from working changes.
   let complain: @Sendable ([String]) -> Void
 
-  private var state: DispatchState
-  private var metrics: WorkerMetrics
-  private var complaints: [String]
-  private var lagDue: Int64 = 0
-  private var isClosing = false
+  var state: DispatchState
+  var metrics: WorkerMetrics
+  var complaints: [String]
+  var lagDue: Int64 = 0
+  var isClosing = false
   private var failure: RDKafkaError?
 
   init(
-    configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, registry: any DeviceRegistry, table: SenderTable,
+    configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, registry: any DeviceRegistry,
+    table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
     complain: @escaping @Sendable ([String]) -> Void
   ) {
@@ -45,16 +46,15 @@ struct Engine {
     complain(complaints)
   }
 
-  /// Takes turns until the consumer's events are over, which is after a drain, a fatal error of the consumer, or cancellation. Throws the fatal error.
-  mutating func run(in group: inout DiscardingTaskGroup) async throws {
-    perform(Effects(senders: 0), in: &group)
+  /// Takes turns until the consumer's events are over, which is after a drain, a fatal error of the consumer, or cancellation. Fails with the fatal error.
+  mutating func run(in group: inout DiscardingTaskGroup) async -> Result<Void, RDKafkaError> {
     turn(Mail(), in: &group)
     while true {
       let mail = await mailbox.next()
       turn(mail, in: &group)
       if mail.hasEnded { break }
     }
-    if let failure, !isClosing { throw failure }
+    return failure.map { .failure($0) } ?? .success(())
   }
 
   /// One turn: everything that has gathered, then everything it leads to.
@@ -104,7 +104,7 @@ struct Engine {
   private mutating func take(_ dropped: Mail.Dropped) {
     state.dropsEnded()
     if let devices = dropped.dropped {
-      metrics.countDropped(devices, of: dropped.requested, senders: state.senderOfDrops)
+      metrics.count(dropped: devices, of: dropped.requested)
     } else {
       logger.warning("Dead devices could not be dropped", metadata: [LogKeys.count: "\(dropped.requested.count)"])
     }

@@ -19,7 +19,7 @@ struct Mail: Sendable {
 
   /// What became of a request to drop devices.
   struct Dropped: Sendable {
-    let requested: [DeadDevice]
+    let requested: [Effects.Drop]
     /// nil when the registry could not be asked.
     let dropped: [RegistrationID]?
   }

@@ -72,10 +72,9 @@ struct WorkerMetrics {
   }
 
   /// Counts devices that the registry has dropped.
-  func countDropped(_ devices: [RegistrationID], of requested: [DeadDevice], senders: [RegistrationID: Int]) {
-    for device in devices {
-      if let sender = senders[device] { dropped[sender].increment() }
-    }
+  func count(dropped devices: [RegistrationID], of requested: [Effects.Drop]) {
+    let gone = Set(devices)
+    for drop in requested where gone.contains(drop.device.registration) { dropped[drop.sender].increment() }
   }
 
   /// Takes note of a look-up's duration.
@@ -113,12 +112,15 @@ struct WorkerMetrics {
 
   private mutating func counter(of result: Tallies.Result) -> Counter {
     // Reasons are a fixed vocabulary; should a service invent many, they must not become as many time series.
-    let isNew = results.count >= 1000 && results[ResultLabels(sender: result.sender, outcome: result.outcome, reason: result.reason)] == nil
+    let isNew =
+      results.count >= 1000 && results[ResultLabels(sender: result.sender, outcome: result.outcome, reason: result.reason)] == nil
     let labels = ResultLabels(sender: result.sender, outcome: result.outcome, reason: isNew ? "other" : result.reason)
     if let counter = results[labels] { return counter }
     let counter = Counter(
       label: "fanfare_push_outcomes_total",
-      dimensions: Self.dimensions(of: labels.sender, in: table) + [("outcome", labels.outcome.rawValue), ("reason", labels.reason)])
+      dimensions: Self.dimensions(of: labels.sender, in: table) + [
+        ("outcome", labels.outcome.rawValue), ("reason", labels.reason),
+      ])
     results[labels] = counter
     return counter
   }
@@ -128,7 +130,8 @@ struct WorkerMetrics {
     let labels = RetryLabels(sender: retry.sender, reason: isNew ? "other" : retry.reason)
     if let counter = retries[labels] { return counter }
     let counter = Counter(
-      label: "fanfare_push_retries_total", dimensions: Self.dimensions(of: labels.sender, in: table) + [("reason", labels.reason)])
+      label: "fanfare_push_retries_total", dimensions: Self.dimensions(of: labels.sender, in: table) + [("reason", labels.reason)]
+    )
     retries[labels] = counter
     return counter
   }
