@@ -1,1 +1,0 @@
-// The seams of PushSimulator are written first.
