@@ -15,6 +15,9 @@ extension PushOutcome {
   /// A collapse key that cannot travel in a header field of at most 64 bytes.
   static let badCollapseID = PushOutcome(.rejected, reason: "BadCollapseId")
 
+  /// A handle that is no channel URI of WNS: nothing must ever be sent to it.
+  static let badChannel = PushOutcome(.deviceGone, reason: "BadChannelURI")
+
   /// The push's time had passed before it could be handed over; the worker, whose clock says so too, settles it.
   static let expired = PushOutcome(.retryLater, reason: "Expired")
   /// As many pushes are waiting as may.
