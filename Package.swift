@@ -172,6 +172,7 @@ let package = Package(
       name: "OperationsTests",
       dependencies: [
         "Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging,
+        nioCore, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(

@@ -16,7 +16,7 @@ package struct EventLoopsCheck: ReadinessCheck {
       do {
         try await loop.submit {}.get()
       } catch {
-        return "an event loop has been shut down"
+        return "an event loop does not take tasks"
       }
     }
     return nil
