@@ -88,6 +88,9 @@ package final class DeviceStore: Sendable {
     observers.stream(bufferingNewest: limit)
   }
 
+  /// Whether another reader over HTTP may be let in. Those in this process are its own business.
+  var hasRoomForObserver: Bool { observers.count < 100 }
+
   /// Counts and keeps an accepted push.
   func accept(_ notification: ReceivedNotification) {
     stripe(of: notification.handle).state.withLock { state in

@@ -11,7 +11,7 @@ struct APNsRequest {
   var collapseID: String?
   /// Whether a field that may occur once occurred twice.
   var hasDuplicates = false
-  /// The fields worth keeping: all but pseudo fields and the credential.
+  /// The fields worth keeping: all but the credential.
   var kept: [HeaderField] = []
   var body: [UInt8]
 
@@ -21,11 +21,9 @@ struct APNsRequest {
     kept.reserveCapacity(8)
   }
 
-  /// Takes in one header field; pseudo fields count.
+  /// Takes in one header field; pseudo fields are set by themselves.
   mutating func add(_ name: String, _ value: String) {
     switch name {
-    case ":method": method = value
-    case ":path": path = value
     case "authorization": set(\.authorization, value)
     case "apns-id": keep(\.id, name, value)
     case "apns-topic": keep(\.topic, name, value)
@@ -33,9 +31,7 @@ struct APNsRequest {
     case "apns-priority": keep(\.priority, name, value)
     case "apns-expiration": keep(\.expiration, name, value)
     case "apns-collapse-id": keep(\.collapseID, name, value)
-    default:
-      // HTTP/2 has one `:method` and so on, which nghttp2 sees to.
-      if !name.hasPrefix(":") { kept.append(HeaderField(name, value)) }
+    default: kept.append(HeaderField(name, value))
     }
   }
 

@@ -14,7 +14,7 @@ struct APNsRules: Sendable {
   }
 
   /// Why the push is refused; nil when nothing is wrong with it. The device token is looked at by `complaint(aboutDeviceToken:)`.
-  func complaint(about request: borrowing APNsRequest) -> APNsReason? {
+  func complaint(about request: APNsRequest) -> APNsReason? {
     if request.hasDuplicates { return .duplicateHeaders }
     // Only the canonical lower-case form: Apple's examples have no other.
     if let id = request.id, id.utf8.contains(where: { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") }) || PushID(id) == nil {

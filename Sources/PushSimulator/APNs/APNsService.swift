@@ -8,35 +8,43 @@ final class APNsService: Sendable {
   private let store: DeviceStore
   private let clock: any WallClock
   private let validates: Bool
+  private let streams: Int
+  private let connections = APNsConnections()
 
   /// Throws when the credential's key is none.
   init(_ configuration: SimulatorConfiguration, credentials: SimulatorCredentials.APNsApp, injector: FaultInjector) throws {
     tokens = try ProviderTokens(credentials)
     rules = APNsRules(bundleIDs: credentials.bundleIDs)
     self.injector = injector
+    streams = configuration.apnsStreams
     store = injector.store
     clock = configuration.clock
     validates = configuration.validatesPushes
   }
 
-  /// The reaction to one request.
-  func react(to request: consuming APNsRequest) -> Reaction {
+  /// The reaction to one request on a connection.
+  func react(to request: APNsRequest, on connection: Int) -> Reaction {
     let now = clock.now()
     let token = request.deviceToken ?? ""
     let handle = token.utf8.contains { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") } ? token.lowercased() : String(token)
     let id = request.id ?? PushID.random().description
-    let refusal = complaint(about: request, deviceToken: token, now: now).map { Self.answer($0, id: id, now: now) }
-    let (kept, body, ownID) = (request.kept, request.body, request.id)
-    return injector.reaction(of: .apns, platform: .apns, handle: handle, refusal: refusal) { fault in
+    let refusal = complaint(about: request, on: connection, deviceToken: token, now: now).map { Self.answer($0, id: id, now: now) }
+    var reaction = injector.reaction(of: .apns, platform: .apns, handle: handle, refusal: refusal) { fault in
       Self.answer(fault, id: id, now: now)
     } accept: {
       store.accept(
-        ReceivedNotification(platform: .apns, handle: handle, time: now, pushID: ownID, headers: kept, payload: body))
+        ReceivedNotification(platform: .apns, handle: handle, time: now, pushID: request.id, headers: request.kept, payload: request.body))
       return ServiceAnswer(status: 200, headers: [HeaderField("apns-id", id)], label: "200", isAccepted: true)
     }
+    if case .answer(let answer) = reaction.ending, answer.isAccepted, connections.didSucceed(connection) {
+      reaction.streamLimit = reaction.streamLimit ?? streams
+    }
+    return reaction
   }
 
-  private func complaint(about request: borrowing APNsRequest, deviceToken: Substring, now: UnixTime) -> APNsReason? {
+  private func complaint(
+    about request: APNsRequest, on connection: Int, deviceToken: Substring, now: UnixTime
+  ) -> APNsReason? {
     guard request.method == "POST" else { return .methodNotAllowed }
     guard request.deviceToken != nil else { return .badPath }
     // The scheme is in lower case in all that Apple has written.
@@ -44,6 +52,7 @@ final class APNsService: Sendable {
     guard let authorization = request.authorization, authorization.hasPrefix(scheme), authorization.utf8.count > scheme.utf8.count
     else { return .missingProviderToken }
     if let reason = tokens.complaint(about: String(authorization.dropFirst(scheme.utf8.count)), now: now) { return reason }
+    guard connections.admits(authorization, on: connection, now: now) else { return .tooManyProviderTokenUpdates }
     guard validates else { return deviceToken.isEmpty ? .missingDeviceToken : nil }
     return rules.complaint(about: request) ?? rules.complaint(aboutDeviceToken: deviceToken)
   }

@@ -2,6 +2,7 @@ import Crypto
 import CryptoExtras
 import FanfareCore
 import FoundationEssentials
+import SwiftASN1
 import X509
 
 extension SimulatorCredentials {

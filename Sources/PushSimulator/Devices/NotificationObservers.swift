@@ -7,6 +7,9 @@ final class NotificationObservers: Sendable {
   /// Spares the lock while nobody watches, which is the rule.
   private let hasObservers = Atomic<Bool>(false)
 
+  /// How many there are.
+  var count: Int { continuations.withLock { $0.count } }
+
   /// A stream of what arrives from now on, which keeps the newest `limit` unread ones.
   func stream(bufferingNewest limit: Int) -> AsyncStream<ReceivedNotification> {
     let (stream, continuation) = AsyncStream.makeStream(

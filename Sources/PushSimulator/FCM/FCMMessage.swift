@@ -21,7 +21,7 @@ struct FCMMessage {
 
   /// Reads and checks a body.
   init(_ body: [UInt8]) throws(FCMError) {
-    do {
+    do throws(JSONError) {
       var reader = try JSONReader(body[...])
       var hasMessage = false
       try reader.readObject { (key, reader) throws(JSONError) in

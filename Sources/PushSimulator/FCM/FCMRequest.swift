@@ -2,10 +2,10 @@
 struct FCMRequest {
   var method = ""
   var path = ""
-  var authority: String?
+  var authority = ""
   var authorization: String?
   var contentType: String?
-  /// The fields worth keeping: all but pseudo fields and the credential.
+  /// The fields worth keeping: all but the credential.
   var kept: [HeaderField] = []
   var body: [UInt8]
 
@@ -14,16 +14,13 @@ struct FCMRequest {
     self.body = body
   }
 
-  /// Takes in one header field; pseudo fields count.
+  /// Takes in one header field; pseudo fields are set by themselves.
   mutating func add(_ name: String, _ value: String) {
-    switch name {
-    case ":method": method = value
-    case ":path": path = value
-    case ":authority": authority = value
-    case "authorization": authorization = value
-    default:
+    if name == "authorization" {
+      authorization = value
+    } else {
       if name == "content-type" { contentType = value }
-      if !name.hasPrefix(":") { kept.append(HeaderField(name, value)) }
+      kept.append(HeaderField(name, value))
     }
   }
 }

@@ -37,7 +37,7 @@ final class FCMService: Sendable {
   }
 
   private func admit(_ request: FCMRequest) throws(FCMError) {
-    guard request.authority?.isEmpty == false else { throw .invalidArgument(field: nil, "Missing :authority.") }
+    guard !request.authority.isEmpty else { throw .invalidArgument(field: nil, "Missing :authority.") }
     let (prefix, suffix) = ("/v1/projects/", "/messages:send")
     guard request.method == "POST", request.path.hasPrefix(prefix), request.path.hasSuffix(suffix),
       request.path.utf8.count > prefix.utf8.count + suffix.utf8.count
@@ -47,8 +47,8 @@ final class FCMService: Sendable {
       tokens.isGood(String(authorization.dropFirst(7)))
     else { throw .unauthenticated }
     guard request.path.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count) == projectID else { throw .permissionDenied }
-    let mediaType = request.contentType?.prefix { $0 != ";" }.lowercased()
-    guard mediaType?.filter({ $0 != " " }) == "application/json" else {
+    let mediaType = request.contentType.map { $0.prefix { $0 != ";" }.lowercased().filter { $0 != " " } }
+    guard mediaType == "application/json" else {
       throw .invalidArgument(field: nil, "Invalid content type, must be application/json.")
     }
   }

@@ -16,14 +16,14 @@ enum WNSRules {
     guard request["content-length"] != nil else { return bad("The Content-Length header is missing.") }
     guard let type = request["x-wns-type"] else { return bad("The X-WNS-Type header is missing.") }
     guard ["wns/toast", "wns/tile", "wns/badge", "wns/raw"].contains(type) else { return bad("The X-WNS-Type header is invalid.") }
-    let mediaType = request["content-type"]?.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+    let mediaType = request["content-type"].map { $0.prefix { $0 != ";" }.lowercased().filter { $0 != " " } }
     guard mediaType == (type == "wns/raw" ? "application/octet-stream" : "text/xml") else {
       return bad("The Content-Type header does not match the notification type.")
     }
     if let complaint = complaintAboutOptionalHeaders(of: request) { return complaint }
     guard request.body.count <= payloadLimit else { return Complaint(status: 413, description: "The payload exceeds 5000 bytes.") }
     guard !request.body.isEmpty else { return bad("The payload is empty.") }
-    if type != "wns/raw", XMLText.rootElement(of: request.body) != type.dropFirst(4) {
+    if type != "wns/raw", XMLText.rootElement(of: request.body) != String(type.dropFirst(4)) {
       return bad("The payload is not well-formed XML of the notification type.")
     }
     return nil
