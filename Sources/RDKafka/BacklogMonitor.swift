@@ -55,8 +55,13 @@ package final class BacklogMonitor: Sendable {
   /// Makes a monitor; contacts no broker yet. The defaults keep a margin below what the embedded cluster holds.
   ///
   /// - Parameters:
+  ///   - client: The cluster.
+  ///   - topic: The topic that is watched.
+  ///   - groupID: The group that reads it.
   ///   - limitBytesPerPartition: At this many bytes in one partition there is no room.
   ///   - limitRecordsPerPartition: At this many records in one partition there is no room.
+  ///   - logger: Where lost records are reported.
+  /// - Throws: `configuration`, naming the key.
   package init(
     client: KafkaClientConfiguration,
     topic: String,

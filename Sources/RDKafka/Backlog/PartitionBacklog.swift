@@ -30,9 +30,7 @@ struct PartitionBacklog {
     ownBytes += bytes
   }
 
-  /// The cluster was asked.
-  ///
-  /// - Parameter before: What had been produced here before it was asked, so that all of it lies before `end`.
+  /// The cluster was asked. `before` is what had been produced here before it was asked, so that all of it lies before `end`.
   mutating func observed(next: Int64, end: Int64, before: (records: Int, bytes: Int)) {
     if let last = marks.last, end > last.offset {
       marks.append(Mark(offset: end, records: before.records, bytes: before.bytes))

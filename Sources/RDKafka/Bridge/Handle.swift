@@ -15,6 +15,8 @@ import Logging
   /// Makes a handle.
   ///
   /// - Parameters:
+  ///   - kind: Whether it produces or consumes.
+  ///   - properties: Its settings.
   ///   - events: The `RD_KAFKA_EVENT_*` to be put on the handle's queue.
   ///   - logsToQueue: Whether librdkafka's log lines come as events; otherwise there are none.
   /// - Throws: `configuration`, naming the key concerned.

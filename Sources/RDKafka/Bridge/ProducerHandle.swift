@@ -112,9 +112,8 @@ final class ProducerHandle: Sendable {
     return response
   }
 
-  /// Waits for events, at most `milliseconds`, and takes them all.
-  ///
-  /// - Parameter deliveries: Emptied, then filled with what the broker said about records.
+  /// Waits for events, at most `milliseconds`, and takes them all: what the broker said about records replaces the content of
+  /// `deliveries`, everything else is returned.
   func poll(milliseconds: Int32, deliveries: inout [Delivery]) -> [ClientNotice] {
     deliveries.removeAll(keepingCapacity: true)
     var notices: [ClientNotice] = []

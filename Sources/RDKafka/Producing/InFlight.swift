@@ -26,6 +26,8 @@ struct InFlight: ~Copyable {
   private var finished: [Finished] = []
   /// Records not yet settled.
   private(set) var count = 0
+  /// Records that have failed, ever.
+  private(set) var failed = 0
 
   /// Opens a submission and returns its slot.
   mutating func open(_ records: [ProducerRecord], generation: Int, completion: @escaping Completion) -> Int {
@@ -95,6 +97,7 @@ struct InFlight: ~Copyable {
     guard isUnsettled(slot, index) else { return }
     slots[slot].failures[index] = error
     count -= 1
+    failed += 1
     countDown(slot)
   }
 
