@@ -128,7 +128,7 @@ let package = Package(
     .target(
       name: "Support",
       dependencies: [
-        "FanfareCore", "HTTP2Session", "RDKafka", asyncHTTPClient, crypto, logging, nioCore, nioPosix, nioSSL, x509,
+        "FanfareCore", "HTTP2Session", "RDKafka", "Registry", asyncHTTPClient, crypto, logging, nioCore, nioPosix, nioSSL, x509,
       ],
       path: "Tests/Support",
       swiftSettings: house),
