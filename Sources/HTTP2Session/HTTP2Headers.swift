@@ -17,11 +17,6 @@ package struct HTTP2Headers: Sendable {
   /// An empty block.
   package init() {}
 
-  /// A block of `fields`, all with incremental indexing.
-  package init(_ fields: KeyValuePairs<String, String>) {
-    for (name, value) in fields { append(name, value) }
-  }
-
   /// Whether there is no field.
   package var isEmpty: Bool { count == 0 }
 
@@ -105,5 +100,12 @@ extension HTTP2Headers: Sequence {
         (String(decoding: storage[$0.name], as: UTF8.self), String(decoding: storage[$0.value], as: UTF8.self))
       }
     }
+  }
+}
+
+extension HTTP2Headers: ExpressibleByDictionaryLiteral {
+  /// A block of these fields in this order, all with incremental indexing.
+  package init(dictionaryLiteral fields: (String, String)...) {
+    for (name, value) in fields { append(name, value) }
   }
 }

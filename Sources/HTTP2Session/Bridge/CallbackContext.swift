@@ -38,14 +38,15 @@ import CNGHTTP2
       return 0
     }
     unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { session, id, code, userData in
-      unsafe CallbackContext.delegate(userData).sessionDidCloseStream(streamID: id, slot: CallbackContext.slot(session, id), code: HTTP2ErrorCode(rawValue: code))
+      unsafe CallbackContext.delegate(userData).sessionDidCloseStream(
+        streamID: id, slot: CallbackContext.slot(session, id), code: HTTP2ErrorCode(rawValue: code))
       return 0
     }
     unsafe nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { session, frame, code, userData in
       guard let frame = unsafe frame, unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_HEADERS.rawValue else { return 0 }
       let id = unsafe frame.pointee.hd.stream_id
       unsafe CallbackContext.delegate(userData).sessionDidNotSendHeaders(
-          streamID: id, slot: CallbackContext.slot(session, id), isTooLarge: code == NGHTTP2_ERR_FRAME_SIZE_ERROR.rawValue)
+        streamID: id, slot: CallbackContext.slot(session, id), isTooLarge: code == NGHTTP2_ERR_FRAME_SIZE_ERROR.rawValue)
       return 0
     }
   }

@@ -191,7 +191,8 @@ import NIOCore
   private static let pathName: StaticString = ":path"
 
   /// Appends `headers`, whose bytes are `bytes`, and gives the number of pseudo fields.
-  private static func append(_ headers: HTTP2Headers, in bytes: UnsafeBufferPointer<UInt8>, to fields: inout [nghttp2_nv]) -> Int {
+  private static func append(_ headers: HTTP2Headers, in bytes: UnsafeBufferPointer<UInt8>, to fields: inout [nghttp2_nv]) -> Int
+  {
     var cursor = 0
     var pseudoFields = 0
     while let field = headers.field(at: &cursor) {

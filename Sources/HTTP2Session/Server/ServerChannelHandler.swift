@@ -66,10 +66,10 @@ final class ServerChannelHandler {
 
   private static func statusField(_ status: Int) -> HTTP2Headers {
     if status == 200 { return okField }
-    return HTTP2Headers([":status": String(status)])
+    return [":status": String(status)]
   }
 
-  private static let okField = HTTP2Headers([":status": "200"])
+  private static let okField: HTTP2Headers = [":status": "200"]
 
   private func startSession() {
     guard session == nil else { return }
