@@ -121,7 +121,7 @@ package final class FCMSender: PushSender {
         continue
       }
       let remaining = (push.expiresAt - now).components.seconds
-      let body = FCMBody.complete(push.rendering, token: push.handle, timeToLive: remaining)
+      let body = FCMBody.complete(push.rendering, id: push.id, token: push.handle, timeToLive: remaining)
       requests.append(HTTP2Request(ticket: UInt64(index), shared: shared, path: path, body: body, timeout: timeout))
     }
     report(refused, to: completion)

@@ -177,6 +177,7 @@ package final class WNSSender: PushSender {
     if configuration.connectTo != nil { headers.add(name: "host", value: item.channel.host) }
     headers.add(name: "authorization", value: "Bearer \(item.token.value)")
     for field in item.push.rendering.headers { headers.add(name: field.name, value: field.value) }
+    headers.add(name: "ms-cv", value: WNSCorrelation.vector(of: item.push.id))
     headers.add(name: "x-wns-ttl", value: String(max((item.push.expiresAt - now).components.seconds, 1)))
     let body = HTTPClient.Body.bytes(item.push.rendering.body)
     do {

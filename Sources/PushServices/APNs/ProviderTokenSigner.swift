@@ -30,12 +30,12 @@ struct ProviderTokenSigner: Sendable {
     claims.appendJSON(issuedAt.seconds)
     claims.append(UInt8(ascii: "}"))
     var token: [UInt8] = []
-    Base64URL.append(header, to: &token)
+    Base64.append(header, alphabet: .url, to: &token)
     token.append(UInt8(ascii: "."))
-    Base64URL.append(claims, to: &token)
+    Base64.append(claims, alphabet: .url, to: &token)
     let signature = try key.signature(for: token).rawRepresentation
     token.append(UInt8(ascii: "."))
-    Base64URL.append(signature, to: &token)
+    Base64.append(signature, alphabet: .url, to: &token)
     return String(decoding: token, as: UTF8.self)
   }
 }

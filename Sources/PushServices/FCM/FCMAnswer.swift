@@ -2,9 +2,7 @@ import FanfareCore
 
 /// One answer of FCM, read.
 enum FCMAnswer {
-  /// The first wait after an answer of 500 and above, by Google's rules for senders; it grows with every further one.
-  static let firstServerErrorDelay: Duration = .seconds(10)
-  /// The wait after 429 without `Retry-After`, by the same rules.
+  /// The least wait after 429 without `Retry-After`, by Google's rules for senders.
   static let quotaDelay: Duration = .seconds(60)
 
   /// What an answer means for the push. FCM's own error code decides, then the canonical status, then the HTTP status.
@@ -21,7 +19,7 @@ enum FCMAnswer {
     if verdict == .retryLater {
       delay =
         retryAfter.flatMap { RetryAfter.duration($0, now: now) }
-        ?? (reason == "QUOTA_EXCEEDED" || reason == "DEVICE_QUOTA_EXCEEDED" ? quotaDelay : firstServerErrorDelay)
+        ?? (reason == "QUOTA_EXCEEDED" || reason == "DEVICE_QUOTA_EXCEEDED" ? quotaDelay : nil)
     }
     return PushOutcome(verdict, reason: reason, status: status, retryAfter: delay)
   }

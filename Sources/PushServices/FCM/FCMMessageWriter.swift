@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// Writes a rendering: the members of the `message`, then the cut for the token, then the `android` object or its rest.
+/// Writes a rendering: the members of the `message`, then `data` with the cut (see `FCMBody`), then the rest of `android`.
 struct FCMMessageWriter {
   private var body: [UInt8] = []
   private var isInsideObject = false
@@ -44,22 +44,35 @@ struct FCMMessageWriter {
     try appendObject(content)
   }
 
-  /// Ends the message with an `android` object that still wants its `ttl`.
-  consuming func finish<E: Error>(android content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) -> RenderedPush {
-    if isInsideObject { body.append(UInt8(ascii: ",")) }
-    let cut = body.endIndex
+  /// Ends the message with its data and an `android` object that still wants its `ttl`.
+  consuming func finish<E: Error>(
+    data: [(key: String, value: ArraySlice<UInt8>)], android content: (inout FCMMessageWriter) throws(E) -> Void
+  ) throws(E) -> RenderedPush {
+    let cut = appendData(data)
     isInsideObject = true
     try content(&self)
     body.append(contentsOf: "}}}".utf8)
     return RenderedPush(headers: [], body: body, handleOffset: cut)
   }
 
-  /// Ends a message that has all but its token.
-  consuming func finish() -> RenderedPush {
-    if isInsideObject { body.append(UInt8(ascii: ",")) }
-    let cut = body.endIndex
+  /// Ends the message with its data; it says all that is to be said about `android`.
+  consuming func finish(data: [(key: String, value: ArraySlice<UInt8>)]) -> RenderedPush {
+    let cut = appendData(data)
     body.append(contentsOf: "}}".utf8)
     return RenderedPush(headers: [], body: body, handleOffset: cut)
+  }
+
+  /// Appends `data` without its last member and its end.
+  private mutating func appendData(_ data: [(key: String, value: ArraySlice<UInt8>)]) -> Int {
+    begin("data")
+    body.append(UInt8(ascii: "{"))
+    for (key, value) in data {
+      body.appendJSON(key)
+      body.append(UInt8(ascii: ":"))
+      body.append(contentsOf: value)
+      body.append(UInt8(ascii: ","))
+    }
+    return body.endIndex
   }
 
   private mutating func appendObject<E: Error>(_ content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) {

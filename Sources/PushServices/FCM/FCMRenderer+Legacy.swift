@@ -19,11 +19,7 @@ extension FCMRenderer {
         for key in ["title", "body", "image"] { writer.append(key, shown[key]) }
       }
     }
-    if !message.data.isEmpty {
-      writer.append("data") { writer in
-        for (key, value) in message.data { writer.append(key, value) }
-      }
-    }
+    let data = message.data.map { (key: $0.key, value: json($0.value)) }
     try appendAPNs(of: message, for: send, to: &writer)
     if let seconds = message.timeToLive {
       writer.append("webpush") { writer in
@@ -39,9 +35,9 @@ extension FCMRenderer {
     }
     guard message.timeToLive == nil else {
       try writer.append("android", object: appendAndroid)
-      return writer.finish()
+      return writer.finish(data: data)
     }
-    return try writer.finish(android: appendAndroid)
+    return try writer.finish(data: data, android: appendAndroid)
   }
 
   private static func appendAndroidNotification(

@@ -14,17 +14,14 @@ extension FCMRenderer {
         writer.append("body", message.body)
       }
     }
-    if !message.data.isEmpty {
-      try writer.append("data") { (writer) throws(PushOutcome) in
-        for (key, value) in message.sortedData {
-          guard !isReserved(key) else { throw .reservedDataKey }
-          size += key.utf8.count + value.utf8.count
-          writer.append(key, value)
-        }
-      }
+    var data: [(key: String, value: ArraySlice<UInt8>)] = []
+    for (key, value) in message.sortedData {
+      guard !isReserved(key) else { throw .reservedDataKey }
+      size += key.utf8.count + value.utf8.count
+      data.append((key, json(value)))
     }
     guard size <= payloadLimit else { throw .payloadTooLarge }
-    return writer.finish { writer in
+    return writer.finish(data: data) { writer in
       appendCommon(of: send, to: &writer)
       guard message.badge != nil || message.sound != nil else { return }
       writer.append("notification") { writer in
@@ -32,6 +29,14 @@ extension FCMRenderer {
         writer.append("sound", message.sound)
       }
     }
+  }
+
+  /// A string as JSON.
+  static func json(_ text: String) -> ArraySlice<UInt8> {
+    var json: [UInt8] = []
+    json.reserveCapacity(text.utf8.count + 2)
+    json.appendJSON(text)
+    return json[...]
   }
 
   /// Appends priority and collapse key as the send has them.

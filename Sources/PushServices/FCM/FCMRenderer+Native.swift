@@ -6,10 +6,10 @@ extension FCMRenderer {
     guard !message.hasTarget else { throw .targetInPayload }
     guard !message.hasReservedDataKey else { throw .reservedDataKey }
     guard message.payloadSize <= payloadLimit else { throw .payloadTooLarge }
-    guard !message.members.isEmpty || !message.android.isEmpty else { throw .payloadEmpty }
+    guard !message.members.isEmpty || !message.data.isEmpty || !message.android.isEmpty else { throw .payloadEmpty }
     var writer = FCMMessageWriter()
     for member in message.members { writer.append(member.key, raw: member.value) }
-    guard !message.hasAndroidV2 else { return writer.finish() }
+    guard !message.hasAndroidV2 else { return writer.finish(data: message.data) }
     func appendAndroid(_ writer: inout FCMMessageWriter) {
       for member in message.android { writer.append(member.key, raw: member.value) }
       if !message.hasPriority { writer.append("priority", send.priority == .high ? "HIGH" : "NORMAL") }
@@ -17,8 +17,8 @@ extension FCMRenderer {
     }
     if message.hasTimeToLive {
       writer.append("android", object: appendAndroid)
-      return writer.finish()
+      return writer.finish(data: message.data)
     }
-    return writer.finish(android: appendAndroid)
+    return writer.finish(data: message.data, android: appendAndroid)
   }
 }

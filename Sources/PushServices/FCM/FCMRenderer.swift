@@ -1,13 +1,13 @@
 import FanfareCore
 
-/// Renders what a send shows on devices reached through FCM: the body of `messages:send`, without the token and the remaining time to
-/// live, which `FCMBody` puts in per push.
+/// Renders what a send shows on devices reached through FCM: the body of `messages:send`, without what differs
+/// from device to device, which `FCMBody` puts in per push.
 ///
 /// A native payload is the v1 `message` without a target, or a legacy GCM body, which is mapped. Where a v1 message says nothing about
 /// priority, collapse key or time to live, those of the send are added; what it says wins.
 enum FCMRenderer {
-  /// The most bytes of keys and values together.
-  static let payloadLimit = Platform.fcm.payloadLimit
+  /// The most bytes of keys and values together, without the push's id.
+  static let payloadLimit = Platform.fcm.payloadLimit - FCMBody.idSize
 
   /// See `PushSender.render(_:)`.
   static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
@@ -36,8 +36,9 @@ enum FCMRenderer {
     }
   }
 
-  /// Whether FCM keeps the key for itself.
+  /// Whether FCM keeps the key for itself, or we keep it for the push's id.
   static func isReserved(_ key: String) -> Bool {
-    key == "from" || key == "message_type" || key.hasPrefix("google.") || key.hasPrefix("gcm.notification.")
+    key == FCMBody.idKey || key == "from" || key == "message_type" || key.hasPrefix("google.")
+      || key.hasPrefix("gcm.notification.")
   }
 }

@@ -5,8 +5,10 @@ struct NativeFCMMessage {
   /// A member and its value, as JSON.
   typealias Member = (key: String, value: ArraySlice<UInt8>)
 
-  /// The members, without `android`.
+  /// The members, without `data` and `android`.
   private(set) var members: [Member] = []
+  /// The members of `data`.
+  private(set) var data: [Member] = []
   /// The members of `android`.
   private(set) var android: [Member] = []
   /// Whether it names whom it goes to.
@@ -30,10 +32,15 @@ struct NativeFCMMessage {
         hasTarget = true
         try reader.skipValue()
       case "android": try readAndroid(&reader)
-      case "data", "notification":
-        let value = try reader.readRaw()
-        try measure(value, isData: name == "data")
-        members.append((name, value))
+      case "data":
+        try reader.readObject { (key, reader) throws(JSONError) in
+          if FCMRenderer.isReserved(key.text) { hasReservedDataKey = true }
+          data.append((key.text, try measuredString(&reader, key: key)))
+        }
+      case "notification":
+        var value = reader
+        try value.readObject { (key, reader) throws(JSONError) in _ = try measuredString(&reader, key: key) }
+        members.append((name, try reader.readRaw()))
       default:
         if name == "android_v2" || name == "androidV2" { hasAndroidV2 = true }
         members.append((name, try reader.readRaw()))
@@ -56,11 +63,10 @@ struct NativeFCMMessage {
     }
   }
 
-  private mutating func measure(_ value: ArraySlice<UInt8>, isData: Bool) throws(JSONError) {
-    var reader = try JSONReader(value)
-    try reader.readObject { (key, reader) throws(JSONError) in
-      if isData, FCMRenderer.isReserved(key.text) { hasReservedDataKey = true }
-      payloadSize += key.utf8.count + (try reader.readString().utf8.count)
-    }
+  /// Reads a string, counts it, and gives it as JSON.
+  private mutating func measuredString(_ reader: inout JSONReader, key: JSONReader.Key) throws(JSONError) -> ArraySlice<UInt8> {
+    let text = try reader.readString()
+    payloadSize += key.utf8.count + text.utf8.count
+    return FCMRenderer.json(text)
   }
 }
