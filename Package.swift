@@ -78,7 +78,9 @@ let package = Package(
     // The stages of a send's way.
     .target(
       name: "FrontEnd",
-      dependencies: ["CCrypt", "FanfareCore", "Operations", "RDKafka", crypto, httpTypes, hummingbird, logging, metrics, serviceLifecycle],
+      dependencies: [
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", crypto, httpTypes, hummingbird, logging, metrics, serviceLifecycle,
+      ],
       swiftSettings: house),
     .target(name: "Registry", dependencies: ["FanfareCore", grdb, logging], swiftSettings: house),
     .target(
@@ -88,7 +90,8 @@ let package = Package(
     .target(
       name: "PushServices",
       dependencies: [
-        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioPosix, nioSSL, serviceLifecycle,
+        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioPosix, nioSSL,
+        serviceLifecycle,
       ],
       swiftSettings: house),
     .target(
@@ -99,7 +102,7 @@ let package = Package(
     // What an operator sees of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
-      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, serviceLifecycle],
+      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, nioCore, serviceLifecycle],
       swiftSettings: house),
 
     // The push services, faked over real TLS.
@@ -125,7 +128,7 @@ let package = Package(
     .target(
       name: "Support",
       dependencies: [
-        "FanfareCore", "HTTP2Session", "RDKafka", asyncHTTPClient, crypto, logging, nioCore, nioPosix, nioSSL, x509,
+        "FanfareCore", "HTTP2Session", "RDKafka", "Registry", asyncHTTPClient, crypto, logging, nioCore, nioPosix, nioSSL, x509,
       ],
       path: "Tests/Support",
       swiftSettings: house),
@@ -135,22 +138,27 @@ let package = Package(
       dependencies: ["HTTP2Session", "Support", logging, nioCore, nioEmbedded, nioPosix, nioSSL],
       swiftSettings: house),
     .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
-    .testTarget(name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "Support", logging, grdb], swiftSettings: house),
+    .testTarget(
+      name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "Support", logging, grdb], swiftSettings: house),
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
-        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto, jwtKit, logging, nioCore,
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto, jwtKit, logging,
+        nioCore,
         nioPosix, nioSSL, x509,
       ],
       swiftSettings: house),
     .testTarget(
       name: "PushSimulatorTests",
-      dependencies: ["PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, jwtKit, logging, nioCore, nioPosix, nioSSL],
+      dependencies: [
+        "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, jwtKit, logging, nioCore, nioPosix, nioSSL,
+      ],
       swiftSettings: house),
     .testTarget(
       name: "FrontEndTests",
       dependencies: [
-        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird, hummingbirdTesting,
+        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird,
+        hummingbirdTesting,
         httpTypes, logging, nioCore,
       ],
       swiftSettings: house),
@@ -158,10 +166,14 @@ let package = Package(
       name: "WorkerTests",
       dependencies: ["Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
       swiftSettings: house),
-    .testTarget(name: "LedgerTests", dependencies: ["Ledger", "FanfareCore", "RDKafka", "Support", logging, grdb], swiftSettings: house),
+    .testTarget(
+      name: "LedgerTests", dependencies: ["Ledger", "FanfareCore", "RDKafka", "Support", logging, grdb], swiftSettings: house),
     .testTarget(
       name: "OperationsTests",
-      dependencies: ["Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging],
+      dependencies: [
+        "Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging,
+        nioCore, nioPosix,
+      ],
       swiftSettings: house),
     .testTarget(
       name: "FanfareTests",

@@ -1,0 +1,69 @@
+/// The envelope that every topic record has: a CloudEvent 1.0 in structured JSON mode.
+struct CloudEvent {
+  /// The header value that marks a record as such an event.
+  static let contentType = "application/cloudevents+json"
+
+  /// What a record is; an incompatible version of a shape is another type.
+  enum RecordType: String {
+    case send = "fanfare.send.v1"
+    case status = "fanfare.status.v1"
+    case deadLetter = "fanfare.dead-letter.v1"
+  }
+
+  let id: String
+  let time: UnixTime?
+  /// The `data` member as it is written.
+  let data: ArraySlice<UInt8>
+
+  /// Reads the envelope of a record that should be of the given type. Throws `.unknownType` for any other type or version, `.tooLarge` and
+  /// `.undecodable` as they say.
+  static func open(_ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int) throws(RecordError) -> CloudEvent {
+    guard record.count <= maximumSize else { throw RecordError(.tooLarge, "the record has more than \(maximumSize) bytes") }
+    guard !record.isEmpty else { throw RecordError(.undecodable, "the record is empty") }
+    var (id, type, version): (String?, String?, String?)
+    var time: UnixTime?
+    var data: ArraySlice<UInt8>?
+    do throws(JSONError) {
+      var reader = try JSONReader(record)
+      try reader.readObject { (key, reader) throws(JSONError) in
+        switch key {
+        case "id": id = try reader.readString()
+        case "type": type = try reader.readString()
+        case "specversion": version = try reader.readString()
+        case "data": data = try reader.readRaw()
+        case "time":
+          guard let moment = UnixTime(try reader.readString()) else { throw reader.error("must be an RFC 3339 date-time") }
+          time = moment
+        default: try reader.skipValue()
+        }
+      }
+      try reader.finish()
+    } catch {
+      throw RecordError(.undecodable, error.field.isEmpty ? "the record \(error.problem)" : error.description)
+    }
+    guard version == "1.0" else { throw RecordError(.undecodable, "specversion must be \"1.0\"") }
+    guard let type else { throw RecordError(.undecodable, "type is missing") }
+    guard type == expected.rawValue else { throw RecordError(.unknownType, "type must be \"\(expected.rawValue)\"") }
+    guard let id, !id.isEmpty else { throw RecordError(.undecodable, "id is missing") }
+    guard let data else { throw RecordError(.undecodable, "data is missing") }
+    return CloudEvent(id: id, time: time, data: data)
+  }
+
+  /// Begins a record up to and including `"data":`; the caller appends the data and the closing brace.
+  static func begin(_ type: RecordType, source: StaticString, time: UnixTime, capacity: Int, id: (inout [UInt8]) -> Void)
+    -> [UInt8]
+  {
+    var output: [UInt8] = []
+    output.reserveCapacity(capacity)
+    output.append(literal: #"{"specversion":"1.0","id":""#)
+    id(&output)
+    output.append(literal: #"","type":""#)
+    output.append(contentsOf: type.rawValue.utf8)
+    output.append(literal: #"","source":""#)
+    output.append(literal: source)
+    output.append(literal: #"","time":"#)
+    output.appendJSON(time)
+    output.append(literal: #","data":"#)
+    return output
+  }
+}

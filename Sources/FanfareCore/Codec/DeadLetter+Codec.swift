@@ -1,0 +1,106 @@
+import FoundationEssentials
+
+extension DeadLetter {
+  /// The most bytes of a record's key or value that are kept; a larger one is cut there, and `valueSize` tells how large it was.
+  package static let maximumKeptBytes = 640 * 1024
+
+  /// The record of the dead-letter topic. Its event id is `<topic>/<partition>/<offset>` of the origin. Key and value are kept as text where
+  /// they are UTF-8, else as base64.
+  package func encoded() -> [UInt8] {
+    var output = CloudEvent.begin(.deadLetter, source: "/fanfare/worker", time: at, capacity: 512 + value.count) { output in
+      output.append(contentsOf: "\(origin.topic)/\(origin.partition)/\(origin.offset)".utf8)
+    }
+    output.append(literal: #"{"reason":"#)
+    output.appendJSON(reason.rawValue)
+    output.append(literal: #","detail":"#)
+    output.appendJSON(detail)
+    output.append(literal: #","origin":{"topic":"#)
+    output.appendJSON(origin.topic)
+    output.append(literal: #","partition":"#)
+    output.appendJSON(origin.partition)
+    output.append(literal: #","offset":"#)
+    output.appendJSON(origin.offset)
+    output.append(literal: #"},"at":"#)
+    output.appendJSON(at)
+    if let key {
+      output.append(literal: #","key":"#)
+      Self.append(key, to: &output)
+    }
+    output.append(literal: #","value":"#)
+    Self.append(value, to: &output)
+    output.append(literal: #","valueSize":"#)
+    output.appendJSON(value.count)
+    output.append(literal: "}}")
+    return output
+  }
+
+  /// Reads a record of the dead-letter topic.
+  package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> DeadLetter {
+    let event = try CloudEvent.open(value, as: .deadLetter, maximumSize: 8 * 1024 * 1024)
+    do throws(JSONError) {
+      return try read(event.data)
+    } catch {
+      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+    }
+  }
+
+  private static func append(_ bytes: [UInt8], to output: inout [UInt8]) {
+    let kept = bytes.prefix(maximumKeptBytes)
+    if let text = String(validating: kept, as: UTF8.self) {
+      output.append(literal: #"{"text":"#)
+      output.appendJSON(text)
+    } else {
+      output.append(literal: #"{"base64":""#)
+      output.append(contentsOf: Data(kept).base64EncodedString().utf8)
+      output.append(UInt8(ascii: "\""))
+    }
+    output.append(UInt8(ascii: "}"))
+  }
+
+  private static func read(_ data: ArraySlice<UInt8>) throws(JSONError) -> DeadLetter {
+    var (reason, detail, at): (Reason?, String, UnixTime?) = (nil, "", nil)
+    var (topic, partition, offset): (String?, Int32?, Int64?)
+    var (key, value): ([UInt8]?, [UInt8]?)
+    var reader = try JSONReader(data)
+    try reader.readObject { (member, reader) throws(JSONError) in
+      switch member {
+      case "reason": reason = Reason(rawValue: try reader.readString())
+      case "detail": detail = try reader.readString()
+      case "at": at = UnixTime(try reader.readString())
+      case "key": key = try readBytes(from: &reader)
+      case "value": value = try readBytes(from: &reader)
+      case "origin":
+        try reader.readObject { (member, reader) throws(JSONError) in
+          switch member {
+          case "topic": topic = try reader.readString()
+          case "partition": partition = Int32(exactly: try reader.readInteger())
+          case "offset": offset = try reader.readInteger()
+          default: try reader.skipValue()
+          }
+        }
+      default: try reader.skipValue()
+      }
+    }
+    guard let reason, let at, let topic, let partition, let offset, let value else {
+      throw JSONError(field: "", problem: "must have reason, origin, at and value")
+    }
+    return DeadLetter(
+      reason: reason, detail: detail, origin: Origin(topic: topic, partition: partition, offset: offset), at: at, key: key,
+      value: value)
+  }
+
+  private static func readBytes(from reader: inout JSONReader) throws(JSONError) -> [UInt8] {
+    var bytes: [UInt8]?
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "text": bytes = Array(try reader.readString().utf8)
+      case "base64":
+        guard let data = Data(base64Encoded: try reader.readString()) else { throw reader.error("must be base64") }
+        bytes = Array(data)
+      default: try reader.skipValue()
+      }
+    }
+    guard let bytes else { throw reader.error("must have text or base64") }
+    return bytes
+  }
+}

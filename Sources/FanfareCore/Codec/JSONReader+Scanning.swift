@@ -1,0 +1,126 @@
+extension JSONReader {
+  /// A member's name, compared without making a string.
+  package struct Key: Sendable {
+    package let utf8: ArraySlice<UInt8>
+
+    /// The name as text.
+    package var text: String { String(decoding: utf8, as: UTF8.self) }
+
+    /// Lets a `switch` over a key name its members.
+    package static func ~= (name: String, key: Key) -> Bool {
+      name.utf8.count == key.utf8.count && key.utf8.elementsEqual(name.utf8)
+    }
+  }
+
+  func peek() -> UInt8 {
+    position < bytes.endIndex ? bytes[position] : 0
+  }
+
+  mutating func take(_ byte: UInt8) -> Bool {
+    guard peek() == byte else { return false }
+    position += 1
+    return true
+  }
+
+  mutating func skipWhitespace() {
+    while position < bytes.endIndex {
+      switch bytes[position] {
+      case UInt8(ascii: " "), UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "\t"): position += 1
+      default: return
+      }
+    }
+  }
+
+  mutating func skipWord(_ word: String) throws(JSONError) {
+    for byte in word.utf8 {
+      guard take(byte) else { throw grammarError() }
+    }
+  }
+
+  /// Passes over a string from its opening to behind its closing quote; true when it contains escapes.
+  mutating func skipString() throws(JSONError) -> Bool {
+    position += 1
+    var hasEscapes = false
+    while position < bytes.endIndex {
+      switch bytes[position] {
+      case UInt8(ascii: "\""):
+        position += 1
+        return hasEscapes
+      case UInt8(ascii: "\\"):
+        hasEscapes = true
+        position += 1
+        try skipEscape()
+      case 0..<0x20: throw grammarError()
+      default: position += 1
+      }
+    }
+    throw grammarError()
+  }
+
+  private mutating func skipEscape() throws(JSONError) {
+    let byte = peek()
+    position += 1
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
+      UInt8(ascii: "r"), UInt8(ascii: "t"):
+      return
+    case UInt8(ascii: "u"):
+      for _ in 0..<4 {
+        guard Hexadecimal.value(of: peek()) != nil else { throw grammarError() }
+        position += 1
+      }
+    default:
+      position -= 1
+      throw grammarError()
+    }
+  }
+
+  mutating func skipNumber() throws(JSONError) {
+    _ = take(UInt8(ascii: "-"))
+    if !take(UInt8(ascii: "0")) { try skipDigits() }
+    if take(UInt8(ascii: ".")) { try skipDigits() }
+    if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
+      _ = take(UInt8(ascii: "+")) || take(UInt8(ascii: "-"))
+      try skipDigits()
+    }
+  }
+
+  private mutating func skipDigits() throws(JSONError) {
+    let start = position
+    while position < bytes.endIndex, bytes[position] >= UInt8(ascii: "0"), bytes[position] <= UInt8(ascii: "9") { position += 1 }
+    guard position > start else { throw grammarError() }
+  }
+
+  /// The text of a string's content whose escapes `skipString` has checked. A lone surrogate, which UTF-8 cannot hold, becomes U+FFFD.
+  static func unescaped(_ content: ArraySlice<UInt8>) -> String {
+    var units: [UInt16] = []
+    var text = ""
+    var rest = content
+    func flushUnits() {
+      if !units.isEmpty { text += String(decoding: units, as: UTF16.self) }
+      units.removeAll(keepingCapacity: true)
+    }
+    while let backslash = rest.firstIndex(of: UInt8(ascii: "\\")) {
+      if backslash > rest.startIndex {
+        flushUnits()
+        text += String(decoding: rest[rest.startIndex..<backslash], as: UTF8.self)
+      }
+      let escape = rest[backslash + 1]
+      rest = rest[(backslash + 2)...]
+      switch escape {
+      case UInt8(ascii: "b"): units.append(0x08)
+      case UInt8(ascii: "f"): units.append(0x0C)
+      case UInt8(ascii: "n"): units.append(0x0A)
+      case UInt8(ascii: "r"): units.append(0x0D)
+      case UInt8(ascii: "t"): units.append(0x09)
+      case UInt8(ascii: "u"):
+        units.append(rest.prefix(4).reduce(0) { $0 << 4 | UInt16(Hexadecimal.value(of: $1) ?? 0) })
+        rest = rest.dropFirst(4)
+      default: units.append(UInt16(escape))
+      }
+    }
+    flushUnits()
+    text += String(decoding: rest, as: UTF8.self)
+    return text
+  }
+}

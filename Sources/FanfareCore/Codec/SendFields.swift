@@ -1,0 +1,99 @@
+/// The members of a send as callers and records write them, gathered in any order and checked.
+///
+/// The HTTP body of a send and the `data` of its record share these names and rules, and so share this reader.
+package struct SendFields: Sendable {
+  package var hub: HubName?
+  package var sender: String?
+  package var audience: Audience?
+  package var platforms: PlatformSet?
+  package var message: Message?
+  package var apns: [UInt8]?
+  package var fcm: [UInt8]?
+  package var wns: String?
+  package var timeToLive: Int?
+  package var priority: Priority?
+  package var collapseKey: String?
+  package var traceparent: String?
+
+  package init() {}
+
+  /// Reads the member of that name; false, and nothing read, when a send has no such member.
+  ///
+  /// `strict`: unknown members inside `to`, `message` and `native` are errors that name them, as callers are told; a record's are passed over.
+  package mutating func read(_ key: JSONReader.Key, from reader: inout JSONReader, strict: Bool = false) throws(JSONError) -> Bool
+  {
+    switch key {
+    case "hub":
+      guard let name = HubName(try reader.readString()) else { throw reader.error("must be \(HubName.rule)") }
+      hub = name
+    case "sender": sender = try Self.text(&reader, maximum: 256)
+    case "to": audience = try Audience.read(from: &reader)
+    case "platforms": try readPlatforms(&reader)
+    case "message": message = try Message.read(from: &reader, strict: strict)
+    case "native": try readNative(&reader, strict: strict)
+    case "ttl":
+      let seconds = try reader.readInteger()
+      guard (0...Int64(SendRequest.maximumTimeToLive)).contains(seconds) else {
+        throw reader.error("must be 0 to \(SendRequest.maximumTimeToLive) seconds")
+      }
+      timeToLive = Int(seconds)
+    case "priority":
+      guard let value = Priority(rawValue: try reader.readString()) else { throw reader.error("must be \"high\" or \"normal\"") }
+      priority = value
+    case "collapseKey": collapseKey = try Self.text(&reader, maximum: SendRequest.maximumCollapseKeyLength)
+    case "traceparent": traceparent = try Self.text(&reader, maximum: 128)
+    default: return false
+    }
+    return true
+  }
+
+  /// The send made of what was read. Throws when `to` is missing, or both `message` and `native` are.
+  package func request(id: SendID, acceptedAt: UnixTime) throws(JSONError) -> SendRequest {
+    guard let audience else { throw JSONError(field: "to", problem: "is missing") }
+    let content = Content(message: message, apns: apns, fcm: fcm, wns: wns)
+    guard !content.isEmpty else { throw JSONError(field: "message", problem: "or native must be given") }
+    return SendRequest(
+      id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms ?? .all,
+      content: content, timeToLive: timeToLive, priority: priority ?? .high, collapseKey: collapseKey, traceparent: traceparent)
+  }
+
+  private mutating func readPlatforms(_ reader: inout JSONReader) throws(JSONError) {
+    var set = PlatformSet()
+    try reader.readArray { (reader) throws(JSONError) in
+      guard let platform = Platform(name: try reader.readString()) else {
+        throw reader.error("must be \"apns\", \"fcm\" or \"wns\"")
+      }
+      set.insert(PlatformSet(platform))
+    }
+    guard !set.isEmpty else { throw reader.error("must name at least one platform") }
+    platforms = set
+  }
+
+  private mutating func readNative(_ reader: inout JSONReader, strict: Bool) throws(JSONError) {
+    var (apns, fcm, wns): ([UInt8]?, [UInt8]?, String?)
+    func object(_ reader: inout JSONReader) throws(JSONError) -> [UInt8] {
+      guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
+      return Array(try reader.readRaw())
+    }
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "apns": apns = try object(&reader)
+      case "fcm", "gcm": fcm = try object(&reader)
+      case "wns":
+        wns = try reader.readString()
+        guard wns?.isEmpty == false else { throw reader.error("must not be empty") }
+      default:
+        guard !strict else { throw reader.error("is not a known member") }
+        try reader.skipValue()
+      }
+    }
+    (self.apns, self.fcm, self.wns) = (apns, fcm, wns)
+  }
+
+  /// A string of 1 to `maximum` bytes of UTF-8.
+  static func text(_ reader: inout JSONReader, maximum: Int) throws(JSONError) -> String {
+    let text = try reader.readString()
+    guard (1...maximum).contains(text.utf8.count) else { throw reader.error("must have 1 to \(maximum) bytes of UTF-8") }
+    return text
+  }
+}

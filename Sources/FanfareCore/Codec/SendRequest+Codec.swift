@@ -1,0 +1,62 @@
+extension SendRequest {
+  /// The most bytes a record of the sends topic may have: a request body at its limit with room for the envelope and escapes.
+  package static let maximumRecordSize = 512 * 1024
+  /// The most seconds a send may live: the longest that every service accepts (FCM's four weeks).
+  package static let maximumTimeToLive = 2_419_200
+  /// The most bytes of UTF-8 in a collapse key (APNs' limit).
+  package static let maximumCollapseKeyLength = 64
+
+  /// The record of the sends topic.
+  package func encoded() -> [UInt8] {
+    var output = CloudEvent.begin(.send, source: "/fanfare/api", time: acceptedAt, capacity: 512) { id.append(to: &$0) }
+    output.append(literal: #"{"hub":"#)
+    output.appendJSON(hub.rawValue)
+    if let sender {
+      output.append(literal: #","sender":"#)
+      output.appendJSON(sender)
+    }
+    output.append(literal: #","to":"#)
+    audience.append(to: &output)
+    if platforms != .all {
+      output.append(literal: #","platforms":["#)
+      for (index, platform) in platforms.platforms.enumerated() {
+        if index > 0 { output.append(UInt8(ascii: ",")) }
+        output.appendJSON(platform.rawValue)
+      }
+      output.append(UInt8(ascii: "]"))
+    }
+    content.append(to: &output)
+    if let timeToLive {
+      output.append(literal: #","ttl":"#)
+      output.appendJSON(timeToLive)
+    }
+    if priority != .high { output.append(literal: #","priority":"normal""#) }
+    if let collapseKey {
+      output.append(literal: #","collapseKey":"#)
+      output.appendJSON(collapseKey)
+    }
+    if let traceparent {
+      output.append(literal: #","traceparent":"#)
+      output.appendJSON(traceparent)
+    }
+    output.append(literal: "}}")
+    return output
+  }
+
+  /// Reads a record of the sends topic. Members that this version does not know are passed over; `recordTime`, the log's own time of the
+  /// record, stands in where the event has none.
+  package static func decode(_ value: ArraySlice<UInt8>, recordTime: UnixTime) throws(RecordError) -> SendRequest {
+    let event = try CloudEvent.open(value, as: .send, maximumSize: maximumRecordSize)
+    guard let id = SendID(event.id) else { throw RecordError(.undecodable, "id must be a UUID") }
+    do throws(JSONError) {
+      var fields = SendFields()
+      var reader = try JSONReader(event.data)
+      try reader.readObject { (key, reader) throws(JSONError) in
+        if try !fields.read(key, from: &reader) { try reader.skipValue() }
+      }
+      return try fields.request(id: id, acceptedAt: event.time ?? recordTime)
+    } catch {
+      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+    }
+  }
+}

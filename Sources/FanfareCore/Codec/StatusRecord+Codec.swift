@@ -1,0 +1,87 @@
+extension StatusRecord {
+  /// The most bytes a record of the status topic may have.
+  package static let maximumRecordSize = 8 * 1024 * 1024
+
+  /// The record of the status topic. Its event id is `<send>/<part>`: the same work item has the same id however often it is written.
+  package func encoded() -> [UInt8] {
+    var output = CloudEvent.begin(.status, source: "/fanfare/worker", time: settledAt, capacity: 512 + devices.count * 160) {
+      output in
+      send.append(to: &output)
+      output.append(UInt8(ascii: "/"))
+      output.appendJSON(part)
+    }
+    output.append(literal: #"{"send":"#)
+    output.appendJSON(send)
+    output.append(literal: #","hub":"#)
+    output.appendJSON(hub.rawValue)
+    output.append(literal: #","part":"#)
+    output.appendJSON(part)
+    output.append(literal: #","state":"#)
+    output.appendJSON(state.rawValue)
+    if let sender {
+      output.append(literal: #","sender":"#)
+      output.appendJSON(sender)
+    }
+    output.append(literal: #","to":"#)
+    audience.append(to: &output)
+    output.append(literal: #","acceptedAt":"#)
+    output.appendJSON(acceptedAt)
+    output.append(literal: #","settledAt":"#)
+    output.appendJSON(settledAt)
+    output.append(literal: #","devices":["#)
+    for (index, device) in devices.enumerated() {
+      if index > 0 { output.append(UInt8(ascii: ",")) }
+      device.append(to: &output)
+    }
+    output.append(UInt8(ascii: "]"))
+    if let traceparent {
+      output.append(literal: #","traceparent":"#)
+      output.appendJSON(traceparent)
+    }
+    output.append(literal: "}}")
+    return output
+  }
+
+  /// Reads a record of the status topic; members that this version does not know are passed over.
+  package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> StatusRecord {
+    let event = try CloudEvent.open(value, as: .status, maximumSize: maximumRecordSize)
+    do throws(JSONError) {
+      return try read(event.data)
+    } catch {
+      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+    }
+  }
+
+  private static func read(_ data: ArraySlice<UInt8>) throws(JSONError) -> StatusRecord {
+    var (send, hub, part, state): (SendID?, HubName?, Int?, State?)
+    var (sender, audience, traceparent): (String?, Audience?, String?)
+    var (acceptedAt, settledAt): (UnixTime?, UnixTime?)
+    var devices: [DeviceResult] = []
+    var reader = try JSONReader(data)
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "send": send = SendID(try reader.readString())
+      case "hub": hub = HubName(try reader.readString())
+      case "part": part = Int(exactly: try reader.readInteger())
+      case "state": state = State(rawValue: try reader.readString())
+      case "sender": sender = try reader.readString()
+      case "to": audience = try Audience.read(from: &reader)
+      case "acceptedAt": acceptedAt = UnixTime(try reader.readString())
+      case "settledAt": settledAt = UnixTime(try reader.readString())
+      case "traceparent": traceparent = try reader.readString()
+      case "devices":
+        try reader.readArray { (reader) throws(JSONError) in devices.append(try DeviceResult.read(from: &reader)) }
+      default: try reader.skipValue()
+      }
+    }
+    func required<Value>(_ value: Value?, _ field: String) throws(JSONError) -> Value {
+      guard let value else { throw JSONError(field: field, problem: "is missing or not what it should be") }
+      return value
+    }
+    return StatusRecord(
+      send: try required(send, "send"), hub: try required(hub, "hub"), part: try required(part, "part"),
+      state: try required(state, "state"), sender: sender, audience: try required(audience, "to"),
+      acceptedAt: try required(acceptedAt, "acceptedAt"), settledAt: try required(settledAt, "settledAt"), devices: devices,
+      traceparent: traceparent)
+  }
+}

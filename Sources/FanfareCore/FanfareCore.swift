@@ -1,1 +1,0 @@
-// The seams of FanfareCore are written first.

@@ -1,0 +1,27 @@
+/// The name of a hub: one app with its own push credentials, registrations and callers. Nothing crosses from one hub to another.
+package struct HubName: Hashable, Sendable, CustomStringConvertible {
+  /// The hub of a deployment that names none.
+  package static let `default` = Self(trusted: "default")
+  /// The rule for names, as error messages state it.
+  package static let rule = "1 to 64 characters of a–z, 0–9 and -, not beginning with -"
+
+  package let rawValue: String
+
+  /// Takes a name; nil when it breaks `rule`.
+  package init?(_ name: String) {
+    let isSound = name.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
+      default: false
+      }
+    }
+    guard (1...64).contains(name.utf8.count), isSound, !name.hasPrefix("-") else { return nil }
+    rawValue = name
+  }
+
+  private init(trusted name: String) {
+    rawValue = name
+  }
+
+  package var description: String { rawValue }
+}

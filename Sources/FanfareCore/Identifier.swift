@@ -1,0 +1,102 @@
+/// A 128-bit identifier of one kind of thing, written as a canonical lower-case UUID (RFC 9562).
+///
+/// Held as two words, so that copying, comparing and hashing one allocates nothing. The type parameter only keeps the id of a
+/// send from being taken for the id of a registration.
+package struct Identifier<Subject>: Hashable, Sendable {
+  /// The first eight bytes, big-endian.
+  package let high: UInt64
+  /// The last eight bytes, big-endian.
+  package let low: UInt64
+
+  /// Takes the 16 bytes as two big-endian words, whatever their UUID version.
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// A random identifier (UUID version 4): uniformly distributed, so that any fixed slice of the id space holds its share.
+  package static func random() -> Self {
+    var generator = SystemRandomNumberGenerator()
+    return Self(
+      high: (generator.next() & 0xFFFF_FFFF_FFFF_0FFF) | 0x4000,
+      low: (generator.next() & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000)
+  }
+
+  /// An identifier that sorts by its time of creation (UUID version 7).
+  package static func timeOrdered(at time: UnixTime) -> Self {
+    var generator = SystemRandomNumberGenerator()
+    let milliseconds = UInt64(clamping: time.milliseconds) & 0xFFFF_FFFF_FFFF
+    return Self(
+      high: milliseconds << 16 | 0x7000 | (generator.next() & 0x0FFF),
+      low: (generator.next() & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000)
+  }
+
+  /// The 16 bytes in network order, as databases keep them.
+  package var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(16)
+    for word in [high, low] {
+      for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+    }
+    return bytes
+  }
+
+  /// Reads back what `bytes` gave; nil unless there are exactly 16.
+  package init?(bytes: some Collection<UInt8>) {
+    guard bytes.count == 16 else { return nil }
+    var (high, low): (UInt64, UInt64) = (0, 0)
+    for (index, byte) in bytes.enumerated() {
+      if index < 8 { high = high << 8 | UInt64(byte) } else { low = low << 8 | UInt64(byte) }
+    }
+    self.init(high: high, low: low)
+  }
+}
+
+extension Identifier: Comparable {
+  /// Orders by the bytes, as PostgreSQL's `uuid` and SQLite's blobs do.
+  package static func < (left: Self, right: Self) -> Bool {
+    left.high == right.high ? left.low < right.low : left.high < right.high
+  }
+}
+
+extension Identifier: LosslessStringConvertible {
+  /// Reads the canonical form `8-4-4-4-12` in either letter case; nil for anything else.
+  package init?(_ text: String) {
+    self.init(utf8: text.utf8)
+  }
+
+  /// Reads the canonical form from UTF-8; nil for anything else.
+  package init?(utf8 bytes: some Collection<UInt8>) {
+    guard bytes.count == 36 else { return nil }
+    var (high, low): (UInt64, UInt64) = (0, 0)
+    var digits = 0
+    for (index, byte) in bytes.enumerated() {
+      if index == 8 || index == 13 || index == 18 || index == 23 {
+        guard byte == UInt8(ascii: "-") else { return nil }
+        continue
+      }
+      guard let digit = Hexadecimal.value(of: byte) else { return nil }
+      if digits < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
+      digits += 1
+    }
+    self.init(high: high, low: low)
+  }
+
+  /// The canonical lower-case form.
+  package var description: String {
+    var text: [UInt8] = []
+    text.reserveCapacity(36)
+    append(to: &text)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Appends the 36 characters of the canonical lower-case form.
+  package func append(to output: inout [UInt8]) {
+    for index in 0..<32 {
+      if index == 8 || index == 12 || index == 16 || index == 20 { output.append(UInt8(ascii: "-")) }
+      let word = index < 16 ? high : low
+      let shift = UInt64(60 - (index & 15) * 4)
+      output.append(Hexadecimal.digit(UInt8(truncatingIfNeeded: word >> shift) & 0xF))
+    }
+  }
+}

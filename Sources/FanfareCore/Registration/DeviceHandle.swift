@@ -1,0 +1,29 @@
+/// The rules of handles: the addresses that push services give to devices.
+package enum DeviceHandle {
+  /// The most bytes of any handle.
+  package static let maximumLength = 2048
+
+  /// The form handles are stored and compared in: APNs tokens are hexadecimal and equal whatever the letter case, others are compared exactly.
+  package static func normalized(_ handle: String, platform: Platform) -> String {
+    platform == .apns ? handle.lowercased() : handle
+  }
+
+  /// Why the text cannot be a handle on the platform, as the end of an error message; nil when it can.
+  ///
+  /// APNs: an even number of 2…400 hexadecimal digits, no fixed length. FCM: visible ASCII. WNS: `https` on a host of
+  /// `notify.windows.com` and no user info or port but 443, for every push to it carries our bearer token.
+  package static func complaint(about handle: String, platform: Platform) -> String? {
+    guard !handle.isEmpty else { return "must not be empty" }
+    guard handle.utf8.count <= maximumLength else { return "must have at most \(maximumLength) bytes" }
+    switch platform {
+    case .apns:
+      let isHexadecimal = handle.utf8.allSatisfy { Hexadecimal.value(of: $0) != nil }
+      return isHexadecimal && handle.utf8.count % 2 == 0 && handle.utf8.count <= 400
+        ? nil : "must be an even number of 2 to 400 hexadecimal digits"
+    case .fcm:
+      return handle.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? nil : "must be visible ASCII without spaces"
+    case .wns:
+      return ChannelURI(handle) == nil ? "must be an https URL on a host of notify.windows.com" : nil
+    }
+  }
+}

@@ -1,0 +1,31 @@
+/// Phantom type of a secure payload's id.
+package enum SecurePayloadSubject {}
+
+/// The id of a payload that stays on the server.
+package typealias SecurePayloadID = Identifier<SecurePayloadSubject>
+
+/// A payload that the push services never see: only its id is pushed, and its recipient fetches it.
+package struct SecurePayload: Hashable, Sendable {
+  package let id: SecurePayloadID
+  package let payload: String
+  /// Whether the recipient has fetched it before.
+  package let isRead: Bool
+
+  package init(id: SecurePayloadID, payload: String, isRead: Bool) {
+    self.id = id
+    self.payload = payload
+    self.isRead = isRead
+  }
+}
+
+/// Where secure payloads wait for their recipients. Called by the front end only; throws `RegistryError`.
+package protocol SecurePayloadStore: Sendable {
+  /// Stores a payload durably for one recipient until it expires.
+  func store(_ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime) async throws
+
+  /// The payload as it was before this call, and marks it read; nil unless it exists, is the recipient's and has not expired.
+  func read(_ id: SecurePayloadID, hub: HubName, recipient: String, at now: UnixTime) async throws -> SecurePayload?
+
+  /// Takes back a payload that could not be announced.
+  func discard(_ id: SecurePayloadID, hub: HubName) async throws
+}

@@ -1,0 +1,35 @@
+/// The rules of tags: what a device can be addressed by.
+package enum Tag {
+  /// The prefix that only the registry gives out: it says whose device it is.
+  package static let usernamePrefix = "username:"
+  /// The prefix of the tag that names an installation.
+  package static let installationPrefix = "installation:"
+  /// The most characters in one tag.
+  package static let maximumLength = 120
+  /// The most tags that a caller may give one device.
+  package static let maximumCount = 60
+  /// The rule, as error messages state it.
+  package static let rule = "1 to 120 characters of A–Z a–z 0–9 _ @ # . : -"
+
+  /// The tag of a user's devices.
+  package static func username(_ user: String) -> String { usernamePrefix + user }
+
+  /// The user whose devices the tag addresses; nil for any other tag. Judged by bytes: as characters, a name that begins with a
+  /// combining mark would fuse with the colon and hide the prefix.
+  package static func user(of tag: String) -> String? {
+    tag.utf8.starts(with: usernamePrefix.utf8) ? String(Substring(tag.utf8.dropFirst(usernamePrefix.utf8.count))) : nil
+  }
+
+  /// Whether a caller may use the text as a tag (reserved prefixes are judged elsewhere).
+  package static func isSound(_ tag: String) -> Bool {
+    (1...maximumLength).contains(tag.utf8.count)
+      && tag.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+          UInt8(ascii: "_"), UInt8(ascii: "@"), UInt8(ascii: "#"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "-"):
+          true
+        default: false
+        }
+      }
+  }
+}

@@ -1,0 +1,52 @@
+/// All that is known of one send: what a caller who looks it up is told.
+package struct SendReport: Hashable, Sendable {
+  /// Where the send stands.
+  package enum State: String, CaseIterable, Sendable {
+    /// Durable, and waiting or being worked on.
+    case accepted
+    /// Every work item of it has ended; see the counts.
+    case settled
+    /// Settled without a device to go to.
+    case noTarget
+    /// Settled without anything sent, because its time to live had passed.
+    case expired
+    /// It could not be processed and lies in the dead-letter topic.
+    case deadLettered
+  }
+
+  package let id: SendID
+  package let hub: HubName
+  package let state: State
+  package let sender: String?
+  /// nil when only the end of it is known yet.
+  package let acceptedAt: UnixTime?
+  /// When the last work item ended; nil while any is open.
+  package let settledAt: UnixTime?
+  /// How many devices ended how, per platform.
+  package let counts: [Platform: [DeviceResult.Outcome: Int]]
+  /// Each device's result, for sends to at most as many devices as the ledger keeps (see its configuration); nil for larger ones.
+  package let devices: [DeviceResult]?
+
+  package init(
+    id: SendID, hub: HubName, state: State, sender: String?, acceptedAt: UnixTime?, settledAt: UnixTime?,
+    counts: [Platform: [DeviceResult.Outcome: Int]], devices: [DeviceResult]?
+  ) {
+    self.id = id
+    self.hub = hub
+    self.state = state
+    self.sender = sender
+    self.acceptedAt = acceptedAt
+    self.settledAt = settledAt
+    self.counts = counts
+    self.devices = devices
+  }
+}
+
+/// Where sends can be looked up. Asked by the front end, answered by the ledger's store; may trail the topics by the ledger's lag.
+package protocol SendHistory: Sendable {
+  /// What is known of the send; nil when nothing is. Throws when the store cannot be read now.
+  func report(of send: SendID, hub: HubName) async throws -> SendReport?
+
+  /// Throws when the store cannot be read now.
+  func check() async throws
+}

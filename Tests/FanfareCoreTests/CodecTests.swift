@@ -1,0 +1,151 @@
+import FanfareCore
+import Support
+import Testing
+
+@Suite struct CodecTests {
+  static let time = UnixTime(milliseconds: 1_795_248_000_123)
+  static let hostile = "say \"hi\" \\ </toast>\n\r\t\u{0}\u{1F}\u{7F} é 👩‍👩‍👧 \u{2028}"
+
+  static let requests: [SendRequest] = [
+    SendRequest(
+      id: .timeOrdered(at: time), acceptedAt: time, audience: .user("bob"), content: Content(message: Message(body: "hello"))),
+    SendRequest(
+      id: .random(), hub: HubName("app-2") ?? .default, sender: "zoë", acceptedAt: time, audience: .tag("news:sport"),
+      platforms: PlatformSet(.wns), content: Content(wns: "<toast>\(hostile)</toast>"), timeToLive: 0, priority: .normal,
+      collapseKey: "score", traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    SendRequest(
+      id: .random(), acceptedAt: time, audience: .registration(.random()), platforms: [PlatformSet(.apns), PlatformSet(.fcm)],
+      content: Content(
+        message: Message(title: hostile, body: hostile, data: [hostile: hostile, "k": ""], badge: 0, sound: "default"),
+        apns: Array(#"{"aps":{"alert":"x"},"n":1.50}"#.utf8), fcm: Array(#"{"data":{}}"#.utf8)),
+      timeToLive: SendRequest.maximumTimeToLive),
+    SendRequest(
+      id: .random(), acceptedAt: time, audience: .device(.apns, handle: "00ff"), content: Content(message: Message(badge: 3))),
+  ]
+
+  @Test(arguments: requests)
+  func aSendSurvivesItsRecord(request: SendRequest) throws {
+    #expect(try SendRequest.decode(request.encoded()[...], recordTime: UnixTime(milliseconds: 0)) == request)
+  }
+
+  @Test func membersInAnyOrderAndUnknownOnesAreRead() throws {
+    let record = #"""
+       { "data" : {"later":[{"a":null}],"message":{"body":"\u00e9\ud83d\ude00","new":1},"to":{"user":"bob"},"platforms":["GCM"]},
+         "traceparent":"x","type":"fanfare.send.v1","id":"0190F5FE-7C00-7000-8000-000000000001","specversion":"1.0" }
+      """#
+    let send = try SendRequest.decode(Array(record.utf8)[...], recordTime: Self.time)
+    #expect(send.content.message?.body == "é😀")
+    #expect(send.platforms == PlatformSet(.fcm))
+    #expect(send.acceptedAt == Self.time)
+    #expect(send.hub == .default)
+    #expect(send.id.description == "0190f5fe-7c00-7000-8000-000000000001")
+  }
+
+  static let id = "0190f5fe-7c00-7000-8000-000000000001"
+
+  /// A record with the given `data`, sound in all else.
+  static func record(data: String) -> String {
+    #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","source":"/x","data":\#(data)}"#
+  }
+
+  static let poison: [(record: String, reason: DeadLetter.Reason, detail: String)] = [
+    ("", .undecodable, "the record is empty"),
+    ("hello", .undecodable, "the record must be an object"),
+    (record(data: #"{"to":{"user":"bob"}"#), .undecodable, "the record ends in the middle of its JSON value"),
+    ("{}", .undecodable, "specversion must be \"1.0\""),
+    (#"{"specversion":"1.0","id":"\#(id)","data":{}}"#, .undecodable, "type is missing"),
+    (
+      #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v2","data":{}}"#, .unknownType, "type must be \"fanfare.send.v1\""
+    ),
+    (#"{"specversion":"1.0","id":"7","type":"fanfare.send.v1","data":{}}"#, .undecodable, "id must be a UUID"),
+    (#"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1"}"#, .undecodable, "data is missing"),
+    (record(data: "{}"), .undecodable, "data.to is missing"),
+    (record(data: "7"), .undecodable, "data must be an object"),
+    (record(data: #"{"to":{"user":"bob"}}"#), .undecodable, "data.message or native must be given"),
+    (record(data: #"{"to":{}}"#), .undecodable, "data.to must have exactly one of user, tag, registration and device"),
+    (
+      record(data: #"{"to":{"user":"a","tag":"b"}}"#), .undecodable,
+      "data.to must have exactly one of user, tag, registration and device"
+    ),
+    (
+      record(data: #"{"to":{"everyone":true}}"#), .undecodable,
+      "data.to.everyone is not a supported audience; user, tag, registration and device are"
+    ),
+    (record(data: #"{"to":{"user":"bob"},"message":{"badge":-1}}"#), .undecodable, "data.message.badge must be 0 to 2147483647"),
+    (record(data: #"{"to":{"user":"bob"},"message":{"badge":1.5}}"#), .undecodable, "data.message.badge must be a whole number"),
+    (record(data: #"{"to":{"user":"bob"},"message":{"body":3}}"#), .undecodable, "data.message.body must be a string"),
+    (record(data: #"{"platforms":["apns","pager"]}"#), .undecodable, "data.platforms[1] must be \"apns\", \"fcm\" or \"wns\""),
+    (record(data: #"{"ttl":2419201}"#), .undecodable, "data.ttl must be 0 to 2419200 seconds"),
+    (record(data: #"{"native":{"apns":"text"}}"#), .undecodable, "data.native.apns must be an object"),
+    (record(data: #"{"x":"\#u{1}"}"#), .undecodable, "the record is not JSON at byte 117"),
+    (
+      record(data: String(repeating: "[", count: 100)), .undecodable,
+      "data\(String(repeating: "[0]", count: JSONReader.maximumDepth - 1)) nests deeper than \(JSONReader.maximumDepth) levels"
+    ),
+  ]
+
+  @Test(arguments: poison)
+  func aPoisonedRecordIsRefusedByName(record: String, reason: DeadLetter.Reason, detail: String) {
+    #expect(throws: RecordError(reason, detail)) { try SendRequest.decode(Array(record.utf8)[...], recordTime: Self.time) }
+  }
+
+  @Test func bytesThatAreNotTextAreRefused() {
+    #expect(throws: RecordError(.undecodable, "the record is not UTF-8")) {
+      try SendRequest.decode([UInt8(ascii: "\""), 0xFF, UInt8(ascii: "\"")], recordTime: Self.time)
+    }
+  }
+
+  @Test func aHugeRecordIsRefusedUnread() {
+    let record = [UInt8](repeating: UInt8(ascii: " "), count: SendRequest.maximumRecordSize + 1)
+    #expect(throws: RecordError(.tooLarge, "the record has more than 524288 bytes")) {
+      try SendRequest.decode(record[...], recordTime: Self.time)
+    }
+  }
+
+  @Test func aStatusSurvivesItsRecord() throws {
+    for state in StatusRecord.State.allCases {
+      let devices = DeviceResult.Outcome.allCases.map { outcome in
+        DeviceResult(
+          registration: .random(), platform: .fcm, outcome: outcome, reason: outcome == .delivered ? "" : "UNREGISTERED",
+          status: outcome == .unconfirmed ? 0 : 404, attempts: 3)
+      }
+      let status = StatusRecord(
+        send: .random(), hub: .default, part: 7, state: state, sender: state == .settled ? Self.hostile : nil,
+        audience: .user("bob"),
+        acceptedAt: Self.time, settledAt: Self.time + .seconds(1), devices: state == .settled ? devices : [])
+      #expect(try StatusRecord.decode(status.encoded()[...]) == status)
+    }
+  }
+
+  @Test(arguments: [Array("plain {}".utf8), [0xFF, 0x00], []])
+  func aDeadLetterKeepsWhatItCouldNotRead(value: [UInt8]) throws {
+    let letter = DeadLetter(
+      reason: .undecodable, detail: Self.hostile, origin: .init(topic: "fanfare.sends", partition: 3, offset: 1 << 40),
+      at: Self.time,
+      key: value.isEmpty ? nil : value, value: value)
+    #expect(try DeadLetter.decode(letter.encoded()[...]) == letter)
+  }
+
+  /// Random edits of sound records must end in a send or in an error, never in a crash, and what is read must survive being written.
+  @Test func noRecordCrashesTheReader() throws {
+    var random = SeededGenerator(seed: 42)
+    let alphabet = Array("{}[]\":,\\u0eE+-. tfn/\u{0}é".utf8) + [0xC3, 0xFF]
+    for round in 0..<20_000 {
+      var record = Self.requests[round % Self.requests.count].encoded()
+      for _ in 0..<Int.random(in: 1...6, using: &random) {
+        let place = Int.random(in: 0..<record.count, using: &random)
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0: record[place] = alphabet.randomElement(using: &random) ?? 0
+        case 1: record.remove(at: place)
+        default: record.insert(alphabet.randomElement(using: &random) ?? 0, at: place)
+        }
+      }
+      do {
+        let send = try SendRequest.decode(record[...], recordTime: Self.time)
+        #expect(try SendRequest.decode(send.encoded()[...], recordTime: Self.time) == send)
+      } catch {
+        #expect(!error.detail.isEmpty)
+      }
+    }
+  }
+}

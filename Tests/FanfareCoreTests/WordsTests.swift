@@ -1,0 +1,106 @@
+import FanfareCore
+import Testing
+
+@Suite struct WordsTests {
+  @Test func identifiersAreCanonicalAndOrdered() {
+    let id = SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_00FF)
+    #expect(id.description == "0190f5fe-7c00-7000-8000-0000000000ff")
+    #expect(SendID(id.description.uppercased()) == id)
+    #expect(SendID(bytes: id.bytes) == id)
+    for text in [
+      "", "0190f5fe7c0070008000000000000000ff", "0190f5fe-7c00-7000-8000-0000000000fg", "0190f5fe_7c00-7000-8000-0000000000ff",
+    ] {
+      #expect(SendID(text) == nil)
+    }
+    let earlier = SendID.timeOrdered(at: UnixTime(milliseconds: 1_000))
+    #expect(earlier < SendID.timeOrdered(at: UnixTime(milliseconds: 1_001)))
+    #expect(earlier.description.dropFirst(14).first == "7")
+    #expect(RegistrationID.random().description.dropFirst(14).first == "4")
+    #expect(SendID.random() != SendID.random())
+  }
+
+  @Test func aPushIsNamedByItsSendAndDevice() {
+    let (send, device) = (SendID.random(), RegistrationID.random())
+    #expect(PushID(send: send, registration: device) == PushID(send: send, registration: device))
+    #expect(PushID(send: send, registration: device) != PushID(send: send, registration: .random()))
+    #expect(PushID(send: .random(), registration: device) != PushID(send: send, registration: device))
+    #expect(PushID(send: send, registration: device).description.dropFirst(14).first == "8")
+  }
+
+  @Test(arguments: [
+    ("1970-01-01T00:00:00.000Z", Int64(0)), ("2026-11-21T08:00:00.123Z", 1_795_248_000_123),
+    ("2000-02-29T23:59:59.999Z", 951_868_799_999),
+    ("1969-12-31T23:59:59.999Z", -1), ("2100-03-01T00:00:00.000Z", 4_107_542_400_000),
+  ])
+  func timeIsWrittenAndRead(text: String, milliseconds: Int64) {
+    #expect(UnixTime(milliseconds: milliseconds).description == text)
+    #expect(UnixTime(text)?.milliseconds == milliseconds)
+  }
+
+  @Test func timeIsReadInEveryFormOfRFC3339() {
+    #expect(UnixTime("2026-11-21T09:30:00+01:30")?.milliseconds == 1_795_248_000_000)
+    #expect(UnixTime("2026-11-21t08:00:00.1234567z")?.milliseconds == 1_795_248_000_123)
+    for text in [
+      "2026-02-29T00:00:00Z", "2026-11-21", "2026-11-21T24:00:00Z", "2026-11-21T08:00:00", "2026-11-21T08:00:00.Z", "x",
+    ] {
+      #expect(UnixTime(text) == nil)
+    }
+    #expect(UnixTime(milliseconds: -1).seconds == -1)
+    #expect(UnixTime(milliseconds: .max) + .seconds(Int64.max) == UnixTime(milliseconds: .max))
+  }
+
+  @Test func tagsAndNamesFollowTheirRules() {
+    #expect(Tag.isSound("A-z_0@#.:-"))
+    for tag in ["", "a b", "é", String(repeating: "x", count: 121)] { #expect(!Tag.isSound(tag)) }
+    #expect(Tag.user(of: "username:bob") == "bob")
+    #expect(Tag.user(of: "news") == nil)
+    #expect(UserName.isSound("zoë müller"))
+    for name in ["", "a:b", "a\nb", String(repeating: "x", count: 112)] { #expect(!UserName.isSound(name)) }
+    #expect(HubName("Default") == nil)
+    #expect(HubName("-x") == nil)
+    #expect(Platform(name: "GcM") == .fcm)
+    #expect(Platform(name: "pager") == nil)
+    #expect(PlatformSet.all.platforms == Platform.allCases)
+  }
+
+  @Test(arguments: [
+    ("https://cloud.notify.windows.com/?token=a%2bb", "cloud.notify.windows.com", "/?token=a%2bb"),
+    ("HTTPS://DM3P.Notify.Windows.com:443/w/?token=x", "dm3p.notify.windows.com", "/w/?token=x"),
+    ("https://notify.windows.com?token=x", "notify.windows.com", "/?token=x"),
+  ])
+  func channelURIsLeadToMicrosoft(uri: String, host: String, path: String) {
+    #expect(ChannelURI(uri)?.host == host)
+    #expect(ChannelURI(uri)?.pathAndQuery == path)
+  }
+
+  @Test(arguments: [
+    "http://cloud.notify.windows.com/?token=x", "https://evilnotify.windows.com/", "https://notify.windows.com.evil.example/",
+    "https://user@cloud.notify.windows.com/", "https://cloud.notify.windows.com:8443/", "https://127.0.0.1/?notify.windows.com",
+    "https://evil.example/\\@cloud.notify.windows.com/", "https://cloud.notify.windows.com/#x",
+    "https://evil.example#.notify.windows.com/",
+    "https://cloud.notify.windows.com/ x",
+  ])
+  func channelURIsToElsewhereAreRefused(uri: String) {
+    #expect(ChannelURI(uri) == nil)
+    #expect(DeviceHandle.complaint(about: uri, platform: .wns) != nil)
+  }
+
+  @Test func handlesFollowTheirPlatform() {
+    #expect(DeviceHandle.complaint(about: String(repeating: "aF", count: 32), platform: .apns) == nil)
+    for handle in ["", "abc", "zz", String(repeating: "aa", count: 201)] {
+      #expect(DeviceHandle.complaint(about: handle, platform: .apns) != nil)
+    }
+    #expect(DeviceHandle.normalized("AF", platform: .apns) == "af")
+    #expect(DeviceHandle.normalized("AF", platform: .fcm) == "AF")
+    #expect(DeviceHandle.complaint(about: "with space", platform: .fcm) != nil)
+  }
+
+  @Test func oneUsersSendsShareAKey() {
+    let (one, two) = (SendID.random(), SendID.random())
+    let hub = HubName("app-2") ?? .default
+    #expect(Audience.user("bob").recordKey(of: one, hub: .default) == Array("username:bob".utf8))
+    #expect(Audience.user("bob").recordKey(of: one, hub: hub) == Array("app-2/username:bob".utf8))
+    #expect(Audience.tag("username:bob").recordKey(of: two, hub: .default) == Array("username:bob".utf8))
+    #expect(Audience.tag("news").recordKey(of: one, hub: .default) == Array(one.description.utf8))
+  }
+}
