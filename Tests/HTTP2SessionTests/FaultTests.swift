@@ -108,6 +108,7 @@ import Testing
     try await Bench.run(server: { $0.maximumConcurrentStreams = 1 }) { request, responder in
       if request.path != "/0" { Bench.answer(request, responder) }
     } _: { bench in
+      try await bench.events.wait(count: 1)
       // The first one occupies the only stream; the second one waits for it in vain; the third one gets it.
       bench.submit([
         Bench.request(0, timeout: .milliseconds(200)), Bench.request(1, timeout: .milliseconds(100)), Bench.request(2),
@@ -126,6 +127,7 @@ import Testing
     let events = Probe<HTTP2PoolEvent>()
     let pool = try Bench.pool(port: try await ChildProcess.freePort(), events: events) { _ in }
     async let run: Void = pool.run()
+    try await events.wait(count: 1)
     await #expect {
       try await pool.execute(Bench.request(1, timeout: .milliseconds(100)))
     } throws: { error in
@@ -173,6 +175,7 @@ import Testing
   @Test func findsADeadConnectionBySilence() async throws {
     try await Bench.run(pool: { $0.pingTimeout = .milliseconds(50) }) { _, _ in
     } _: { bench in
+      try await bench.events.wait(count: 1)
       bench.submit(tickets: 0..<3, timeout: .milliseconds(100))
       let completions = try await bench.completions.wait(count: 3)
       #expect(completions.allSatisfy { $0.error?.code == .deadlineExceeded })

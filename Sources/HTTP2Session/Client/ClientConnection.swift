@@ -131,10 +131,12 @@ final class ClientConnection {
     isInTurn = true
     defer { isInTurn = false }
     let hasMore = fillStreams(session)
+    let openStreams = streams.count
     flush(session)
     settle()
     if phase == .draining, streams.count == 0 { return close() }
-    if hasMore { scheduleTurn() }
+    // Streams that were reset have closed while the frames were written, and left room.
+    if hasMore || streams.count < openStreams { scheduleTurn() }
   }
 
   private func fillStreams(_ session: NGHTTP2Session) -> Bool {
