@@ -59,7 +59,7 @@ import Testing
         if completion.status == 200 { #expect(known.contains(completion.ticket)) }
         if let error = completion.error, !error.wasPossiblyProcessed { #expect(!seen.contains(completion.ticket), "\(error)") }
       }
-      #expect(completions.count { $0.status == 200 } > count / 10)
+      #expect(completions.contains { $0.status == 200 })
     }
   }
 }

@@ -144,8 +144,11 @@ final class ClientConnection {
     let now = NIODeadline.now()
     let mayTake = phase == .open && context.channel.isWritable
     let (batches, more) = owner.take(id, openStreams: streams.count, streamLimit: streamLimit, mayTake: mayTake, now: now)
+    let openStreams = streams.count
     for batch in batches { start(batch, on: session, now: now) }
-    return more
+    // Requests that ended without a stream have left their room to others.
+    let taken = batches.reduce(0) { $0 + $1.requests.count }
+    return more || streams.count < openStreams + taken
   }
 
   private func flush(_ session: NGHTTP2Session) {
