@@ -102,7 +102,7 @@ let package = Package(
     // What an operator sees of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
-      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, serviceLifecycle],
+      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, nioCore, serviceLifecycle],
       swiftSettings: house),
 
     // The push services, faked over real TLS.
@@ -128,7 +128,7 @@ let package = Package(
     .target(
       name: "Support",
       dependencies: [
-        "FanfareCore", "HTTP2Session", "RDKafka", asyncHTTPClient, crypto, logging, nioCore, nioPosix, nioSSL, x509,
+        "FanfareCore", "HTTP2Session", "RDKafka", "Registry", asyncHTTPClient, crypto, logging, nioCore, nioPosix, nioSSL, x509,
       ],
       path: "Tests/Support",
       swiftSettings: house),
@@ -172,6 +172,7 @@ let package = Package(
       name: "OperationsTests",
       dependencies: [
         "Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging,
+        nioCore, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(

@@ -1,1 +1,101 @@
-// The seams of Worker are written first.
+package import FanfareCore
+package import Logging
+package import RDKafka
+import ServiceLifecycle
+import Synchronization
+
+/// The heart of the product: takes sends from Kafka, looks up their devices, pushes, writes what became of each, and only then lets Kafka forget
+/// them.
+///
+/// A send is settled when every device has its result and the status record is acknowledged; an offset is stored when everything before it is
+/// settled. So a crash loses nothing, and repeats at most what was in flight.
+package final class Worker: Service {
+  private let configuration: WorkerConfiguration
+  private let source: any RecordSource
+  private let sink: any RecordSink
+  private let registry: any DeviceRegistry
+  private let table: SenderTable
+  private let topics: Topics
+  private let clock: any WallClock
+  private let delays: any DelayClock
+  private let logger: Logger
+  private let mailbox = Mailbox()
+  private let ownComplaints = Mutex<[String]>([])
+
+  /// Makes a worker; nothing happens before `run()`. Throws `WorkerConfiguration.Problem` when a limit makes no sense.
+  ///
+  /// The consumer (see `WorkerConfiguration.consumer`) is the worker's own from now on: it runs and closes it. The producer and the senders are
+  /// only used: they must run before the worker does, and until it has ended.
+  package init(
+    configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink, registry: any DeviceRegistry,
+    senders: [HubName: [Platform: any PushSender]], topics: Topics = Topics(), clock: any WallClock = SystemWallClock(),
+    delays: any DelayClock = SystemDelayClock(), logger: Logger
+  ) throws {
+    try configuration.check()
+    self.configuration = configuration
+    source = consumer
+    sink = producer
+    self.registry = registry
+    table = SenderTable(senders)
+    self.topics = topics
+    self.clock = clock
+    self.delays = delays
+    self.logger = logger
+  }
+
+  /// What keeps the worker from doing its job now, one short sentence each; empty when it is ready. Names hubs and platforms, never sends or
+  /// devices. From any thread.
+  package var complaints: [String] {
+    var complaints = ownComplaints.withLock { $0 }
+    for (number, sender) in table.senders.enumerated() {
+      guard let complaint = sender?.complaint else { continue }
+      complaints.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(complaint)")
+    }
+    return complaints
+  }
+
+  /// The lifetime. A graceful shutdown takes nothing more, settles what is in flight within `drainDeadline`, stores the positions, leaves the group,
+  /// and returns; cancellation leaves at once, and what was in flight is done again by others. Throws when the consumer fails for good.
+  package func run() async throws {
+    var engine = Engine(
+      configuration: configuration, source: source, sink: sink, registry: registry, table: table, topics: topics, clock: clock,
+      delays: delays, mailbox: mailbox, logger: logger
+    ) { [self] complaints in
+      ownComplaints.withLock { $0 = complaints }
+    }
+    let (source, mailbox) = (source, mailbox)
+    let result = await withGracefulShutdownHandler {
+      await withDiscardingTaskGroup { group in
+        group.addTask { await source.run() }
+        group.addTask {
+          for await event in source.events { mailbox.post { $0.events.append(event) } }
+          // Also when cancelled: nothing comes any more, so the engine ends.
+          mailbox.post { $0.hasEnded = true }
+        }
+        group.addTask { [self] in await tick() }
+        let result = await engine.run(in: &group)
+        group.cancelAll()
+        return result
+      }
+    } onGracefulShutdown: {
+      mailbox.post { $0.isToShutDown = true }
+    }
+    try result.get()
+  }
+
+  /// Wakes the engine from time to time: the one timer of the worker.
+  private func tick() async {
+    while true {
+      do {
+        try await delays.sleep(for: configuration.tickInterval)
+      } catch {
+        // Cancelled: the worker ends.
+        return
+      }
+      mailbox.post { $0.hasTicked = true }
+    }
+  }
+}
+
+extension Consumer: RecordSource {}
+extension Producer: RecordSink {}

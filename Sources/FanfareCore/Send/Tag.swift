@@ -14,9 +14,10 @@ package enum Tag {
   /// The tag of a user's devices.
   package static func username(_ user: String) -> String { usernamePrefix + user }
 
-  /// The user whose devices the tag addresses; nil for any other tag.
+  /// The user whose devices the tag addresses; nil for any other tag. Judged by bytes: as characters, a name that begins with a
+  /// combining mark would fuse with the colon and hide the prefix.
   package static func user(of tag: String) -> String? {
-    tag.hasPrefix(usernamePrefix) ? String(tag.dropFirst(usernamePrefix.count)) : nil
+    tag.utf8.starts(with: usernamePrefix.utf8) ? String(Substring(tag.utf8.dropFirst(usernamePrefix.utf8.count))) : nil
   }
 
   /// Whether a caller may use the text as a tag (reserved prefixes are judged elsewhere).

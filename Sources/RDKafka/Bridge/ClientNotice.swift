@@ -1,0 +1,54 @@
+import CRDKafka
+import Logging
+
+/// What a handle says beside records and deliveries.
+enum ClientNotice: Sendable {
+  /// A line of librdkafka's log; `level` as in syslog.
+  case log(level: Int32, facility: String, text: String)
+  /// An error of the client as a whole. When fatal, the handle is of no use any more.
+  case error(RDKafkaError)
+
+  /// Reads the event, which must be of type LOG or ERROR.
+  init?(event: OpaquePointer, handle: Handle) {
+    switch unsafe rd_kafka_event_type(event) {
+    case RD_KAFKA_EVENT_LOG:
+      var facility: UnsafePointer<CChar>?
+      var text: UnsafePointer<CChar>?
+      var level: Int32 = 7
+      guard unsafe rd_kafka_event_log(event, &facility, &text, &level) == 0, let facility = unsafe facility,
+        let text = unsafe text
+      else { return nil }
+      self = unsafe .log(level: level, facility: String(cString: facility), text: String(cString: text))
+    case RD_KAFKA_EVENT_ERROR:
+      let response = unsafe rd_kafka_event_error(event)
+      // The number is the fatal error's cause or just _FATAL, depending on who raised it.
+      let isFatal = unsafe response == RD_KAFKA_RESP_ERR__FATAL || rd_kafka_event_error_is_fatal(event) != 0
+      if isFatal, let fatal = handle.fatalError {
+        self = .error(fatal)
+      } else {
+        var error = RDKafkaError(response: response)
+        if let text = unsafe rd_kafka_event_error_string(event) { error.message = unsafe String(cString: text) }
+        self = .error(error)
+      }
+    default: return nil
+    }
+  }
+
+  /// Writes the notice to the log. librdkafka reports every broken connection as an error; it is one only if nothing heals it,
+  /// which shows elsewhere.
+  func log(to logger: Logger) {
+    switch self {
+    case .log(let level, let facility, let text):
+      let swiftLevel: Logger.Level =
+        switch level {
+        case ...4: .notice
+        case 5, 6: .info
+        default: .debug
+        }
+      logger.log(
+        level: swiftLevel, "librdkafka reports", metadata: [LogKeys.facility: "\(facility)", LogKeys.text: "\(text)"])
+    case .error(let error):
+      logger.log(level: error.isFatal ? .error : .notice, "The Kafka client has an error", metadata: [LogKeys.error: "\(error)"])
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import CRDKafka
+import Logging
+
+/// Owns one `rd_kafka_t`: made with a configuration, destroyed on a thread of its own when the last user lets go of it.
+///
+/// Unchecked: the pointer never changes, and librdkafka's functions on it may be called from any thread.
+@safe final class Handle: @unchecked Sendable {
+  /// The two types of handles.
+  enum Kind {
+    case producer, consumer
+  }
+
+  /// What librdkafka's functions take.
+  let pointer: OpaquePointer
+
+  /// Makes a handle.
+  ///
+  /// - Parameters:
+  ///   - kind: Whether it produces or consumes.
+  ///   - properties: Its settings.
+  ///   - events: The `RD_KAFKA_EVENT_*` to be put on the handle's queue.
+  ///   - logsToQueue: Whether librdkafka's log lines come as events; otherwise there are none.
+  /// - Throws: `configuration`, naming the key concerned.
+  init(kind: Kind, properties: PropertySet, events: Int32, logsToQueue: Bool = true) throws(RDKafkaError) {
+    let configuration = try unsafe Self.makeConfiguration(properties)
+    unsafe rd_kafka_conf_set_events(configuration, events)
+    if !logsToQueue {
+      // Nobody polls such a handle's queue: its log lines would pile up there.
+      _ = unsafe rd_kafka_conf_set(configuration, "log.queue", "false", nil, 0)
+      unsafe rd_kafka_conf_set_log_cb(configuration, nil)
+    }
+    var text = [CChar](repeating: 0, count: 512)
+    guard
+      let pointer = unsafe rd_kafka_new(
+        kind == .producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, configuration, &text, text.count)
+    else {
+      unsafe rd_kafka_conf_destroy(configuration)
+      throw RDKafkaError(code: .configuration, message: Self.string(text))
+    }
+    unsafe self.pointer = unsafe pointer
+    if logsToQueue { unsafe rd_kafka_set_log_queue(pointer, nil) }
+  }
+
+  deinit {
+    // Destroying joins librdkafka's threads, which can take a while or, before 2.4, hang: never on the thread that happened to
+    // let go last. A consumer that wanted to leave its group has done so before.
+    let doomed = unsafe Doomed(pointer: pointer)
+    do {
+      try DedicatedThread.start(name: "rdk-destroy") { doomed.destroy() }
+    } catch {
+      doomed.destroy()
+    }
+  }
+
+  /// Unchecked: handed from one thread to exactly one other.
+  @safe private struct Doomed: @unchecked Sendable {
+    let pointer: OpaquePointer
+
+    func destroy() {
+      unsafe rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+    }
+  }
+
+  /// Sets all properties; errors name the key, never the value.
+  private static func makeConfiguration(_ properties: PropertySet) throws(RDKafkaError) -> OpaquePointer {
+    if let key = properties.further.keys.sorted().first(where: { properties.reserved.contains($0) }) {
+      throw RDKafkaError(code: .configuration, message: "the property '\(key)' cannot be set: the client relies on its own value")
+    }
+    guard let configuration = unsafe rd_kafka_conf_new() else {
+      throw RDKafkaError(code: .configuration, message: "out of memory")
+    }
+    do throws(RDKafkaError) {
+      for property in properties.required { try unsafe set(property, on: configuration) }
+      for property in properties.ifSupported {
+        _ = unsafe rd_kafka_conf_set(configuration, property.key, property.value, nil, 0)
+      }
+      for (key, value) in properties.further { try unsafe set(Property(key, value), on: configuration) }
+    } catch {
+      unsafe rd_kafka_conf_destroy(configuration)
+      throw error
+    }
+    return unsafe configuration
+  }
+
+  private static func set(_ property: Property, on configuration: OpaquePointer) throws(RDKafkaError) {
+    switch unsafe rd_kafka_conf_set(configuration, property.key, property.value, nil, 0) {
+    case RD_KAFKA_CONF_OK: return
+    case RD_KAFKA_CONF_UNKNOWN:
+      throw RDKafkaError(code: .configuration, message: "librdkafka does not know the property '\(property.key)'")
+    default:
+      throw RDKafkaError(
+        code: .configuration, message: "librdkafka does not accept the value of the property '\(property.key)'")
+    }
+  }
+
+  /// The text in a C buffer.
+  static func string(_ buffer: [CChar]) -> String {
+    String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// The fatal error of the handle, if it has one.
+  var fatalError: RDKafkaError? {
+    var text = [CChar](repeating: 0, count: 512)
+    let error = unsafe rd_kafka_fatal_error(pointer, &text, text.count)
+    guard error != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+    return RDKafkaError(code: .fatal, message: Self.string(text), number: error.rawValue, isFatal: true)
+  }
+
+  /// Makes the handle fatally fail, for tests.
+  func provokeFatalError() {
+    _ = unsafe rd_kafka_test_fatal_error(
+      pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "provoked by a test")
+  }
+}
+
+/// The librdkafka at hand.
+enum Library {
+  /// Its version, as `2.0.2`.
+  static var version: String {
+    unsafe String(cString: rd_kafka_version_str())
+  }
+
+  /// Warns where the combination of library and configuration is known not to work.
+  static func check(_ client: KafkaClientConfiguration, logger: Logger) {
+    let mechanism = client.properties["sasl.mechanisms"] ?? client.properties["sasl.mechanism"] ?? ""
+    // Before 2.6.1 the client concatenates the nonce twice; brokers from 4.0 on reject that.
+    if mechanism.hasPrefix("SCRAM"), rd_kafka_version() < 0x0206_01ff {
+      logger.error(
+        "This librdkafka cannot authenticate with SCRAM against Kafka 4.0 and later: use 2.6.1 or later",
+        metadata: [LogKeys.library: "\(version)"])
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import CRDKafka
+
+extension RDKafkaError {
+  /// What librdkafka's or the broker's error number means to a caller.
+  init(response: rd_kafka_resp_err_t, context: String? = nil) {
+    let name = unsafe String(cString: rd_kafka_err2name(response))
+    let text = unsafe String(cString: rd_kafka_err2str(response))
+    let message = "\(text) (\(name))"
+    self.init(
+      code: Code(response: response),
+      message: context.map { "\($0): \(message)" } ?? message,
+      number: response.rawValue,
+      isFatal: response == RD_KAFKA_RESP_ERR__FATAL)
+  }
+
+  /// What became of a record whose delivery failed; it is possibly persisted if it was sent and not acknowledged.
+  init(delivery response: rd_kafka_resp_err_t, isPossiblyPersisted: Bool, topic: String) {
+    self.init(response: response, context: topic)
+    isFatal = false
+    switch code {
+    case .messageTooLarge, .unknownTopic, .unauthorized, .queueFull: break
+    default: code = isPossiblyPersisted ? .possiblyPersisted : .notPersisted
+    }
+  }
+
+  /// Takes over an `rd_kafka_error_t` and frees it.
+  init(consuming error: OpaquePointer, context: String) {
+    let response = unsafe rd_kafka_error_code(error)
+    let text = unsafe String(cString: rd_kafka_error_string(error))
+    let isFatal = unsafe rd_kafka_error_is_fatal(error) != 0
+    unsafe rd_kafka_error_destroy(error)
+    self.init(
+      code: isFatal ? .fatal : Code(response: response), message: "\(context): \(text)", number: response.rawValue,
+      isFatal: isFatal)
+  }
+}
+
+extension RDKafkaError.Code {
+  /// The kind of a response number.
+  init(response: rd_kafka_resp_err_t) {
+    self =
+      switch response {
+      case RD_KAFKA_RESP_ERR__QUEUE_FULL: .queueFull
+      case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE: .messageTooLarge
+      case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
+        RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+        .unknownTopic
+      case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED,
+        RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED,
+        RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR__SSL:
+        .unauthorized
+      case RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE, RD_KAFKA_RESP_ERR__MSG_TIMED_OUT,
+        RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
+        .timedOut
+      case RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, RD_KAFKA_RESP_ERR__RESOLVE,
+        RD_KAFKA_RESP_ERR__WAIT_COORD, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_COORDINATOR,
+        RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS:
+        .unreachable
+      case RD_KAFKA_RESP_ERR__FATAL, RD_KAFKA_RESP_ERR__FENCED, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID: .fatal
+      case RD_KAFKA_RESP_ERR__STATE: .notAssigned
+      case RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST, RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS,
+        RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID:
+        .rebalancing
+      case RD_KAFKA_RESP_ERR__DESTROY: .closed
+      case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE, RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION: .unsupported
+      default: .broker
+      }
+  }
+}

@@ -1,0 +1,42 @@
+import CRDKafka
+
+/// Owns one `rd_kafka_topic_t`, and keeps its handle alive.
+///
+/// Unchecked: the pointer never changes, and librdkafka's functions on it may be called from any thread.
+@safe final class TopicHandle: @unchecked Sendable {
+  /// The handle it belongs to.
+  let handle: Handle
+  /// What librdkafka's functions take.
+  let pointer: OpaquePointer
+
+  /// Makes librdkafka know the topic; asks no broker.
+  init(name: String, on handle: Handle) throws(RDKafkaError) {
+    guard let pointer = unsafe rd_kafka_topic_new(handle.pointer, name, nil) else {
+      throw RDKafkaError(response: rd_kafka_last_error(), context: name)
+    }
+    self.handle = handle
+    unsafe self.pointer = unsafe pointer
+  }
+
+  deinit {
+    unsafe rd_kafka_topic_destroy(pointer)
+  }
+
+  /// Asks the brokers for the topic's partitions and waits for the answer, blocking the thread.
+  ///
+  /// - Returns: The number of partitions.
+  func partitionCount(timeoutMilliseconds: Int32) throws(RDKafkaError) -> Int32 {
+    var found: UnsafePointer<rd_kafka_metadata>?
+    let name = unsafe String(cString: rd_kafka_topic_name(pointer))
+    let status = unsafe rd_kafka_metadata(handle.pointer, 0, pointer, &found, timeoutMilliseconds)
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = unsafe found else {
+      throw RDKafkaError(response: status, context: name)
+    }
+    defer { unsafe rd_kafka_metadata_destroy(metadata) }
+    guard unsafe metadata.pointee.topic_cnt == 1, let topic = unsafe metadata.pointee.topics?.pointee else {
+      throw RDKafkaError(response: RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, context: name)
+    }
+    guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { throw unsafe RDKafkaError(response: topic.err, context: name) }
+    return unsafe topic.partition_cnt
+  }
+}

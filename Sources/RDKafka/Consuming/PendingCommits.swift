@@ -1,0 +1,53 @@
+import Synchronization
+
+/// The commits whose end somebody waits for.
+final class PendingCommits: Sendable {
+  /// Somebody who waits for a commit's end.
+  typealias Waiter = CheckedContinuation<Result<Void, RDKafkaError>, Never>
+
+  private struct State {
+    var waiters: [Int: (waiter: Waiter, deadline: ContinuousClock.Instant)] = [:]
+    var nextTicket = 1
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+
+  /// Adds a waiter.
+  ///
+  /// - Returns: Its ticket, or nil when no commit will end any more.
+  func add(_ waiter: Waiter, deadline: ContinuousClock.Instant) -> Int? {
+    state.withLock { state in
+      guard !state.isClosed else { return nil }
+      defer { state.nextTicket += 1 }
+      state.waiters[state.nextTicket] = (waiter, deadline)
+      return state.nextTicket
+    }
+  }
+
+  /// Tells the waiter how its commit ended, unless it was told before.
+  func end(_ ticket: Int, _ result: Result<Void, RDKafkaError>) {
+    state.withLock { $0.waiters.removeValue(forKey: ticket) }?.waiter.resume(returning: result)
+  }
+
+  /// Ends the waiting of those whose time is over.
+  func expire(now: ContinuousClock.Instant) {
+    let expired = state.withLock { state in
+      let expired = state.waiters.filter { $0.value.deadline <= now }
+      for ticket in expired.keys { state.waiters[ticket] = nil }
+      return expired.values.map(\.waiter)
+    }
+    let error = RDKafkaError(code: .timedOut, message: "the commit was not answered in time")
+    for waiter in expired { waiter.resume(returning: .failure(error)) }
+  }
+
+  /// Ends everybody's waiting, and that of all to come.
+  func endAll(_ error: RDKafkaError) {
+    let waiters = state.withLock { state in
+      state.isClosed = true
+      defer { state.waiters = [:] }
+      return state.waiters.values.map(\.waiter)
+    }
+    for waiter in waiters { waiter.resume(returning: .failure(error)) }
+  }
+}

@@ -1,0 +1,310 @@
+package import Logging
+import Synchronization
+
+/// Produces records to Kafka: idempotent, acknowledged by all in-sync replicas.
+///
+/// Make it, keep ``run()`` running for as long as it is used, then ``close(timeout:)``. Without `run()` nothing is ever
+/// acknowledged. Records with the same key submitted one after another stay in order. When librdkafka reports a fatal error
+/// (before 2.3 a broker's hiccup can suffice), what was in flight fails with `notPersisted` or `possiblyPersisted`, a new handle
+/// takes over, and the producer goes on.
+package final class Producer: Sendable {
+  private let configuration: ProducerConfiguration
+  private let logger: Logger
+  private let backlog: BacklogMonitor?
+  private let state: Mutex<State>
+  private let ended = OneShot()
+
+  private struct State: ~Copyable {
+    var phase = Phase.created
+    /// Nil while a dead handle could not be replaced yet.
+    var handle: ProducerHandle?
+    /// Counts the handles.
+    var generation = 0
+    var inFlight = InFlight()
+    /// Records given up by `close`.
+    var abandoned = 0
+  }
+
+  private enum Phase {
+    case created, running, closed
+    case closing(ContinuousClock.Instant)
+  }
+
+  /// Makes a producer; contacts no broker yet.
+  ///
+  /// - Parameters:
+  ///   - configuration: The cluster, and how to produce to it.
+  ///   - logger: Where the client's events go; no key or value ever does.
+  ///   - backlog: Told about every record of its topic, so that it knows what this process adds.
+  /// - Throws: `configuration`, naming the key.
+  package init(
+    configuration: ProducerConfiguration, logger: Logger, backlog: BacklogMonitor? = nil
+  ) throws(RDKafkaError) {
+    var logger = logger
+    logger[metadataKey: LogKeys.client] = "\(configuration.client.clientID)"
+    Library.check(configuration.client, logger: logger)
+    self.configuration = configuration
+    self.logger = logger
+    self.backlog = backlog
+    let handle = try ProducerHandle(properties: configuration.properties)
+    state = Mutex(State(handle: handle))
+  }
+
+  /// Serves delivery reports until ``close(timeout:)``; when cancelled, closes with ``ProducerConfiguration/closeTimeout``.
+  package func run() async {
+    let isFirst = state.withLock { state in
+      guard case .created = state.phase else { return false }
+      state.phase = .running
+      return true
+    }
+    if isFirst {
+      do {
+        try DedicatedThread.start(name: "rdk-producer") { [self] in
+          serve()
+          ended.fire()
+        }
+      } catch {
+        logger.error("The producer's thread does not start", metadata: [LogKeys.error: "\(error)"])
+        finish()
+        ended.fire()
+      }
+    }
+    await withTaskCancellationHandler {
+      await ended.wait()
+    } onCancel: {
+      beginClosing(timeout: configuration.closeTimeout)
+    }
+  }
+
+  /// Sends a record and returns when all in-sync replicas have it. Bounded by ``ProducerConfiguration/deliveryTimeout``;
+  /// cancellation does not take the record back and does not end the wait.
+  package func send(_ record: ProducerRecord) async throws(RDKafkaError) -> RecordPosition {
+    let results = await send([record])
+    return try results[0].get()
+  }
+
+  /// Sends records in one go and returns when each is acknowledged or has failed; results are in the records' order.
+  package func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
+    await withCheckedContinuation { continuation in
+      submit(records) { continuation.resume(returning: $0) }
+    }
+  }
+
+  /// Hands records over and returns at once. The cheapest way in: no task, no continuation, one lock for all records.
+  ///
+  /// - Parameters:
+  ///   - records: Any number, for any topics.
+  ///   - completion: Called once, with the results in the records' order, on the producer's own thread, which it must not hold
+  ///     up (on the caller's thread if there are no records or the producer is closed).
+  package func submit(
+    _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
+  ) {
+    guard !records.isEmpty else { return completion([]) }
+    let admission: Result<(handle: ProducerHandle, slot: Int), RDKafkaError> = state.withLock { state in
+      switch state.phase {
+      case .closing, .closed: return .failure(RDKafkaError(code: .closed, message: "the producer is closed"))
+      case .created, .running: break
+      }
+      guard let handle = state.handle else {
+        return .failure(RDKafkaError(code: .notPersisted, message: "the producer has failed and is being replaced"))
+      }
+      return .success((handle, state.inFlight.open(records, generation: state.generation, completion: completion)))
+    }
+    switch admission {
+    case .failure(let error): completion(records.map { _ in .failure(error) })
+    case .success(let (handle, slot)):
+      backlog?.willProduce(records)
+      let refused = handle.produce(records, slot: slot)
+      if !refused.isEmpty { backlog?.didNotProduce(refused.map { records[$0.index] }) }
+      state.withLock { $0.inFlight.handedOver(slot, refused: refused) }
+      // Settles on the producer's thread what no delivery report will come for.
+      if !refused.isEmpty { handle.interrupt() }
+    }
+  }
+
+  /// Refuses further records, waits at most `timeout` until those in flight are settled, gives up the rest, and ends ``run()``.
+  ///
+  /// - Returns: The number of records given up; their senders see `notPersisted` or `possiblyPersisted`.
+  @discardableResult
+  package func close(timeout: Duration) async -> Int {
+    beginClosing(timeout: timeout)
+    await ended.wait()
+    return state.withLock { $0.abandoned }
+  }
+
+  /// Learns the partitions of `topics` from the brokers, so that the first records do not wait for it, and shows that the cluster
+  /// is reachable.
+  ///
+  /// - Returns: The number of partitions of each topic.
+  /// - Throws: `unknownTopic`, `unreachable`, `timedOut`, `unauthorized`, `closed`.
+  @discardableResult
+  package func prepare(topics: [String], timeout: Duration) async throws(RDKafkaError) -> [String: Int32] {
+    guard let handle = state.withLock({ $0.handle }) else {
+      throw RDKafkaError(code: .closed, message: "the producer is closed")
+    }
+    let deadline = ContinuousClock.now + timeout
+    return try await BlockingCalls.run { () throws(RDKafkaError) in
+      var counts: [String: Int32] = [:]
+      for topic in topics {
+        let left = max(.milliseconds(1), deadline - .now)
+        counts[topic] = try handle.topic(topic).partitionCount(timeoutMilliseconds: left.timeoutMilliseconds)
+      }
+      return counts
+    }
+  }
+
+  /// Records submitted and not yet settled.
+  package var recordsInFlight: Int {
+    state.withLock { $0.inFlight.count }
+  }
+
+  /// How often a fatal error has made a new handle necessary.
+  package var handleReplacements: Int {
+    state.withLock { $0.generation }
+  }
+
+  /// Makes the handle fatally fail, for tests of what happens then.
+  package func provokeFatalError() {
+    state.withLock { $0.handle }?.handle.provokeFatalError()
+  }
+
+  private func beginClosing(timeout: Duration) {
+    enum Step {
+      case nothing, interrupt(ProducerHandle?), finish
+    }
+    let step = state.withLock { state -> Step in
+      switch state.phase {
+      case .created:
+        state.phase = .closing(.now)
+        return .finish
+      case .running:
+        state.phase = .closing(.now + timeout)
+        return .interrupt(state.handle)
+      case .closing(let deadline):
+        state.phase = .closing(min(deadline, .now + timeout))
+        return .interrupt(state.handle)
+      case .closed: return .nothing
+      }
+    }
+    switch step {
+    case .nothing: break
+    case .interrupt(let handle): handle?.interrupt()
+    case .finish:
+      finish()
+      ended.fire()
+    }
+  }
+}
+
+// MARK: - The producer's thread
+
+extension Producer {
+  /// The loop of the producer's thread.
+  private func serve() {
+    var deliveries: [Delivery] = []
+    var nextReplacement = ContinuousClock.now
+    while true {
+      let handle = state.withLock { $0.handle }
+      let notices = handle?.poll(milliseconds: 100, deliveries: &deliveries) ?? []
+      settle(deliveries)
+      deliveries.removeAll(keepingCapacity: true)
+      for notice in notices { notice.log(to: logger) }
+      if let handle, handle.isDead(notices) {
+        retire(handle)
+      }
+      if state.withLock({ $0.handle == nil }) {
+        // A handle that dies at once must not be replaced in a tight loop.
+        nextReplacement = max(nextReplacement, .now)
+        replaceHandle(notBefore: nextReplacement)
+        nextReplacement = .now + .seconds(1)
+      }
+      if isDone { break }
+    }
+    finish()
+  }
+
+  /// Whether the producer is closing and nothing is left to wait for.
+  private var isDone: Bool {
+    state.withLock { state in
+      guard case .closing(let deadline) = state.phase else { return false }
+      return state.inFlight.count == 0 || deadline <= .now
+    }
+  }
+
+  /// Takes note of deliveries and completes the submissions that are settled with them.
+  private func settle(_ deliveries: [Delivery]) {
+    let topic = backlog?.topic
+    let (finished, watched) = state.withLock { state in
+      var watched: [Delivery] = []
+      for delivery in deliveries {
+        let settled = state.inFlight.settle(delivery)
+        if let topic, settled == topic { watched.append(delivery) }
+      }
+      return (state.inFlight.takeFinished(), watched)
+    }
+    if !watched.isEmpty { backlog?.didProduce(watched) }
+    for submission in finished { submission.completion(submission.results) }
+  }
+
+  /// Takes a handle out of use: everything it holds is given up and settled, within a bound.
+  private func retire(_ handle: ProducerHandle) {
+    let generation = state.withLock { state in
+      state.handle = nil
+      return state.generation
+    }
+    var deliveries: [Delivery] = []
+    let deadline = ContinuousClock.now + .seconds(2)
+    while state.withLock({ $0.inFlight.hasRecords(upTo: generation) }), .now < deadline {
+      // Again each time: a thread which had taken the handle before may still be handing records over.
+      handle.purge()
+      for notice in handle.poll(milliseconds: 20, deliveries: &deliveries) { notice.log(to: logger) }
+      settle(deliveries)
+    }
+    // librdkafka reports every purged record at once; what it has not reported by now it never will.
+    let error = RDKafkaError(code: .possiblyPersisted, message: "the producer's handle failed")
+    let silent = state.withLock { $0.inFlight.abandon(upTo: generation, error: error) }
+    if silent > 0 { logger.error("Records were given up without word", metadata: [LogKeys.records: "\(silent)"]) }
+    settle([])
+  }
+
+  /// Makes the handle that takes over from a dead one.
+  private func replaceHandle(notBefore instant: ContinuousClock.Instant) {
+    while ContinuousClock.now < instant, !isDone { Pause.briefly() }
+    do {
+      let handle = try ProducerHandle(properties: configuration.properties)
+      state.withLock { state in
+        state.handle = handle
+        state.generation += 1
+      }
+      logger.notice("A new producer handle has taken over after a fatal error")
+    } catch {
+      logger.error("The producer's handle cannot be replaced", metadata: [LogKeys.error: "\(error)"])
+    }
+  }
+
+  /// Gives up what is left and lets go of the handle.
+  private func finish() {
+    let (handle, failedBefore) = state.withLock { state in
+      state.phase = .closed
+      return (state.handle, state.inFlight.failed)
+    }
+    if let handle { retire(handle) }
+    let abandoned = state.withLock { state in
+      state.abandoned = state.inFlight.failed - failedBefore
+      return state.abandoned
+    }
+    if abandoned > 0 {
+      logger.warning("The producer was closed with records in flight", metadata: [LogKeys.records: "\(abandoned)"])
+    }
+  }
+}
+
+extension ProducerHandle {
+  /// Whether one of the notices, or the handle itself, says that it has fatally failed.
+  fileprivate func isDead(_ notices: [ClientNotice]) -> Bool {
+    notices.contains { notice in
+      guard case .error(let error) = notice else { return false }
+      return error.isFatal
+    } && handle.fatalError != nil
+  }
+}

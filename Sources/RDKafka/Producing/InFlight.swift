@@ -1,0 +1,115 @@
+/// The submissions whose records are not all settled. A value: whoever holds it has the lock, and performs what it returns.
+struct InFlight: ~Copyable {
+  /// Called once with the results, in the order of the submission's records.
+  typealias Completion = @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
+
+  /// A submission all of whose records are settled; to be completed outside the lock.
+  struct Finished: Sendable {
+    /// In the order of the submission's records.
+    var results: [Result<RecordPosition, RDKafkaError>]
+    /// To be called with them.
+    var completion: Completion
+  }
+
+  private struct Slot {
+    /// Filled in as records are acknowledged; `offset` is ``unsettled`` before.
+    var positions: [RecordPosition] = []
+    var failures: [Int: RDKafkaError] = [:]
+    /// Records not yet settled, plus one while the submitting thread is still handing them over.
+    var remaining = 0
+    var generation = 0
+    var completion: Completion?
+  }
+
+  private static let unsettled = Int64.min
+
+  private var slots: [Slot] = []
+  private var free: [Int] = []
+  private var finished: [Finished] = []
+  /// Records not yet settled.
+  private(set) var count = 0
+  /// Records that have failed, ever.
+  private(set) var failed = 0
+
+  /// Opens a submission and returns its slot.
+  mutating func open(_ records: [ProducerRecord], generation: Int, completion: @escaping Completion) -> Int {
+    let slot = free.popLast() ?? slots.count
+    if slot == slots.count { slots.append(Slot()) }
+    slots[slot] = Slot(
+      positions: records.map { RecordPosition(topic: $0.topic, partition: -1, offset: Self.unsettled) },
+      remaining: records.count + 1, generation: generation, completion: completion)
+    count += records.count
+    return slot
+  }
+
+  /// The submitting thread has handed over all records but these.
+  mutating func handedOver(_ slot: Int, refused: [(index: Int, error: RDKafkaError)]) {
+    for (index, error) in refused { fail(slot, index, error) }
+    countDown(slot)
+  }
+
+  /// Takes note of what the broker said about one record.
+  ///
+  /// - Returns: Its topic, or nil if it was given up before.
+  @discardableResult
+  mutating func settle(_ delivery: Delivery) -> String? {
+    let (slot, index) = (delivery.ticket.slot, delivery.ticket.index)
+    guard isUnsettled(slot, index) else { return nil }
+    let topic = slots[slot].positions[index].topic
+    if delivery.error == 0 {
+      slots[slot].positions[index].partition = delivery.partition
+      slots[slot].positions[index].offset = delivery.offset
+      count -= 1
+      countDown(slot)
+    } else {
+      fail(slot, index, RDKafkaError(delivery: delivery, topic: topic))
+    }
+    return topic
+  }
+
+  /// Gives up every record of handles up to `generation` of which no word will come any more.
+  ///
+  /// - Returns: How many.
+  mutating func abandon(upTo generation: Int, error: RDKafkaError) -> Int {
+    let before = count
+    for slot in slots.indices where slots[slot].completion != nil && slots[slot].generation <= generation {
+      for index in slots[slot].positions.indices where isUnsettled(slot, index) { fail(slot, index, error) }
+    }
+    return before - count
+  }
+
+  /// Whether records of handles up to `generation` are still unsettled.
+  func hasRecords(upTo generation: Int) -> Bool {
+    slots.contains { $0.completion != nil && $0.generation <= generation }
+  }
+
+  /// Takes the submissions which have been settled since the last call.
+  mutating func takeFinished() -> [Finished] {
+    guard !finished.isEmpty else { return [] }
+    defer { finished = [] }
+    return finished
+  }
+
+  private func isUnsettled(_ slot: Int, _ index: Int) -> Bool {
+    slots.indices.contains(slot) && slots[slot].positions.indices.contains(index)
+      && slots[slot].positions[index].offset == Self.unsettled && slots[slot].failures[index] == nil
+  }
+
+  private mutating func fail(_ slot: Int, _ index: Int, _ error: RDKafkaError) {
+    guard isUnsettled(slot, index) else { return }
+    slots[slot].failures[index] = error
+    count -= 1
+    failed += 1
+    countDown(slot)
+  }
+
+  private mutating func countDown(_ slot: Int) {
+    slots[slot].remaining -= 1
+    guard slots[slot].remaining == 0, let completion = slots[slot].completion else { return }
+    var results = slots[slot].positions.map { Result<RecordPosition, RDKafkaError>.success($0) }
+    for (index, error) in slots[slot].failures { results[index] = .failure(error) }
+    finished.append(Finished(results: results, completion: completion))
+    slots[slot] = Slot()
+    free.append(slot)
+  }
+}

@@ -1,1 +1,0 @@
-// The seams of RDKafka are written first.

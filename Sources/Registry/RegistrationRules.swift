@@ -1,0 +1,61 @@
+import FanfareCore
+
+/// The rules of registering that do not depend on where registrations are kept.
+enum RegistrationRules {
+  /// How long an issued id waits to be completed.
+  static let pendingLifetime: Duration = .seconds(3600)
+
+  /// The app must ask for a new id. The same words whatever the cause: a stranger learns nothing about somebody else's registration.
+  static let gone = RegistryError(.gone, "the registration is gone; register anew")
+
+  /// Everything that a device can be addressed by, sorted: what the app asks for, the user's own tag, and the installation's.
+  ///
+  /// Throws `.forbidden` for another user's tag, and for a user, tag or installation that breaks the rules of its kind: a store that
+  /// cut a text short at a NUL would hand out somebody else's tag.
+  static func tags(of user: String, given: [String], installation: String? = nil) throws(RegistryError) -> [String] {
+    guard UserName.isSound(user) else { throw RegistryError(.forbidden, "user: must be \(UserName.rule)") }
+    var tags: Set = [Tag.username(user)]
+    if let installation {
+      let tag = Tag.installationPrefix + installation
+      guard !installation.isEmpty, Tag.isSound(tag) else {
+        throw RegistryError(.forbidden, "installation: with its prefix it must be a tag of \(Tag.rule)")
+      }
+      tags.insert(tag)
+    }
+    for tag in given {
+      if let named = Tag.user(of: tag) {
+        guard named.hasSameBytes(as: user) else {
+          throw RegistryError(.forbidden, "tags: one that begins with \(Tag.usernamePrefix) may only name the caller")
+        }
+      } else {
+        guard Tag.isSound(tag) else { throw RegistryError(.forbidden, "tags: each must be \(Tag.rule)") }
+        tags.insert(tag)
+      }
+    }
+    return tags.sorted()
+  }
+
+  /// Whether the user may replace what is registered: the owner anything; somebody else only by presenting the very same handle,
+  /// which shows that the device has changed hands.
+  static func mayReplace(_ stored: Registration, user: String, platform: Platform, handle: String) -> Bool {
+    stored.user.hasSameBytes(as: user) || (stored.platform == platform && stored.handle.hasSameBytes(as: handle))
+  }
+
+  /// The forms in which a handle of an unknown platform may be stored: as given, and in APNs' normal form if it can be one of its.
+  /// The last is the form to store it in until the platform is known. Empty for what cannot be a handle anywhere.
+  static func forms(ofHandle handle: String) -> [String] {
+    guard !handle.isEmpty, handle.utf8.count <= DeviceHandle.maximumLength, handle.isStorable else { return [] }
+    let normal =
+      DeviceHandle.complaint(about: handle, platform: .apns) == nil ? DeviceHandle.normalized(handle, platform: .apns) : handle
+    return normal == handle ? [handle] : [handle, normal]
+  }
+}
+
+extension String {
+  /// Whether the texts are equal byte for byte. `==` also holds for texts that merely look the same (Unicode's canonical
+  /// equivalence), and two users are two users even then.
+  func hasSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+
+  /// Whether the text comes back from a database as it went in and can be one line of a list: no control characters.
+  var isStorable: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
+}

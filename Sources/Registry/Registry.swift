@@ -1,1 +1,0 @@
-// The seams of Registry are written first.

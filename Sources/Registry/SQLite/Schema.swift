@@ -1,0 +1,90 @@
+import FanfareCore
+import GRDB
+
+/// The tables, and how a file gets them.
+enum Schema {
+  /// Tells a registry's file from any other database (`PRAGMA application_id`): "FnRg".
+  private static let applicationID: Int32 = 0x466E_5267
+
+  /// The steps from an empty file to the present one; `PRAGMA user_version` counts those done. Only ever appended to.
+  ///
+  /// - registrations: clustered by id, so that a slice of the id space is read in one sweep. A row without user is pending: its id is
+  ///   issued, and `expires_at` says until when. `platform` holds the bit of `PlatformSet`, `tags` one tag per line: the exact keys of
+  ///   the rows in `tags`, which therefore need no second index to be found again. Times are Unix milliseconds.
+  /// - one_holder: a handle belongs to at most one registration per hub, and this index sees to it.
+  private static let steps = [
+    """
+    CREATE TABLE registrations (
+      hub TEXT NOT NULL,
+      id BLOB NOT NULL CHECK (length(id) = 16),
+      user TEXT,
+      platform INTEGER,
+      handle TEXT,
+      installation TEXT,
+      tags TEXT,
+      registered_at INTEGER NOT NULL,
+      expires_at INTEGER,
+      PRIMARY KEY (hub, id),
+      CHECK (CASE WHEN user IS NULL
+        THEN platform IS NULL AND tags IS NULL AND installation IS NULL AND expires_at IS NOT NULL
+        ELSE platform IS NOT NULL AND tags IS NOT NULL AND handle IS NOT NULL AND expires_at IS NULL END)
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX one_holder ON registrations (hub, handle) WHERE handle IS NOT NULL;
+    CREATE UNIQUE INDEX one_per_installation ON registrations (hub, installation) WHERE installation IS NOT NULL;
+    CREATE INDEX pending_expiry ON registrations (expires_at) WHERE expires_at IS NOT NULL;
+
+    CREATE TABLE tags (
+      hub TEXT NOT NULL,
+      tag TEXT NOT NULL,
+      registration BLOB NOT NULL,
+      PRIMARY KEY (hub, tag, registration)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE tombstones (
+      hub TEXT NOT NULL,
+      registration BLOB NOT NULL,
+      cause TEXT NOT NULL,
+      detail TEXT NOT NULL,
+      at INTEGER NOT NULL,
+      PRIMARY KEY (hub, registration)
+    ) WITHOUT ROWID;
+    CREATE INDEX tombstone_age ON tombstones (at);
+
+    CREATE TABLE secure_payloads (
+      hub TEXT NOT NULL,
+      id BLOB NOT NULL CHECK (length(id) = 16),
+      recipient TEXT NOT NULL,
+      payload BLOB NOT NULL,
+      is_read INTEGER NOT NULL DEFAULT 0,
+      expires_at INTEGER NOT NULL,
+      PRIMARY KEY (hub, id)
+    );
+    CREATE INDEX secure_payload_expiry ON secure_payloads (expires_at);
+
+    CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), count INTEGER NOT NULL);
+    INSERT INTO probe VALUES (1, 0);
+    """
+  ]
+
+  /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two processes which
+  /// start at once the second finds everything done.
+  ///
+  /// Throws `RegistryError` when the file is some other database or was made by a later release.
+  static func migrate(_ db: Database) throws {
+    try db.inTransaction(.immediate) {
+      let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+      let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+      let isEmpty = try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_master LIMIT 1") == nil
+      guard application == applicationID || (application == 0 && version == 0 && isEmpty) else {
+        throw RegistryError(.unavailable, "it is a database of something else")
+      }
+      guard version <= steps.count else {
+        throw RegistryError(.unavailable, "it was made by a later release (schema \(version), this one knows \(steps.count))")
+      }
+      guard version < steps.count else { return .commit }
+      for step in steps[version...] { try db.execute(sql: step) }
+      try db.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(steps.count)")
+      return .commit
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import FanfareCore
+
+/// How far a send has come on one of its devices.
+struct DeviceProgress: Sendable {
+  /// What is going on with it.
+  enum Phase: Sendable {
+    /// In the queue of its sender.
+    case queued
+    /// Its owner is being looked up once more; a place among the pushes in flight is reserved for it.
+    case checking
+    /// Handed to the sender.
+    case inFlight
+    /// Waiting until it may be sent again.
+    case resting
+    /// It has its result.
+    case done
+  }
+
+  /// The device as it was looked up last.
+  var target: Target
+  /// Its sender's number; -1 where the hub has none for the platform.
+  let sender: Int
+  /// Whether the registry knows the device; a handle given by the caller need not be registered.
+  let isRegistered: Bool
+  var phase = Phase.queued
+  var history = RetryPolicy.History()
+  /// Whether the first attempt has its outcome, or cannot be made because the sender is stopped.
+  var isFirstAttemptOver = false
+  /// Uptime of the first attempt, for the age of the later ones.
+  var firstAttemptAt: Int64 = 0
+  /// Uptime of the last look-up of the device.
+  var checkedAt: Int64
+  /// The result; meaningful when done.
+  var outcome = DeviceResult.Outcome.failed
+  /// The last reason given.
+  var reason = ""
+  /// The last HTTP status.
+  var status = 0
+
+  init(target: Target, sender: Int, isRegistered: Bool, checkedAt: Int64) {
+    self.target = target
+    self.sender = sender
+    self.isRegistered = isRegistered
+    self.checkedAt = checkedAt
+  }
+
+  /// As the status record shows it.
+  var result: DeviceResult {
+    DeviceResult(
+      registration: target.registration, platform: target.platform, outcome: outcome, reason: outcome == .delivered ? "" : reason,
+      status: status, attempts: history.attempts)
+  }
+}

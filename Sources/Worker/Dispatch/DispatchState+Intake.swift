@@ -1,0 +1,154 @@
+import FanfareCore
+import RDKafka
+
+extension DispatchState {
+  /// Records have come. Each becomes an item, joins the item of the same send, or is set aside; those of partitions that are not owned, or are
+  /// being given back, are left to the next owner.
+  mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
+    credit = max(0, credit - batch.count)
+    for record in batch {
+      guard let origin = ledger.begin(record) else { continue }
+      let send: SendRequest
+      do {
+        let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
+        send = try SendRequest.decode(record.value, recordTime: written)
+      } catch {
+        setAside(record, error: error, send: nil, origin: origin, at: now, into: &effects)
+        continue
+      }
+      guard let hub = table.number(of: send.hub) else {
+        let error = RecordError(.unknownHub, "hub: not served by this deployment")
+        setAside(record, error: error, send: send, origin: origin, at: now, into: &effects)
+        continue
+      }
+      begin(send, hub: hub, record: record, origin: origin)
+    }
+  }
+
+  /// Makes an item of a send, unless it is known already.
+  private mutating func begin(_ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin) {
+    let key = RecentSends.Key(id: send.id, hub: Int32(hub))
+    switch recent.knowledge(of: key) {
+    case .settled:
+      ledger.settle(origin)
+      return
+    case .open(let slot):
+      items[slot].followers.append(origin)
+      return
+    case .unknown: break
+    }
+    let slot = occupy(origin: origin, bytes: record.value.count)
+    recent.open(key, slot: slot)
+    items[slot].key = key
+    items[slot].hub = hub
+    items[slot].expiresAt = send.acceptedAt + (send.timeToLive.map { .seconds($0) } ?? configuration.defaultTimeToLive)
+    let lane = Self.lane(of: send, record: record)
+    items[slot].send = send
+    guard let lane else { return start(slot) }
+    items[slot].lane = lane
+    if let tail = lanes.updateValue(Int32(slot), forKey: lane) {
+      items[slot].phase = .queued
+      items[Int(tail)].nextInLane = Int32(slot)
+    } else {
+      items[slot].leadsLane = true
+      start(slot)
+    }
+  }
+
+  /// Which sends the send must not overtake: those of the same record key, or, where a producer set none, those to the same user. nil: none.
+  private static func lane(of send: SendRequest, record: ConsumedRecord) -> UInt64? {
+    var hasher = Hasher()
+    if let key = record.key {
+      for byte in key { hasher.combine(byte) }
+    } else if let tag = send.audience.tag, Tag.user(of: tag) != nil {
+      hasher.combine(send.hub)
+      hasher.combine(tag)
+    } else {
+      return nil
+    }
+    return UInt64(bitPattern: Int64(hasher.finalize()))
+  }
+
+  /// The item's turn in its lane has come.
+  mutating func start(_ slot: Int) {
+    items[slot].phase = .resolving
+    toResolve.append(ticket(slot))
+  }
+
+  /// The item is through its first attempts: the next of its lane may start. Those given up while they waited are freed on the way.
+  mutating func advanceLane(_ slot: Int) {
+    guard items[slot].leadsLane else { return }
+    items[slot].leadsLane = false
+    let lane = items[slot].lane
+    var next = Int(items[slot].nextInLane)
+    items[slot].nextInLane = -1
+    while next >= 0 {
+      guard items[next].isAbandoned else {
+        items[next].leadsLane = true
+        return start(next)
+      }
+      let following = Int(items[next].nextInLane)
+      vacate(next)
+      next = following
+    }
+    lanes.removeValue(forKey: lane)
+  }
+
+  /// Sends a record to the dead-letter topic, with a status record if it is clear which send it was. Its offset settles when Kafka has both.
+  private mutating func setAside(
+    _ record: ConsumedRecord, error: RecordError, send: SendRequest?, origin: Origin, at now: Moment, into effects: inout Effects
+  ) {
+    let place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
+    let letter = DeadLetter(
+      reason: error.reason, detail: error.detail, origin: place, at: now.wall, key: record.key.map(Array.init),
+      value: Array(record.value))
+    let slot = occupy(origin: origin, bytes: record.value.count)
+    items[slot].phase = .settling
+    items[slot].unacknowledged = 1
+    effects.productions.append(
+      Production(
+        kind: .deadLetter(letter), ticket: ticket(slot),
+        record: ProducerRecord(topic: topics.deadLetter, key: letter.key, value: letter.encoded())))
+    if let send {
+      items[slot].unacknowledged = 2
+      let status = StatusRecord(
+        send: send.id, hub: send.hub, state: .deadLettered, sender: send.sender, audience: send.audience,
+        acceptedAt: send.acceptedAt,
+        settledAt: now.wall, devices: [], traceparent: send.traceparent)
+      effects.productions.append(
+        Production(
+          kind: .status, ticket: ticket(slot),
+          record: ProducerRecord(topic: topics.status, key: Array(send.id.description.utf8), value: status.encoded())))
+    }
+    effects.tallies.deadLetters.append(error.reason)
+    effects.alarm(.deadLettered(place, reason: error.reason, detail: error.detail))
+  }
+
+  /// Puts a new item into a free slot.
+  private mutating func occupy(origin: Origin, bytes: Int) -> Int {
+    let slot: Int
+    if let free = vacant.popLast() {
+      slot = free
+    } else {
+      slot = items.count
+      items.append(WorkItem())
+    }
+    items[slot].phase = .resolving
+    items[slot].origin = origin
+    items[slot].bytes = bytes
+    records += 1
+    self.bytes += bytes
+    return slot
+  }
+
+  /// Frees the item's slot.
+  mutating func vacate(_ slot: Int) {
+    records -= 1
+    bytes -= items[slot].bytes
+    devices -= items[slot].devices.count
+    let generation = items[slot].generation &+ 1
+    items[slot] = WorkItem()
+    items[slot].generation = generation
+    vacant.append(slot)
+  }
+}

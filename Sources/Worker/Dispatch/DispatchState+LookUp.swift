@@ -1,0 +1,166 @@
+import DequeModule
+import FanfareCore
+
+/// Who a device belongs to is the registry's knowledge, and it changes while sends wait.
+///
+/// What is guaranteed: a push of a send to a user is handed to its sender at most `ownershipWindow` after a look-up found the device among that
+/// user's; one that waited longer, in a queue or for a repetition, is looked up again first, and is not sent when the device has gone to somebody
+/// else. So once a registration has returned, pushes for the previous user can still arrive only if they were with the sender by
+/// then, or were looked up within the window before. Of a send to a tag only repetitions are looked up again: such a
+/// send is for whoever carries the tag when it is dispatched, and its devices may be too many to ask for twice.
+extension DispatchState {
+  /// Puts the next question to the registry, if none is open: repetitions first, since a place among the pushes is reserved for each.
+  mutating func askRegistry(at now: Moment, into effects: inout Effects) {
+    guard !isLookingUp, now.uptime >= lookUpNotBefore else { return }
+    var lookUp = LookUp()
+    addRechecks(to: &lookUp)
+    addItems(to: &lookUp, at: now, into: &effects)
+    guard !lookUp.entries.isEmpty else { return }
+    isLookingUp = true
+    effects.lookUp = lookUp
+  }
+
+  /// The registry has answered, or could not be asked: then the same is asked again after a delay that grows.
+  mutating func answer(_ answer: LookUpAnswer, at now: Moment, into effects: inout Effects) {
+    isLookingUp = false
+    guard let targets = answer.targets else {
+      lookUpNotBefore = now.uptime + min(5000, 100 << Int64(min(failedLookUps, 6)))
+      failedLookUps += 1
+      for entry in answer.lookUp.entries.reversed() {
+        switch entry.purpose {
+        case .devices: toResolve.prepend(entry.ticket)
+        case .recheck: toRecheck.prepend(entry.ticket)
+        }
+      }
+      return
+    }
+    failedLookUps = 0
+    var stopped: [Ticket] = []
+    for entry in answer.lookUp.entries {
+      switch entry.purpose {
+      case .devices: receive(targets[entry.query], for: entry.ticket, at: now, into: &effects)
+      case .recheck: recheck(entry.ticket, against: targets[entry.query], stopped: &stopped, at: now, into: &effects)
+      }
+    }
+    // Back to the head of their queues, in the order they had.
+    for ticket in stopped.reversed() {
+      guard let device = device(ticket), device.phase == .queued else { continue }
+      senders[device.sender].queue.prepend(ticket)
+    }
+  }
+
+  /// Whether the device must be looked up again before it is sent to.
+  func needsRecheck(_ send: SendRequest, _ device: DeviceProgress, at now: Moment) -> Bool {
+    guard now.uptime - device.checkedAt > configuration.ownershipWindow.milliseconds else { return false }
+    return switch send.audience {
+    // The caller named the address itself; whose it is does not matter.
+    case .device: false
+    case .user, .registration: true
+    case .tag(let tag): device.history.attempts > 0 || Tag.user(of: tag) != nil
+    }
+  }
+
+  private mutating func addRechecks(to lookUp: inout LookUp) {
+    var last: (slot: Int, query: Int)?
+    while lookUp.queries.count < configuration.lookUpBatch, let ticket = toRecheck.popFirst() {
+      guard let device = device(ticket), device.phase == .checking, let send = items[ticket.slot].send else { continue }
+      let isForOneUser = send.audience.tag.map { Tag.user(of: $0) != nil } ?? true
+      if isForOneUser, let last, last.slot == ticket.slot {
+        lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: last.query))
+        continue
+      }
+      // Of a tag's many devices only the one is asked for; of a user's few all, because only that shows whose the device is.
+      let audience = isForOneUser ? send.audience : .registration(device.target.registration)
+      last = (ticket.slot, lookUp.queries.count)
+      lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: lookUp.queries.count))
+      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: audience, platforms: PlatformSet(device.target.platform)))
+    }
+  }
+
+  private mutating func addItems(to lookUp: inout LookUp, at now: Moment, into effects: inout Effects) {
+    var weight = lookUp.queries.count
+    while weight < configuration.lookUpBatch, devices < configuration.maximumDevices, let ticket = toResolve.popFirst() {
+      let slot = ticket.slot
+      guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { continue }
+      guard now.wall < items[slot].expiresAt else {
+        settle(slot, as: .expired, at: now, into: &effects)
+        continue
+      }
+      // A device for whose platform the send holds nothing to show is none of its devices.
+      var platforms = PlatformSet()
+      for platform in Platform.allCases where send.platforms.contains(platform) && send.content.covers(platform) {
+        platforms.formUnion(PlatformSet(platform))
+      }
+      lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
+      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: send.audience, platforms: platforms))
+      let isOfUnknownSize = if case .tag(let tag) = send.audience { Tag.user(of: tag) == nil } else { false }
+      weight += isOfUnknownSize ? max(1, configuration.lookUpBatch / 4) : 1
+    }
+  }
+
+  /// The devices of an item are known.
+  private mutating func receive(_ targets: [Target], for ticket: Ticket, at now: Moment, into effects: inout Effects) {
+    let slot = ticket.slot
+    guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { return }
+    var targets = targets
+    var isRegistered = true
+    if case .device(let platform, let handle) = send.audience, targets.isEmpty, send.platforms.contains(platform),
+      send.content.covers(platform)
+    {
+      isRegistered = false
+      targets = [UnregisteredDevice.target(hub: send.hub, platform: platform, handle: handle, at: now.wall)]
+    }
+    guard !targets.isEmpty else { return settle(slot, as: .noTarget, at: now, into: &effects) }
+    guard targets.count <= Ticket.maximumDevices else {
+      // More than 16 million devices of one send cannot be counted here; the item is asked for again and again, visibly, until it expires.
+      failedLookUps += 1
+      lookUpNotBefore = now.uptime + 5000
+      toResolve.append(ticket)
+      return
+    }
+    let hub = items[slot].hub
+    items[slot].phase = .dispatching
+    items[slot].openDevices = targets.count
+    items[slot].openFirstAttempts = targets.count
+    items[slot].devices = targets.map {
+      DeviceProgress(
+        target: $0, sender: table.sender(hub: hub, platform: $0.platform), isRegistered: isRegistered, checkedAt: now.uptime)
+    }
+    devices += targets.count
+    var unreachable: [Int] = []
+    for index in targets.indices {
+      let sender = items[slot].devices[index].sender
+      if sender >= 0 { enqueue(slot, index, for: sender) } else { unreachable.append(index) }
+    }
+    for index in unreachable {
+      finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+    }
+  }
+
+  /// It is known whose the device is now. If its sender was stopped meanwhile, the ticket goes to `stopped`.
+  private mutating func recheck(
+    _ ticket: Ticket, against targets: [Target], stopped: inout [Ticket], at now: Moment, into effects: inout Effects
+  ) {
+    guard let device = device(ticket), device.phase == .checking else { return }
+    let (slot, index) = (ticket.slot, ticket.device)
+    let sender = device.sender
+    releasePlace(of: sender)
+    defer { endProbe(ticket, of: sender) }
+    guard
+      let target = targets.first(where: {
+        $0.registration == device.target.registration && $0.platform == device.target.platform
+      })
+    else {
+      return finish(slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status, at: now, into: &effects)
+    }
+    items[slot].devices[index].target = target
+    items[slot].devices[index].checkedAt = now.uptime
+    items[slot].devices[index].phase = .queued
+    if senders[sender].gate.state == .closed || senders[sender].probe == ticket {
+      submit(ticket, at: now, into: &effects)
+    } else {
+      stopped.append(ticket)
+      passFirstAttempt(slot, index)
+    }
+  }
+}

@@ -1,0 +1,228 @@
+import DequeModule
+import FanfareCore
+
+extension DispatchState {
+  /// Hands pushes to senders as far as there is room. Each turn another sender has first pick, so that none starves when places are few.
+  mutating func pump(at now: Moment, into effects: inout Effects) {
+    guard !senders.isEmpty else { return }
+    firstSender = (firstSender + 1) % senders.count
+    for number in senders.indices {
+      let sender = (firstSender + number) % senders.count
+      while pushes < configuration.maximumPushes, senders[sender].inFlight < configuration.maximumPushesPerSender,
+        !senders[sender].queue.isEmpty, senders[sender].gate.allowance(at: now.uptime) > 0
+      {
+        let ticket = senders[sender].queue.removeFirst()
+        guard let device = device(ticket), device.phase == .queued else { continue }
+        if senders[sender].gate.state != .closed {
+          senders[sender].gate.beginProbe()
+          senders[sender].probe = ticket
+        }
+        submit(ticket, at: now, into: &effects)
+        endProbe(ticket, of: sender)
+      }
+    }
+  }
+
+  /// Lets another push be the probe if this one was it and is not going to be answered: it expired, or was not fit to be sent.
+  mutating func endProbe(_ ticket: Ticket, of sender: Int) {
+    guard senders[sender].probe == ticket else { return }
+    switch device(ticket)?.phase {
+    case .inFlight, .checking: break
+    case .queued, .resting, .done, nil:
+      senders[sender].probe = nil
+      senders[sender].gate.withdrawProbe()
+    }
+  }
+
+  /// Answers have come from a sender.
+  mutating func receive(_ results: [PushResult], from sender: Int, at now: Moment, into effects: inout Effects) {
+    for result in results {
+      releasePlace(of: sender)
+      learn(from: result.outcome, of: sender, at: now, into: &effects)
+      let ticket = Ticket(rawValue: result.ticket)
+      // Items that were given up have no say any more; their pushes only give back their places.
+      guard let device = device(ticket), device.phase == .inFlight else { continue }
+      noteDevice(result.outcome, from: sender, about: ticket, into: &effects)
+      judge(ticket, result.outcome, at: now, into: &effects)
+    }
+  }
+
+  /// Puts a device into the queue of its sender.
+  mutating func enqueue(_ slot: Int, _ index: Int, for sender: Int) {
+    senders[sender].queue.append(ticket(slot, device: index))
+    if senders[sender].gate.state != .closed { passFirstAttempt(slot, index) }
+  }
+
+  /// Hands one queued push to its sender, unless it has expired, its device must be looked up again, or there is nothing that could be sent.
+  mutating func submit(_ ticket: Ticket, at now: Moment, into effects: inout Effects) {
+    let (slot, index) = (ticket.slot, ticket.device)
+    guard let device = device(ticket), let send = items[slot].send else { return }
+    guard now.wall < items[slot].expiresAt else {
+      return finish(slot, index, as: .expired, reason: device.reason, status: device.status, at: now, into: &effects)
+    }
+    let sender = device.sender
+    if needsRecheck(send, device, at: now) {
+      items[slot].devices[index].phase = .checking
+      takePlace(of: sender)
+      toRecheck.append(ticket)
+      return
+    }
+    let rendered: RenderedPush
+    if let rendering = items[slot].renderings.first(where: { $0.sender == sender }) {
+      rendered = rendering.rendered
+    } else {
+      guard let service = table.senders[sender] else { return }
+      do {
+        rendered = try service.render(send)
+        items[slot].renderings.append(WorkItem.Rendering(sender: sender, rendered: rendered))
+      } catch {
+        return judge(ticket, error, at: now, into: &effects)
+      }
+    }
+    if !items[slot].hasStarted {
+      items[slot].hasStarted = true
+      effects.tallies.dispatched.append(items[slot].hub)
+    }
+    if device.history.attempts == 0 { items[slot].devices[index].firstAttemptAt = now.uptime }
+    items[slot].devices[index].history.attempts += 1
+    items[slot].devices[index].phase = .inFlight
+    takePlace(of: sender)
+    effects.submissions[sender].append(
+      Push(
+        ticket: ticket.rawValue, id: PushID(send: send.id, registration: device.target.registration),
+        handle: device.target.handle,
+        rendering: rendered, expiresAt: items[slot].expiresAt))
+  }
+
+  /// Does what the policy says about an outcome, be it the service's or that of rendering.
+  private mutating func judge(_ ticket: Ticket, _ outcome: PushOutcome, at now: Moment, into effects: inout Effects) {
+    let (slot, index) = (ticket.slot, ticket.device)
+    let sender = items[slot].devices[index].sender
+    var history = items[slot].devices[index].history
+    if history.attempts > 0 { history.age = .milliseconds(now.uptime - items[slot].devices[index].firstAttemptAt) }
+    if outcome.verdict == .unknown { history.wasUnanswered = true }
+    let decision = configuration.retry.decide(
+      outcome, on: items[slot].devices[index].target.platform, history: history, remaining: items[slot].expiresAt - now.wall,
+      jitter: Double.random(in: 0..<1, using: &generator))
+    if outcome.verdict == .malformed, let send = items[slot].send {
+      effects.alarm(.malformed(send: send.id, sender: sender, reason: outcome.reason))
+    }
+    guard case .finish(let end) = decision else {
+      items[slot].devices[index].reason = outcome.reason
+      items[slot].devices[index].status = outcome.status
+      effects.tallies.retries.append(Tallies.Retry(sender: sender, reason: outcome.reason))
+      repeatLater(ticket, decision, outcome, history, at: now, into: &effects)
+      return
+    }
+    items[slot].devices[index].history = history
+    finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
+  }
+
+  private mutating func repeatLater(
+    _ ticket: Ticket, _ decision: RetryPolicy.Decision, _ outcome: PushOutcome, _ history: RetryPolicy.History, at now: Moment,
+    into effects: inout Effects
+  ) {
+    let (slot, index) = (ticket.slot, ticket.device)
+    let sender = items[slot].devices[index].sender
+    var history = history
+    switch decision {
+    case .finish: break
+    case .again:
+      if outcome.verdict == .reauthenticate { history.hasReauthenticated = true } else { history.quickRetries += 1 }
+      items[slot].devices[index].phase = .queued
+      senders[sender].queue.prepend(ticket)
+    case .wait(let delay):
+      history.waits += 1
+      items[slot].devices[index].phase = .resting
+      resting.insert(ticket, due: now.uptime + delay.milliseconds)
+    case .hold:
+      // When the operator has mended it, the credential deserves a new chance.
+      history.hasReauthenticated = false
+      items[slot].devices[index].phase = .queued
+      senders[sender].queue.prepend(ticket)
+      stop(sender, reason: outcome.reason, at: now, into: &effects)
+    }
+    items[slot].devices[index].history = history
+    passFirstAttempt(slot, index)
+  }
+
+  /// Lets the sender's gate learn from an answer of the service, whatever has become of the send meanwhile.
+  private mutating func learn(from outcome: PushOutcome, of sender: Int, at now: Moment, into effects: inout Effects) {
+    switch outcome.verdict {
+    case .accepted, .rejected, .malformed, .deviceGone:
+      if senders[sender].gate.succeed() { effects.alarm(.senderResumed(sender: sender)) }
+    case .retryHere, .retryLater, .reauthenticate, .unknown: senders[sender].gate.remainUnsure(at: now.uptime)
+    case .configurationError:
+      // The push itself is held by its judgement; this one may have been given up.
+      stop(sender, reason: outcome.reason, at: now, into: &effects)
+    }
+  }
+
+  /// Stops a sender that cannot work, and says so once.
+  private mutating func stop(_ sender: Int, reason: String, at now: Moment, into effects: inout Effects) {
+    guard senders[sender].gate.fail(at: now.uptime) else { return }
+    effects.alarm(.senderStopped(sender: sender, reason: reason))
+    // What waits for a stopped sender must not hold up the same users' sends on other platforms. Their order on this one is kept by its queue.
+    for waiting in senders[sender].queue {
+      if device(waiting)?.phase == .queued { passFirstAttempt(waiting.slot, waiting.device) }
+    }
+  }
+
+  /// The device has its result. With the last one the item has its end.
+  mutating func finish(
+    _ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int, at now: Moment,
+    into effects: inout Effects
+  ) {
+    items[slot].devices[index].phase = .done
+    items[slot].devices[index].outcome = outcome
+    items[slot].devices[index].reason = reason
+    items[slot].devices[index].status = status
+    items[slot].openDevices -= 1
+    if let acceptedAt = items[slot].send?.acceptedAt {
+      effects.tallies.results.append(
+        Tallies.Result(
+          sender: items[slot].hub * 3 + items[slot].devices[index].target.platform.ordinal, outcome: outcome, reason: reason,
+          latency: max(0, now.wall.milliseconds - acceptedAt.milliseconds)))
+    }
+    passFirstAttempt(slot, index)
+    guard items[slot].openDevices == 0 else { return }
+    let wasNeverSent = !items[slot].hasStarted && items[slot].devices.allSatisfy { $0.outcome == .expired }
+    settle(slot, as: wasNeverSent ? .expired : .settled, at: now, into: &effects)
+  }
+
+  /// The device's first attempt has its outcome, or cannot be made now; after the last one the next send of the same key may start.
+  mutating func passFirstAttempt(_ slot: Int, _ index: Int) {
+    guard !items[slot].devices[index].isFirstAttemptOver else { return }
+    items[slot].devices[index].isFirstAttemptOver = true
+    items[slot].openFirstAttempts -= 1
+    if items[slot].openFirstAttempts == 0 { advanceLane(slot) }
+  }
+
+  /// Gives up what expires in the queues of stopped senders: nothing else would look at it.
+  mutating func sweepStoppedSenders(at now: Moment, into effects: inout Effects) {
+    for sender in senders.indices where senders[sender].gate.state != .closed {
+      let waiting = senders[sender].queue
+      senders[sender].queue.removeAll(keepingCapacity: true)
+      for ticket in waiting {
+        guard let device = device(ticket), device.phase == .queued else { continue }
+        if now.wall < items[ticket.slot].expiresAt {
+          senders[sender].queue.append(ticket)
+        } else {
+          finish(
+            ticket.slot, ticket.device, as: .expired, reason: device.reason, status: device.status, at: now, into: &effects)
+        }
+      }
+    }
+  }
+
+  private mutating func takePlace(of sender: Int) {
+    pushes += 1
+    senders[sender].inFlight += 1
+  }
+
+  /// A push is answered, or a reserved place is not needed.
+  mutating func releasePlace(of sender: Int) {
+    pushes -= 1
+    senders[sender].inFlight -= 1
+  }
+}

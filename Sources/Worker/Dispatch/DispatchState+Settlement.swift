@@ -1,0 +1,70 @@
+import FanfareCore
+import RDKafka
+
+extension DispatchState {
+  /// The item has its end: writes its status record, and frees all that is not needed until Kafka has acknowledged it.
+  mutating func settle(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
+    guard let send = items[slot].send else { return }
+    let parts = StatusParts.split(items[slot].devices.map(\.result), limit: configuration.devicesPerStatus)
+    let ticket = ticket(slot)
+    var key: [UInt8] = []
+    key.reserveCapacity(36)
+    send.id.append(to: &key)
+    for part in parts {
+      let status = StatusRecord(
+        send: send.id, hub: send.hub, part: part.part, state: state, sender: send.sender, audience: send.audience,
+        acceptedAt: send.acceptedAt, settledAt: now.wall, devices: part.results, traceparent: send.traceparent)
+      effects.productions.append(
+        Production(kind: .status, ticket: ticket, record: ProducerRecord(topic: topics.status, key: key, value: status.encoded()))
+      )
+    }
+    devices -= items[slot].devices.count
+    items[slot].devices = []
+    items[slot].renderings = []
+    items[slot].send = nil
+    items[slot].phase = .settling
+    items[slot].unacknowledged = parts.count
+    effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
+    advanceLane(slot)
+  }
+
+  /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced again until it is durable.
+  mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
+    for (production, error) in zip(acknowledgement.productions, acknowledgement.errors) {
+      let slot = production.ticket.slot
+      guard isCurrent(production.ticket), items[slot].phase == .settling else { continue }
+      if let error {
+        reproduce(production, after: error, at: now, into: &effects)
+        continue
+      }
+      if refusal != nil { refusal = nil }
+      items[slot].unacknowledged -= 1
+      guard items[slot].unacknowledged == 0 else { continue }
+      ledger.settle(items[slot].origin)
+      for follower in items[slot].followers { ledger.settle(follower) }
+      if let key = items[slot].key { recent.settle(key) }
+      vacate(slot)
+    }
+  }
+
+  private mutating func reproduce(
+    _ production: Production, after error: RDKafkaError, at now: Moment, into effects: inout Effects
+  ) {
+    var production = production
+    if error.code == .messageTooLarge, case .deadLetter(let letter) = production.kind {
+      // Its origin still leads to the value for as long as the topic keeps it; an endless repetition would stop the partition.
+      let shortened = DeadLetter(
+        reason: letter.reason, detail: "\(letter.detail) (value of \(letter.value.count) bytes left out)", origin: letter.origin,
+        at: letter.at, key: nil, value: [])
+      let record = ProducerRecord(topic: production.record.topic, key: nil, value: shortened.encoded())
+      effects.productions.append(Production(kind: .shortenedDeadLetter, ticket: production.ticket, record: record))
+      return
+    }
+    if !error.isRetriable {
+      refusal = "\(production.record.topic): \(error.code)"
+      effects.alarm(.productionRefused(topic: production.record.topic, reason: "\(error.code)"))
+    }
+    production.refusals += 1
+    refused.insert(production, due: now.uptime + min(5000, 50 << Int64(min(production.refusals, 7))))
+  }
+}

@@ -1,0 +1,152 @@
+import DequeModule
+import FanfareCore
+import RDKafka
+
+/// Everything a worker knows, and every decision it takes: a value that is told what has happened and says what is to be done.
+///
+/// A record becomes a `WorkItem`. It waits until the sends of the same key before it are through their first attempts, then its devices are looked
+/// up, each gets into the queue of its sender, is pushed as room allows, and its outcome is judged. When every device has its result, the status
+/// record is written; when that is acknowledged, the record's offset is settled in the `PartitionLedger`.
+///
+/// One task owns it, calls the methods named after events with everything that has gathered, and ends each turn with `finishTurn`.
+struct DispatchState: Sendable {
+  let configuration: WorkerConfiguration
+  let table: SenderTable
+  let topics: Topics
+
+  var ledger = PartitionLedger()
+  var recent: RecentSends
+  var items: [WorkItem] = []
+  var vacant: [Int] = []
+  /// The last item of each lane, by the hash of the key. Two keys that collide only wait for one another.
+  var lanes: [UInt64: Int32] = [:]
+  var senders: [SenderLane]
+  /// The sender that has first pick this turn.
+  var firstSender = 0
+
+  /// Items held.
+  var records = 0
+  /// Bytes of their records.
+  var bytes = 0
+  /// Devices of items that are being worked on.
+  var devices = 0
+  /// Pushes handed to senders, and places reserved.
+  var pushes = 0
+  /// Records asked for that have not come.
+  var credit = 0
+
+  /// Items whose devices are to be looked up.
+  var toResolve: Deque<Ticket> = []
+  /// Devices whose owner is to be looked up once more.
+  var toRecheck: Deque<Ticket> = []
+  var isLookingUp = false
+  /// How often in a row the registry could not be asked.
+  var failedLookUps = 0
+  var lookUpNotBefore: Int64 = 0
+  var isDropping = false
+  var dropsDue: Int64 = 0
+  var sweepDue: Int64 = 0
+
+  /// Devices that may be sent to again later.
+  var resting = DeadlineQueue<Ticket>()
+  /// Records that Kafka refused.
+  var refused = DeadlineQueue<Production>()
+  /// The topic and error of the last refusal that no waiting will cure; nil since a record of that kind went through.
+  var refusal: String?
+
+  var drains: [Drain] = []
+  var shutdownDeadline: Int64?
+  var hasDrained = false
+  /// Whether the group has ever given this worker anything.
+  var hasBeenAssigned = false
+  var generator: SplitMix64
+
+  /// Partitions that are being given back.
+  struct Drain: Sendable {
+    let partitions: [TopicPartition]
+    let rebalance: Rebalance
+    let deadline: Int64
+  }
+
+  /// `seed` decides the jitter of delays.
+  init(configuration: WorkerConfiguration, table: SenderTable, topics: Topics, seed: UInt64) {
+    self.configuration = configuration
+    self.table = table
+    self.topics = topics
+    recent = RecentSends(capacity: configuration.rememberedSends)
+    senders = table.senders.map { _ in
+      SenderLane(
+        gate: SenderGate(probeInterval: configuration.probeInterval.milliseconds),
+        breaker: DropBreaker(policy: configuration.dropBreaker))
+    }
+    generator = SplitMix64(seed: seed)
+  }
+
+  /// Ends a turn: hands out work as far as there is room, and collects what has become due.
+  mutating func finishTurn(at now: Moment, into effects: inout Effects) {
+    pump(at: now, into: &effects)
+    askRegistry(at: now, into: &effects)
+    finishDrains(at: now, into: &effects)
+    effects.offsets += ledger.takeAdvanced()
+    effects.credit = creditToGrant()
+  }
+
+  /// Time has passed: whatever was to be looked at again by now is.
+  mutating func tick(at now: Moment, into effects: inout Effects) {
+    while let ticket = resting.popDue(at: now.uptime) {
+      guard let device = device(ticket), device.phase == .resting else { continue }
+      items[ticket.slot].devices[ticket.device].phase = .queued
+      senders[device.sender].queue.append(ticket)
+    }
+    while let production = refused.popDue(at: now.uptime) {
+      if isCurrent(production.ticket) { effects.productions.append(production) }
+    }
+    if now.uptime >= sweepDue {
+      sweepDue = now.uptime + 1000
+      sweepStoppedSenders(at: now, into: &effects)
+    }
+    if now.uptime >= dropsDue {
+      dropsDue = now.uptime + 1000
+      requestDrops(into: &effects)
+    }
+  }
+
+  /// What keeps the worker from doing its job now, in words; names no send, user or device.
+  var complaints: [String] {
+    var complaints: [String] = []
+    if !hasBeenAssigned { complaints.append("no partition has been assigned yet") }
+    if failedLookUps > 0 { complaints.append("the registry cannot be asked") }
+    if let refusal { complaints.append(refusal) }
+    for (number, lane) in senders.enumerated() where lane.gate.state != .closed {
+      complaints.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): stopped by a configuration error")
+    }
+    return complaints
+  }
+
+  /// Whether the ticket's item is still the one it was given for.
+  func isCurrent(_ ticket: Ticket) -> Bool {
+    items[ticket.slot].generation & 0xF_FFFF == ticket.generation && items[ticket.slot].phase != .vacant
+  }
+
+  /// The ticket's device, if its item is still being dispatched.
+  func device(_ ticket: Ticket) -> DeviceProgress? {
+    guard isCurrent(ticket), items[ticket.slot].phase == .dispatching else { return nil }
+    return items[ticket.slot].devices[ticket.device]
+  }
+
+  /// The ticket of an item, or of one of its devices.
+  func ticket(_ slot: Int, device: Int = 0) -> Ticket {
+    Ticket(slot: slot, generation: items[slot].generation, device: device)
+  }
+
+  /// How many records to ask for: only what there is room for, and not in crumbs.
+  private mutating func creditToGrant() -> Int {
+    guard shutdownDeadline == nil, drains.isEmpty, bytes < configuration.maximumBytes, devices < configuration.maximumDevices,
+      ledger.largestSpan < configuration.maximumSpan
+    else { return 0 }
+    let room = min(configuration.maximumRecords - records - credit, 2048 - credit)
+    guard room > 0, credit == 0 || room >= min(512, configuration.maximumRecords / 8) else { return 0 }
+    credit += room
+    return room
+  }
+}

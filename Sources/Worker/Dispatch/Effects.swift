@@ -1,0 +1,49 @@
+import FanfareCore
+import RDKafka
+
+/// What the state machine wants done: collected over one turn and performed at its end, so that a turn costs one call per sender and one per topic.
+struct Effects: Sendable {
+  /// Pushes to hand over, by sender's number.
+  var submissions: [[Push]]
+  /// Records to produce.
+  var productions: [Production] = []
+  /// A question for the registry; at most one is open.
+  var lookUp: LookUp?
+  /// Devices to drop; at most one such request is open.
+  var drops: [Drop] = []
+  /// Positions to store.
+  var offsets: [PartitionOffset] = []
+  /// Partitions to give back.
+  var releases: [Release] = []
+  /// Further records to ask for.
+  var credit = 0
+  /// Whether everything that can be settled before the end has been: leave the group.
+  var hasDrained = false
+  /// What happened, for the metrics.
+  var tallies = Tallies()
+  /// What somebody should know, for the log; bounded, see `Alarm`.
+  var alarms: [Alarm] = []
+  /// Alarms that found no room.
+  var suppressedAlarms = 0
+
+  /// A device to drop.
+  struct Drop: Sendable {
+    let sender: Int
+    let device: DeadDevice
+  }
+
+  /// Partitions to give back to the group, once their positions are stored.
+  struct Release: Sendable {
+    let rebalance: Rebalance
+    let offsets: [PartitionOffset]
+  }
+
+  init(senders: Int) {
+    submissions = [[Push]](repeating: [], count: senders)
+  }
+
+  /// Adds an alarm, unless this turn has had too many: a fault that hits every push must not fill a disk.
+  mutating func alarm(_ alarm: Alarm) {
+    if alarms.count < 32 { alarms.append(alarm) } else { suppressedAlarms += 1 }
+  }
+}

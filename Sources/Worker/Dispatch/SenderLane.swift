@@ -1,0 +1,16 @@
+import DequeModule
+import FanfareCore
+
+/// What waits for one sender, and what it is trusted with.
+struct SenderLane: Sendable {
+  /// Pushes that wait for room, oldest first. Tickets of items that were given up meanwhile are skipped when their turn comes.
+  var queue: Deque<Ticket> = []
+  /// Pushes handed to the sender and not yet answered, and places reserved for those being checked.
+  var inFlight = 0
+  var gate: SenderGate
+  /// The push that tries whether a stopped sender works again.
+  var probe: Ticket?
+  var breaker: DropBreaker
+  /// Devices called dead, held back for a moment: when more follow than can be true, none of them is dropped.
+  var deadDevices: [DeadDevice] = []
+}

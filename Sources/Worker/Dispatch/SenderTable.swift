@@ -1,0 +1,43 @@
+import FanfareCore
+
+/// The senders of all hubs by number, so that the hot path indexes an array instead of hashing names.
+struct SenderTable: Sendable {
+  /// The hubs this deployment serves, by number.
+  let hubs: [HubName]
+  /// The senders: three places per hub, one per platform; nil where a hub has none.
+  let senders: [(any PushSender)?]
+  private let numbers: [HubName: Int]
+
+  init(_ senders: [HubName: [Platform: any PushSender]]) {
+    let hubs = senders.keys.sorted { $0.rawValue < $1.rawValue }
+    self.hubs = hubs
+    numbers = Dictionary(uniqueKeysWithValues: hubs.enumerated().map { ($1, $0) })
+    self.senders = hubs.flatMap { hub in Platform.allCases.map { senders[hub]?[$0] } }
+  }
+
+  /// The hub's number; nil when this deployment does not serve it.
+  func number(of hub: HubName) -> Int? { numbers[hub] }
+
+  /// The number of the hub's sender for the platform; -1 when it has none.
+  func sender(hub: Int, platform: Platform) -> Int {
+    let number = hub * 3 + platform.ordinal
+    return senders[number] == nil ? -1 : number
+  }
+
+  /// The hub a sender works for.
+  func hub(ofSender sender: Int) -> HubName { hubs[sender / 3] }
+
+  /// The platform a sender serves.
+  func platform(ofSender sender: Int) -> Platform { Platform.allCases[sender % 3] }
+}
+
+extension Platform {
+  /// The platform's place in `allCases`.
+  var ordinal: Int {
+    switch self {
+    case .apns: 0
+    case .fcm: 1
+    case .wns: 2
+    }
+  }
+}

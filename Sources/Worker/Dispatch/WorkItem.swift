@@ -1,0 +1,59 @@
+import FanfareCore
+
+/// One record of the sends topic on its way through the worker.
+struct WorkItem: Sendable {
+  /// How far it is.
+  enum Phase: Sendable {
+    /// The slot holds no item.
+    case vacant
+    /// An earlier send of the same key is not through its first attempts.
+    case queued
+    /// Its devices are to be looked up, or are being looked up.
+    case resolving
+    /// Its devices are known and are being pushed to.
+    case dispatching
+    /// Its records are on their way to Kafka.
+    case settling
+  }
+
+  /// Counts the items that were in this slot.
+  var generation: UInt32 = 0
+  var phase = Phase.vacant
+  /// nil when the record could not be used, and once the item has its end.
+  var send: SendRequest?
+  /// How `RecentSends` knows the send; nil when the record could not be used.
+  var key: RecentSends.Key?
+  /// The hub's number.
+  var hub = 0
+  var origin = Origin(slot: 0, epoch: 0, sequence: 0)
+  /// Further records of the same send, which settle with it.
+  var followers: [Origin] = []
+  /// What the record weighs towards the limit of bytes held.
+  var bytes = 0
+  /// The hash of the record's key: items of one lane start one after another.
+  var lane: UInt64 = 0
+  /// Whether the item is its lane's first.
+  var leadsLane = false
+  /// The slot of the item behind it in the lane; -1: none.
+  var nextInLane: Int32 = -1
+  var expiresAt = UnixTime(milliseconds: 0)
+  var devices: [DeviceProgress] = []
+  /// Devices without a result.
+  var openDevices = 0
+  /// Devices whose first attempt has no outcome.
+  var openFirstAttempts = 0
+  /// Whether anything was handed to a sender: from then on giving the item up repeats pushes.
+  var hasStarted = false
+  /// One per platform that it was rendered for.
+  var renderings: [Rendering] = []
+  /// Records about it that Kafka has not acknowledged.
+  var unacknowledged = 0
+  /// Given up while behind others in its lane: freed when its turn comes.
+  var isAbandoned = false
+
+  /// What the send shows on one platform.
+  struct Rendering: Sendable {
+    let sender: Int
+    let rendered: RenderedPush
+  }
+}

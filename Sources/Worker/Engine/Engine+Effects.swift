@@ -1,0 +1,147 @@
+import FanfareCore
+import Logging
+import RDKafka
+
+extension Engine {
+  /// Performs what a turn has led to: one call per sender, one to the producer, one to the consumer.
+  mutating func perform(_ effects: Effects, in group: inout DiscardingTaskGroup) {
+    submit(effects.submissions)
+    produce(effects.productions)
+    if let lookUp = effects.lookUp { ask(lookUp, in: &group) }
+    if !effects.drops.isEmpty { drop(effects.drops, in: &group) }
+    store(effects.offsets)
+    for release in effects.releases {
+      store(release.offsets)
+      release.rebalance.complete()
+    }
+    if effects.credit > 0 { source.grant(records: effects.credit) }
+    metrics.count(effects.tallies)
+    for alarm in effects.alarms { log(alarm) }
+    if effects.suppressedAlarms > 0 {
+      logger.error("Further alarms of the same moment are left out", metadata: [LogKeys.count: "\(effects.suppressedAlarms)"])
+    }
+    if effects.hasDrained, !isClosing {
+      isClosing = true
+      let source = source
+      group.addTask { await source.close() }
+    }
+  }
+
+  /// What is shown and looked at from time to time only.
+  mutating func report(at now: Moment) {
+    metrics.show(state)
+    if now.uptime >= lagDue {
+      lagDue = now.uptime + 1000
+      metrics.show(lag: source.lag(), ledger: state.ledger, at: now.wall)
+    }
+    let complaints = state.complaints
+    if complaints != self.complaints {
+      self.complaints = complaints
+      complain(complaints)
+    }
+  }
+
+  private func submit(_ submissions: [[Push]]) {
+    for (number, pushes) in submissions.enumerated() where !pushes.isEmpty {
+      guard let sender = table.senders[number] else { continue }
+      let mailbox = mailbox
+      sender.submit(pushes) { results in
+        mailbox.post { $0.pushed.append(Mail.Pushed(sender: number, results: results)) }
+      }
+    }
+  }
+
+  private func produce(_ productions: [Production]) {
+    guard !productions.isEmpty else { return }
+    let mailbox = mailbox
+    sink.submit(productions.map(\.record)) { results in
+      let errors = results.map { result -> RDKafkaError? in
+        if case .failure(let error) = result { error } else { nil }
+      }
+      mailbox.post { $0.acknowledged.append(Acknowledgement(productions: productions, errors: errors)) }
+    }
+  }
+
+  private func ask(_ lookUp: LookUp, in group: inout DiscardingTaskGroup) {
+    let (registry, mailbox) = (registry, mailbox)
+    group.addTask {
+      let start = ContinuousClock.now
+      var targets: [[Target]]?
+      var failure: String?
+      do {
+        let answer = try await registry.resolve(lookUp.queries)
+        // An answer that does not fit the question must not be taken for devices of somebody else's send.
+        if answer.count == lookUp.queries.count {
+          targets = answer
+        } else {
+          failure = "\(answer.count) answers to \(lookUp.queries.count) queries"
+        }
+      } catch {
+        failure = "\(error)"
+      }
+      let lookedUp = Mail.LookedUp(
+        answer: LookUpAnswer(lookUp: lookUp, targets: targets), duration: ContinuousClock.now - start, failure: failure)
+      mailbox.post { $0.lookedUp.append(lookedUp) }
+    }
+  }
+
+  private func drop(_ drops: [Effects.Drop], in group: inout DiscardingTaskGroup) {
+    let (registry, mailbox, now) = (registry, mailbox, clock.now())
+    group.addTask {
+      var dropped: [RegistrationID]?
+      do {
+        dropped = try await registry.drop(drops.map(\.device), at: now)
+      } catch {
+        // Said by the engine, which sees that nothing came; each device will be called dead again with its next push.
+        dropped = nil
+      }
+      let end = Mail.Dropped(requested: drops, dropped: dropped)
+      mailbox.post { $0.dropped.append(end) }
+    }
+  }
+
+  private func store(_ offsets: [PartitionOffset]) {
+    guard !offsets.isEmpty else { return }
+    do {
+      try source.store(offsets)
+    } catch {
+      // Whoever owns the partition now does the work again; nothing of ours is committed.
+      logger.warning("Positions could not be stored", metadata: [LogKeys.error: "\(error)"])
+    }
+  }
+
+  private func log(_ alarm: Alarm) {
+    switch alarm {
+    case .senderStopped(let sender, let reason):
+      logger.error("A push service refuses the configuration; its pushes are kept", metadata: place(of: sender, reason: reason))
+    case .senderResumed(let sender):
+      logger.notice("A push service accepts the configuration again", metadata: place(of: sender))
+    case .malformed(let send, let sender, let reason):
+      var metadata = place(of: sender, reason: reason)
+      metadata[LogKeys.send] = "\(send)"
+      logger.error("A push service called a request malformed", metadata: metadata)
+    case .dropsSuspended(let sender):
+      logger.error("Too many devices look dead at once; none is dropped until fewer do", metadata: place(of: sender))
+    case .dropsResumed(let sender):
+      logger.notice("Dead devices are dropped again", metadata: place(of: sender))
+    case .deadLettered(let origin, let reason, let detail):
+      logger.error(
+        "A record was set aside",
+        metadata: [
+          LogKeys.topic: "\(origin.topic)", LogKeys.partition: "\(origin.partition)", LogKeys.offset: "\(origin.offset)",
+          LogKeys.reason: "\(reason.rawValue)", LogKeys.detail: "\(detail)",
+        ])
+    case .productionRefused(let topic, let reason):
+      logger.error(
+        "A record that must be written is refused", metadata: [LogKeys.topic: "\(topic)", LogKeys.reason: "\(reason)"])
+    }
+  }
+
+  private func place(of sender: Int, reason: String? = nil) -> Logger.Metadata {
+    var metadata: Logger.Metadata = [
+      LogKeys.hub: "\(table.hub(ofSender: sender))", LogKeys.platform: "\(table.platform(ofSender: sender))",
+    ]
+    if let reason { metadata[LogKeys.reason] = "\(reason)" }
+    return metadata
+  }
+}

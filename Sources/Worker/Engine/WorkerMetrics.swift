@@ -1,0 +1,164 @@
+import FanfareCore
+import Metrics
+import RDKafka
+
+/// The worker's metrics. The engine is the only user: handles are made at the first use of a combination of labels, and kept.
+struct WorkerMetrics {
+  private struct ResultLabels: Hashable {
+    let sender: Int
+    let outcome: DeviceResult.Outcome
+    let reason: String
+  }
+
+  private struct RetryLabels: Hashable {
+    let sender: Int
+    let reason: String
+  }
+
+  private struct SettledLabels: Hashable {
+    let hub: Int
+    let state: StatusRecord.State
+  }
+
+  private struct Lag {
+    let records: Gauge
+    let seconds: Gauge
+  }
+
+  private let table: SenderTable
+  private let dispatched: [Counter]
+  private let delivered: [Counter]
+  private let latencies: [Timer]
+  private let inFlight: [Gauge]
+  private let circuits: [Gauge]
+  private let dropped: [Counter]
+  private let sendsInFlight = Gauge(label: "fanfare_sends_in_flight")
+  private let lookUps = Timer(label: "fanfare_registry_lookup_seconds")
+  private var results: [ResultLabels: Counter] = [:]
+  private var retries: [RetryLabels: Counter] = [:]
+  private var settled: [SettledLabels: Counter] = [:]
+  private var deadLetters: [DeadLetter.Reason: Counter] = [:]
+  private var lags: [TopicPartition: Lag] = [:]
+
+  init(table: SenderTable) {
+    self.table = table
+    let dimensions = table.senders.indices.map { Self.dimensions(of: $0, in: table) }
+    dispatched = table.hubs.map { Counter(label: "fanfare_sends_dispatched_total", dimensions: [("hub", $0.rawValue)]) }
+    delivered = dimensions.map {
+      Counter(
+        label: "fanfare_push_outcomes_total",
+        dimensions: $0 + [("outcome", DeviceResult.Outcome.delivered.rawValue), ("reason", "")])
+    }
+    latencies = dimensions.map { Timer(label: "fanfare_accept_to_outcome_seconds", dimensions: $0) }
+    inFlight = dimensions.map { Gauge(label: "fanfare_pushes_in_flight", dimensions: $0) }
+    circuits = dimensions.map { Gauge(label: "fanfare_circuit_state", dimensions: $0) }
+    dropped = dimensions.map { Counter(label: "fanfare_devices_dropped_total", dimensions: $0) }
+  }
+
+  /// Counts what happened in a turn.
+  mutating func count(_ tallies: Tallies) {
+    for hub in tallies.dispatched { dispatched[hub].increment() }
+    for result in tallies.results {
+      latencies[result.sender].recordMilliseconds(result.latency)
+      if result.outcome == .delivered {
+        delivered[result.sender].increment()
+      } else {
+        counter(of: result).increment()
+      }
+    }
+    for retry in tallies.retries { counter(of: retry).increment() }
+    for end in tallies.settled { counter(of: end).increment() }
+    for reason in tallies.deadLetters { counter(of: reason).increment() }
+  }
+
+  /// Counts devices that the registry has dropped.
+  func count(dropped devices: [RegistrationID], of requested: [Effects.Drop]) {
+    let gone = Set(devices)
+    for drop in requested where gone.contains(drop.device.registration) { dropped[drop.sender].increment() }
+  }
+
+  /// Takes note of a look-up's duration.
+  func record(lookUp duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    lookUps.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+  }
+
+  /// Shows how much is held. Once per tick, not per turn.
+  func show(_ state: DispatchState) {
+    sendsInFlight.record(state.records)
+    for (number, lane) in state.senders.enumerated() where table.senders[number] != nil {
+      inFlight[number].record(lane.inFlight)
+      circuits[number].record(lane.gate.state.rawValue)
+    }
+  }
+
+  /// Shows how far the worker is behind, in records and in the age of the record it took last. Partitions it no longer owns read 0.
+  mutating func show(lag: [TopicPartition: Int64], ledger: PartitionLedger, at now: UnixTime) {
+    for partition in lags.keys where lag[partition] == nil {
+      lags[partition]?.records.record(0)
+      lags[partition]?.seconds.record(0)
+    }
+    for (partition, records) in lag {
+      let gauges = gauges(of: partition)
+      gauges.records.record(records)
+      let age = ledger.lastTimestamp(of: partition).map { Double(max(0, now.milliseconds - $0)) / 1000 } ?? 0
+      gauges.seconds.record(records == 0 ? 0 : age)
+    }
+  }
+
+  private static func dimensions(of sender: Int, in table: SenderTable) -> [(String, String)] {
+    [("hub", table.hub(ofSender: sender).rawValue), ("platform", table.platform(ofSender: sender).rawValue)]
+  }
+
+  private mutating func counter(of result: Tallies.Result) -> Counter {
+    // Reasons are a fixed vocabulary; should a service invent many, they must not become as many time series.
+    let isNew =
+      results.count >= 1000 && results[ResultLabels(sender: result.sender, outcome: result.outcome, reason: result.reason)] == nil
+    let labels = ResultLabels(sender: result.sender, outcome: result.outcome, reason: isNew ? "other" : result.reason)
+    if let counter = results[labels] { return counter }
+    let counter = Counter(
+      label: "fanfare_push_outcomes_total",
+      dimensions: Self.dimensions(of: labels.sender, in: table) + [
+        ("outcome", labels.outcome.rawValue), ("reason", labels.reason),
+      ])
+    results[labels] = counter
+    return counter
+  }
+
+  private mutating func counter(of retry: Tallies.Retry) -> Counter {
+    let isNew = retries.count >= 1000 && retries[RetryLabels(sender: retry.sender, reason: retry.reason)] == nil
+    let labels = RetryLabels(sender: retry.sender, reason: isNew ? "other" : retry.reason)
+    if let counter = retries[labels] { return counter }
+    let counter = Counter(
+      label: "fanfare_push_retries_total", dimensions: Self.dimensions(of: labels.sender, in: table) + [("reason", labels.reason)]
+    )
+    retries[labels] = counter
+    return counter
+  }
+
+  private mutating func counter(of end: Tallies.Settled) -> Counter {
+    let labels = SettledLabels(hub: end.hub, state: end.state)
+    if let counter = settled[labels] { return counter }
+    let counter = Counter(
+      label: "fanfare_sends_settled_total", dimensions: [("hub", table.hubs[end.hub].rawValue), ("state", end.state.rawValue)])
+    settled[labels] = counter
+    return counter
+  }
+
+  private mutating func counter(of reason: DeadLetter.Reason) -> Counter {
+    if let counter = deadLetters[reason] { return counter }
+    let counter = Counter(label: "fanfare_dead_letters_total", dimensions: [("reason", reason.rawValue)])
+    deadLetters[reason] = counter
+    return counter
+  }
+
+  private mutating func gauges(of partition: TopicPartition) -> Lag {
+    if let lag = lags[partition] { return lag }
+    let dimensions = [("topic", partition.topic), ("partition", "\(partition.partition)")]
+    let lag = Lag(
+      records: Gauge(label: "fanfare_consumer_lag_records", dimensions: dimensions),
+      seconds: Gauge(label: "fanfare_consumer_lag_seconds", dimensions: dimensions))
+    lags[partition] = lag
+    return lag
+  }
+}

@@ -1,0 +1,30 @@
+package import RDKafka
+
+/// Where a worker's records come from. The worker is the only reader, runs it, and closes it at its own end; `Consumer` is the implementation,
+/// and the seam lets a test or a benchmark do without a broker.
+package protocol RecordSource: Sendable {
+  /// What happens, in order: records of a partition come only between its `assigned` and its `revoked` or `lost`. One reader.
+  var events: AsyncStream<ConsumerEvent> { get }
+
+  /// Allows so many records more to be delivered. Callable from any thread.
+  func grant(records: Int)
+
+  /// Stores positions, which are committed soon after, and at the latest when their partitions are given back. Throws `.notAssigned` for a
+  /// partition that has another owner.
+  func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
+
+  /// How many records lie behind the position of each partition assigned.
+  func lag() -> [TopicPartition: Int64]
+
+  /// The lifetime; returns when closed, or after a fatal error.
+  func run() async
+
+  /// Leaves the group in order: the last revocation comes through `events`, which then end.
+  func close() async
+}
+
+/// Where a worker's records go; `Producer` is the implementation. It is not the worker's own, and must outlive it.
+package protocol RecordSink: Sendable {
+  /// Takes records and returns at once. `completion` is called once, with one result per record in their order, on any thread.
+  func submit(_ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void)
+}

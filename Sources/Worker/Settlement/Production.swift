@@ -1,0 +1,28 @@
+import FanfareCore
+import RDKafka
+
+/// A record on its way to Kafka, and the work item that is not settled before it is acknowledged.
+struct Production: Sendable {
+  /// What it is about, which decides what may be done when Kafka refuses it for good.
+  enum Kind: Sendable {
+    case status
+    /// A dead letter may be written without the value it sets aside, when it is too large with it.
+    case deadLetter(DeadLetter)
+    /// A dead letter that has already lost its value.
+    case shortenedDeadLetter
+  }
+
+  let kind: Kind
+  /// The item that waits for it; the device part means nothing.
+  let ticket: Ticket
+  var record: ProducerRecord
+  /// How often Kafka has refused it.
+  var refusals = 0
+}
+
+/// What Kafka said about a batch of productions.
+struct Acknowledgement: Sendable {
+  let productions: [Production]
+  /// nil where the record is durable; in the order of `productions`.
+  let errors: [RDKafkaError?]
+}

@@ -1,0 +1,92 @@
+package import RDKafka
+
+package import struct FanfareCore.Topics
+
+/// How much a worker may hold, how long things may take, and how it deals with refusals. Every limit is per process.
+package struct WorkerConfiguration: Sendable {
+  /// The consumer group that all workers of a deployment share.
+  package var consumerGroup = "fanfare-workers"
+
+  // What may be held.
+
+  /// The most records taken and not settled.
+  package var maximumRecords = 10_000
+  /// The most bytes of such records. Checked before more is asked for, so that it can be exceeded by what one request brings.
+  package var maximumBytes = 128 << 20
+  /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups.
+  package var maximumDevices = 200_000
+  /// The most pushes handed to senders and not yet answered, all senders together.
+  package var maximumPushes = 10_000
+  /// The same for one sender: no platform that does not answer can take every place. At least as many as its connections have streams.
+  package var maximumPushesPerSender = 5_000
+  /// The farthest that work in one partition may run ahead of its first unsettled record; reached, no further records are taken.
+  package var maximumSpan = 100_000
+  /// The most settled sends remembered, to recognise duplicates.
+  package var rememberedSends = 65_536
+  /// The most audiences in one request to the registry. An audience of unknown size counts for many.
+  package var lookUpBatch = 512
+  /// The most devices in one status record; the results of a larger send are spread over several.
+  package var devicesPerStatus = 2_000
+
+  // How long things may take.
+
+  /// The life of a send that names none.
+  package var defaultTimeToLive = Duration.seconds(24 * 60 * 60)
+  /// A push is handed to its sender at most this long after its device was last known to belong to the user it is for.
+  package var ownershipWindow = Duration.milliseconds(250)
+  /// From the wish to shut down until what is still in flight is given up.
+  package var drainDeadline = Duration.seconds(20)
+  /// From the wish of the group to have partitions back until what is still in flight is given up. Shorter than the consumer's deadline
+  /// for a rebalance, during which it reads nothing.
+  package var revokeDeadline = Duration.milliseconds(1_200)
+  /// How often a sender that was stopped by a configuration error is tried.
+  package var probeInterval = Duration.seconds(15)
+  /// How exact delays are.
+  package var tickInterval = Duration.milliseconds(50)
+
+  // How refusals are dealt with.
+
+  /// What outcomes mean.
+  package var retry = RetryPolicy()
+  /// When dead devices stop being believed.
+  package var dropBreaker = DropBreakerPolicy()
+
+  package init() {}
+
+  /// A value that makes no sense, named as the property is.
+  package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
+    package let property: String
+    package let expected: String
+
+    package var description: String { "\(property): expected \(expected)" }
+  }
+
+  /// Throws `Problem` for the first value that makes no sense.
+  package func check() throws(Problem) {
+    let counts: [(String, Int, ClosedRange<Int>)] = [
+      ("maximumRecords", maximumRecords, 1...Ticket.maximumSlots), ("maximumBytes", maximumBytes, 1...Int.max),
+      ("maximumDevices", maximumDevices, 1...Int.max),
+      ("maximumPushes", maximumPushes, 1...Int.max), ("maximumPushesPerSender", maximumPushesPerSender, 1...Int.max),
+      ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...Int.max),
+      ("lookUpBatch", lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
+    ]
+    for (property, value, range) in counts where !range.contains(value) {
+      throw Problem(property: property, expected: "\(range.lowerBound) to \(range.upperBound)")
+    }
+    let times: [(String, Duration)] = [
+      ("defaultTimeToLive", defaultTimeToLive), ("ownershipWindow", ownershipWindow), ("drainDeadline", drainDeadline),
+      ("revokeDeadline", revokeDeadline), ("probeInterval", probeInterval), ("tickInterval", tickInterval),
+    ]
+    for (property, value) in times where value < .milliseconds(1) {
+      throw Problem(property: property, expected: "at least 1 ms")
+    }
+  }
+
+  /// The consumer a worker wants: its group, its topic, and a deadline for rebalances that leaves room for `revokeDeadline`.
+  package func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
+    var configuration = ConsumerConfiguration(client: client, groupID: consumerGroup, topics: [topics.sends])
+    configuration.rebalanceDeadline = revokeDeadline + .milliseconds(300)
+    configuration.readsHeaders = false
+    return configuration
+  }
+}

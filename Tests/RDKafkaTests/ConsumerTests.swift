@@ -1,0 +1,187 @@
+import RDKafka
+import Support
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ConsumerTests {
+  /// Records, headers, credit, lag, stored offsets and committed metadata in one group, because forming a group takes seconds.
+  @Test func whatIsProducedIsReadWithinCreditAndResumedAfterARestart() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 1)
+    let group = kafka.group()
+    let header = RecordHeader(name: "content-type", text: "text/plain")
+    try await kafka.withProducer { producer in
+      var records = (0..<30).map { record(topic, key: "k\($0)", "v\($0)", headers: [header]) }
+      records[7].headers = [header, RecordHeader(name: "empty", value: [])]
+      records[8].headers = []
+      records[9].key = nil
+      #expect(await producer.send(records).compactMap { failure($0) }.isEmpty)
+    }
+
+    try await kafka.withConsumer(topics: [topic], group: group) { consumer in
+      var read: [ConsumedRecord] = []
+      consumer.grant(records: 4)
+      for await event in consumer.events {
+        if case .assigned(let partitions, let rebalance) = event {
+          #expect(partitions == [TopicPartition(topic: topic, partition: 0)])
+          rebalance.complete()
+        }
+        guard case .records(let records) = event else { continue }
+        read += records
+        #expect(read.count <= 4 || read.count <= 10, "more records than credit")
+        if read.count == 4 { consumer.grant(records: 6) }
+        if read.count == 10 { break }
+      }
+      #expect(read.map(\.offset) == Array(0..<10))
+      #expect(read.map(\.text) == (0..<10).map { "v\($0)" })
+      #expect(read[3].key.map { Array($0) } == Array("k3".utf8))
+      #expect(read[9].key == nil)
+      #expect(read[6].headers == [header])
+      #expect(read[7].headers == [header, RecordHeader(name: "empty", value: [])])
+      #expect(read[8].headers.isEmpty)
+
+      let partition = TopicPartition(topic: topic, partition: 0)
+      try consumer.store([PartitionOffset(partition: partition, offset: 10)])
+      #expect(consumer.lag() == [partition: 20])
+      #expect(try await consumer.watermarks(partition) == (0, 30))
+      try await consumer.commit([PartitionOffset(partition: partition, offset: 8, metadata: "done:9,11")])
+      #expect(
+        try await consumer.committed([partition]) == [PartitionOffset(partition: partition, offset: 8, metadata: "done:9,11")])
+      let other = TopicPartition(topic: topic, partition: 3)
+      let error = #expect(throws: RDKafkaError.self) { try consumer.store([PartitionOffset(partition: other, offset: 1)]) }
+      #expect(error?.code == .notAssigned)
+      try consumer.store([PartitionOffset(partition: partition, offset: 12)])
+    }
+
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.readsHeaders = false }) { consumer in
+      consumer.grant(records: 1)
+      for await case .records(let records) in consumer.events {
+        #expect(records.map(\.offset) == [12])
+        #expect(records[0].headers.isEmpty)
+        break
+      }
+    }
+  }
+
+  @Test func aRebalanceIsSeenBeforeItTakesEffect() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 4)
+    let group = kafka.group()
+    let partitions = Set((0..<4).map { TopicPartition(topic: topic, partition: $0) })
+    try await kafka.withConsumer(topics: [topic], group: group) { first in
+      var events = first.events.makeAsyncIterator()
+      var owned = try await assignment(&events)
+      #expect(owned == partitions)
+
+      let secondOwned = try await kafka.withConsumer(topics: [topic], group: group) { second in
+        async let taken = { @Sendable () async throws -> Set<TopicPartition> in
+          var events = second.events.makeAsyncIterator()
+          return try await assignment(&events)
+        }()
+        // The first member still owns everything when it is told, and can store what it has done so far.
+        guard case .revoked(let revoked, let rebalance)? = await change(&events) else {
+          throw Unexpected(what: "no revocation")
+        }
+        #expect(revoked.count == 2)
+        try first.store(revoked.map { PartitionOffset(partition: $0, offset: 0) })
+        rebalance.complete()
+        owned.subtract(revoked)
+        let secondOwned = try await taken
+        #expect(secondOwned == Set(revoked))
+        return secondOwned
+      }
+      // The second has left: what it had comes back.
+      var returned: Set<TopicPartition> = []
+      while returned != secondOwned { returned.formUnion(try await assignment(&events)) }
+      #expect(owned.union(returned) == partitions)
+    }
+  }
+
+  @Test func anApplicationThatNeverAnswersIsNotWaitedForLongerThanTheDeadline() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 1)
+    try await kafka.withProducer { producer in _ = try await producer.send(record(topic, "x")) }
+    try await kafka.withConsumer(
+      topics: [topic], group: kafka.group(), configure: { $0.rebalanceDeadline = .milliseconds(50) }
+    ) { consumer in
+      consumer.grant(records: 1)
+      var held: [Rebalance] = []
+      for await event in consumer.events {
+        if case .assigned(_, let rebalance) = event { held.append(rebalance) }
+        if case .records = event { break }
+      }
+      #expect(held.count == 1)
+    }
+  }
+
+  @Test func closingShowsTheLastRevocationAndEndsTheStream() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 2)
+    try await kafka.withConsumer(topics: [topic], group: kafka.group()) { consumer in
+      var events = consumer.events.makeAsyncIterator()
+      let owned = try await assignment(&events)
+      async let closed: Void = consumer.close()
+      guard case .revoked(let revoked, let rebalance)? = await change(&events) else { throw Unexpected(what: "no revocation") }
+      #expect(Set(revoked) == owned)
+      try consumer.store([PartitionOffset(partition: revoked[0], offset: 0)])
+      rebalance.complete()
+      #expect(await events.next(isolation: #isolation) == nil)
+      await closed
+      let error = #expect(throws: RDKafkaError.self) { try consumer.store([PartitionOffset(partition: revoked[0], offset: 0)]) }
+      #expect(error?.code == .closed)
+    }
+  }
+
+  @Test func aConsumerThatNeverRanCanBeClosed() async throws {
+    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test")
+    let consumer = try Consumer(
+      configuration: ConsumerConfiguration(client: client, groupID: "g", topics: ["t"]), logger: TestKafka.quietLogger)
+    await consumer.close()
+    for await _ in consumer.events { Issue.record("an event of a closed consumer") }
+    await consumer.run()
+  }
+
+  @Test func aConsumerWithoutABrokerCanBeClosed() async throws {
+    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", tuning: .embedded)
+    var configuration = ConsumerConfiguration(client: client, groupID: "g", topics: ["t"])
+    configuration.closeTimeout = .milliseconds(500)
+    configuration.commitTimeout = .milliseconds(300)
+    let consumer = try Consumer(configuration: configuration, logger: TestKafka.quietLogger)
+    async let run: Void = consumer.run()
+    let partition = TopicPartition(topic: "t", partition: 0)
+    await #expect(throws: RDKafkaError.self) {
+      try await consumer.commit([PartitionOffset(partition: partition, offset: 1)])
+    }
+    await consumer.close()
+    await run
+  }
+
+  private struct Unexpected: Error {
+    var what: String
+  }
+
+  /// The next event that is not an error.
+  private func change(_ events: inout AsyncStream<ConsumerEvent>.Iterator) async -> ConsumerEvent? {
+    while let event = await events.next(isolation: #isolation) {
+      if case .failed = event { continue }
+      return event
+    }
+    return nil
+  }
+
+  /// The partitions of the next assignment that has some; completes everything on the way.
+  private func assignment(_ events: inout AsyncStream<ConsumerEvent>.Iterator) async throws -> Set<TopicPartition> {
+    while let event = await change(&events) {
+      switch event {
+      case .assigned(let partitions, let rebalance):
+        rebalance.complete()
+        if !partitions.isEmpty { return Set(partitions) }
+      case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
+        rebalance.complete()
+        if !partitions.isEmpty { throw Unexpected(what: "revoked \(partitions)") }
+      case .records, .failed: break
+      }
+    }
+    throw Unexpected(what: "the stream ended")
+  }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import RDKafka
+import Support
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct EmbeddedClusterTests {
+  static let kcat = ["/usr/bin/kcat", "/usr/local/bin/kcat"].first { FileManager.default.isExecutableFile(atPath: $0) }
+
+  @Test(.enabled(if: kcat != nil, "kcat is not installed"))
+  func anotherProcessReadsAndWrites() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 1)
+    try await kafka.withProducer { producer in
+      let results = await producer.send((0..<100).map { record(topic, key: "k\($0)", "v\($0)") })
+      #expect(results.compactMap { failure($0) }.isEmpty)
+    }
+    let read = try await runKcat(["-C", "-b", kafka.bootstrapServers, "-t", topic, "-e", "-q", "-f", "%k=%s\n"])
+    #expect(read == (0..<100).map { "k\($0)=v\($0)\n" }.joined())
+
+    _ = try await runKcat(["-P", "-b", kafka.bootstrapServers, "-t", topic, "-k", "key"], input: "from outside\n")
+    try await kafka.withConsumer(topics: [topic], group: kafka.group()) { consumer in
+      consumer.grant(records: 200)
+      var texts: [String] = []
+      for await case .records(let records) in consumer.events {
+        texts += records.map(\.text)
+        if texts.count >= 101 { break }
+      }
+      #expect(texts.last == "from outside")
+    }
+  }
+
+  @Test func topicsCanBeCheckedButNotCreatedFromOutside() async throws {
+    let kafka = try TestKafka.embedded()
+    let topic = try await kafka.topic(partitions: 3)
+    let administrator = try TopicAdministrator(client: kafka.client(), logger: TestKafka.quietLogger)
+    let outcomes = try await administrator.createTopics([
+      TopicSpecification(name: topic, partitions: 2), TopicSpecification(name: topic, partitions: 8),
+      TopicSpecification(name: "\(topic)-missing", partitions: 1),
+    ]).map(\.outcome)
+    #expect(outcomes[0] == .existed(partitions: 3))
+    guard case .failed(let conflict) = outcomes[1], case .failed(let missing) = outcomes[2] else {
+      Issue.record("topics that do not fit, or do not exist, were accepted: \(outcomes)")
+      return
+    }
+    #expect(conflict.code == .conflict)
+    #expect(conflict.message.contains("3") && conflict.message.contains("8"))
+    #expect(missing.code == .unsupported)
+  }
+
+  @Test(.enabled(if: ProcessInfo.processInfo.environment["FANFARE_TEST_KAFKA"] != nil, "needs a real cluster"))
+  func topicsAreCreatedOnARealCluster() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = "\(kafka.group())-created"
+    let administrator = try TopicAdministrator(client: kafka.client(), logger: TestKafka.quietLogger)
+    let specification = TopicSpecification(name: topic, partitions: 2, configuration: ["retention.ms": "60000"])
+    #expect(try await administrator.createTopics([specification]).map(\.outcome) == [.created])
+    #expect(try await administrator.createTopics([specification]).map(\.outcome) == [.existed(partitions: 2)])
+  }
+
+  @Test func recordsSurviveABrokerThatIsAwayForAMoment() async throws {
+    let kafka = try TestKafka.embedded(brokers: 3)
+    let topic = try await kafka.topic(partitions: 1)
+    try await kafka.withProducer { producer in
+      let partition = TopicPartition(topic: topic, partition: 0)
+      try kafka.cluster?.setLeader(of: partition, broker: 1)
+      _ = try await producer.send(record(topic, "before"))
+      try kafka.cluster?.setBroker(1, isUp: false)
+      async let during = producer.send((0..<20).map { record(topic, "\($0)") })
+      try await until { producer.recordsInFlight == 20 }
+      try kafka.cluster?.setLeader(of: partition, broker: 2)
+      #expect(try await during.map { try $0.get().offset } == (1...20).map { Int64($0) })
+    }
+  }
+
+  @Test func aClosedClusterSaysSo() throws {
+    let cluster = try EmbeddedCluster(topics: [TopicSpecification(name: "a", partitions: 1)], logger: TestKafka.quietLogger)
+    let twice = #expect(throws: RDKafkaError.self) {
+      try cluster.createTopics([TopicSpecification(name: "a", partitions: 1)])
+    }
+    #expect(twice?.number == 36)
+    cluster.close()
+    cluster.close()
+    let closed = #expect(throws: RDKafkaError.self) {
+      try cluster.createTopics([TopicSpecification(name: "b", partitions: 1)])
+    }
+    #expect(closed?.code == .closed)
+    #expect(throws: RDKafkaError.self) { try EmbeddedCluster(brokers: 0, topics: [], logger: TestKafka.quietLogger) }
+  }
+
+  /// Runs kcat and returns what it printed.
+  private func runKcat(_ arguments: [String], input: String = "") async throws -> String {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: try #require(Self.kcat))
+    process.arguments = arguments
+    let (stdin, stdout) = (Pipe(), Pipe())
+    process.standardInput = stdin
+    process.standardOutput = stdout
+    process.standardError = FileHandle.nullDevice
+    let (ends, end) = AsyncStream.makeStream(of: Int32.self)
+    process.terminationHandler = {
+      end.yield($0.terminationStatus)
+      end.finish()
+    }
+    try process.run()
+    try stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+    try stdin.fileHandleForWriting.close()
+    let watchdog = Task {
+      try await Task.sleep(for: .seconds(30))
+      process.terminate()
+    }
+    let status = await ends.first { _ in true }
+    watchdog.cancel()
+    #expect(status == 0)
+    return String(decoding: try stdout.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+  }
+}

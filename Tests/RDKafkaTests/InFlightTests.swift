@@ -1,0 +1,99 @@
+import Synchronization
+import Testing
+
+@testable import RDKafka
+
+struct InFlightTests {
+  private let error = RDKafkaError(code: .possiblyPersisted, message: "gone")
+
+  private func delivery(_ slot: Int, _ index: Int, offset: Int64, error: Int32 = 0) -> Delivery {
+    Delivery(
+      ticket: Ticket(slot: slot, index: index), partition: 2, offset: offset, bytes: 1, error: error, isPossiblyPersisted: false)
+  }
+
+  @Test func aSubmissionEndsWhenItsLastRecordIsSettledAndTheSubmitterIsDone() throws {
+    var inFlight = InFlight()
+    let slot = inFlight.open([record("t", "a"), record("u", "b")], generation: 0) { _ in }
+    let topic = inFlight.settle(delivery(slot, 1, offset: 7))
+    #expect(topic == "u")
+    inFlight.settle(delivery(slot, 0, offset: 6))
+    #expect(inFlight.count == 0)
+    let early = inFlight.takeFinished()
+    #expect(early.isEmpty, "the submitter is still handing over")
+    inFlight.handedOver(slot, refused: [])
+    let finished = inFlight.takeFinished()
+    let results = try #require(finished.first?.results)
+    #expect(
+      try results.map { try $0.get() } == [
+        RecordPosition(topic: "t", partition: 2, offset: 6),
+        RecordPosition(topic: "u", partition: 2, offset: 7),
+      ])
+    let late = inFlight.takeFinished()
+    #expect(late.isEmpty)
+  }
+
+  @Test func aSecondWordOnARecordIsIgnored() {
+    var inFlight = InFlight()
+    let slot = inFlight.open([record("t", "a"), record("t", "b")], generation: 0) { _ in }
+    inFlight.handedOver(slot, refused: [(0, error)])
+    let second = inFlight.settle(delivery(slot, 0, offset: 1))
+    #expect(second == nil)
+    #expect(inFlight.count == 1)
+    let stranger = inFlight.settle(delivery(99, 0, offset: 1))
+    #expect(stranger == nil)
+    inFlight.settle(delivery(slot, 1, offset: 1, error: -192))
+    let finished = inFlight.takeFinished()
+    #expect(finished.first?.results.map { failure($0)?.code } == [.possiblyPersisted, .notPersisted])
+  }
+
+  @Test func aSlotIsUsedAgain() {
+    var inFlight = InFlight()
+    let first = inFlight.open([record("t", "a")], generation: 0) { _ in }
+    inFlight.handedOver(first, refused: [(0, error)])
+    let second = inFlight.open([record("t", "b")], generation: 0) { _ in }
+    #expect(second == first)
+  }
+
+  @Test func onlyTheDeadHandlesRecordsAreAbandoned() {
+    var inFlight = InFlight()
+    let old = inFlight.open([record("t", "a")], generation: 0) { _ in }
+    let new = inFlight.open([record("t", "b")], generation: 1) { _ in }
+    inFlight.handedOver(new, refused: [])
+    let abandoned = inFlight.abandon(upTo: 0, error: error)
+    #expect(abandoned == 1)
+    var isWaiting = inFlight.hasRecords(upTo: 0)
+    #expect(isWaiting, "its submitter is still handing over")
+    inFlight.handedOver(old, refused: [])
+    isWaiting = inFlight.hasRecords(upTo: 0)
+    #expect(!isWaiting)
+    #expect(inFlight.count == 1)
+  }
+
+  @Test func aTicketIsOneWord() {
+    let ticket = Ticket(slot: 12_345, index: 4_000_000_000)
+    #expect(Ticket(word: ticket.word) == ticket)
+  }
+
+  @Test func creditIsSpentAndTheThreadWokenOnlyWhenItRanOut() {
+    let credit = Credit()
+    #expect(!credit.grant(5), "nobody waits yet")
+    #expect(credit.available() == 5)
+    credit.spend(5)
+    #expect(credit.available() == 0)
+    #expect(!credit.grant(0))
+    #expect(credit.grant(1), "the thread waits")
+    #expect(!credit.grant(1))
+    #expect(credit.available() == 2)
+  }
+
+  @Test func aRebalanceCompletesOnceAlsoByBeingDropped() {
+    let count = Mutex(0)
+    var token: Rebalance? = Rebalance { count.withLock { $0 += 1 } }
+    token?.complete()
+    token?.complete()
+    token = nil
+    #expect(count.withLock { $0 } == 1)
+    _ = Rebalance { count.withLock { $0 += 1 } }
+    #expect(count.withLock { $0 } == 2)
+  }
+}

@@ -1,0 +1,104 @@
+import FanfareCore
+import Testing
+
+extension DeviceRegistryConformance {
+  /// How ids come to be and go.
+  static let registering: [Self] = [
+    Self("an id is issued, completed and found") { store in
+      let id = try await store.issue(hub: store.hub, handle: nil, at: .start)
+      #expect(try await store.registration(id, hub: store.hub) == nil, "pending")
+      let stored = try await store.complete(id, "alice", "h1", tags: ["news", "b", "news", "username:alice"])
+      let expected = Registration(
+        id: id, hub: store.hub, user: "alice", platform: .fcm, handle: "h1", tags: ["b", "news", "username:alice"],
+        installation: nil, registeredAt: .start)
+      #expect(stored == expected)
+      #expect(try await store.registration(id, hub: store.hub) == expected)
+      #expect(try await store.issue(hub: store.hub, handle: nil, at: .start) != id)
+    },
+    Self("a held handle leads to its id again, APNs handles whatever their letter case") { store in
+      let iPhone = try await store.register("alice", "ABCDEF01", platform: .apns)
+      #expect(iPhone.handle == "abcdef01")
+      for form in ["abcdef01", "ABCDEF01", "AbCdEf01"] {
+        #expect(try await store.issue(hub: store.hub, handle: form, at: .start) == iPhone.id)
+      }
+      let android = try await store.register("alice", "Token:A")
+      #expect(try await store.issue(hub: store.hub, handle: "Token:A", at: .start) == android.id)
+      #expect(try await store.issue(hub: store.hub, handle: "token:a", at: .start) != android.id)
+    },
+    Self("an issued id that waits is given again for the same handle, with its full time") { store in
+      let id = try await store.issue(hub: store.hub, handle: "AB01", at: .start)
+      #expect(try await store.issue(hub: store.hub, handle: "ab01", at: .start + .seconds(3000)) == id)
+      _ = try await store.complete(id, "alice", "ab01", platform: .apns, at: .start + .seconds(6000))
+    },
+    Self("an issued id disappears after an hour, with its hold on the handle") { store in
+      let id = try await store.issue(hub: store.hub, handle: "h1", at: .start)
+      let punctual = try await store.issue(hub: store.hub, handle: "h2", at: .start)
+      _ = try await store.complete(punctual, "bob", "h2", at: .start + .milliseconds(3_599_999))
+      let hour = UnixTime.start + .seconds(3600)
+      await expect(.gone) { try await store.complete(id, "alice", "h1", at: hour) }
+      #expect(try await store.issue(hub: store.hub, handle: "h1", at: hour) != id)
+    },
+    Self("of several registrations of one handle the newest is left") { store in
+      // Only before the platform is known can one text be the handle of two devices.
+      let older = try await store.register("alice", "AB01", platform: .fcm)
+      let newer = try await store.register("alice", "ab01", platform: .apns, at: .start + .seconds(1))
+      #expect(try await store.issue(hub: store.hub, handle: "AB01", at: .start + .seconds(2)) == newer.id)
+      #expect(try await store.reached(by: .user("alice")) == [newer.id])
+      await expect(.gone) { try await store.complete(older.id, "alice", "AB01", at: .start + .seconds(3)) }
+    },
+    Self("completing again replaces platform, handle and tags") { store in
+      let first = try await store.register("alice", "h1", tags: ["old", "both"])
+      let later = UnixTime.start + .seconds(9)
+      let again = try await store.complete(first.id, "alice", "AA", platform: .apns, tags: ["both", "new"], at: later)
+      #expect(again.handle == "aa" && again.platform == .apns && again.registeredAt == later)
+      #expect(again.tags == ["both", "new", "username:alice"])
+      #expect(try await store.registration(first.id, hub: store.hub) == again)
+      #expect(try await store.reached(by: .tag("old")) == [])
+      #expect(try await store.reached(by: .tag("new")) == [first.id])
+      #expect(try await store.reached(by: .device(.fcm, handle: "h1")) == [])
+    },
+    Self("an id that was never issued is gone") { store in
+      await expect(.gone) { try await store.complete(.random(), "alice", "h1") }
+    },
+    Self("removing is for the owner, and for once") { store in
+      let registration = try await store.register("alice", "h1", tags: ["news"])
+      let pending = try await store.issue(hub: store.hub, handle: nil, at: .start)
+      await expect(.notFound) { try await store.remove(registration.id, hub: store.hub, user: "bob", at: .start) }
+      await expect(.notFound) { try await store.remove(pending, hub: store.hub, user: "alice", at: .start) }
+      await expect(.notFound) { try await store.remove(.random(), hub: store.hub, user: "alice", at: .start) }
+      #expect(try await store.reached(by: .tag("news")) == [registration.id])
+      try await store.remove(registration.id, hub: store.hub, user: "alice", at: .start)
+      #expect(try await store.reached(by: .tag("news")) == [])
+      #expect(try await store.registration(registration.id, hub: store.hub) == nil)
+      await expect(.notFound) { try await store.remove(registration.id, hub: store.hub, user: "alice", at: .start) }
+      await expect(.gone) { try await store.complete(registration.id, "alice", "h1") }
+    },
+    Self("an installation is registered, replaced and tagged") { store in
+      let first = try await store.install("i-1", "alice", "AA", platform: .apns, tags: ["news"])
+      #expect(first.tags == ["installation:i-1", "news", "username:alice"])
+      #expect(first.installation == "i-1" && first.handle == "aa")
+      let second = try await store.install("i-1", "alice", "bb", platform: .apns, at: .start + .seconds(1))
+      #expect(second.id == first.id && second.handle == "bb" && second.tags == ["installation:i-1", "username:alice"])
+      #expect(try await store.reached(by: .tag("installation:i-1")) == [first.id])
+      #expect(try await store.reached(by: .tag("news")) == [])
+      #expect(try await store.registration(first.id, hub: store.hub) == second)
+      // Completed by handle it is a registration by handle, and the installation begins anew.
+      #expect(try await store.complete(first.id, "alice", "bb", platform: .apns).installation == nil)
+      let third = try await store.install("i-1", "alice", "bb", platform: .apns)
+      #expect(third.id != first.id)
+      #expect(try await store.reached(by: .user("alice")) == [third.id])
+    },
+    Self("hubs are worlds of their own") { store in
+      let other = try #require(HubName("other"))
+      let here = try await store.register("alice", "h1", tags: ["news"])
+      let there = try await store.register("alice", "h1", tags: ["news"], hub: other)
+      #expect(try await store.reached(by: .user("alice")) == [here.id])
+      #expect(try await store.reached(by: .tag("news"), hub: other) == [there.id])
+      #expect(try await store.registration(here.id, hub: other) == nil)
+      #expect(try await store.reached(by: .registration(here.id), hub: other) == [])
+      await expect(.gone) { try await store.complete(here.id, "alice", "h1", hub: other) }
+      await expect(.notFound) { try await store.remove(here.id, hub: other, user: "alice", at: .start) }
+    },
+    Self("a working store says so") { store in try await store.check() },
+  ]
+}

@@ -1,0 +1,66 @@
+package import FanfareCore
+package import Testing
+
+/// What the cases say to a store, short enough for a case to read as a story.
+extension DeviceRegistry {
+  var hub: HubName { .default }
+
+  /// Issues an id and completes it.
+  func register(
+    _ user: String, _ handle: String, platform: Platform = .fcm, tags: [String] = [], hub: HubName = .default,
+    at now: UnixTime = .start
+  ) async throws -> Registration {
+    let id = try await issue(hub: hub, handle: nil, at: now)
+    return try await complete(id, user, handle, platform: platform, tags: tags, hub: hub, at: now)
+  }
+
+  /// Completes an id.
+  func complete(
+    _ id: RegistrationID, _ user: String, _ handle: String, platform: Platform = .fcm, tags: [String] = [],
+    hub: HubName = .default,
+    at now: UnixTime = .start
+  ) async throws -> Registration {
+    try await complete(
+      RegistrationApplication(id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags), at: now)
+  }
+
+  /// Registers an installation.
+  func install(
+    _ installation: String, _ user: String, _ handle: String, platform: Platform = .fcm, tags: [String] = [],
+    at now: UnixTime = .start
+  ) async throws -> Registration {
+    try await install(
+      InstallationApplication(
+        installation: installation, hub: .default, user: user, platform: platform, handle: handle, tags: tags),
+      at: now)
+  }
+
+  /// The ids of the devices that one audience reaches.
+  func reached(
+    by audience: Audience, on platforms: PlatformSet = .all, hub: HubName = .default
+  ) async throws -> Set<RegistrationID> {
+    let targets = try await resolve([AudienceQuery(hub: hub, audience: audience, platforms: platforms)])[0]
+    let ids = Set(targets.map(\.registration))
+    #expect(ids.count == targets.count, "a device is listed once")
+    return ids
+  }
+}
+
+/// Expects a `RegistryError` of that code.
+package func expect(
+  _ code: RegistryError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> some Sendable
+) async {
+  do {
+    _ = try await body()
+    Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+  } catch let error as RegistryError {
+    #expect(error.code == code, sourceLocation: sourceLocation)
+  } catch {
+    Issue.record("threw \(error), not a RegistryError", sourceLocation: sourceLocation)
+  }
+}
+
+extension UnixTime {
+  /// The moment at which the cases begin.
+  static let start = UnixTime(milliseconds: 1_795_248_000_000)
+}

@@ -1,0 +1,22 @@
+package import FanfareCore
+
+/// The promises of `DeviceRegistry` and `SecurePayloadStore`, as cases that every implementation is held to.
+///
+/// In a test target: `@Test(arguments: DeviceRegistryConformance.cases) func conforms(to promise: …) async throws`, which calls
+/// `promise.check` with a fresh, empty store.
+package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
+  package typealias Store = DeviceRegistry & SecurePayloadStore
+
+  /// Every case there is.
+  package static let cases = registering + ownership + resolving + dropping + securePayloads
+
+  /// The promise in words.
+  package let description: String
+  /// Records an issue for each way in which the store breaks the promise.
+  package let check: @Sendable (any Store) async throws -> Void
+
+  init(_ description: String, check: @escaping @Sendable (any Store) async throws -> Void) {
+    self.description = description
+    self.check = check
+  }
+}

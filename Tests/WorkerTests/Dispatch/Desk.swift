@@ -1,0 +1,164 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// A state machine on a table: time moves by hand, answers come when the test gives them, and everything it wants done is kept to be looked at.
+struct Desk {
+  static let partition = TopicPartition(topic: "fanfare.sends", partition: 0)
+
+  var state: DispatchState
+  var wall = UnixTime(milliseconds: 1_800_000_000_000)
+  var uptime: Int64 = 0
+  /// Who is reached, by audience.
+  var registry: [Audience: [Target]] = [:]
+  /// Whether look-ups fail.
+  var isRegistryDown = false
+  /// Whether look-ups are answered at once.
+  var answersLookUps = true
+  /// Whether productions are acknowledged at once.
+  var acknowledges = true
+
+  var pushes: [Push] = []
+  var unacknowledged: [Production] = []
+  var statuses: [StatusRecord] = []
+  var deadLetters: [DeadLetter] = []
+  var queries: [AudienceQuery] = []
+  var openLookUp: LookUp?
+  var drops: [DeadDevice] = []
+  var stored: [TopicPartition: Int64] = [:]
+  var alarms: [Alarm] = []
+  var tallies: [Tallies] = []
+  var credit = 0
+  var mostPushes = 0
+  var hasDrained = false
+  private var nextOffset: [TopicPartition: Int64] = [:]
+
+  init(
+    senders: [HubName: [Platform: any PushSender]] = [.default: [.apns: ScriptedSender(.apns), .fcm: ScriptedSender(.fcm)]],
+    assign: Bool = true, configure: (inout WorkerConfiguration) -> Void = { _ in }
+  ) {
+    var configuration = WorkerConfiguration()
+    configure(&configuration)
+    state = DispatchState(configuration: configuration, table: SenderTable(senders), topics: Topics(), seed: 1)
+    if assign { turn { $0.state.assign([Self.partition], Rebalance {}, into: &$1) } }
+  }
+
+  var now: Moment { Moment(wall: wall, uptime: uptime) }
+
+  /// One turn of the engine, and those that its own answers lead to.
+  mutating func turn(_ events: (inout Desk, inout Effects) -> Void = { _, _ in }) {
+    var effects = Effects(senders: state.senders.count)
+    events(&self, &effects)
+    state.finishTurn(at: now, into: &effects)
+    mostPushes = max(mostPushes, state.pushes)
+    pushes += effects.submissions.flatMap { $0 }
+    drops += effects.drops.map(\.device)
+    if !effects.drops.isEmpty { state.dropsEnded() }
+    for offset in effects.offsets + effects.releases.flatMap(\.offsets) { stored[offset.partition] = offset.offset }
+    for release in effects.releases { release.rebalance.complete() }
+    credit += effects.credit
+    alarms += effects.alarms
+    tallies.append(effects.tallies)
+    hasDrained = hasDrained || effects.hasDrained
+    unacknowledged += effects.productions
+    if let lookUp = effects.lookUp {
+      openLookUp = lookUp
+      queries += lookUp.queries
+    }
+    if answersLookUps, openLookUp != nil { answerLookUp() }
+    if acknowledges, !unacknowledged.isEmpty { acknowledge() }
+  }
+
+  mutating func answerLookUp() {
+    guard let lookUp = openLookUp else { return }
+    openLookUp = nil
+    let targets = lookUp.queries.map { query in
+      (registry[query.audience] ?? []).filter { query.platforms.contains($0.platform) }
+    }
+    let answer = LookUpAnswer(lookUp: lookUp, targets: isRegistryDown ? nil : targets)
+    turn { $0.state.answer(answer, at: $0.now, into: &$1) }
+  }
+
+  /// Kafka has the records, or refuses them.
+  mutating func acknowledge(_ error: RDKafkaError? = nil) {
+    let productions = unacknowledged
+    unacknowledged = []
+    if error == nil {
+      for production in productions {
+        if let status = try? StatusRecord.decode(production.record.value[...]) { statuses.append(status) }  // Else a dead letter.
+        if let letter = try? DeadLetter.decode(production.record.value[...]) { deadLetters.append(letter) }  // Else a status record.
+      }
+    }
+    let acknowledgement = Acknowledgement(productions: productions, errors: productions.map { _ in error })
+    turn { $0.state.acknowledge(acknowledgement, at: $0.now, into: &$1) }
+  }
+
+  /// A record comes from the partition.
+  mutating func deliver(_ values: [[UInt8]], key: String? = nil, from partition: TopicPartition = Desk.partition) {
+    let records = values.map { value in
+      let offset = nextOffset[partition, default: 0]
+      nextOffset[partition] = offset + 1
+      return ConsumedRecord(
+        topic: partition.topic, partition: partition.partition, offset: offset, timestamp: wall.milliseconds,
+        key: key.map { Array($0.utf8)[...] }, value: value[...])
+    }
+    turn { $0.state.take(records, at: $0.now, into: &$1) }
+  }
+
+  /// Sends come from the partition, each with the key its audience has.
+  mutating func deliver(_ sends: SendRequest..., from partition: TopicPartition = Desk.partition) {
+    for send in sends {
+      let key = String(decoding: send.audience.recordKey(of: send.id, hub: send.hub), as: UTF8.self)
+      deliver([send.encoded()], key: key, from: partition)
+    }
+  }
+
+  /// The service answers a push.
+  mutating func answer(_ push: Push, _ outcome: PushOutcome) {
+    let sender = state.device(Ticket(rawValue: push.ticket))?.sender ?? 0
+    answer(push, outcome, from: sender)
+  }
+
+  /// The service answers a push, whatever has become of its item.
+  mutating func answer(_ push: Push, _ outcome: PushOutcome, from sender: Int) {
+    turn { $0.state.receive([PushResult(ticket: push.ticket, outcome: outcome)], from: sender, at: $0.now, into: &$1) }
+  }
+
+  /// Answers every push handed over since the number given.
+  mutating func answerAll(from first: Int = 0, _ outcome: PushOutcome = PushOutcome(.accepted, status: 200)) {
+    for push in pushes[first...] { answer(push, outcome) }
+  }
+
+  /// Time passes, and the timer looks.
+  mutating func advance(_ duration: Duration) {
+    wall = wall + duration
+    uptime += duration.milliseconds
+    turn { $0.state.tick(at: $0.now, into: &$1) }
+  }
+
+  /// Registers devices of a user and returns them.
+  mutating func register(_ user: String, _ platforms: Platform...) {
+    registry[.user(user)] = platforms.enumerated().map { Desk.target("\(user)-\($0)", $1) }
+  }
+
+  static func target(_ handle: String, _ platform: Platform) -> Target {
+    Target(
+      registration: UnregisteredDevice.target(hub: .default, platform: platform, handle: handle, at: UnixTime(milliseconds: 0))
+        .registration,
+      platform: platform, handle: handle, registeredAt: UnixTime(milliseconds: 0))
+  }
+
+  func send(
+    to audience: Audience, hub: HubName = .default, timeToLive: Int? = nil,
+    content: Content = Content(message: Message(body: "hello"))
+  ) -> SendRequest {
+    SendRequest(
+      id: .random(), hub: hub, sender: "tester", acceptedAt: wall, audience: audience, content: content, timeToLive: timeToLive)
+  }
+
+  /// The offset stored for the partition; nil before the first.
+  var position: Int64? { stored[Self.partition] }
+}

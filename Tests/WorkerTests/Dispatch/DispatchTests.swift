@@ -1,0 +1,226 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+struct DispatchTests {
+  @Test func `a send goes to each device, is written down, and only then settles`() throws {
+    var desk = Desk()
+    desk.register("bob", .apns, .fcm)
+    desk.acknowledges = false
+    let send = desk.send(to: .user("bob"))
+    desk.deliver(send)
+    #expect(desk.pushes.map(\.handle).sorted() == ["bob-0", "bob-1"])
+    #expect(desk.pushes.allSatisfy { $0.rendering.body == Array("\(send.id)".utf8) })
+    #expect(desk.pushes.allSatisfy { $0.expiresAt == send.acceptedAt + .seconds(86_400) })
+    desk.answer(desk.pushes[0], PushOutcome(.accepted, status: 200))
+    #expect(desk.unacknowledged.isEmpty)
+    desk.answer(desk.pushes[1], PushOutcome(.rejected, reason: "PayloadTooLarge", status: 413))
+    #expect(desk.unacknowledged.count == 1)
+    #expect(desk.unacknowledged[0].record.topic == "fanfare.status")
+    #expect(desk.unacknowledged[0].record.key == Array("\(send.id)".utf8))
+    #expect(desk.position == nil)
+    desk.acknowledge()
+    #expect(desk.position == 1)
+    #expect(desk.state.records == 0)
+    #expect(desk.state.devices == 0)
+    #expect(desk.state.pushes == 0)
+    let status = try #require(desk.statuses.first)
+    #expect(status.send == send.id)
+    #expect(status.state == .settled)
+    #expect(status.devices.map(\.outcome) == [.delivered, .rejected])
+    #expect(status.devices.map(\.reason) == ["", "PayloadTooLarge"])
+    #expect(status.devices.map(\.attempts) == [1, 1])
+  }
+
+  @Test func `an offset waits for every record before it, and for Kafka's word on each`() {
+    var desk = Desk()
+    for user in ["a", "b", "c"] { desk.register(user, .fcm) }
+    desk.acknowledges = false
+    desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")), desk.send(to: .user("c")))
+    desk.answer(desk.pushes[2], PushOutcome(.accepted))
+    desk.answer(desk.pushes[1], PushOutcome(.accepted))
+    desk.acknowledge()
+    #expect(desk.position == nil)
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(desk.position == nil)
+    desk.acknowledge()
+    #expect(desk.position == 3)
+  }
+
+  @Test func `a refused status record is produced until it is durable, and nothing settles before`() {
+    var desk = Desk()
+    desk.register("bob", .fcm)
+    desk.acknowledges = false
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answerAll()
+    for code in [RDKafkaError.Code.queueFull, .possiblyPersisted, .unauthorized] {
+      desk.acknowledge(RDKafkaError(code: code, message: "injected"))
+      #expect(desk.unacknowledged.isEmpty)
+      desk.advance(.seconds(6))
+      #expect(desk.unacknowledged.count == 1)
+      #expect(desk.position == nil)
+    }
+    #expect(desk.state.complaints == ["fanfare.status: unauthorized"])
+    desk.acknowledge()
+    #expect(desk.position == 1)
+    #expect(desk.statuses.count == 1)
+    #expect(desk.state.complaints.isEmpty)
+  }
+
+  @Test func `nobody registered is the end of a send, and no error`() {
+    var desk = Desk()
+    desk.deliver(desk.send(to: .user("nobody")))
+    #expect(desk.statuses.map(\.state) == [.noTarget])
+    #expect(desk.position == 1)
+    #expect(desk.pushes.isEmpty)
+  }
+
+  @Test func `a platform without a sender fails its devices and no others`() {
+    var desk = Desk()
+    desk.register("bob", .wns, .fcm)
+    desk.register("eve", .wns)
+    desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("eve")))
+    desk.answerAll()
+    #expect(desk.statuses.count == 2)
+    let results = desk.statuses.flatMap(\.devices).filter { $0.platform == .wns }
+    #expect(results.map(\.outcome) == [.failed, .failed])
+    #expect(results.map(\.reason) == ["NoSender", "NoSender"])
+    #expect(results.map(\.attempts) == [0, 0])
+    #expect(desk.pushes.count == 1)
+  }
+
+  @Test func `a platform for which the send holds nothing is not asked for`() {
+    var desk = Desk()
+    desk.register("bob", .fcm, .apns)
+    desk.deliver(desk.send(to: .user("bob"), content: Content(apns: Array("{}".utf8))))
+    #expect(desk.queries.map(\.platforms) == [PlatformSet(.apns)])
+    #expect(desk.pushes.map(\.handle) == ["bob-1"])
+  }
+
+  @Test func `an unregistered handle is pushed to, under an id that follows from it`() throws {
+    var desk = Desk()
+    let audience = Audience.device(.apns, handle: "00FF")
+    desk.deliver(
+      desk.send(to: audience), desk.send(to: .device(.apns, handle: "00ff")), desk.send(to: .device(.fcm, handle: "00ff")))
+    #expect(desk.pushes.map(\.handle) == ["00ff", "00ff", "00ff"])
+    desk.answerAll(from: 0, PushOutcome(.deviceGone, reason: "Unregistered", status: 410))
+    let ids = desk.statuses.flatMap(\.devices).map(\.registration)
+    #expect(ids.count == 3)
+    #expect(ids[0] == ids[1])
+    #expect(ids[0] != ids[2])
+    // There is nothing to drop.
+    desk.advance(.seconds(2))
+    #expect(desk.drops.isEmpty)
+  }
+
+  @Test func `a registered handle is pushed to as what it is registered as`() {
+    var desk = Desk()
+    let target = Desk.target("abcd", .apns)
+    desk.registry[.device(.apns, handle: "abcd")] = [target]
+    desk.deliver(desk.send(to: .device(.apns, handle: "abcd")))
+    desk.answerAll()
+    #expect(desk.statuses.first?.devices.map(\.registration) == [target.registration])
+  }
+
+  @Test func `what rendering refuses is the result of all its devices, without a push`() {
+    let sender = ScriptedSender(.fcm)
+    sender.setRefusal(PushOutcome(.rejected, reason: "PayloadTooLarge"))
+    var desk = Desk(senders: [.default: [.fcm: sender]])
+    desk.register("bob", .fcm, .fcm)
+    desk.deliver(desk.send(to: .user("bob")))
+    #expect(desk.pushes.isEmpty)
+    #expect(desk.statuses.first?.devices.map(\.outcome) == [.rejected, .rejected])
+    #expect(desk.statuses.first?.devices.map(\.attempts) == [0, 0])
+  }
+
+  @Test func `a send to very many devices is pushed as room allows, and told in parts`() {
+    var desk = Desk {
+      $0.maximumPushes = 64
+      $0.devicesPerStatus = 1_000
+    }
+    desk.registry[.tag("news")] = (0..<10_000).map { Desk.target("device-\($0)", $0 % 2 == 0 ? .fcm : .apns) }
+    let send = desk.send(to: .tag("news"))
+    desk.deliver(send)
+    var answered = 0
+    while answered < desk.pushes.count {
+      let next = desk.pushes.count
+      desk.answerAll(from: answered)
+      answered = next
+    }
+    #expect(desk.pushes.count == 10_000)
+    #expect(Set(desk.pushes.map(\.handle)).count == 10_000)
+    #expect(desk.mostPushes == 64)
+    #expect(desk.statuses.count == 16)
+    #expect(Set(desk.statuses.map(\.part)).count == 16)
+    #expect(desk.statuses.flatMap(\.devices).count == 10_000)
+    #expect(desk.position == 1)
+  }
+
+  @Test func `no sender gets more than its share of the places`() {
+    var desk = Desk {
+      $0.maximumPushes = 100
+      $0.maximumPushesPerSender = 30
+    }
+    for number in 0..<200 { desk.register("user\(number)", number < 100 ? .apns : .fcm) }
+    for number in 0..<200 { desk.deliver(desk.send(to: .user("user\(number)"))) }
+    #expect(desk.state.senders.map(\.inFlight) == [30, 30, 0])
+    // One that does not answer holds up nobody else.
+    let first = desk.pushes.filter { desk.state.device(Ticket(rawValue: $0.ticket))?.target.platform == .fcm }
+    for push in first { desk.answer(push, PushOutcome(.accepted)) }
+    #expect(desk.state.senders.map(\.inFlight) == [30, 30, 0])
+  }
+
+  @Test func `hubs do not meet`() throws {
+    let other = try #require(HubName("other"))
+    var desk = Desk(senders: [.default: [.fcm: ScriptedSender(.fcm)], other: [.fcm: ScriptedSender(.fcm)]])
+    desk.register("bob", .fcm)
+    let send = desk.send(to: .user("bob"))
+    let twin = SendRequest(
+      id: send.id, hub: other, sender: nil, acceptedAt: send.acceptedAt, audience: send.audience, content: send.content)
+    desk.deliver(send, twin)
+    // The same id and user in another hub is another send to another user, through that hub's sender.
+    #expect(desk.queries.map(\.hub) == [.default, other])
+    #expect(desk.state.senders.map(\.inFlight).filter { $0 > 0 } == [1, 1])
+  }
+
+  @Test func `records are asked for only as there is room`() {
+    var desk = Desk {
+      $0.maximumRecords = 100
+      $0.maximumPushes = 10
+    }
+    #expect(desk.credit == 100)
+    desk.register("bob", .fcm)
+    for number in 0..<100 { desk.deliver(desk.send(to: .user("user\(number)"))) }
+    // Nobody is registered, so all have settled and there is room again.
+    #expect(desk.credit >= 190)
+    desk.acknowledges = false
+    let before = desk.credit
+    for number in 0..<100 { desk.deliver(desk.send(to: .user("user\(number)"))) }
+    #expect(desk.state.records + desk.state.credit <= 100)
+    #expect(desk.credit - before <= 10)
+  }
+
+  @Test func `no records are asked for while too many bytes, devices or unsettled offsets are held`() {
+    func creditAfterOne(_ configure: (inout WorkerConfiguration) -> Void) -> Int {
+      var desk = Desk {
+        $0.maximumRecords = 1
+        configure(&$0)
+      }
+      desk.register("bob", .fcm)
+      desk.acknowledges = false
+      desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("nobody")))
+      desk.state.credit = 0
+      desk.state.records = 0
+      let before = desk.credit
+      desk.turn()
+      return desk.credit - before
+    }
+    #expect(creditAfterOne { _ in } == 1)
+    #expect(creditAfterOne { $0.maximumBytes = 1 } == 0)
+    #expect(creditAfterOne { $0.maximumDevices = 1 } == 0)
+    #expect(creditAfterOne { $0.maximumSpan = 1 } == 0)
+  }
+}

@@ -1,0 +1,74 @@
+import FanfareCore
+import Testing
+
+@testable import Worker
+
+struct RetryPolicyTests {
+  private typealias History = RetryPolicy.History
+
+  private func decide(
+    _ outcome: PushOutcome, on platform: Platform = .fcm, _ history: RetryPolicy.History = .init(attempts: 1),
+    remaining: Duration = .seconds(86_400), jitter: Double = 0, policy: RetryPolicy = .init()
+  ) -> RetryPolicy.Decision {
+    policy.decide(outcome, on: platform, history: history, remaining: remaining, jitter: jitter)
+  }
+
+  /// One row per verdict, first time round.
+  @Test(arguments: PushOutcome.Verdict.allCases) func `every verdict has its action`(verdict: PushOutcome.Verdict) {
+    let expected: RetryPolicy.Decision =
+      switch verdict {
+      case .accepted: .finish(.delivered)
+      case .rejected: .finish(.rejected)
+      case .deviceGone: .finish(.deviceGone)
+      case .retryHere: .again
+      case .retryLater: .wait(.seconds(5))
+      case .reauthenticate: .again
+      case .configurationError: .hold
+      case .malformed: .finish(.rejected)
+      case .unknown: .wait(.seconds(1))
+      }
+    #expect(decide(PushOutcome(verdict)) == expected)
+  }
+
+  @Test func `the service's own delay wins over ours, and is never shortened`() {
+    let outcome = PushOutcome(.retryLater, retryAfter: .seconds(120))
+    #expect(decide(outcome) == .wait(.seconds(120)))
+    #expect(decide(outcome, jitter: 0.999) > .wait(.seconds(120)))
+    #expect(decide(PushOutcome(.retryLater, retryAfter: .seconds(3601))) == .finish(.failed))
+  }
+
+  @Test func `delays grow up to their limit, spread over the upper half`() {
+    let outcome = PushOutcome(.retryLater)
+    #expect(decide(outcome, on: .apns, History(attempts: 1, waits: 0), jitter: 1) == .wait(.seconds(30)))
+    #expect(decide(outcome, on: .apns, History(attempts: 2, waits: 1), jitter: 1) == .wait(.seconds(150)))
+    #expect(decide(outcome, on: .apns, History(attempts: 3, waits: 2), jitter: 1) == .wait(.seconds(750)))
+    #expect(decide(outcome, on: .apns, History(attempts: 4, waits: 3), jitter: 1) == .wait(.seconds(900)))
+    #expect(decide(outcome, on: .wns, History(attempts: 1, waits: 0), jitter: 0) == .wait(.seconds(300)))
+  }
+
+  @Test func `quick retries are bounded, then it waits like any other`() {
+    #expect(decide(PushOutcome(.retryHere), History(attempts: 3, quickRetries: 2)) == .again)
+    #expect(decide(PushOutcome(.retryHere), History(attempts: 4, quickRetries: 3)) == .wait(.seconds(5)))
+  }
+
+  @Test func `a second refusal of the credential is the operator's`() {
+    #expect(decide(PushOutcome(.reauthenticate), History(attempts: 2, hasReauthenticated: true)) == .hold)
+  }
+
+  @Test func `what was never answered ends unconfirmed, what was refused ends failed`() {
+    #expect(decide(PushOutcome(.unknown), History(attempts: 4, waits: 3, wasUnanswered: true)) == .finish(.unconfirmed))
+    #expect(decide(PushOutcome(.retryLater), History(attempts: 8, waits: 7)) == .finish(.failed))
+    #expect(decide(PushOutcome(.retryLater), History(attempts: 8, waits: 7, wasUnanswered: true)) == .finish(.unconfirmed))
+    #expect(decide(PushOutcome(.retryLater), History(attempts: 2, age: .seconds(3601))) == .finish(.failed))
+  }
+
+  @Test func `nobody waits past the end of the send's life`() {
+    #expect(decide(PushOutcome(.retryLater, retryAfter: .seconds(60)), remaining: .seconds(60)) == .finish(.expired))
+    #expect(decide(PushOutcome(.retryLater, retryAfter: .seconds(60)), remaining: .seconds(61)) == .wait(.seconds(60)))
+    #expect(decide(PushOutcome(.unknown), remaining: .milliseconds(500)) == .finish(.expired))
+  }
+}
+
+private func > (left: RetryPolicy.Decision, right: RetryPolicy.Decision) -> Bool {
+  if case (.wait(let left), .wait(let right)) = (left, right) { left > right } else { false }
+}

@@ -1,0 +1,31 @@
+import FanfareCore
+import Testing
+
+@testable import Worker
+
+struct RecentSendsTests {
+  private func key(_ number: UInt64, hub: Int32 = 0) -> RecentSends.Key {
+    RecentSends.Key(id: SendID(high: 0, low: number), hub: hub)
+  }
+
+  @Test func `a send is open, then settled, then forgotten when others have come after it`() {
+    var recent = RecentSends(capacity: 2)
+    recent.open(key(1), slot: 9)
+    #expect(recent.knowledge(of: key(1)) == .open(slot: 9))
+    #expect(recent.knowledge(of: key(1, hub: 1)) == .unknown)
+    for number in 1...3 as ClosedRange<UInt64> { recent.settle(key(number)) }
+    #expect(recent.knowledge(of: key(1)) == .unknown)
+    #expect(recent.knowledge(of: key(2)) == .settled)
+    #expect(recent.knowledge(of: key(3)) == .settled)
+  }
+
+  @Test func `only what has not settled can be forgotten`() {
+    var recent = RecentSends(capacity: 2)
+    recent.open(key(1), slot: 0)
+    recent.forget(key(1))
+    #expect(recent.knowledge(of: key(1)) == .unknown)
+    recent.settle(key(2))
+    recent.forget(key(2))
+    #expect(recent.knowledge(of: key(2)) == .settled)
+  }
+}
