@@ -3,7 +3,8 @@ import Hummingbird
 import HummingbirdCore
 package import Logging
 import NIOCore
-package import ServiceLifecycle
+package import Operations
+import ServiceLifecycle
 
 /// The HTTP server that callers talk to: registers their devices, and enqueues their sends and nothing else.
 ///
@@ -43,16 +44,18 @@ package final class FrontEnd: Service {
   private let logger: Logger
   private let listening = ListeningPort()
 
-  /// Makes a front end for the hubs. Throws when a setting is out of range or a hub is there twice.
+  /// Makes a front end for the hubs, which also answers operators where it is told how. Throws when a setting is out of range or a hub is there twice.
   package init(
-    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies, logger: Logger
+    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies, operations: OperationsRoutes? = nil,
+    logger: Logger
   ) throws(FrontEndError) {
     try configuration.validate()
     guard !hubs.isEmpty else { throw FrontEndError(.configuration, "hubs must name at least one hub") }
     guard Set(hubs.map(\.name)).count == hubs.count else { throw FrontEndError(.configuration, "hubs must name each hub once") }
     self.configuration = configuration
     self.logger = logger
-    responder = Self.makeResponder(configuration: configuration, hubs: hubs, dependencies: dependencies)
+    responder = Self.makeResponder(
+      configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations)
   }
 
   /// Serves until the task is cancelled or shut down gracefully. Throws when the address cannot be bound. To be called once.
@@ -92,11 +95,12 @@ package final class FrontEnd: Service {
   }
 
   private static func makeResponder(
-    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies
+    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies, operations: OperationsRoutes?
   ) -> RouterResponder<FrontEndContext> {
     let router = Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints)
-    let routes = RouteTable(router: router)
-    routes.add(middleware: AnswerMiddleware(routes: routes, metrics: RequestMetrics()))
+    let routes = RecordingRouter(router: router, routes: RouteTable())
+    routes.add(middleware: AnswerMiddleware(routes: routes.routes, metrics: RequestMetrics()))
+    operations?.add(to: routes)
     let gate = Gate(hubs: hubs.map(HubEntry.init))
     let intake = SendIntake(sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom)
     let registration = RegistrationRoutes(

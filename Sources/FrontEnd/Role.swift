@@ -5,7 +5,7 @@ package enum Role: String, CaseIterable, Sendable {
   /// Send.
   case sender
   /// See everybody's sends.
-  case operator
+  case `operator`
 }
 
 /// Which users of a hub have which roles, where the source of users does not say so itself.

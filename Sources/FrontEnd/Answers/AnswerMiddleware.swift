@@ -10,7 +10,7 @@ struct AnswerMiddleware: RouterMiddleware {
   let metrics: RequestMetrics
 
   func handle(
-    _ request: Request, context: FrontEndContext, next: (Request, FrontEndContext) async throws -> Response
+    _ request: Request, context: FrontEndContext, next: @concurrent (Request, FrontEndContext) async throws -> Response
   ) async throws -> Response {
     let start = ContinuousClock.now
     var context = context

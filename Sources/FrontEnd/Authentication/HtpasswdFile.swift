@@ -66,8 +66,8 @@ struct HtpasswdFile: Sendable {
   }
 
   /// A bcrypt hash of cost 12 that nobody is known by: `htpasswd -B`'s scheme at today's usual cost.
-  private static let decoyOfAnEmptyFile = {
-    do {
+  private static let decoyOfAnEmptyFile: PasswordHash = {
+    do throws(PasswordHash.Unacceptable) {
       return try PasswordHash("$2y$12$DCq7YPn5Rq63x1Lad4cll.TV4S6ytwfsfvkY8jIucDrjc8deX1s.")
     } catch {
       fatalError("libcrypt does not know bcrypt: \(error.reason)")

@@ -7,21 +7,21 @@ import Synchronization
 ///
 /// Neither names nor passwords are kept, only their keyed digest under a key that never leaves the process.
 final class VerifiedCredentials: Sendable {
-  private typealias Outcome = Result<Bool, AuthenticationError>
+  fileprivate typealias Outcome = Result<Bool, AuthenticationError>
 
-  private enum Entry {
+  fileprivate enum Entry {
     case right(until: ContinuousClock.Instant)
     /// Being checked, and who waits for it.
     case pending([CheckedContinuation<Answer, Never>])
   }
 
-  private enum Answer {
+  fileprivate enum Answer {
     case outcome(Outcome)
     /// Nobody is checking: it is the caller's to do.
     case unknown
   }
 
-  private struct State {
+  fileprivate struct State {
     var entries: [[UInt8]: Entry] = [:]
     var generation = 0
   }

@@ -1,23 +1,14 @@
 import HTTPTypes
-import Hummingbird
 import Synchronization
 
-/// A router that remembers which methods each path has, so that a request that matches none can be told whether the path is unknown or
-/// only the method is.
-final class RouteTable: RouterMethods {
-  typealias Context = FrontEndContext
-
+/// Which methods each path has, so that a request that matches none can be told whether the path is unknown or only the method is.
+final class RouteTable: Sendable {
   private struct Entry {
     let components: [Substring]
     var methods: [HTTPRequest.Method]
   }
 
-  private let router: Router<FrontEndContext>
   private let entries = Mutex<[String: Entry]>([:])
-
-  init(router: Router<FrontEndContext>) {
-    self.router = router
-  }
 
   /// Why nothing answers to the method on the path.
   func refusal(of method: HTTPRequest.Method, path: String) -> Refusal {
@@ -32,25 +23,15 @@ final class RouteTable: RouterMethods {
     return refusal
   }
 
-  @discardableResult
-  func on<Responder: HTTPResponder>(
-    _ path: RouterPath, method: HTTPRequest.Method, responder: Responder
-  ) -> Self where Responder.Context == FrontEndContext {
-    router.on(path, method: method, responder: responder)
+  /// Takes down that the path, in the router's notation, has the method.
+  func add(_ path: String, method: HTTPRequest.Method) {
     entries.withLock { entries in
-      var entry = entries[path.description] ?? Entry(components: path.description.split(separator: "/"), methods: [])
+      var entry = entries[path] ?? Entry(components: path.split(separator: "/"), methods: [])
       entry.methods.append(method)
       // The router answers HEAD wherever there is GET.
       if method == .get { entry.methods.append(.head) }
-      entries[path.description] = entry
+      entries[path] = entry
     }
-    return self
-  }
-
-  @discardableResult
-  func add(middleware: any MiddlewareProtocol<Request, Response, FrontEndContext>) -> Self {
-    router.add(middleware: middleware)
-    return self
   }
 
   private static func matches(_ pattern: [Substring], _ path: [Substring]) -> Bool {

@@ -1,4 +1,6 @@
+import CoreMetrics
 import FanfareCore
+import Metrics
 import RDKafka
 
 /// The last stage of a send in the front end: it becomes a record, and is accepted when Kafka has it.
