@@ -79,7 +79,8 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "Operations", "RDKafka", crypto, httpTypes, hummingbird, logging, metrics, serviceLifecycle,
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, logging, metrics, nioCore,
+        serviceLifecycle,
       ],
       swiftSettings: house),
     .target(name: "Registry", dependencies: ["FanfareCore", grdb, logging], swiftSettings: house),

@@ -69,7 +69,7 @@ package final class EmbeddedCluster: Sendable {
 // MARK: - Faults on demand
 
 extension EmbeddedCluster {
-  /// A kind of request that can be made to fail.
+  /// A kind of request that can be made to fail. The raw value is the protocol's API key.
   package enum Request: Int16, Sendable, CaseIterable {
     case produce = 0
     case fetch = 1

@@ -14,7 +14,7 @@ package final class Producer: Sendable {
   private let state: Mutex<State>
   private let ended = OneShot()
 
-  struct State: ~Copyable {
+  private struct State: ~Copyable {
     var phase = Phase.created
     /// Nil while a dead handle could not be replaced yet.
     var handle: ProducerHandle?
@@ -25,7 +25,7 @@ package final class Producer: Sendable {
     var abandoned = 0
   }
 
-  enum Phase {
+  private enum Phase {
     case created, running, closed
     case closing(ContinuousClock.Instant)
   }

@@ -131,10 +131,12 @@ final class ClientConnection {
     isInTurn = true
     defer { isInTurn = false }
     let hasMore = fillStreams(session)
+    let openStreams = streams.count
     flush(session)
     settle()
     if phase == .draining, streams.count == 0 { return close() }
-    if hasMore { scheduleTurn() }
+    // Streams that were reset have closed while the frames were written, and left room.
+    if hasMore || streams.count < openStreams { scheduleTurn() }
   }
 
   private func fillStreams(_ session: NGHTTP2Session) -> Bool {
@@ -142,8 +144,11 @@ final class ClientConnection {
     let now = NIODeadline.now()
     let mayTake = phase == .open && context.channel.isWritable
     let (batches, more) = owner.take(id, openStreams: streams.count, streamLimit: streamLimit, mayTake: mayTake, now: now)
+    let openStreams = streams.count
     for batch in batches { start(batch, on: session, now: now) }
-    return more
+    // Requests that ended without a stream have left their room to others.
+    let taken = batches.reduce(0) { $0 + $1.requests.count }
+    return more || streams.count < openStreams + taken
   }
 
   private func flush(_ session: NGHTTP2Session) {

@@ -15,6 +15,8 @@ final class ServerChannelHandler {
   private var streams: [Int32: ServerStream] = [:]
   private var receiving: Int32?
   private var outbound = ByteBuffer()
+  /// Submitted only when they are written: until then further requests may be read and handed over, which the frame must cover.
+  private var pendingGoAways: [(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8])] = []
   private var isReading = false
   private var isFlushScheduled = false
 
@@ -56,7 +58,7 @@ final class ServerChannelHandler {
       streams[id]?.isAnswered = true
       try session.reset(streamID: id, code: code)
     case .goAway(let lastStreamID, let code, let debugData):
-      try session.goAway(lastStreamID: lastStreamID, code: code, debugData: debugData)
+      pendingGoAways.append((lastStreamID, code, debugData))
     case .setMaximumConcurrentStreams(let limit):
       try session.setMaximumConcurrentStreams(UInt32(clamping: limit))
     case .close:
@@ -102,6 +104,10 @@ final class ServerChannelHandler {
     guard let session, let context, context.channel.isActive else { return }
     outbound.clear()
     do throws(NGHTTP2Failure) {
+      for goAway in pendingGoAways {
+        try session.goAway(lastStreamID: goAway.lastStreamID, code: goAway.code, debugData: goAway.debugData)
+      }
+      pendingGoAways = []
       try session.transmit(into: &outbound)
     } catch {
       return fail(error)

@@ -28,12 +28,15 @@ final class APNsService: Sendable {
     let token = request.deviceToken ?? ""
     let handle = token.utf8.contains { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") } ? token.lowercased() : String(token)
     let id = request.id ?? PushID.random().description
-    let refusal = complaint(about: request, on: connection, deviceToken: token, now: now).map { Self.answer($0, id: id, now: now) }
+    let refusal = complaint(about: request, on: connection, deviceToken: token, now: now).map {
+      Self.answer($0, id: id, now: now)
+    }
     var reaction = injector.reaction(of: .apns, platform: .apns, handle: handle, refusal: refusal) { fault in
       Self.answer(fault, id: id, now: now)
     } accept: {
       store.accept(
-        ReceivedNotification(platform: .apns, handle: handle, time: now, pushID: request.id, headers: request.kept, payload: request.body))
+        ReceivedNotification(
+          platform: .apns, handle: handle, time: now, pushID: request.id, headers: request.kept, payload: request.body))
       return ServiceAnswer(status: 200, headers: [HeaderField("apns-id", id)], label: "200", isAccepted: true)
     }
     if case .answer(let answer) = reaction.ending, answer.isAccepted, connections.didSucceed(connection) {

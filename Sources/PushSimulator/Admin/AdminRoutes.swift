@@ -52,7 +52,9 @@ struct AdminRoutes: Sendable {
     router.post("/faults") { request, context in
       let document = try await request.decode(as: FaultDocument.self, context: context)
       let fault: Fault
-      do throws(FaultDocument.Complaint) { fault = try document.fault() } catch { throw HTTPError(.badRequest, message: error.description) }
+      do throws(FaultDocument.Complaint) { fault = try document.fault() } catch {
+        throw HTTPError(.badRequest, message: error.description)
+      }
       guard let id = simulator.faults.add(fault) else {
         throw HTTPError(.conflict, message: "there are too many faults in force; remove some")
       }
@@ -81,7 +83,9 @@ struct AdminRoutes: Sendable {
     let query = request.uri.queryParameters
     let platform = try query["platform"].map { try self.platform($0) }
     let limit = query["limit"].map { Int($0) ?? 0 } ?? 100
-    guard (1...Self.pageLimit).contains(limit) else { throw HTTPError(.badRequest, message: "limit must be 1 to \(Self.pageLimit)") }
+    guard (1...Self.pageLimit).contains(limit) else {
+      throw HTTPError(.badRequest, message: "limit must be 1 to \(Self.pageLimit)")
+    }
     var after: (Platform, String)?
     if let cursor = query["after"].map(String.init) {
       let parts = cursor.split(separator: ":", maxSplits: 1)

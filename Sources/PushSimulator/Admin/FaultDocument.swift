@@ -97,7 +97,9 @@ struct FaultDocument: Codable, Sendable {
     }
   }
 
-  private func require<Value: Comparable>(_ value: Value?, _ name: String, in range: ClosedRange<Value>) throws(Complaint) -> Value {
+  private func require<Value: Comparable>(_ value: Value?, _ name: String, in range: ClosedRange<Value>) throws(Complaint)
+    -> Value
+  {
     guard let value, range.contains(value) else {
       throw Complaint(description: "\(name) must be \(range.lowerBound) to \(range.upperBound) for the action \(action)")
     }

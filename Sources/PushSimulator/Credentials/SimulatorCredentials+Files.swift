@@ -37,9 +37,11 @@ extension SimulatorCredentials {
     try write(FileName.certificateKey, Data(certificateKeyPEM.utf8))
     try write(FileName.apnsKey, Data(apns.privateKeyPEM.utf8))
     try write(
-      FileName.apns, encoder.encode(APNsFile(keyID: apns.keyID, teamID: apns.teamID, bundleIDs: apns.bundleIDs)), permissions: 0o644)
+      FileName.apns, encoder.encode(APNsFile(keyID: apns.keyID, teamID: apns.teamID, bundleIDs: apns.bundleIDs)),
+      permissions: 0o644)
     try write(
-      FileName.serviceAccount, encoder.encode(ServiceAccountFile(google, tokenURI: endpoints?.googleTokenURL ?? GoogleToken.audience)))
+      FileName.serviceAccount,
+      encoder.encode(ServiceAccountFile(google, tokenURI: endpoints?.googleTokenURL ?? GoogleToken.audience)))
     try write(FileName.windows, encoder.encode(windows))
     if let endpoints { try write(FileName.endpoints, encoder.encode(endpoints), permissions: 0o644) }
   }

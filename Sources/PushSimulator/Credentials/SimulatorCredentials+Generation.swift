@@ -27,7 +27,8 @@ extension SimulatorCredentials {
       certificatePEM: try certificate.serializeAsPEM().pemString,
       certificateKeyPEM: certificateKey.pemRepresentation,
       apns: APNsApp(
-        privateKeyPEM: P256.Signing.PrivateKey().pemRepresentation, keyID: randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"),
+        privateKeyPEM: P256.Signing.PrivateKey().pemRepresentation,
+        keyID: randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"),
         teamID: randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), bundleIDs: bundleIDs),
       google: GoogleServiceAccount(
         projectID: projectID, clientEmail: "sender@\(projectID).iam.gserviceaccount.com",

@@ -84,7 +84,8 @@ struct FCMMessage {
     try reader.readObject { (key, reader) throws(JSONError) in
       let name = key.text
       let isReserved =
-        name.isEmpty || name == "from" || name == "message_type" || name.hasPrefix("google.") || name.hasPrefix("gcm.notification.")
+        name.isEmpty || name == "from" || name == "message_type" || name.hasPrefix("google.")
+        || name.hasPrefix("gcm.notification.")
       guard !isReserved else { throw reader.error("is a reserved data key") }
       let value = try reader.readString()
       payloadSize += name.utf8.count + value.utf8.count

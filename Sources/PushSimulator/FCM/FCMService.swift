@@ -58,7 +58,8 @@ final class FCMService: Sendable {
     if let message, !isDryRun {
       store.accept(
         ReceivedNotification(
-          platform: .fcm, handle: message.handle, time: now, pushID: message.pushID, headers: request.kept, payload: request.body))
+          platform: .fcm, handle: message.handle, time: now, pushID: message.pushID, headers: request.kept, payload: request.body)
+      )
     }
     let id = isDryRun ? "fake_message_id" : "0:\(now.milliseconds)%\(UInt64.random(in: .min ... .max))"
     var body: [UInt8] = []
@@ -73,7 +74,8 @@ final class FCMService: Sendable {
 
   private static func answer(_ error: FCMError, headers: [HeaderField] = []) -> ServiceAnswer {
     ServiceAnswer(
-      status: error.status, headers: jsonHeaders + headers, body: error.body, label: "\(error.status) \(error.code ?? error.name)")
+      status: error.status, headers: jsonHeaders + headers, body: error.body, label: "\(error.status) \(error.code ?? error.name)"
+    )
   }
 
   private static func answer(_ fault: FaultAnswer) -> ServiceAnswer {

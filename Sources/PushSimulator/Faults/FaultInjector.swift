@@ -8,12 +8,8 @@ struct FaultInjector: Sendable {
   let faults: FaultRegistry
   let honoursHandlePrefixes: Bool
 
-  /// The reaction to one request.
-  ///
-  /// - Parameters:
-  ///   - refusal: What the service answers because something is wrong with the request.
-  ///   - render: The service's form of a fault's answer.
-  ///   - accept: Takes the request and answers. Called at most once, and only when the request is to be taken.
+  /// The reaction to one request. `refusal` is what the service answers because something is wrong with the request; `render` gives a
+  /// fault's answer the service's form; `accept` takes the request and answers, and is called at most once, only when it is to be taken.
   func reaction(
     of service: SimulatedService, platform: Platform?, handle: String, refusal: ServiceAnswer?,
     render: (FaultAnswer) -> ServiceAnswer, accept: () -> ServiceAnswer

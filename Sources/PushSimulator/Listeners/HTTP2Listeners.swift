@@ -7,7 +7,8 @@ import NIOSSL
 enum HTTP2Listeners {
   /// APNs: one stream at a time until a push has succeeded.
   static func apns(
-    _ service: APNsService, configuration: SimulatorConfiguration, tls: TLSConfiguration, group: any EventLoopGroup, logger: Logger
+    _ service: APNsService, configuration: SimulatorConfiguration, tls: TLSConfiguration, group: any EventLoopGroup,
+    logger: Logger
   ) -> HTTP2Server {
     var server = HTTP2ServerConfiguration(host: configuration.host, port: configuration.apnsPort, tls: tls)
     server.maximumConcurrentStreams = configuration.apnsInitialStreams

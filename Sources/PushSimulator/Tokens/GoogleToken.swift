@@ -61,7 +61,8 @@ final class GoogleToken: Sendable {
     guard assertion.header["alg"] == "RS256" else { return invalidGrant("Invalid signing algorithm.") }
     if let kid = assertion.header["kid"], kid != account.privateKeyID { return invalidGrant("Invalid JWT Signature.") }
     guard assertion.claims.issuer == account.clientEmail else { return invalidGrant("Invalid grant: account not found") }
-    guard key.isValidSignature(.init(rawRepresentation: assertion.signature), for: assertion.signedBytes, padding: .insecurePKCS1v1_5)
+    guard
+      key.isValidSignature(.init(rawRepresentation: assertion.signature), for: assertion.signedBytes, padding: .insecurePKCS1v1_5)
     else { return invalidGrant("Invalid JWT Signature.") }
     return complaint(about: assertion.claims)
   }

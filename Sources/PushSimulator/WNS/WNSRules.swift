@@ -15,13 +15,17 @@ enum WNSRules {
     if request["transfer-encoding"] != nil { return bad("Chunked encoding is not supported.") }
     guard request["content-length"] != nil else { return bad("The Content-Length header is missing.") }
     guard let type = request["x-wns-type"] else { return bad("The X-WNS-Type header is missing.") }
-    guard ["wns/toast", "wns/tile", "wns/badge", "wns/raw"].contains(type) else { return bad("The X-WNS-Type header is invalid.") }
+    guard ["wns/toast", "wns/tile", "wns/badge", "wns/raw"].contains(type) else {
+      return bad("The X-WNS-Type header is invalid.")
+    }
     let mediaType = request["content-type"].map { $0.prefix { $0 != ";" }.lowercased().filter { $0 != " " } }
     guard mediaType == (type == "wns/raw" ? "application/octet-stream" : "text/xml") else {
       return bad("The Content-Type header does not match the notification type.")
     }
     if let complaint = complaintAboutOptionalHeaders(of: request) { return complaint }
-    guard request.body.count <= payloadLimit else { return Complaint(status: 413, description: "The payload exceeds 5000 bytes.") }
+    guard request.body.count <= payloadLimit else {
+      return Complaint(status: 413, description: "The payload exceeds 5000 bytes.")
+    }
     guard !request.body.isEmpty else { return bad("The payload is empty.") }
     if type != "wns/raw", XMLText.rootElement(of: request.body) != String(type.dropFirst(4)) {
       return bad("The payload is not well-formed XML of the notification type.")
@@ -42,7 +46,8 @@ enum WNSRules {
     }
     for name in ["x-wns-tag", "x-wns-group"] {
       guard let value = request[name] else { continue }
-      guard (1...16).contains(value.utf8.count), value.unicodeScalars.allSatisfy({ $0.isASCII && $0.properties.isAlphanumeric }) else {
+      guard (1...16).contains(value.utf8.count), value.unicodeScalars.allSatisfy({ $0.isASCII && $0.properties.isAlphanumeric })
+      else {
         return bad("The \(name) header must have 1 to 16 alphanumeric characters.")
       }
     }

@@ -19,6 +19,7 @@ struct PartitionBacklog {
   private(set) var end: Int64 = 0
   /// Produced here, ever.
   private(set) var ownRecords = 0
+  /// Their bytes.
   private(set) var ownBytes = 0
   /// The first is the latest at or before `next`.
   private var marks = [Mark(offset: 0, records: 0, bytes: 0)]

@@ -10,6 +10,7 @@ import Logging
     case producer, consumer
   }
 
+  /// What librdkafka's functions take.
   let pointer: OpaquePointer
 
   /// Makes a handle.

@@ -4,10 +4,12 @@ import Synchronization
 
 /// A handle for producing.
 final class ProducerHandle: Sendable {
+  /// The handle itself.
   let handle: Handle
   private let queue: Queue
   private let topics = Mutex<[String: TopicHandle]>([:])
 
+  /// Makes a handle; contacts no broker yet.
   init(properties: PropertySet) throws(RDKafkaError) {
     let events = RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG
     handle = try Handle(kind: .producer, properties: properties, events: events)

@@ -5,7 +5,9 @@ struct InFlight: ~Copyable {
 
   /// A submission all of whose records are settled; to be completed outside the lock.
   struct Finished: Sendable {
+    /// In the order of the submission's records.
     var results: [Result<RecordPosition, RDKafkaError>]
+    /// To be called with them.
     var completion: Completion
   }
 
