@@ -73,7 +73,7 @@ package final class FaultRegistry: Sendable {
   }
 
   /// What is to be done to a request; counts it against the faults it meets. Nil, and cheap, when none fits.
-  func effects(on service: SimulatedService, handle: some StringProtocol) -> Effects? {
+  func effects(on service: SimulatedService, handle: String) -> Effects? {
     guard hasRules.load(ordering: .acquiring) else { return nil }
     return rules.withLock { rules in
       var effects: Effects?
@@ -95,7 +95,7 @@ extension FaultRegistry.Rule {
     }
   }
 
-  fileprivate func fits(_ service: SimulatedService, _ handle: some StringProtocol) -> Bool {
+  fileprivate func fits(_ service: SimulatedService, _ handle: String) -> Bool {
     fault.service == service && fault.count != 0 && (fault.handlePrefix.map { handle.hasPrefix($0) } ?? true)
   }
 

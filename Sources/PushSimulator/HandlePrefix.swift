@@ -65,18 +65,28 @@ package struct HandlePrefix: Hashable, Sendable {
     HandlePrefix(.wns, "hangup", .dropConnection, "connection dropped"),
   ]
 
-  private static let apns = table.filter { $0.platform == .apns }
-  private static let fcm = table.filter { $0.platform == .fcm }
-  private static let wns = table.filter { $0.platform == .wns }
+  /// The table by platform and first letter: nearly every handle is done with after one look.
+  private static let apns = byFirstLetter(.apns)
+  private static let fcm = byFirstLetter(.fcm)
+  private static let wns = byFirstLetter(.wns)
+
+  private static func byFirstLetter(_ platform: Platform) -> [[HandlePrefix]] {
+    var index = [[HandlePrefix]](repeating: [], count: 256)
+    for entry in table where entry.platform == platform {
+      if let first = entry.prefix.utf8.first { index[Int(first)].append(entry) }
+    }
+    return index
+  }
 
   /// What the handle brings with it.
-  static func action(for handle: some StringProtocol, platform: Platform) -> Fault.Action? {
+  static func action(for handle: String, platform: Platform) -> Fault.Action? {
+    guard let first = handle.utf8.first else { return nil }
     let candidates =
       switch platform {
-      case .apns: apns
-      case .fcm: fcm
-      case .wns: wns
+      case .apns: apns[Int(first)]
+      case .fcm: fcm[Int(first)]
+      case .wns: wns[Int(first)]
       }
-    return candidates.first { handle.utf8.starts(with: $0.prefix.utf8) }?.action
+    return candidates.first { handle.hasPrefix($0.prefix) }?.action
   }
 }

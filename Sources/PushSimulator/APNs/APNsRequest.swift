@@ -23,35 +23,40 @@ struct APNsRequest {
 
   /// Takes in one header field; pseudo fields are set by themselves.
   mutating func add(_ name: String, _ value: String) {
+    var isFirst = true
     switch name {
-    case "authorization": set(\.authorization, value)
-    case "apns-id": keep(\.id, name, value)
-    case "apns-topic": keep(\.topic, name, value)
-    case "apns-push-type": keep(\.pushType, name, value)
-    case "apns-priority": keep(\.priority, name, value)
-    case "apns-expiration": keep(\.expiration, name, value)
-    case "apns-collapse-id": keep(\.collapseID, name, value)
-    default: kept.append(HeaderField(name, value))
+    case "authorization":
+      // The credential is checked and not kept.
+      if !Self.set(&authorization, value) { hasDuplicates = true }
+      return
+    case "apns-id": isFirst = Self.set(&id, value)
+    case "apns-topic": isFirst = Self.set(&topic, value)
+    case "apns-push-type": isFirst = Self.set(&pushType, value)
+    case "apns-priority": isFirst = Self.set(&priority, value)
+    case "apns-expiration": isFirst = Self.set(&expiration, value)
+    case "apns-collapse-id": isFirst = Self.set(&collapseID, value)
+    default: break
     }
-  }
-
-  /// The device token in the path; nil when the path is another.
-  var deviceToken: Substring? {
-    let prefix = "/3/device"
-    guard path.hasPrefix(prefix) else { return nil }
-    let rest = path.dropFirst(prefix.utf8.count)
-    if rest.isEmpty { return rest }
-    guard rest.hasPrefix("/") else { return nil }
-    return rest.dropFirst()
-  }
-
-  private mutating func keep(_ field: WritableKeyPath<Self, String?>, _ name: String, _ value: String) {
-    set(field, value)
+    if !isFirst { hasDuplicates = true }
     kept.append(HeaderField(name, value))
   }
 
-  private mutating func set(_ field: WritableKeyPath<Self, String?>, _ value: String) {
-    if self[keyPath: field] != nil { hasDuplicates = true }
-    self[keyPath: field] = value
+  /// The device token in the path, in lower case as the store has it; nil when the path is another.
+  var deviceToken: String? {
+    let prefix = "/3/device"
+    guard path.utf8.starts(with: prefix.utf8) else { return nil }
+    let rest = path.utf8.dropFirst(prefix.utf8.count)
+    guard let slash = rest.first else { return "" }
+    guard slash == UInt8(ascii: "/") else { return nil }
+    let token = rest.dropFirst()
+    let isUpperCase = token.contains { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") }
+    return isUpperCase ? String(Substring(token)).lowercased() : String(Substring(token))
+  }
+
+  /// Sets a field; false when it was set before.
+  private static func set(_ field: inout String?, _ value: String) -> Bool {
+    guard field == nil else { return false }
+    field = value
+    return true
   }
 }

@@ -3,23 +3,21 @@ import FanfareCore
 /// What APNs demands of a push's header fields and payload.
 struct APNsRules: Sendable {
   /// Topics by push type that the credential may push to, ready made: nothing is put together while a push is checked.
-  private let topics: [APNsPushType: Set<String>]
+  private let topics: [APNsPushType: [String]]
   private let bundleIDs: [String]
 
   /// The rules for an app with these bundle ids.
   init(bundleIDs: [String]) {
     self.bundleIDs = bundleIDs
     topics = Dictionary(
-      uniqueKeysWithValues: APNsPushType.allCases.map { type in (type, Set(bundleIDs.map { $0 + type.topicSuffix })) })
+      uniqueKeysWithValues: APNsPushType.allCases.map { type in (type, bundleIDs.map { $0 + type.topicSuffix }) })
   }
 
   /// Why the push is refused; nil when nothing is wrong with it. The device token is looked at by `complaint(aboutDeviceToken:)`.
   func complaint(about request: APNsRequest) -> APNsReason? {
     if request.hasDuplicates { return .duplicateHeaders }
     // Only the canonical lower-case form: Apple's examples have no other.
-    if let id = request.id, id.utf8.contains(where: { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") }) || PushID(id) == nil {
-      return .badMessageID
-    }
+    if let id = request.id, !Self.isCanonicalUUID(id) { return .badMessageID }
     guard let topic = request.topic, !topic.isEmpty else { return .missingTopic }
     var type = APNsPushType.alert
     if let name = request.pushType {
@@ -34,7 +32,7 @@ struct APNsRules: Sendable {
   }
 
   /// Why the text is not a device token: an even number of 2…400 hexadecimal digits.
-  func complaint(aboutDeviceToken token: Substring) -> APNsReason? {
+  func complaint(aboutDeviceToken token: String) -> APNsReason? {
     if token.isEmpty { return .missingDeviceToken }
     let length = token.utf8.count
     return length % 2 == 0 && length <= 400 && token.utf8.allSatisfy { Hexadecimal.value(of: $0) != nil } ? nil : .badDeviceToken
@@ -79,7 +77,23 @@ struct APNsRules: Sendable {
     }
   }
 
+  private static func isCanonicalUUID(_ text: String) -> Bool {
+    var count = 0
+    for byte in text.utf8 {
+      switch count {
+      case 8, 13, 18, 23: guard byte == UInt8(ascii: "-") else { return false }
+      default: guard isDigit(byte) || (byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "f")) else { return false }
+      }
+      count += 1
+    }
+    return count == 36
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
+  }
+
   private static func isUnixTime(_ text: String) -> Bool {
-    !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") } && Int64(text) != nil
+    !text.isEmpty && text.utf8.allSatisfy(isDigit) && Int64(text) != nil
   }
 }

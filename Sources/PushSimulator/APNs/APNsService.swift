@@ -25,8 +25,8 @@ final class APNsService: Sendable {
   /// The reaction to one request on a connection.
   func react(to request: APNsRequest, on connection: Int) -> Reaction {
     let now = clock.now()
-    let token = request.deviceToken ?? ""
-    let handle = token.utf8.contains { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") } ? token.lowercased() : String(token)
+    let token = request.deviceToken
+    let handle = token ?? ""
     let id = request.id ?? PushID.random().description
     let refusal = complaint(about: request, on: connection, deviceToken: token, now: now).map {
       Self.answer($0, id: id, now: now)
@@ -46,15 +46,16 @@ final class APNsService: Sendable {
   }
 
   private func complaint(
-    about request: APNsRequest, on connection: Int, deviceToken: Substring, now: UnixTime
+    about request: APNsRequest, on connection: Int, deviceToken: String?, now: UnixTime
   ) -> APNsReason? {
     guard request.method == "POST" else { return .methodNotAllowed }
-    guard request.deviceToken != nil else { return .badPath }
+    guard let deviceToken else { return .badPath }
     // The scheme is in lower case in all that Apple has written.
     let scheme = "bearer "
-    guard let authorization = request.authorization, authorization.hasPrefix(scheme), authorization.utf8.count > scheme.utf8.count
+    guard let authorization = request.authorization, authorization.utf8.starts(with: scheme.utf8),
+      authorization.utf8.count > scheme.utf8.count
     else { return .missingProviderToken }
-    if let reason = tokens.complaint(about: String(authorization.dropFirst(scheme.utf8.count)), now: now) { return reason }
+    if let reason = tokens.complaint(about: authorization, schemeLength: scheme.utf8.count, now: now) { return reason }
     guard connections.admits(authorization, on: connection, now: now) else { return .tooManyProviderTokenUpdates }
     guard validates else { return deviceToken.isEmpty ? .missingDeviceToken : nil }
     return rules.complaint(about: request) ?? rules.complaint(aboutDeviceToken: deviceToken)

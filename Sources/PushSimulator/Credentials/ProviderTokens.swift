@@ -17,7 +17,7 @@ final class ProviderTokens: Sendable {
   private let state = Mutex(State())
 
   private struct State {
-    /// Issue times of verified tokens, in seconds. Bounded: emptied when it grows beyond what one hour of signing can fill.
+    /// Issue times of verified tokens, in seconds, by the whole field. Bounded: emptied when it grows beyond what one hour of signing can fill.
     var verified: [String: Int64] = [:]
     /// The token asked about last, which is nearly always the one asked about next.
     var last: (token: String, issuedAt: Int64)?
@@ -32,8 +32,10 @@ final class ProviderTokens: Sendable {
     teamID = app.teamID
   }
 
-  /// Why a push with this token is refused at `now`; nil when it is not.
-  func complaint(about token: String, now: UnixTime) -> APNsReason? {
+  /// Why a push with this `authorization`, whose token begins behind the scheme, is refused at `now`; nil when it is not.
+  ///
+  /// The field is remembered as it is: cutting the token out would cost a copy per push.
+  func complaint(about token: String, schemeLength: Int, now: UnixTime) -> APNsReason? {
     let (known, isRevoked) = state.withLock { state -> (Int64?, Bool) in
       if let last = state.last, last.token == token { return (last.issuedAt, false) }
       guard let issuedAt = state.verified[token] else { return (nil, state.revoked.contains(token)) }
@@ -41,7 +43,7 @@ final class ProviderTokens: Sendable {
       return (issuedAt, false)
     }
     if isRevoked { return .expiredProviderToken }
-    guard let issuedAt = known ?? verify(token) else { return .invalidProviderToken }
+    guard let issuedAt = known ?? verify(token, schemeLength: schemeLength) else { return .invalidProviderToken }
     guard issuedAt <= now.seconds + Self.clockSkew else { return .invalidProviderToken }
     guard issuedAt > now.seconds - Self.lifetime else { return .expiredProviderToken }
     return nil
@@ -57,8 +59,9 @@ final class ProviderTokens: Sendable {
     }
   }
 
-  private func verify(_ token: String) -> Int64? {
-    guard let parsed = CompactToken(token.utf8), parsed.header["alg"] == "ES256", parsed.header["kid"] == keyID,
+  private func verify(_ token: String, schemeLength: Int) -> Int64? {
+    guard let parsed = CompactToken(token.utf8.dropFirst(schemeLength)), parsed.header["alg"] == "ES256",
+      parsed.header["kid"] == keyID,
       parsed.claims.issuer == teamID, let issuedAt = parsed.claims.issuedAt,
       // A signature that is not r‖s in 64 bytes, such as DER, is refused: RFC 7518 §3.4.
       let signature = Self.signature(parsed.signature), key.isValidSignature(signature, for: parsed.signedBytes)

@@ -30,7 +30,8 @@ final class WNSService: Sendable {
     } accept: {
       store.accept(
         ReceivedNotification(
-          platform: .wns, handle: handle, time: clock.now(), pushID: request[PushIdentity.correlationHeader],
+          platform: .wns, handle: handle, time: clock.now(),
+          pushID: PushIdentity.base(ofVector: request[PushIdentity.correlationHeader]),
           headers: request.kept, payload: request.body))
       return Self.answer(200, state: "received", trace: trace, isAccepted: true)
     }
