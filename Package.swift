@@ -79,7 +79,8 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "Operations", "RDKafka", crypto, httpTypes, hummingbird, logging, metrics, serviceLifecycle,
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, logging, metrics, nioCore,
+        serviceLifecycle,
       ],
       swiftSettings: house),
     .target(name: "Registry", dependencies: ["FanfareCore", grdb, logging], swiftSettings: house),
@@ -102,7 +103,7 @@ let package = Package(
     // What an operator sees of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
-      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, serviceLifecycle],
+      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, nioCore, serviceLifecycle],
       swiftSettings: house),
 
     // The push services, faked over real TLS.
@@ -172,6 +173,7 @@ let package = Package(
       name: "OperationsTests",
       dependencies: [
         "Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging,
+        nioCore, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(

@@ -1,1 +1,195 @@
-// The seams of PushSimulator are written first.
+import HTTP2Session
+import HTTPTypes
+import Hummingbird
+import HummingbirdTLS
+package import Logging
+package import NIOCore
+import NIOSSL
+import ServiceLifecycle
+import Synchronization
+
+/// APNs, FCM, WNS and the vendors' token endpoints, played by one process over real TLS and HTTP/2.
+///
+/// Validates what the real services validate and answers as they do, misbehaves when asked to, and keeps what each device has received.
+/// It shares no code with the senders: what it accepts was understood twice.
+package final class PushSimulator: Service {
+  /// What callers must prove to have.
+  package let credentials: SimulatorCredentials
+  /// What has arrived.
+  package let store: DeviceStore
+  /// The faults in force.
+  package let faults: FaultRegistry
+
+  private let configuration: SimulatorConfiguration
+  private let eventLoopGroup: any EventLoopGroup
+  private let logger: Logger
+  private let tls: TLSConfiguration
+  private let apns: APNsService
+  private let fcm: FCMService
+  private let google: GoogleToken
+  private let microsoft: MicrosoftToken
+  private let wns: WNSService
+  private let readiness = Readiness()
+
+  /// Makes a simulator that does not listen yet, and keys for it where the configuration has none. Throws when a given key or
+  /// certificate is none.
+  package init(
+    configuration: SimulatorConfiguration = SimulatorConfiguration(), eventLoopGroup: any EventLoopGroup, logger: Logger
+  ) throws {
+    self.configuration = configuration
+    self.eventLoopGroup = eventLoopGroup
+    self.logger = logger
+    credentials = try configuration.credentials ?? .generate()
+    tls = try Self.serverTLS(credentials)
+    store = DeviceStore(configuration)
+    faults = FaultRegistry(limit: configuration.maximumFaults)
+    let injector = FaultInjector(store: store, faults: faults, honoursHandlePrefixes: configuration.honoursHandlePrefixes)
+    let googleTokens = AccessTokens(prefix: "ya29.", lifetime: configuration.googleTokenLifetime, clock: configuration.clock)
+    let microsoftTokens = AccessTokens(prefix: "EgA", lifetime: configuration.microsoftTokenLifetime, clock: configuration.clock)
+    apns = try APNsService(configuration, credentials: credentials.apns, injector: injector)
+    google = try GoogleToken(configuration, account: credentials.google, tokens: googleTokens, injector: injector)
+    fcm = FCMService(configuration, projectID: credentials.google.projectID, tokens: googleTokens, injector: injector)
+    microsoft = MicrosoftToken(app: credentials.windows, tokens: microsoftTokens, injector: injector)
+    wns = WNSService(configuration, tokens: microsoftTokens, injector: injector)
+  }
+
+  /// Where the simulator listens: suspends until all listeners are bound. Throws what kept one from it, or `CancellationError`.
+  package func ready() async throws -> SimulatorEndpoints {
+    try await readiness.endpoints()
+  }
+
+  /// Serves until the task is cancelled or graceful shutdown begins; open requests then have `shutdownTimeout` to end. Throws when a
+  /// listener cannot be bound. Callable once.
+  package func run() async throws {
+    do {
+      try await serve()
+      readiness.settle(.failure(CancellationError()))
+    } catch {
+      readiness.settle(.failure(error))
+      // A cancelled server ends with one error or another; that is the end that was asked for.
+      if !Task.isCancelled { throw error }
+    }
+  }
+
+  /// Runs the simulator for as long as `body` does, and hands it the endpoints.
+  package func withRunning<Value: Sendable>(
+    _ body: @Sendable (SimulatorEndpoints) async throws -> Value
+  ) async throws -> Value {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await self.run() }
+      let result: Result<Value, any Error>
+      do { result = .success(try await body(try await ready())) } catch { result = .failure(error) }
+      group.cancelAll()
+      try await group.waitForAll()
+      return try result.get()
+    }
+  }
+
+  /// Makes every access token and provider token that is in use count as expired, of one service or of all: callers must get new ones.
+  package func expireTokens(of service: SimulatedService? = nil) {
+    if service == nil || service == .apns { apns.tokens.expireAll() }
+    if service == nil || service == .fcm || service == .googleToken { google.tokens.expireAll() }
+    if service == nil || service == .wns || service == .microsoftToken { microsoft.tokens.expireAll() }
+  }
+
+  private enum Finished {
+    case listener
+    case timeout
+  }
+
+  private func serve() async throws {
+    let apnsServer = HTTP2Listeners.apns(apns, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
+    let fcmServer = HTTP2Listeners.fcm(fcm, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
+    let (httpsPort, httpsBound) = AsyncStream.makeStream(of: Int.self)
+    let (adminPort, adminBound) = AsyncStream.makeStream(of: Int.self)
+    let https = try makeSecureServer(bound: httpsBound)
+    let admin = makeAdminServer(bound: adminBound)
+    try await withThrowingTaskGroup(of: Finished.self) { group in
+      try await apnsServer.start()
+      do { try await fcmServer.start() } catch {
+        await apnsServer.close()
+        throw error
+      }
+      group.addTask { try await Self.finish { try await apnsServer.run() } }
+      group.addTask { try await Self.finish { try await fcmServer.run() } }
+      group.addTask { try await Self.finish { try await https.run() } }
+      group.addTask { try await Self.finish { try await admin.run() } }
+      group.addTask {
+        try await gracefulShutdown()
+        await apnsServer.close()
+        await fcmServer.close()
+        try await Task.sleep(for: self.configuration.shutdownTimeout)
+        return .timeout
+      }
+      group.addTask {
+        try await self.announce(apnsServer, fcmServer, httpsPort: httpsPort, adminPort: adminPort)
+        // Stays until the rest ends, so that only listeners are counted below.
+        try await gracefulShutdown()
+        return .listener
+      }
+      defer { group.cancelAll() }
+      // Four listeners and the announcement.
+      for _ in 0..<5 {
+        if try await group.next() == .timeout { break }
+      }
+    }
+  }
+
+  private static func finish(_ run: () async throws -> Void) async throws -> Finished {
+    try await run()
+    return .listener
+  }
+
+  private func announce(
+    _ apnsServer: HTTP2Server, _ fcmServer: HTTP2Server, httpsPort: AsyncStream<Int>, adminPort: AsyncStream<Int>
+  ) async throws {
+    guard let https = await httpsPort.first(where: { _ in true }), let admin = await adminPort.first(where: { _ in true }) else {
+      throw CancellationError()
+    }
+    let endpoints = SimulatorEndpoints(
+      host: configuration.host, apnsPort: apnsServer.boundPort ?? 0, fcmPort: fcmServer.boundPort ?? 0, httpsPort: https,
+      adminPort: admin)
+    google.setOwnURL(endpoints.googleTokenURL)
+    logger.info(
+      "Push simulator listens",
+      metadata: [
+        "apns": "\(endpoints.apnsPort)", "fcm": "\(endpoints.fcmPort)", "https": "\(https)", "admin": "\(endpoints.adminURL)",
+      ])
+    readiness.settle(.success(endpoints))
+  }
+
+  private func makeSecureServer(bound: AsyncStream<Int>.Continuation) throws -> some Service {
+    Application(
+      responder: SecureResponder(google: google, microsoft: microsoft, wns: wns),
+      server: try .tls(.http1(), tlsConfiguration: tls),
+      configuration: .init(address: .hostname(configuration.host, port: configuration.httpsPort)),
+      onServerRunning: { channel in bound.yield(channel.localAddress?.port ?? 0) },
+      eventLoopGroupProvider: .shared(eventLoopGroup), logger: quietLogger)
+  }
+
+  private func makeAdminServer(bound: AsyncStream<Int>.Continuation) -> some Service {
+    Application(
+      router: AdminRoutes(simulator: self).router(),
+      configuration: .init(address: .hostname(configuration.adminHost, port: configuration.adminPort)),
+      onServerRunning: { channel in bound.yield(channel.localAddress?.port ?? 0) },
+      eventLoopGroupProvider: .shared(eventLoopGroup), logger: quietLogger)
+  }
+
+  /// Without the server's own announcements.
+  private var quietLogger: Logger {
+    var logger = logger
+    logger.logLevel = max(logger.logLevel, .warning)
+    return logger
+  }
+
+  private static func serverTLS(_ credentials: SimulatorCredentials) throws -> TLSConfiguration {
+    let chain = try NIOSSLCertificate.fromPEMBytes(Array(credentials.certificatePEM.utf8))
+    var tls = TLSConfiguration.makeServerConfiguration(
+      certificateChain: chain.map { .certificate($0) },
+      privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(credentials.certificateKeyPEM.utf8), format: .pem)))
+    tls.minimumTLSVersion = .tlsv12
+    // A client that has gone away says no goodbye; waiting for it would only make the end longer.
+    tls.shutdownTimeout = .seconds(1)
+    return tls
+  }
+}

@@ -32,7 +32,8 @@ package final class BacklogMonitor: Sendable {
 
   private struct State {
     var partitions: [Int32: PartitionBacklog] = [:]
-    var lostRecords: [Int32: Int64] = [:]
+    /// Losses before these offsets have been reported.
+    var lostUpTo: [Int32: Int64] = [:]
 
     /// The average size of what was produced here.
     var averageBytes: Int {
@@ -55,8 +56,13 @@ package final class BacklogMonitor: Sendable {
   /// Makes a monitor; contacts no broker yet. The defaults keep a margin below what the embedded cluster holds.
   ///
   /// - Parameters:
+  ///   - client: The cluster.
+  ///   - topic: The topic that is watched.
+  ///   - groupID: The group that reads it.
   ///   - limitBytesPerPartition: At this many bytes in one partition there is no room.
   ///   - limitRecordsPerPartition: At this many records in one partition there is no room.
+  ///   - logger: Where lost records are reported.
+  /// - Throws: `configuration`, naming the key.
   package init(
     client: KafkaClientConfiguration,
     topic: String,
@@ -137,13 +143,13 @@ package final class BacklogMonitor: Sendable {
     }
     let first = try handle.ends(.first, of: partitions, timeoutMilliseconds: timeoutMilliseconds)
     let ends = try handle.ends(.next, of: partitions, timeoutMilliseconds: timeoutMilliseconds)
-    var lost: [Int32: Int64] = [:]
+    var lost: Int64 = 0
     state.withLock { state in
       for (first, end) in zip(first, ends) {
         let partition = end.partition.partition
-        if let committed = next[partition], committed < first.offset, state.lostRecords[partition] != first.offset {
-          state.lostRecords[partition] = first.offset
-          lost[partition] = first.offset - committed
+        if let committed = next[partition], committed < first.offset {
+          lost += first.offset - max(committed, state.lostUpTo[partition] ?? 0)
+          state.lostUpTo[partition] = first.offset
         }
         state.partitions[partition, default: PartitionBacklog()].observed(
           next: max(next[partition] ?? 0, first.offset), end: max(0, end.offset), before: before[partition] ?? (0, 0))
@@ -151,19 +157,21 @@ package final class BacklogMonitor: Sendable {
       updateWorst(state)
     }
     hasObserved.store(true, ordering: .releasing)
-    for (partition, records) in lost {
+    if lost > 0 {
       logger.error(
         "The cluster has dropped records that were never read",
-        metadata: [LogKeys.topic: "\(topic)", LogKeys.partition: "\(partition)", LogKeys.records: "\(records)"])
+        metadata: [LogKeys.topic: "\(topic)", LogKeys.group: "\(groupID)", LogKeys.records: "\(lost)"])
     }
   }
 
   private func knownPartitions(timeoutMilliseconds: Int32) throws(RDKafkaError) -> [TopicPartition] {
-    var count = state.withLock { $0.partitions.isEmpty || !hasObserved.load(ordering: .acquiring) ? 0 : $0.partitions.count }
-    if count == 0 {
-      count = Int(try TopicHandle(name: topic, on: handle).partitionCount(timeoutMilliseconds: timeoutMilliseconds))
+    let count: Int32
+    if hasObserved.load(ordering: .acquiring) {
+      count = Int32(clamping: state.withLock { $0.partitions.count })
+    } else {
+      count = try TopicHandle(name: topic, on: handle).partitionCount(timeoutMilliseconds: timeoutMilliseconds)
     }
-    return (0..<Int32(count)).map { TopicPartition(topic: topic, partition: $0) }
+    return (0..<count).map { TopicPartition(topic: topic, partition: $0) }
   }
 
   private func updateWorst(_ state: borrowing State) {

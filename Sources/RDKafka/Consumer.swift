@@ -20,13 +20,13 @@ package final class Consumer: Sendable {
   private let state: Mutex<State>
   private let ended = OneShot()
 
-  struct State {
+  private struct State {
     var phase = Phase.created
     /// Nil once the consumer has ended.
     var handle: ConsumerHandle?
   }
 
-  enum Phase {
+  private enum Phase {
     case created, running, closing, closed
   }
 

@@ -53,6 +53,7 @@ package struct ConsumerConfiguration: Sendable {
 
   /// Where to begin without an offset.
   package enum Start: String, Sendable {
+    /// At the oldest record there is, or at what comes from now on.
     case earliest, latest
   }
 }

@@ -20,7 +20,11 @@ package final class EmbeddedCluster: Sendable {
 
   /// Starts the brokers and creates `topics`. They are ready when this returns.
   ///
-  /// - Parameter brokers: How many, 1 to 9; a topic's replication factor is at most this.
+  /// - Parameters:
+  ///   - brokers: How many, 1 to 9; a topic's replication factor is at most this.
+  ///   - topics: The topics; their settings are ignored.
+  ///   - logger: Where start and end are noted.
+  /// - Throws: `configuration` for a number of brokers out of range, `broker` for a topic that cannot be.
   package init(brokers: Int = 1, topics: [TopicSpecification], logger: Logger) throws(RDKafkaError) {
     guard (1...9).contains(brokers) else {
       throw RDKafkaError(code: .configuration, message: "an embedded cluster has 1 to 9 brokers, not \(brokers)")
@@ -65,7 +69,7 @@ package final class EmbeddedCluster: Sendable {
 // MARK: - Faults on demand
 
 extension EmbeddedCluster {
-  /// A kind of request that can be made to fail.
+  /// A kind of request that can be made to fail. The raw value is the protocol's API key.
   package enum Request: Int16, Sendable, CaseIterable {
     case produce = 0
     case fetch = 1

@@ -11,5 +11,4 @@ enum LogKeys {
   static let servers = "kafka.servers"
   static let text = "kafka.text"
   static let topic = "kafka.topic"
-  static let partition = "kafka.partition"
 }

@@ -14,7 +14,7 @@ package final class Producer: Sendable {
   private let state: Mutex<State>
   private let ended = OneShot()
 
-  struct State: ~Copyable {
+  private struct State: ~Copyable {
     var phase = Phase.created
     /// Nil while a dead handle could not be replaced yet.
     var handle: ProducerHandle?
@@ -25,14 +25,17 @@ package final class Producer: Sendable {
     var abandoned = 0
   }
 
-  enum Phase {
+  private enum Phase {
     case created, running, closed
     case closing(ContinuousClock.Instant)
   }
 
   /// Makes a producer; contacts no broker yet.
   ///
-  /// - Parameter backlog: Told about every record of its topic, so that it knows what this process adds.
+  /// - Parameters:
+  ///   - configuration: The cluster, and how to produce to it.
+  ///   - logger: Where the client's events go; no key or value ever does.
+  ///   - backlog: Told about every record of its topic, so that it knows what this process adds.
   /// - Throws: `configuration`, naming the key.
   package init(
     configuration: ProducerConfiguration, logger: Logger, backlog: BacklogMonitor? = nil
@@ -89,8 +92,10 @@ package final class Producer: Sendable {
 
   /// Hands records over and returns at once. The cheapest way in: no task, no continuation, one lock for all records.
   ///
-  /// - Parameter completion: Called once, with the results in the records' order, on the producer's own thread, which it must
-  ///   not hold up (on the caller's thread if there are no records or the producer is closed).
+  /// - Parameters:
+  ///   - records: Any number, for any topics.
+  ///   - completion: Called once, with the results in the records' order, on the producer's own thread, which it must not hold
+  ///     up (on the caller's thread if there are no records or the producer is closed).
   package func submit(
     _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
   ) {
@@ -242,13 +247,10 @@ extension Producer {
   }
 
   /// Takes a handle out of use: everything it holds is given up and settled, within a bound.
-  ///
-  /// - Returns: How many records were given up.
-  @discardableResult
-  private func retire(_ handle: ProducerHandle) -> Int {
-    let (generation, before) = state.withLock { state in
+  private func retire(_ handle: ProducerHandle) {
+    let generation = state.withLock { state in
       state.handle = nil
-      return (state.generation, state.inFlight.count)
+      return state.generation
     }
     var deliveries: [Delivery] = []
     let deadline = ContinuousClock.now + .seconds(2)
@@ -263,7 +265,6 @@ extension Producer {
     let silent = state.withLock { $0.inFlight.abandon(upTo: generation, error: error) }
     if silent > 0 { logger.error("Records were given up without word", metadata: [LogKeys.records: "\(silent)"]) }
     settle([])
-    return before
   }
 
   /// Makes the handle that takes over from a dead one.
@@ -283,13 +284,18 @@ extension Producer {
 
   /// Gives up what is left and lets go of the handle.
   private func finish() {
-    let (handle, left) = state.withLock { state in
+    let (handle, failedBefore) = state.withLock { state in
       state.phase = .closed
-      return (state.handle, state.inFlight.count)
+      return (state.handle, state.inFlight.failed)
     }
     if let handle { retire(handle) }
-    if left > 0 { logger.warning("The producer was closed with records in flight", metadata: [LogKeys.records: "\(left)"]) }
-    state.withLock { $0.abandoned = left }
+    let abandoned = state.withLock { state in
+      state.abandoned = state.inFlight.failed - failedBefore
+      return state.abandoned
+    }
+    if abandoned > 0 {
+      logger.warning("The producer was closed with records in flight", metadata: [LogKeys.records: "\(abandoned)"])
+    }
   }
 }
 

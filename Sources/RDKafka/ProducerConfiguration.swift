@@ -34,6 +34,7 @@ package struct ProducerConfiguration: Sendable {
 
   /// The codec of a batch.
   package enum Compression: String, Sendable, CaseIterable {
+    /// librdkafka's names of the codecs.
     case none, lz4, zstd, snappy, gzip
   }
 }

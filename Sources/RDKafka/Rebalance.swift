@@ -10,6 +10,7 @@ package final class Rebalance: Sendable {
     private let completed = Atomic(false)
     private let wakeUp: @Sendable () -> Void
 
+    /// Makes the state of a change; `wakeUp` is called once, when it is completed.
     init(wakeUp: @escaping @Sendable () -> Void) {
       self.wakeUp = wakeUp
     }

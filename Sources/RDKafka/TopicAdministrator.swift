@@ -55,7 +55,8 @@ package struct TopicAdministrator: Sendable {
         for topic in missing {
           errors[topic.name] = RDKafkaError(
             code: .unsupported,
-            message: "\(topic.name): this cluster has no controller to create topics; an embedded cluster gets its topics at start")
+            message:
+              "\(topic.name): this cluster has no controller to create topics; an embedded cluster gets its topics at start")
         }
       }
     }

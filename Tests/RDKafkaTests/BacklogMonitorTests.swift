@@ -1,6 +1,7 @@
-@testable import RDKafka
 import Support
 import Testing
+
+@testable import RDKafka
 
 @Suite(.timeLimit(.minutes(1)))
 struct BacklogMonitorTests {
@@ -68,10 +69,10 @@ struct BacklogMonitorTests {
     let other = try await kafka.topic(partitions: 1)
     try await kafka.withProducer(backlog: monitor, configure: { $0.linger = .milliseconds(500) }) { producer in
       async let elsewhere = producer.send((0..<10).map { record(other, "\($0)") })
-      while producer.recordsInFlight < 10 { await Task.yield() }
+      try await until { producer.recordsInFlight == 10 }
       #expect(monitor.hasRoom(), "another topic")
       async let here = producer.send((0..<10).map { record(topic, "\($0)") })
-      while monitor.hasRoom() { await Task.yield() }
+      try await until { !monitor.hasRoom() }
       _ = await (elsewhere, here)
       #expect(!monitor.hasRoom())
     }

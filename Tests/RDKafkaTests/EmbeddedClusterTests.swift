@@ -67,7 +67,7 @@ struct EmbeddedClusterTests {
       _ = try await producer.send(record(topic, "before"))
       try kafka.cluster?.setBroker(1, isUp: false)
       async let during = producer.send((0..<20).map { record(topic, "\($0)") })
-      while producer.recordsInFlight < 20 { await Task.yield() }
+      try await until { producer.recordsInFlight == 20 }
       try kafka.cluster?.setLeader(of: partition, broker: 2)
       #expect(try await during.map { try $0.get().offset } == (1...20).map { Int64($0) })
     }

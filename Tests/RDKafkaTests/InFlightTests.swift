@@ -1,6 +1,7 @@
-@testable import RDKafka
 import Synchronization
 import Testing
+
+@testable import RDKafka
 
 struct InFlightTests {
   private let error = RDKafkaError(code: .possiblyPersisted, message: "gone")
@@ -22,8 +23,11 @@ struct InFlightTests {
     inFlight.handedOver(slot, refused: [])
     let finished = inFlight.takeFinished()
     let results = try #require(finished.first?.results)
-    #expect(try results.map { try $0.get() } == [RecordPosition(topic: "t", partition: 2, offset: 6),
-      RecordPosition(topic: "u", partition: 2, offset: 7)])
+    #expect(
+      try results.map { try $0.get() } == [
+        RecordPosition(topic: "t", partition: 2, offset: 6),
+        RecordPosition(topic: "u", partition: 2, offset: 7),
+      ])
     let late = inFlight.takeFinished()
     #expect(late.isEmpty)
   }

@@ -15,6 +15,14 @@ extension ConsumedRecord {
   }
 }
 
+/// Returns once `condition` holds; throws when the test's time is over.
+func until(_ condition: () -> Bool) async throws {
+  while !condition() {
+    try Task.checkCancellation()
+    await Task.yield()
+  }
+}
+
 /// The error of a result that should have failed.
 func failure(_ result: Result<RecordPosition, RDKafkaError>) -> RDKafkaError? {
   guard case .failure(let error) = result else { return nil }

@@ -19,6 +19,7 @@ struct PartitionBacklog {
   private(set) var end: Int64 = 0
   /// Produced here, ever.
   private(set) var ownRecords = 0
+  /// Their bytes.
   private(set) var ownBytes = 0
   /// The first is the latest at or before `next`.
   private var marks = [Mark(offset: 0, records: 0, bytes: 0)]
@@ -30,9 +31,7 @@ struct PartitionBacklog {
     ownBytes += bytes
   }
 
-  /// The cluster was asked.
-  ///
-  /// - Parameter before: What had been produced here before it was asked, so that all of it lies before `end`.
+  /// The cluster was asked. `before` is what had been produced here before it was asked, so that all of it lies before `end`.
   mutating func observed(next: Int64, end: Int64, before: (records: Int, bytes: Int)) {
     if let last = marks.last, end > last.offset {
       marks.append(Mark(offset: end, records: before.records, bytes: before.bytes))

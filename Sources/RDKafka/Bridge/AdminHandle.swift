@@ -4,6 +4,7 @@ import CRDKafka
 final class AdminHandle: Sendable {
   private let handle: Handle
 
+  /// Makes a handle; contacts no broker yet.
   init(properties: PropertySet) throws(RDKafkaError) {
     handle = try Handle(kind: .producer, properties: properties, events: 0, logsToQueue: false)
   }
@@ -12,7 +13,9 @@ final class AdminHandle: Sendable {
   struct Overview: Sendable {
     /// Partitions by topic.
     var topics: [String: Int32] = [:]
+    /// The brokers' numbers.
     var brokers: Set<Int32> = []
+    /// The number of the broker that creates topics, -1 if none is known.
     var controller: Int32 = -1
 
     /// Whether there is somebody to create topics. The embedded cluster names a controller that is none of its brokers.

@@ -21,7 +21,9 @@ enum ClientNotice: Sendable {
       self = unsafe .log(level: level, facility: String(cString: facility), text: String(cString: text))
     case RD_KAFKA_EVENT_ERROR:
       let response = unsafe rd_kafka_event_error(event)
-      if response == RD_KAFKA_RESP_ERR__FATAL, let fatal = handle.fatalError {
+      // The number is the fatal error's cause or just _FATAL, depending on who raised it.
+      let isFatal = unsafe response == RD_KAFKA_RESP_ERR__FATAL || rd_kafka_event_error_is_fatal(event) != 0
+      if isFatal, let fatal = handle.fatalError {
         self = .error(fatal)
       } else {
         var error = RDKafkaError(response: response)

@@ -5,6 +5,7 @@ import CRDKafka
 /// Records do not arrive on the consumer's queue: each assigned partition's queue is redirected to ``records``. So rebalances and
 /// errors can be served at all times, while records are only taken when the application has room for them.
 final class ConsumerHandle: Sendable {
+  /// The handle itself.
   let handle: Handle
   /// Wakes the consumer's thread when there is something on a queue, or when the application wants something.
   let wakeUp: WakeUp
@@ -13,6 +14,7 @@ final class ConsumerHandle: Sendable {
   private let events: Queue
   private let closing: Queue
 
+  /// Makes a handle; contacts no broker yet.
   init(properties: PropertySet) throws(RDKafkaError) {
     let events = RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG
     handle = try Handle(kind: .consumer, properties: properties, events: events)
@@ -24,16 +26,22 @@ final class ConsumerHandle: Sendable {
 
   /// An event of the consumer.
   enum Event {
+    /// The group gives or takes partitions, and waits.
     case rebalance(Change)
+    /// A commit has ended; the ticket is 0 for an automatic one.
     case committed(ticket: Int, RDKafkaError?)
+    /// Something about the client as a whole.
     case notice(ClientNotice)
   }
 
   /// A rebalance that librdkafka waits to be answered.
   struct Change {
+    /// What kind of change.
     var kind: Kind
+    /// The partitions concerned, as librdkafka wants them back.
     var list: PartitionList
 
+    /// Given, taken back in order, or taken away already.
     enum Kind {
       case assign, revoke, lose
     }

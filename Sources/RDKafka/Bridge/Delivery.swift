@@ -17,19 +17,24 @@ struct Delivery: Sendable {
 /// Names a record in flight in one word, which travels through librdkafka as the message's opaque: its submission's slot and its
 /// index in the submission. No object's address goes through C, so nothing can dangle.
 struct Ticket: Sendable, Hashable {
+  /// The submission's slot.
   var slot: Int
+  /// The record's index in the submission.
   var index: Int
 
+  /// Names a record.
   init(slot: Int, index: Int) {
     self.slot = slot
     self.index = index
   }
 
+  /// Reads the name back.
   init(word: UInt) {
     slot = Int(word >> 32)
     index = Int(word & 0xffff_ffff)
   }
 
+  /// The name in one word: 32 bits each.
   var word: UInt {
     UInt(slot) << 32 | UInt(index)
   }

@@ -10,11 +10,14 @@ import Logging
     case producer, consumer
   }
 
+  /// What librdkafka's functions take.
   let pointer: OpaquePointer
 
   /// Makes a handle.
   ///
   /// - Parameters:
+  ///   - kind: Whether it produces or consumes.
+  ///   - properties: Its settings.
   ///   - events: The `RD_KAFKA_EVENT_*` to be put on the handle's queue.
   ///   - logsToQueue: Whether librdkafka's log lines come as events; otherwise there are none.
   /// - Throws: `configuration`, naming the key concerned.

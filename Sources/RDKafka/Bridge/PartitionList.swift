@@ -50,7 +50,9 @@ import Glibc
 
   /// One element with what librdkafka has said about it.
   struct Element {
+    /// The partition and its offset.
     var offset: PartitionOffset
+    /// What is wrong with it.
     var error: RDKafkaError?
   }
 

@@ -4,10 +4,12 @@ import Synchronization
 
 /// A handle for producing.
 final class ProducerHandle: Sendable {
+  /// The handle itself.
   let handle: Handle
   private let queue: Queue
   private let topics = Mutex<[String: TopicHandle]>([:])
 
+  /// Makes a handle; contacts no broker yet.
   init(properties: PropertySet) throws(RDKafkaError) {
     let events = RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG
     handle = try Handle(kind: .producer, properties: properties, events: events)
@@ -112,9 +114,8 @@ final class ProducerHandle: Sendable {
     return response
   }
 
-  /// Waits for events, at most `milliseconds`, and takes them all.
-  ///
-  /// - Parameter deliveries: Emptied, then filled with what the broker said about records.
+  /// Waits for events, at most `milliseconds`, and takes them all: what the broker said about records replaces the content of
+  /// `deliveries`, everything else is returned.
   func poll(milliseconds: Int32, deliveries: inout [Delivery]) -> [ClientNotice] {
     deliveries.removeAll(keepingCapacity: true)
     var notices: [ClientNotice] = []

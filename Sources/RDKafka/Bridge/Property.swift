@@ -1,8 +1,11 @@
 /// One librdkafka setting.
 struct Property: Sendable {
+  /// Its name in librdkafka's CONFIGURATION.md.
   var key: String
+  /// Its value as text.
   var value: String
 
+  /// Makes a setting.
   init(_ key: String, _ value: String) {
     self.key = key
     self.value = value

@@ -4,7 +4,9 @@ import CRDKafka
 ///
 /// Unchecked: the pointer never changes, and librdkafka's queues have a lock of their own.
 @safe final class Queue: @unchecked Sendable {
+  /// The handle it belongs to.
   let handle: Handle
+  /// What librdkafka's functions take.
   let pointer: OpaquePointer
   private let wakeUp: WakeUp?
 

@@ -13,9 +13,7 @@ extension RDKafkaError {
       isFatal: response == RD_KAFKA_RESP_ERR__FATAL)
   }
 
-  /// What became of a record whose delivery failed.
-  ///
-  /// - Parameter isPossiblyPersisted: Whether it was sent and not acknowledged.
+  /// What became of a record whose delivery failed; it is possibly persisted if it was sent and not acknowledged.
   init(delivery response: rd_kafka_resp_err_t, isPossiblyPersisted: Bool, topic: String) {
     self.init(response: response, context: topic)
     isFatal = false

@@ -33,6 +33,7 @@ import Glibc
   /// The headers of the previous record, which mostly are those of the next one too.
   private var lastHeaders: [RecordHeader] = []
 
+  /// Makes a reader of one queue.
   init(queue: Queue, readsHeaders: Bool) {
     self.queue = queue
     self.readsHeaders = readsHeaders

@@ -4,7 +4,9 @@ import CRDKafka
 ///
 /// Unchecked: the pointer never changes, and librdkafka's functions on it may be called from any thread.
 @safe final class TopicHandle: @unchecked Sendable {
+  /// The handle it belongs to.
   let handle: Handle
+  /// What librdkafka's functions take.
   let pointer: OpaquePointer
 
   /// Makes librdkafka know the topic; asks no broker.

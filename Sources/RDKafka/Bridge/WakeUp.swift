@@ -6,6 +6,7 @@ final class WakeUp: Sendable {
   /// The descriptor, for `rd_kafka_queue_io_event_enable`. Non-blocking: librdkafka's threads must never wait for ours.
   let descriptor: Int32
 
+  /// Makes a descriptor; fails when the process has none left.
   init() throws(RDKafkaError) {
     descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
     guard descriptor >= 0 else { throw RDKafkaError(code: .broker, message: "no event descriptor is left (\(errno))") }

@@ -24,6 +24,7 @@ struct ConsumerLoop {
     var deadline = ContinuousClock.now
   }
 
+  /// Makes the loop of one handle; what it shares with the application comes from outside.
   init(
     handle: ConsumerHandle,
     configuration: ConsumerConfiguration,

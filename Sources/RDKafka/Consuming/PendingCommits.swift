@@ -2,6 +2,7 @@ import Synchronization
 
 /// The commits whose end somebody waits for.
 final class PendingCommits: Sendable {
+  /// Somebody who waits for a commit's end.
   typealias Waiter = CheckedContinuation<Result<Void, RDKafkaError>, Never>
 
   private struct State {

@@ -5,7 +5,9 @@ struct InFlight: ~Copyable {
 
   /// A submission all of whose records are settled; to be completed outside the lock.
   struct Finished: Sendable {
+    /// In the order of the submission's records.
     var results: [Result<RecordPosition, RDKafkaError>]
+    /// To be called with them.
     var completion: Completion
   }
 
@@ -26,6 +28,8 @@ struct InFlight: ~Copyable {
   private var finished: [Finished] = []
   /// Records not yet settled.
   private(set) var count = 0
+  /// Records that have failed, ever.
+  private(set) var failed = 0
 
   /// Opens a submission and returns its slot.
   mutating func open(_ records: [ProducerRecord], generation: Int, completion: @escaping Completion) -> Int {
@@ -95,6 +99,7 @@ struct InFlight: ~Copyable {
     guard isUnsettled(slot, index) else { return }
     slots[slot].failures[index] = error
     count -= 1
+    failed += 1
     countDown(slot)
   }
 

@@ -7,6 +7,19 @@ import GRDB
 /// All tags of a batch go into one statement as a JSON array, and so do all handles: starting a statement, binding its arguments and
 /// making a cursor cost more than the look-up itself, and this way they are paid once per batch instead of once per tag.
 struct AudienceLookup {
+  /// The devices that carry the tags of the JSON array `?2` in the hub `?1`. CROSS JOIN keeps SQLite from turning the loops round:
+  /// each key of a batch drives look-ups by key, never a scan.
+  static let byTag = """
+    SELECT keys.key, r.platform, r.id, r.handle, r.registered_at FROM json_each(?2) AS keys
+    CROSS JOIN tags AS t ON t.hub = ?1 AND t.tag = keys.value
+    CROSS JOIN registrations AS r ON r.hub = ?1 AND r.id = t.registration
+    """
+  /// The devices that hold the handles of the JSON array `?2` in the hub `?1`.
+  static let byHandle = """
+    SELECT keys.key, r.platform, r.id, r.handle, r.registered_at FROM json_each(?2) AS keys
+    CROSS JOIN registrations AS r ON r.hub = ?1 AND r.handle = keys.value AND r.user IS NOT NULL
+    """
+
   private let queries: [AudienceQuery]
   private var answers: [[Target]]
 
@@ -43,20 +56,8 @@ struct AudienceLookup {
         ]
       }
     }
-    // CROSS JOIN keeps SQLite from turning the loops round: a batch of keys must drive two key look-ups each, never a scan.
-    try collect(
-      db, hub, tags,
-      """
-      SELECT keys.key, r.platform, r.id, r.handle, r.registered_at FROM json_each(?2) AS keys
-      CROSS JOIN tags AS t ON t.hub = ?1 AND t.tag = keys.value
-      CROSS JOIN registrations AS r ON r.hub = ?1 AND r.id = t.registration
-      """)
-    try collect(
-      db, hub, handles,
-      """
-      SELECT keys.key, r.platform, r.id, r.handle, r.registered_at FROM json_each(?2) AS keys
-      CROSS JOIN registrations AS r ON r.hub = ?1 AND r.handle = keys.value AND r.user IS NOT NULL
-      """)
+    try collect(db, hub, tags, Self.byTag)
+    try collect(db, hub, handles, Self.byHandle)
   }
 
   private mutating func collect(_ db: Database, _ hub: HubName, _ keys: KeyList, _ sql: String) throws {

@@ -28,8 +28,13 @@ struct RegistrationTable {
     try find("installation = ?", installation, at: nil)
   }
 
-  /// Issues an id, or gives an issued one its full time again.
+  /// Issues an id, or gives an issued one its full time again. No live row may hold the handle, if one is given.
   func putPending(_ id: RegistrationID, handle: String?, at now: UnixTime) throws {
+    if let handle {
+      // What has expired but is still there holds nothing any more.
+      try execute(
+        "DELETE FROM registrations WHERE hub = ? AND handle = ? AND expires_at <= ?", [hub.rawValue, handle, now.milliseconds])
+    }
     let sql = """
       INSERT INTO registrations (hub, id, handle, registered_at, expires_at) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (hub, id) DO UPDATE SET registered_at = excluded.registered_at, expires_at = excluded.expires_at

@@ -1,5 +1,5 @@
-import FanfareCore
-import Testing
+package import FanfareCore
+package import Testing
 
 /// What the cases say to a store, short enough for a case to read as a story.
 extension DeviceRegistry {
@@ -47,7 +47,7 @@ extension DeviceRegistry {
 }
 
 /// Expects a `RegistryError` of that code.
-func expect(
+package func expect(
   _ code: RegistryError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> some Sendable
 ) async {
   do {

@@ -1,0 +1,104 @@
+import CNGHTTP2
+
+/// The object behind nghttp2's `user_data`: it turns the library's C callbacks into calls of the delegate.
+///
+/// The session keeps it alive for as long as the library may call.
+@safe final class CallbackContext {
+  /// Who is told. Neither retained nor checked, because that would be paid ten times per request: the library calls back only from
+  /// inside calls of the session, and the session is private to its delegate, which is therefore alive.
+  private unowned(unsafe) let delegate: any SessionDelegate
+
+  /// A context that tells `delegate`.
+  init(delegate: any SessionDelegate) { unsafe self.delegate = delegate }
+
+  /// Registers every callback the connections need.
+  static func install(in callbacks: OpaquePointer?) {
+    unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { session, frame, userData in
+      guard let frame = unsafe frame else { return 0 }
+      let id = unsafe frame.pointee.hd.stream_id
+      unsafe CallbackContext.delegate(userData).sessionDidBeginHeaders(streamID: id, slot: CallbackContext.slot(session, id))
+      return 0
+    }
+    unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+      _, _, name, nameLength, value, valueLength, _, userData in
+      let name = unsafe Span(_unsafeElements: UnsafeBufferPointer(start: name, count: nameLength))
+      let value = unsafe Span(_unsafeElements: UnsafeBufferPointer(start: value, count: valueLength))
+      unsafe CallbackContext.delegate(userData).sessionDidReceiveHeader(name: name, value: value)
+      return 0
+    }
+    unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { session, _, id, data, count, userData in
+      let data = unsafe Span(_unsafeElements: UnsafeBufferPointer(start: data, count: count))
+      unsafe CallbackContext.delegate(userData).sessionDidReceiveData(
+        data, streamID: id, slot: CallbackContext.slot(session, id))
+      return 0
+    }
+    unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { session, frame, userData in
+      guard let frame = unsafe frame else { return 0 }
+      unsafe CallbackContext.received(frame, on: session, delegate: CallbackContext.delegate(userData))
+      return 0
+    }
+    unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { session, id, code, userData in
+      unsafe CallbackContext.delegate(userData).sessionDidCloseStream(
+        streamID: id, slot: CallbackContext.slot(session, id), code: HTTP2ErrorCode(rawValue: code))
+      return 0
+    }
+    unsafe nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { session, frame, code, userData in
+      guard let frame = unsafe frame, unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_HEADERS.rawValue else { return 0 }
+      let id = unsafe frame.pointee.hd.stream_id
+      unsafe CallbackContext.delegate(userData).sessionDidNotSendHeaders(
+        streamID: id, slot: CallbackContext.slot(session, id), isTooLarge: code == NGHTTP2_ERR_FRAME_SIZE_ERROR.rawValue)
+      return 0
+    }
+  }
+
+  /// `slot` as the library's stream user data. One is added, because a null pointer means that there is none.
+  static func pointer(slot: Int) -> UnsafeMutableRawPointer? { unsafe UnsafeMutableRawPointer(bitPattern: slot + 1) }
+
+  /// A provider that asks the delegate for the pieces of the body of `slot`.
+  static func bodyProvider(slot: Int) -> nghttp2_data_provider {
+    unsafe nghttp2_data_provider(source: nghttp2_data_source(ptr: pointer(slot: slot))) {
+      _, _, target, limit, flags, source, userData in
+      guard let slot = unsafe CallbackContext.slot(source?.pointee.ptr) else {
+        return ssize_t(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+      }
+      let (piece, isLast) = unsafe CallbackContext.delegate(userData).sessionNeedsBody(slot: slot, limit: limit)
+      unsafe piece.withUnsafeBufferPointer { piece in
+        if let base = piece.baseAddress { unsafe target?.update(from: base, count: piece.count) }
+      }
+      if isLast { unsafe flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+      return piece.count
+    }
+  }
+
+  private static func delegate(_ userData: UnsafeMutableRawPointer?) -> any SessionDelegate {
+    guard let userData = unsafe userData else { preconditionFailure("nghttp2 called back without the user data of its session") }
+    return unsafe Unmanaged<CallbackContext>.fromOpaque(userData)._withUnsafeGuaranteedRef { unsafe $0.delegate }
+  }
+
+  private static func slot(_ session: OpaquePointer?, _ streamID: Int32) -> Int? {
+    unsafe slot(nghttp2_session_get_stream_user_data(session, streamID))
+  }
+
+  private static func slot(_ pointer: UnsafeMutableRawPointer?) -> Int? {
+    unsafe pointer.map { Int(bitPattern: $0) - 1 }
+  }
+
+  private static func received(_ frame: UnsafePointer<nghttp2_frame>, on session: OpaquePointer?, delegate: any SessionDelegate) {
+    let header = unsafe frame.pointee.hd
+    switch nghttp2_frame_type(rawValue: UInt32(header.type)) {
+    case NGHTTP2_HEADERS, NGHTTP2_DATA:
+      guard UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0 else { return }
+      unsafe delegate.sessionDidReceiveEnd(streamID: header.stream_id, slot: slot(session, header.stream_id))
+    case NGHTTP2_SETTINGS:
+      if UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue == 0 { delegate.sessionDidReceiveSettings() }
+    case NGHTTP2_PING:
+      if UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue != 0 { delegate.sessionDidReceivePingAcknowledgement() }
+    case NGHTTP2_GOAWAY:
+      let goAway = unsafe frame.pointee.goaway
+      let debugData = unsafe [UInt8](UnsafeBufferPointer(start: goAway.opaque_data, count: min(goAway.opaque_data_len, 1024)))
+      unsafe delegate.sessionDidReceiveGoAway(
+        lastStreamID: goAway.last_stream_id, code: HTTP2ErrorCode(rawValue: goAway.error_code), debugData: debugData)
+    default: break
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import NIOCore
+
+/// Beginning and ending requests. Nothing here writes or reports: both happen when the turn ends.
+extension ClientConnection {
+  /// Opens a stream for each request of `batch`.
+  func start(_ batch: RequestBatch, on session: NGHTTP2Session, now: NIODeadline) {
+    for (index, request) in zip(batch.requests.indices, batch.requests) {
+      let deadline = request.deadline(from: batch.submittedAt)
+      guard deadline > now else {
+        fail(request, of: batch, .deadlineExceeded, "waited for a free stream")
+        continue
+      }
+      guard request.headerListSize <= headerListLimit else {
+        fail(request, of: batch, .requestTooLarge, "larger than the server's SETTINGS_MAX_HEADER_LIST_SIZE")
+        continue
+      }
+      let slot = streams.insert(
+        ClientStream(
+          request: request, submission: batch.submission, submittedAt: batch.submittedAt, resends: batch.resends,
+          deadline: deadline))
+      do throws(NGHTTP2Failure) {
+        streams[slot]?.streamID = try session.submit(request: request, slot: slot)
+        earliestDeadline = min(earliestDeadline, deadline)
+      } catch {
+        // No stream can be opened here any more; these requests have not been sent and count no resend.
+        streams.remove(slot)
+        var rest = batch
+        rest.requests = batch.requests[index...]
+        giveBackFirst.append(rest)
+        stopTaking()
+        return
+      }
+    }
+  }
+
+  private func fail(_ request: HTTP2Request, of batch: RequestBatch, _ code: HTTP2RequestError.Code, _ message: String) {
+    let error = HTTP2RequestError(code, wasPossiblyProcessed: false, message: message)
+    completions.add(HTTP2Completion(ticket: request.ticket, result: .failure(error)), for: batch.submission)
+  }
+
+  /// Reports the end of the request in `slot`, unless that has happened already. The stream stays until HTTP/2 closes it.
+  func report(_ slot: Int, _ error: HTTP2RequestError) {
+    guard let (ticket, submission) = streams[slot]?.takeReport() else { return }
+    completions.add(HTTP2Completion(ticket: ticket, result: .failure(error)), for: submission)
+  }
+
+  /// Reports an answer, unless the request's end has been reported already.
+  func reportAnswer(_ slot: Int) {
+    guard let (ticket, submission) = streams[slot]?.takeReport(), let response = streams[slot]?.takeResponse() else { return }
+    completions.add(HTTP2Completion(ticket: ticket, result: .success(response)), for: submission)
+    if !hasAnswered {
+      hasAnswered = true
+      owner.proved(id)
+    }
+  }
+
+  /// Has a request sent once more that the server has not processed, or reports it if it has been sent often enough.
+  func resend(_ stream: ClientStream, after code: HTTP2RequestError.Code) {
+    guard stream.resends < settings.configuration.maximumSafeResends else {
+      let error = HTTP2RequestError(code, wasPossiblyProcessed: false, message: "sent \(stream.resends + 1) times")
+      completions.add(HTTP2Completion(ticket: stream.request.ticket, result: .failure(error)), for: stream.submission)
+      return
+    }
+    let batch = stream.batch(resends: stream.resends + 1)
+    if code == .goAway { giveBackFirst.append(batch) } else { giveBackLast.append(batch) }
+  }
+
+  /// Reports `error` for every request that has none of its own, and forgets all streams.
+  func failStreams(_ error: HTTP2RequestError) {
+    for slot in Array(streams.occupied) {
+      report(slot, error)
+      streams.remove(slot)
+    }
+  }
+
+  /// Ends the requests whose time is up. Returns whether there is something to send or to report.
+  func expireStreams(at now: NIODeadline, on session: NGHTTP2Session) -> Bool {
+    guard earliestDeadline <= now else { return false }
+    var isBusy = false
+    var earliest = NIODeadline.distantFuture
+    for slot in Array(streams.occupied) {
+      guard let deadline = streams[slot]?.deadline else { continue }
+      guard deadline <= now else {
+        earliest = min(earliest, deadline)
+        continue
+      }
+      expire(slot, at: now, on: session)
+      isBusy = true
+      if let next = streams[slot]?.deadline, next > now { earliest = min(earliest, next) }
+    }
+    earliestDeadline = earliest
+    return isBusy
+  }
+
+  /// Reports the request in `slot` as too late and cancels its stream. A stream is not cancelled in the middle of its request, for
+  /// servers take that badly; it gets a second chance to finish sending, and is cancelled then in any case.
+  private func expire(_ slot: Int, at now: NIODeadline, on session: NGHTTP2Session) {
+    guard let stream = streams[slot], !stream.isReset else { return }
+    if !stream.isReported {
+      unansweredInARow += 1
+      report(slot, HTTP2RequestError(.deadlineExceeded, wasPossiblyProcessed: true, message: "no answer in time"))
+      if !stream.isSent {
+        streams[slot]?.deadline = now + Self.sendingGrace
+        return
+      }
+    }
+    reset(slot, on: session)
+  }
+
+  /// Cancels a stream.
+  func reset(_ slot: Int, on session: NGHTTP2Session) {
+    guard let stream = streams[slot], !stream.isReset else { return }
+    streams[slot]?.isReset = true
+    streams[slot]?.deadline = .distantFuture
+    do throws(NGHTTP2Failure) {
+      try session.reset(streamID: stream.streamID, code: .cancel)
+    } catch {
+      fail(HTTP2ConnectionError(.internalFailure, error.message))
+    }
+  }
+
+  /// How long a request that is reported as too late may go on being sent.
+  private static var sendingGrace: TimeAmount { .seconds(5) }
+}

@@ -1,0 +1,84 @@
+import NIOCore
+
+/// What the session says while it reads. Ends are only noted here and reported when the turn ends.
+extension ClientConnection: SessionDelegate {
+  func sessionDidBeginHeaders(streamID: Int32, slot: Int?) { receivingSlot = slot }
+
+  func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) {
+    guard let slot = receivingSlot, name.count > 0 else { return }
+    if name[0] == UInt8(ascii: ":") {
+      // nghttp2 has checked that `:status` is the only pseudo field and has three digits. An interim answer (1xx) is replaced by
+      // the final one.
+      streams[slot]?.status = value.indices.reduce(0) { $0 * 10 + Int(value[$1] &- UInt8(ascii: "0")) }
+      streams[slot]?.headers = HTTP2Headers()
+    } else if settings.keptHeaders.contains(where: { $0.span.isEqual(to: name) }) {
+      streams[slot]?.headers.append(name: name, value: value)
+    }
+  }
+
+  func sessionDidReceiveData(_ data: Span<UInt8>, streamID: Int32, slot: Int?) {
+    guard let slot, let isReported = streams[slot]?.isReported, !isReported, let session else { return }
+    guard (streams[slot]?.body.count ?? 0) + data.count <= settings.configuration.maximumResponseBodyBytes else {
+      let message = "status \(streams[slot]?.status ?? 0), more than \(settings.configuration.maximumResponseBodyBytes) bytes"
+      report(slot, HTTP2RequestError(.responseTooLarge, wasPossiblyProcessed: true, message: message))
+      return reset(slot, on: session)
+    }
+    streams[slot]?.body.append(copying: data)
+  }
+
+  func sessionDidReceiveEnd(streamID: Int32, slot: Int?) {
+    if let slot { reportAnswer(slot) }
+  }
+
+  func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2ErrorCode) {
+    guard let slot, let stream = streams.removeUnlessReported(slot) else { return }
+    if code == .refusedStream {
+      return resend(stream, after: peerGoAway == nil ? .refused : .goAway)
+    }
+    let error = HTTP2RequestError(.streamReset(code), wasPossiblyProcessed: code != .http11Required)
+    completions.add(HTTP2Completion(ticket: stream.request.ticket, result: .failure(error)), for: stream.submission)
+  }
+
+  func sessionDidNotSendHeaders(streamID: Int32, slot: Int?, isTooLarge: Bool) {
+    guard let slot, let stream = streams.removeUnlessReported(slot) else { return }
+    guard isTooLarge else { return giveBackFirst.append(stream.batch(resends: stream.resends)) }
+    let error = HTTP2RequestError(
+      .requestTooLarge, wasPossiblyProcessed: false, message: "the header block is too large for HTTP/2")
+    completions.add(HTTP2Completion(ticket: stream.request.ticket, result: .failure(error)), for: stream.submission)
+  }
+
+  func sessionDidReceiveSettings() {
+    guard let session else { return }
+    let limit = min(session.peerStreamLimit, settings.configuration.maximumStreamsPerConnection)
+    headerListLimit = session.peerHeaderListLimit
+    if case .handshaking = phase {
+      streamLimit = limit
+      phase = .open
+      owner.opened(id, streamLimit: limit)
+    } else if limit != streamLimit {
+      streamLimit = limit
+      owner.observe(.streamLimitChanged(connection: id, streamLimit: limit))
+    }
+  }
+
+  func sessionDidReceivePingAcknowledgement() { pingAnswered() }
+
+  func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8]) {
+    peerGoAway = code
+    owner.observe(.goAway(connection: id, code: code, lastStreamID: lastStreamID, debugData: debugData))
+    stopTaking()
+  }
+
+  func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
+    streams[slot]?.takeBody(limit: limit) ?? ([], true)
+  }
+}
+
+extension Span where Element == UInt8 {
+  /// Whether both spans hold the same bytes.
+  fileprivate func isEqual(to other: Span<UInt8>) -> Bool {
+    guard count == other.count else { return false }
+    for index in indices where self[index] != other[index] { return false }
+    return true
+  }
+}

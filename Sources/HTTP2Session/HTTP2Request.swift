@@ -1,0 +1,38 @@
+/// One request to send, with everything needed to send it once more.
+package struct HTTP2Request: Sendable {
+  /// The caller's own number, given back with the completion. It never goes over the wire.
+  package var ticket: UInt64
+
+  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` (without `:path`) first, then
+  /// the rest.
+  package var shared: HTTP2Headers
+
+  /// The value of `:path`. It is sent without indexing, because a path that names a device never repeats soon enough to be worth
+  /// a place in the table.
+  package var path: String
+
+  /// The fields of this request alone; no pseudo fields.
+  package var headers: HTTP2Headers
+
+  /// The body; a request without one ends with its header block.
+  package var body: [UInt8]
+
+  /// How long the request may take, from `submit` to the end of the answer, time in the queue and resends included.
+  package var timeout: Duration
+
+  /// A request.
+  package init(
+    ticket: UInt64, shared: HTTP2Headers, path: String, headers: HTTP2Headers = HTTP2Headers(), body: [UInt8] = [],
+    timeout: Duration
+  ) {
+    self.ticket = ticket
+    self.shared = shared
+    self.path = path
+    self.headers = headers
+    self.body = body
+    self.timeout = timeout
+  }
+
+  /// The size of the whole header block as the peer's `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.
+  var headerListSize: Int { shared.listSize + headers.listSize + 5 + path.utf8.count + 32 }
+}

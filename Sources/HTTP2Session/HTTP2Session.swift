@@ -1,1 +1,0 @@
-// The seams of HTTP2Session are written first.

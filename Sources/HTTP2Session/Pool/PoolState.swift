@@ -1,0 +1,307 @@
+import NIOCore
+
+/// The decisions of a connection pool: which connections to open, wake and end, and which requests wait. It performs nothing; every
+/// transition returns what the pool has to do.
+///
+/// Connections pull: each takes from the common queue what it has room for, so work goes where there is time for it, and a request
+/// waits in one place only.
+struct PoolState<Handle: Sendable> {
+  /// What the pool has to do after a transition.
+  enum Action {
+    /// Open the connection behind this handle.
+    case connect(Handle)
+    /// Let the connection take requests.
+    case wake(Handle)
+    /// Let the connection finish its streams and end.
+    case drain(Handle)
+    /// End the connection now.
+    case abort(Handle)
+    /// Report these requests as failed.
+    case fail([RequestBatch], HTTP2RequestError)
+    /// The pool has come to its end.
+    case finish
+  }
+
+  /// Where the pool is in its life.
+  enum Phase: Hashable {
+    /// Not run yet: requests wait, nothing is opened.
+    case idle
+    /// Works.
+    case running
+    /// Takes no requests; the connections finish theirs.
+    case closing
+    /// Has no connections and will have none.
+    case closed
+  }
+
+  /// The longest run of requests a connection takes in one turn: enough to fill the socket, few enough that answers are read and
+  /// other connections get their share meanwhile.
+  static var takeLimit: Int { 128 }
+
+  private(set) var phase = Phase.idle
+  private var queue = RequestQueue()
+  /// In the order of their numbers.
+  private var connections: [PooledConnection<Handle>] = []
+  private var nextID = 1
+  private var backoff: ReconnectBackoff
+  /// Why the last connection failed, nil once one has become ready.
+  private var lastFailure: HTTP2ConnectionError?
+  private let configuration: HTTP2PoolConfiguration
+  private let makeHandle: @Sendable (Int) -> Handle
+
+  /// A pool without connections; `makeHandle` makes the handle of the connection with the given number.
+  init(configuration: HTTP2PoolConfiguration, makeHandle: @escaping @Sendable (Int) -> Handle) {
+    self.configuration = configuration
+    self.makeHandle = makeHandle
+    backoff = ReconnectBackoff(
+      first: TimeAmount(configuration.reconnectBackoff), longest: TimeAmount(configuration.maximumReconnectBackoff))
+  }
+
+  /// The pool at this moment.
+  var statistics: HTTP2PoolStatistics {
+    var statistics = HTTP2PoolStatistics()
+    statistics.queued = queue.count
+    for connection in connections {
+      statistics.openStreams += connection.openStreams
+      switch connection.phase {
+      case .connecting: statistics.connecting += 1
+      case .draining: statistics.draining += 1
+      case .ready:
+        statistics.connections += 1
+        statistics.streamLimit += connection.streamLimit
+      }
+    }
+    return statistics
+  }
+
+  // MARK: The pool's own life
+
+  /// The pool begins to work.
+  mutating func start(now: NIODeadline) -> [Action] {
+    guard phase == .idle else { return [] }
+    phase = .running
+    return openConnections(now: now)
+  }
+
+  /// No new requests from now on; what waits has failed; connections finish.
+  mutating func beginClosing() -> [Action] {
+    guard phase == .idle || phase == .running else { return [] }
+    phase = .closing
+    let error = HTTP2RequestError(.closed, wasPossiblyProcessed: false)
+    var actions: [Action] = []
+    let waiting = queue.takeAll()
+    if !waiting.isEmpty { actions.append(.fail(waiting, error)) }
+    for index in connections.indices {
+      switch connections[index].phase {
+      case .connecting: actions.append(.abort(connections[index].handle))
+      case .ready: actions.append(.drain(connections[index].handle))
+      case .draining: break
+      }
+      connections[index].phase = .draining
+    }
+    return actions + finishIfPossible()
+  }
+
+  /// What is still open when closing must end.
+  mutating func abortAll() -> [Action] { connections.map { .abort($0.handle) } }
+
+  /// New connections for everything from now on; the old ones finish their streams.
+  mutating func renew(now: NIODeadline) -> [Action] {
+    guard phase == .running else { return [] }
+    var actions: [Action] = []
+    var wanted = 0
+    for index in connections.indices where connections[index].phase == .ready {
+      connections[index].phase = .draining
+      actions.append(.drain(connections[index].handle))
+      wanted += 1
+    }
+    wanted -= connections.count { $0.phase == .connecting }
+    while wanted > 0, backoff.notBefore <= now {
+      actions.append(connect())
+      wanted -= 1
+    }
+    return actions + openConnections(now: now)
+  }
+
+  /// Time has passed.
+  mutating func tick(now: NIODeadline) -> [Action] {
+    var actions: [Action] = []
+    let expired = queue.takeExpired(at: now)
+    if !expired.isEmpty {
+      let reason = lastFailure.map { "no connection: \($0)" } ?? "waited for a free stream"
+      actions.append(.fail(expired, HTTP2RequestError(.deadlineExceeded, wasPossiblyProcessed: false, message: reason)))
+    }
+    guard phase == .running else { return actions }
+    actions += openConnections(now: now) + grow(now: now) + replaceAged(now: now) + shrink(now: now) + wakeHungry()
+    return actions
+  }
+
+  // MARK: Requests
+
+  /// Takes a batch in. Gives back the part for which there is no room.
+  mutating func submit(_ batch: RequestBatch, now: NIODeadline) -> (rejected: RequestBatch?, [Action]) {
+    guard phase == .idle || phase == .running else { return (batch, []) }
+    var rejected = batch
+    queue.append(rejected.split(first: max(0, configuration.maximumQueuedRequests - queue.count)))
+    return (rejected.requests.isEmpty ? nil : rejected, wakeHungry() + openConnections(now: now))
+  }
+
+  /// Puts requests back that a connection was not able to have processed: `first` before all others (their turn had come),
+  /// `last` behind them (the server is short of room).
+  mutating func giveBack(first: [RequestBatch], last: [RequestBatch], now: NIODeadline) -> [Action] {
+    guard phase == .running else {
+      return [.fail(first + last, HTTP2RequestError(.closed, wasPossiblyProcessed: false))]
+    }
+    for batch in first.reversed() { queue.prepend(batch) }
+    for batch in last { queue.append(batch) }
+    return wakeHungry() + openConnections(now: now)
+  }
+
+  /// A connection says how it stands and takes the requests it has room for. If `more` is true it should come again after this turn.
+  mutating func take(id: Int, openStreams: Int, streamLimit: Int, mayTake: Bool, now: NIODeadline) -> (
+    batches: [RequestBatch], more: Bool
+  ) {
+    guard let index = index(of: id) else { return ([], false) }
+    let room = connections[index].phase == .ready && mayTake ? max(0, streamLimit - openStreams) : 0
+    let queued = queue.count
+    let batches = room > 0 && queued > 0 ? queue.take(min(room, Self.takeLimit)) : []
+    let taken = queued - queue.count
+    connections[index].streamLimit = streamLimit
+    connections[index].openStreams = openStreams + taken
+    connections[index].isHungry = room > taken && queue.count == 0
+    if openStreams + taken > 0 {
+      connections[index].idleSince = nil
+    } else if connections[index].idleSince == nil {
+      connections[index].idleSince = now
+    }
+    return (batches, room > taken && queue.count > 0)
+  }
+
+  // MARK: Connections
+
+  /// A connection has got its first answer: the peer can be reached and works.
+  mutating func proved(id: Int) {
+    guard index(of: id) != nil else { return }
+    backoff.reset()
+  }
+
+  /// A connection has become usable.
+  mutating func opened(id: Int, streamLimit: Int, now: NIODeadline) -> [Action] {
+    guard let index = index(of: id), connections[index].phase == .connecting else { return [] }
+    connections[index].phase = .ready
+    connections[index].readySince = now
+    connections[index].idleSince = now
+    connections[index].streamLimit = streamLimit
+    lastFailure = nil
+    guard let predecessor = connections[index].predecessor.flatMap({ self.index(of: $0) }),
+      connections[predecessor].phase == .ready
+    else { return [] }
+    connections[predecessor].phase = .draining
+    return [.drain(connections[predecessor].handle)]
+  }
+
+  /// A connection takes no requests any more, by its own decision or the peer's.
+  mutating func draining(id: Int, now: NIODeadline) -> [Action] {
+    guard let index = index(of: id) else { return [] }
+    connections[index].phase = .draining
+    return openConnections(now: now)
+  }
+
+  /// A connection is gone. `isFailure`: it never worked, or the peer asked for calm, so the next one must wait; the pause is given
+  /// back.
+  mutating func ended(
+    id: Int, isFailure: Bool, error: HTTP2ConnectionError?, now: NIODeadline
+  ) -> (pause: TimeAmount, [Action]) {
+    guard let index = index(of: id) else { return (.zero, []) }
+    connections.remove(at: index)
+    var pause = TimeAmount.zero
+    if isFailure {
+      lastFailure = error
+      pause = backoff.recordFailure(at: now)
+    }
+    return (pause, openConnections(now: now) + wakeHungry() + finishIfPossible())
+  }
+
+  // MARK: Decisions
+
+  private func index(of id: Int) -> Int? { connections.firstIndex { $0.id == id } }
+
+  /// Connections that take requests or soon will.
+  private var usable: Int { connections.count { $0.phase != .draining } }
+
+  private mutating func connect(replacing predecessor: Int? = nil) -> Action {
+    let handle = makeHandle(nextID)
+    connections.append(PooledConnection(id: nextID, handle: handle, predecessor: predecessor))
+    nextID += 1
+    return .connect(handle)
+  }
+
+  /// Opens what is missing to the minimum, and one where requests wait and nobody will take them. After a failure one at a time.
+  private mutating func openConnections(now: NIODeadline) -> [Action] {
+    guard phase == .running, backoff.notBefore <= now else { return [] }
+    var actions: [Action] = []
+    let wanted = max(configuration.minimumConnections, queue.count > 0 ? 1 : 0)
+    while usable < wanted, backoff.failures == 0 || !connections.contains(where: { $0.phase == .connecting }) {
+      actions.append(connect())
+    }
+    return actions
+  }
+
+  /// Opens one more where the queue has waited long enough while all connections are full.
+  private mutating func grow(now: NIODeadline) -> [Action] {
+    guard let oldest = queue.oldestSubmission, now - oldest >= TimeAmount(configuration.growthDelay), backoff.notBefore <= now,
+      usable < configuration.maximumConnections,
+      connections.allSatisfy({ $0.phase == .draining || ($0.phase == .ready && $0.isSaturated) })
+    else { return [] }
+    return [connect()]
+  }
+
+  /// Replaces connections past their age, one at a time and each only once its successor is ready.
+  private mutating func replaceAged(now: NIODeadline) -> [Action] {
+    guard let age = configuration.maximumConnectionAge, backoff.notBefore <= now,
+      !connections.contains(where: { $0.phase == .connecting }),
+      let index = connections.firstIndex(where: { $0.phase == .ready && now - $0.readySince >= TimeAmount(age) })
+    else { return [] }
+    if connections[index].openStreams == 0, queue.count == 0, usable > configuration.minimumConnections {
+      connections[index].phase = .draining
+      return [.drain(connections[index].handle)]
+    }
+    return [connect(replacing: connections[index].id)]
+  }
+
+  /// Ends connections beyond the minimum that have been idle for long; not while another one is being set up, which may be meant to
+  /// replace one of them.
+  private mutating func shrink(now: NIODeadline) -> [Action] {
+    guard queue.count == 0, !connections.contains(where: { $0.phase == .connecting }) else { return [] }
+    var actions: [Action] = []
+    var spare = usable - configuration.minimumConnections
+    for index in connections.indices.reversed() where spare > 0 && connections[index].phase == .ready {
+      guard let idleSince = connections[index].idleSince, now - idleSince >= TimeAmount(configuration.idleShrinkTime) else {
+        continue
+      }
+      connections[index].phase = .draining
+      actions.append(.drain(connections[index].handle))
+      spare -= 1
+    }
+    return actions
+  }
+
+  /// Wakes as many hungry connections as the queue keeps busy for a turn. The first ones come first: what is not needed stays idle
+  /// and can be given up.
+  private mutating func wakeHungry() -> [Action] {
+    var actions: [Action] = []
+    var waiting = queue.count
+    for index in connections.indices where waiting > 0 && connections[index].isHungry && connections[index].phase == .ready {
+      connections[index].isHungry = false
+      waiting -= min(Self.takeLimit, max(1, connections[index].streamLimit - connections[index].openStreams))
+      actions.append(.wake(connections[index].handle))
+    }
+    return actions
+  }
+
+  private mutating func finishIfPossible() -> [Action] {
+    guard phase == .closing, connections.isEmpty else { return [] }
+    phase = .closed
+    return [.finish]
+  }
+}

@@ -1,0 +1,36 @@
+import NIOCore
+
+/// How long to wait after connections that failed: doubling from `first` to `longest`, each with up to half of it taken off at
+/// random, so that many processes do not come back in step.
+struct ReconnectBackoff {
+  /// The pause after the first failure.
+  let first: TimeAmount
+  /// The longest pause.
+  let longest: TimeAmount
+  /// Failures since the last success.
+  private(set) var failures = 0
+  /// No connection may be opened before this moment.
+  private(set) var notBefore = NIODeadline.uptimeNanoseconds(0)
+
+  /// No failures so far.
+  init(first: TimeAmount, longest: TimeAmount) {
+    self.first = first
+    self.longest = longest
+  }
+
+  /// Counts a failure at `now` and gives the pause.
+  mutating func recordFailure(at now: NIODeadline) -> TimeAmount {
+    failures += 1
+    let doubled = Double(first.nanoseconds) * Double(sign: .plus, exponent: min(failures - 1, 30), significand: 1)
+    let full = min(doubled, Double(longest.nanoseconds))
+    let pause = TimeAmount.nanoseconds(Int64(full * Double.random(in: 0.5...1)))
+    notBefore = now + pause
+    return pause
+  }
+
+  /// Forgets the failures: a connection has proved to work.
+  mutating func reset() {
+    failures = 0
+    notBefore = .uptimeNanoseconds(0)
+  }
+}

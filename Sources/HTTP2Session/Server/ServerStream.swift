@@ -1,0 +1,13 @@
+/// One request of a client: as it arrives, and then the answer as it goes out.
+struct ServerStream {
+  /// The request so far.
+  var request: HTTP2ServerRequest
+  /// Whether the handler has been called.
+  var isHandedOver = false
+  /// Whether an answer or RST_STREAM has been submitted.
+  var isAnswered = false
+  /// The body of the answer.
+  var body: [UInt8] = []
+  /// How much of it has gone out.
+  var bodySent = 0
+}

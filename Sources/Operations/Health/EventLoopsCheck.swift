@@ -1,0 +1,24 @@
+package import NIOCore
+
+/// Whether every event loop of a group still takes its turn. A loop that is blocked serves none of its connections and recovers by no
+/// means but a restart: a matter of liveness.
+package struct EventLoopsCheck: ReadinessCheck {
+  package let name = "event loops"
+  private let group: any EventLoopGroup
+
+  package init(group: any EventLoopGroup) {
+    self.group = group
+  }
+
+  /// Returns when every loop has run one task of ours; a loop that does not is found out by the time limit of the caller.
+  package func complaint() async -> String? {
+    for loop in group.makeIterator() {
+      do {
+        try await loop.submit {}.get()
+      } catch {
+        return "an event loop does not take tasks"
+      }
+    }
+    return nil
+  }
+}

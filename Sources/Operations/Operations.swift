@@ -1,1 +1,0 @@
-// The seams of Operations are written first.

@@ -1,0 +1,80 @@
+import FanfareCore
+import HTTP2Session
+import Synchronization
+
+/// The provider token of one sender, and the header fields that it is sent in.
+final class APNsCredential: Sendable {
+  /// What requests have in common under one token; one block for each class of push, so that HPACK sees the same fields again and again.
+  struct Fields: Sendable {
+    let generation: Int
+    let expiresAt: UnixTime
+    private let alertNow: HTTP2Headers
+    private let alertWhenConvenient: HTTP2Headers
+    private let background: HTTP2Headers
+
+    init(token: ProviderTokenState.Token, authority: String, topic: String) {
+      generation = token.generation
+      expiresAt = token.issuedAt + ProviderTokenState.maximumAge
+      func block(_ pushClass: APNsRenderer.Class) -> HTTP2Headers {
+        var headers = HTTP2Headers()
+        headers.append(":method", "POST")
+        headers.append(":scheme", "https")
+        headers.append(":authority", authority)
+        // Apple writes the scheme in lower case.
+        headers.append("authorization", "bearer " + token.value)
+        headers.append("apns-topic", topic)
+        for field in pushClass.fields { headers.append(field.name, field.value) }
+        return headers
+      }
+      alertNow = block(.alertNow)
+      alertWhenConvenient = block(.alertWhenConvenient)
+      background = block(.background)
+    }
+
+    /// The block for a class of push.
+    subscript(pushClass: APNsRenderer.Class) -> HTTP2Headers {
+      switch pushClass {
+      case .alertNow: alertNow
+      case .alertWhenConvenient: alertWhenConvenient
+      case .background: background
+      }
+    }
+  }
+
+  private struct Guarded {
+    var tokens = ProviderTokenState()
+    var fields: Fields?
+  }
+
+  private let guarded = Mutex(Guarded())
+  private let signer: ProviderTokenSigner
+  private let authority: String
+  private let topic: String
+
+  init(_ configuration: APNsConfiguration) throws(PushConfigurationError) {
+    signer = try ProviderTokenSigner(configuration)
+    authority = configuration.port == 443 ? configuration.host : "\(configuration.host):\(configuration.port)"
+    topic = configuration.topic
+  }
+
+  /// The fields to send now; a token that is due is signed, once whoever asks. Throws when it cannot be signed.
+  func fields(now: UnixTime) throws -> Fields {
+    try guarded.withLock { guarded in
+      let token = try guarded.tokens.token(now: now, sign: signer.sign)
+      if let fields = guarded.fields, fields.generation == token.generation { return fields }
+      let fields = Fields(token: token, authority: authority, topic: topic)
+      guarded.fields = fields
+      return fields
+    }
+  }
+
+  /// See `ProviderTokenState.expired`.
+  func expired(generation: Int, now: UnixTime) throws -> Bool {
+    try guarded.withLock { try $0.tokens.expired(generation: generation, now: now, sign: signer.sign) }
+  }
+
+  /// See `ProviderTokenState.updatedTooOften`.
+  func updatedTooOften(generation: Int, now: UnixTime) {
+    guarded.withLock { $0.tokens.updatedTooOften(generation: generation, now: now) }
+  }
+}

@@ -1,0 +1,46 @@
+import FanfareCore
+import HTTP2Session
+
+/// Builds the requests of one batch, which share all that they can.
+struct APNsRequestWriter {
+  private static let id = Array("apns-id".utf8)
+  private static let expiration = Array("apns-expiration".utf8)
+  /// `apns-push-type` and `apns-priority` are part of the shared fields.
+  private static let sharedFieldCount = 2
+
+  private let fields: APNsCredential.Fields
+  private let timeout: Duration
+  private var scratch: [UInt8] = []
+  private var expiry: (moment: UnixTime, text: [UInt8])?
+
+  init(fields: APNsCredential.Fields, timeout: Duration) {
+    self.fields = fields
+    self.timeout = timeout
+    scratch.reserveCapacity(36)
+  }
+
+  /// The request for a push whose handle is hexadecimal.
+  mutating func request(for push: Push) -> HTTP2Request {
+    var headers = HTTP2Headers()
+    scratch.removeAll(keepingCapacity: true)
+    push.id.append(to: &scratch)
+    headers.append(name: Self.id, value: scratch, indexing: .withoutIndexing)
+    // The time may be the same for thousands of pushes; so is its text.
+    if expiry?.moment != push.expiresAt {
+      var text: [UInt8] = []
+      text.appendJSON(push.expiresAt.seconds)
+      expiry = (push.expiresAt, text)
+    }
+    if let expiry { headers.append(name: Self.expiration, value: expiry.text, indexing: .withoutIndexing) }
+    for field in push.rendering.headers.dropFirst(Self.sharedFieldCount) {
+      headers.append(field.name, field.value, indexing: .withoutIndexing)
+    }
+    return HTTP2Request(
+      ticket: push.ticket,
+      shared: fields[APNsRenderer.Class(of: push.rendering)],
+      path: "/3/device/" + push.handle,
+      headers: headers,
+      body: push.rendering.body,
+      timeout: timeout)
+  }
+}

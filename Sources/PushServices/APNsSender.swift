@@ -1,0 +1,167 @@
+package import FanfareCore
+import HTTP2Session
+package import Logging
+package import NIOCore
+import NIOPosix
+import Synchronization
+
+/// Sends to Apple's devices: HTTP/2, a provider token, one request per push.
+package final class APNsSender: PushSender {
+  package let platform = Platform.apns
+
+  private let configuration: APNsConfiguration
+  private let credential: APNsCredential
+  private let pool: HTTP2ConnectionPool
+  private let renewal = Mutex(ConnectionRenewal())
+  private let complaints = Complaints()
+  private let gauges: SenderGauges
+  private let clock: any WallClock
+  private let eventLoop: any EventLoop
+  private let logger: Logger
+
+  /// A sender that does not work before `run()`. Throws `PushConfigurationError`.
+  package init(
+    configuration: APNsConfiguration, clock: any WallClock = SystemWallClock(),
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger
+  ) throws {
+    try configuration.validate()
+    self.configuration = configuration
+    self.clock = clock
+    var logger = logger
+    logger[metadataKey: LogKeys.hub] = "\(configuration.hub)"
+    logger[metadataKey: LogKeys.platform] = "apns"
+    self.logger = logger
+    credential = try APNsCredential(configuration)
+    gauges = SenderGauges(hub: configuration.hub, platform: .apns)
+    eventLoop = eventLoopGroup.next()
+    var pool = HTTP2PoolConfiguration(
+      host: configuration.host, port: configuration.port, tls: try .pushService(trustRoots: configuration.trustRoots))
+    pool.maximumConnections = configuration.maximumConnections
+    pool.maximumStreamsPerConnection = configuration.maximumStreamsPerConnection
+    pool.maximumQueuedRequests = configuration.maximumQueuedPushes
+    // Apple welcomes a PING after an hour of silence, and long-lived connections.
+    pool.idlePingInterval = .seconds(3600)
+    pool.keptResponseHeaders = ["retry-after"]
+    pool.cancellationTimeout = configuration.requestTimeout
+    self.pool = try HTTP2ConnectionPool(
+      configuration: pool, eventLoopGroup: eventLoopGroup, logger: logger,
+      observer: PoolWatch(complaints: complaints, logger: logger))
+  }
+
+  package var complaint: String? { complaints.worst }
+
+  package func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
+    try APNsRenderer.render(send)
+  }
+
+  package func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {
+    let now = clock.now()
+    let fields: APNsCredential.Fields
+    do {
+      fields = try credential.fields(now: now)
+    } catch {
+      complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
+      let outcome = PushOutcome(.configurationError, reason: "SigningFailed")
+      return report(pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) }, to: completion)
+    }
+    var writer = APNsRequestWriter(fields: fields, timeout: configuration.requestTimeout)
+    var requests: [HTTP2Request] = []
+    requests.reserveCapacity(pushes.count)
+    var refused: [PushResult] = []
+    for push in pushes {
+      if push.expiresAt <= now {
+        refused.append(PushResult(ticket: push.ticket, outcome: .expired))
+      } else if DeviceHandle.complaint(about: push.handle, platform: .apns) != nil {
+        // In a path, anything but hexadecimal digits could end the whole connection.
+        refused.append(PushResult(ticket: push.ticket, outcome: PushOutcome(.deviceGone, reason: "BadDeviceToken")))
+      } else {
+        requests.append(writer.request(for: push))
+      }
+    }
+    report(refused, to: completion)
+    let epoch = renewal.withLock { $0.epoch }
+    pool.submit(requests) { [self] completions in
+      completion(results(of: completions, token: fields.generation, epoch: epoch))
+    }
+  }
+
+  package func run() async throws {
+    do { gauges.record(credentialExpiresAt: try credential.fields(now: clock.now()).expiresAt) } catch {
+      complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
+    }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [gauges, pool] in await gauges.watch(pool) }
+      await pool.run()
+      group.cancelAll()
+    }
+  }
+
+  private func results(of completions: [HTTP2Completion], token: Int, epoch: Int) -> [PushResult] {
+    let now = clock.now()
+    var notable: Set<APNsReason> = []
+    var isAccepted = false
+    let results = completions.map { completion -> PushResult in
+      switch completion.result {
+      case .failure(let error): return PushResult(ticket: completion.ticket, outcome: PushOutcome(error))
+      case .success(let response):
+        let answer = APNsAnswer(
+          status: response.status, body: response.body, retryAfter: response.headers["retry-after"], now: now)
+        switch answer.outcome.verdict {
+        case .accepted: isAccepted = true
+        case .deviceGone: break
+        default:
+          if let reason = answer.reason {
+            notable.insert(reason)
+          } else {
+            logger.warning("answer of unknown meaning", metadata: [LogKeys.status: "\(response.status)"])
+          }
+        }
+        return PushResult(ticket: completion.ticket, outcome: answer.outcome)
+      }
+    }
+    if isAccepted { complaints.clear(.answer, .credential, .connection) }
+    if !notable.isEmpty { act(on: notable, token: token, epoch: epoch, now: now) }
+    return results
+  }
+
+  /// Does what answers ask for beyond their own pushes: once for all the answers of a batch.
+  private func act(on reasons: Set<APNsReason>, token: Int, epoch: Int, now: UnixTime) {
+    for reason in reasons {
+      switch reason {
+      case .expiredProviderToken:
+        do {
+          if try credential.expired(generation: token, now: now) {
+            gauges.record(credentialExpiresAt: try credential.fields(now: now).expiresAt)
+          } else {
+            complain(.credential, "APNs calls a new provider token expired: is the clock right?", reason: reason.rawValue)
+          }
+        } catch {
+          complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
+        }
+      case .tooManyProviderTokenUpdates:
+        credential.updatedTooOften(generation: token, now: now)
+        logger.warning("push service wants fewer provider tokens", metadata: [LogKeys.reason: "\(reason.rawValue)"])
+      case _ where reason.verdict == .configurationError:
+        complain(.answer, "APNs answers \(reason.rawValue)", reason: reason.rawValue)
+      case _ where reason.verdict == .malformed:
+        logger.error("push service finds a request malformed", metadata: [LogKeys.reason: "\(reason.rawValue)"])
+      default: break
+      }
+    }
+    // A connection stays unusable after its token has expired, and is bound to the key of its first push.
+    let wantsConnections = !reasons.isDisjoint(with: [.expiredProviderToken, .unrelatedKeyIDInToken, .idleTimeout, .shutdown])
+    if wantsConnections, renewal.withLock({ $0.isDue(epoch: epoch, now: now) }) { pool.renewConnections() }
+  }
+
+  private func complain(_ subject: Complaints.Subject, _ text: String, reason: String) {
+    if complaints.set(subject, text) {
+      logger.error("push service cannot be used", metadata: [LogKeys.reason: "\(reason)"])
+    }
+  }
+
+  /// Reports what no request was made for; never from inside `submit`, whose caller may hold a lock.
+  private func report(_ results: [PushResult], to completion: @escaping @Sendable ([PushResult]) -> Void) {
+    guard !results.isEmpty else { return }
+    eventLoop.execute { completion(results) }
+  }
+}

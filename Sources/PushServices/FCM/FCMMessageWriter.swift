@@ -1,0 +1,85 @@
+import FanfareCore
+
+/// Writes a rendering: the members of the `message`, then `data` with the cut (see `FCMBody`), then the rest of `android`.
+struct FCMMessageWriter {
+  private var body: [UInt8] = []
+  private var isInsideObject = false
+
+  /// Begins a message; a dry run is judged by FCM and delivered to nobody.
+  init(isDryRun: Bool = false) {
+    body.reserveCapacity(384)
+    body.append(contentsOf: (isDryRun ? "{\"validate_only\":true,\"message\":{" : "{\"message\":{").utf8)
+  }
+
+  /// Begins a member of the message, or of the object begun last; its value is appended next.
+  mutating func begin(_ key: String) {
+    if isInsideObject { body.append(UInt8(ascii: ",")) }
+    isInsideObject = true
+    body.appendJSON(key)
+    body.append(UInt8(ascii: ":"))
+  }
+
+  /// Appends a string member; nothing where there is no value.
+  mutating func append(_ key: String, _ value: String?) {
+    guard let value else { return }
+    begin(key)
+    body.appendJSON(value)
+  }
+
+  /// Appends a member whose value is JSON already; nothing where there is no value.
+  mutating func append(_ key: String, raw value: some Collection<UInt8>) {
+    begin(key)
+    body.append(contentsOf: value)
+  }
+
+  /// Appends a number.
+  mutating func append(_ key: String, number: Int64) {
+    begin(key)
+    body.appendJSON(number)
+  }
+
+  /// Appends an object, whose members `content` appends.
+  mutating func append<E: Error>(_ key: String, object content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) {
+    begin(key)
+    try appendObject(content)
+  }
+
+  /// Ends the message with its data and an `android` object that still wants its `ttl`.
+  consuming func finish<E: Error>(
+    data: [(key: String, value: ArraySlice<UInt8>)], android content: (inout FCMMessageWriter) throws(E) -> Void
+  ) throws(E) -> RenderedPush {
+    let cut = appendData(data)
+    isInsideObject = true
+    try content(&self)
+    body.append(contentsOf: "}}}".utf8)
+    return RenderedPush(headers: [], body: body, handleOffset: cut)
+  }
+
+  /// Ends the message with its data; it says all that is to be said about `android`.
+  consuming func finish(data: [(key: String, value: ArraySlice<UInt8>)]) -> RenderedPush {
+    let cut = appendData(data)
+    body.append(contentsOf: "}}".utf8)
+    return RenderedPush(headers: [], body: body, handleOffset: cut)
+  }
+
+  /// Appends `data` without its last member and its end.
+  private mutating func appendData(_ data: [(key: String, value: ArraySlice<UInt8>)]) -> Int {
+    begin("data")
+    body.append(UInt8(ascii: "{"))
+    for (key, value) in data {
+      body.appendJSON(key)
+      body.append(UInt8(ascii: ":"))
+      body.append(contentsOf: value)
+      body.append(UInt8(ascii: ","))
+    }
+    return body.endIndex
+  }
+
+  private mutating func appendObject<E: Error>(_ content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) {
+    body.append(UInt8(ascii: "{"))
+    isInsideObject = false
+    try content(&self)
+    body.append(UInt8(ascii: "}"))
+    isInsideObject = true
+  }
+}

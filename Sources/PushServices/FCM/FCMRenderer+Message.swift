@@ -1,0 +1,47 @@
+import FanfareCore
+
+extension FCMRenderer {
+  /// The most that fits `notification_count`, an int32.
+  private static let maximumCount = Int(Int32.max)
+
+  /// Renders a portable message: `notification` where there is a title or a text, `data`, and the rest under `android`.
+  static func render(_ message: Message, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
+    var size = (message.title?.utf8.count ?? 0) + (message.body?.utf8.count ?? 0)
+    var writer = FCMMessageWriter()
+    if message.title != nil || message.body != nil {
+      writer.append("notification") { writer in
+        writer.append("title", message.title)
+        writer.append("body", message.body)
+      }
+    }
+    var data: [(key: String, value: ArraySlice<UInt8>)] = []
+    for (key, value) in message.sortedData {
+      guard !isReserved(key) else { throw .reservedDataKey }
+      size += key.utf8.count + value.utf8.count
+      data.append((key, json(value)))
+    }
+    guard size <= payloadLimit else { throw .payloadTooLarge }
+    return writer.finish(data: data) { writer in
+      appendCommon(of: send, to: &writer)
+      guard message.badge != nil || message.sound != nil else { return }
+      writer.append("notification") { writer in
+        if let badge = message.badge { writer.append("notification_count", number: Int64(min(max(badge, 0), maximumCount))) }
+        writer.append("sound", message.sound)
+      }
+    }
+  }
+
+  /// A string as JSON.
+  static func json(_ text: String) -> ArraySlice<UInt8> {
+    var json: [UInt8] = []
+    json.reserveCapacity(text.utf8.count + 2)
+    json.appendJSON(text)
+    return json[...]
+  }
+
+  /// Appends priority and collapse key as the send has them.
+  static func appendCommon(of send: SendRequest, to writer: inout FCMMessageWriter) {
+    writer.append("priority", send.priority == .high ? "HIGH" : "NORMAL")
+    if let key = send.collapseKey, !key.isEmpty { writer.append("collapse_key", key) }
+  }
+}

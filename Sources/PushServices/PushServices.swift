@@ -1,1 +1,0 @@
-// The seams of PushServices are written first.

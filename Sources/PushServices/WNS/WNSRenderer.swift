@@ -1,0 +1,138 @@
+import FanfareCore
+
+/// Renders what a send shows on Windows.
+///
+/// A portable message with a title or a text becomes a `ToastGeneric` toast, whose `launch` arguments are the data as a JSON object; one
+/// with only a badge becomes a badge; one with only data a raw notification of that JSON. One notification of WNS is one of these, so a
+/// toast leaves the badge alone. Native XML goes as it is, its root element says as what; anything else native is a raw notification.
+enum WNSRenderer {
+  /// The four kinds of notification, as `X-WNS-Type` names them.
+  enum Kind: String {
+    case toast = "wns/toast"
+    case tile = "wns/tile"
+    case badge = "wns/badge"
+    case raw = "wns/raw"
+  }
+
+  /// The most characters of `X-WNS-Tag`.
+  private static let maximumTagLength = 16
+
+  /// See `PushSender.render(_:)`.
+  static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
+    let kind: Kind
+    let body: [UInt8]
+    if let native = send.content.wns {
+      guard !native.isEmpty else { throw .payloadEmpty }
+      (kind, body) = (self.kind(ofNative: native), Array(native.utf8))
+    } else if let message = send.content.message, !message.isEmpty {
+      (kind, body) = try render(message)
+    } else {
+      throw .payloadEmpty
+    }
+    guard body.count <= Platform.wns.payloadLimit else { throw .payloadTooLarge }
+    var headers = kind.fields
+    headers.append(send.priority == .high ? highPriority : normalPriority)
+    // Documented for tiles and toasts; elsewhere it is a conflicting header, which WNS answers with 400.
+    if kind == .toast || kind == .tile, let key = send.collapseKey, isTag(key) {
+      headers.append(RenderedPush.Field("x-wns-tag", key))
+    }
+    return RenderedPush(headers: headers, body: body)
+  }
+
+  private static let highPriority = RenderedPush.Field("x-wns-priority", "1")
+  private static let normalPriority = RenderedPush.Field("x-wns-priority", "2")
+
+  private static func render(_ message: Message) throws(PushOutcome) -> (Kind, [UInt8]) {
+    var body: [UInt8] = []
+    body.reserveCapacity(256)
+    guard message.title != nil || message.body != nil else {
+      if let badge = message.badge {
+        body.append(contentsOf: "<badge value=\"".utf8)
+        body.appendJSON(max(badge, 0))
+        body.append(contentsOf: "\"/>".utf8)
+        return (.badge, body)
+      }
+      guard !message.data.isEmpty else { throw .payloadEmpty }
+      return (.raw, json(message))
+    }
+    body.append(contentsOf: "<toast".utf8)
+    if !message.data.isEmpty {
+      body.append(contentsOf: " launch=\"".utf8)
+      body.appendXML(String(decoding: json(message), as: UTF8.self))
+      body.append(UInt8(ascii: "\""))
+    }
+    body.append(contentsOf: "><visual><binding template=\"ToastGeneric\">".utf8)
+    appendText(message.title, to: &body)
+    appendText(message.body, to: &body)
+    body.append(contentsOf: "</binding></visual></toast>".utf8)
+    return (.toast, body)
+  }
+
+  private static func appendText(_ text: String?, to body: inout [UInt8]) {
+    guard let text else { return }
+    body.append(contentsOf: "<text>".utf8)
+    body.appendXML(text)
+    body.append(contentsOf: "</text>".utf8)
+  }
+
+  private static func json(_ message: Message) -> [UInt8] {
+    var json: [UInt8] = []
+    for (key, value) in message.sortedData {
+      json.append(json.isEmpty ? UInt8(ascii: "{") : UInt8(ascii: ","))
+      json.appendJSON(key)
+      json.append(UInt8(ascii: ":"))
+      json.appendJSON(value)
+    }
+    json.append(UInt8(ascii: "}"))
+    return json
+  }
+
+  /// The kind that a native payload's root element names, behind any byte order mark, declaration and white space.
+  private static func kind(ofNative payload: String) -> Kind {
+    var rest = payload.utf8[...]
+    func skipWhitespace() {
+      while let byte = rest.first, byte == 0x20 || (0x09...0x0D).contains(byte) { rest.removeFirst() }
+    }
+    if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }
+    skipWhitespace()
+    if rest.starts(with: "<?xml".utf8), let end = rest.firstIndex(of: UInt8(ascii: ">")) {
+      rest = rest[rest.index(after: end)...]
+      skipWhitespace()
+    }
+    for (name, kind) in [("<toast", Kind.toast), ("<tile", .tile), ("<badge", .badge)] where rest.starts(with: name.utf8) {
+      guard let next = rest.dropFirst(name.utf8.count).first else { continue }
+      let endsName = next == UInt8(ascii: ">") || next == UInt8(ascii: "/") || next == 0x20 || (0x09...0x0D).contains(next)
+      if endsName { return kind }
+    }
+    return .raw
+  }
+
+  private static func isTag(_ key: String) -> Bool {
+    (1...maximumTagLength).contains(key.utf8.count)
+      && key.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+          true
+        default: false
+        }
+      }
+  }
+}
+
+extension WNSRenderer.Kind {
+  /// The header fields that state the kind.
+  var fields: [RenderedPush.Field] {
+    switch self {
+    case .toast: Self.toastFields
+    case .tile, .badge: [RenderedPush.Field("content-type", "text/xml"), RenderedPush.Field("x-wns-type", rawValue)]
+    case .raw: Self.rawFields
+    }
+  }
+
+  private static let toastFields = [
+    RenderedPush.Field("content-type", "text/xml"), RenderedPush.Field("x-wns-type", Self.toast.rawValue),
+  ]
+  private static let rawFields = [
+    RenderedPush.Field("content-type", "application/octet-stream"), RenderedPush.Field("x-wns-type", Self.raw.rawValue),
+  ]
+}

@@ -1,0 +1,31 @@
+/// XML written by hand into bytes.
+extension [UInt8] {
+  /// Appends text so that a reader of the document finds exactly this text, as an element's content or a quoted attribute's value: what
+  /// means something in XML is escaped, and so is the white space that a reader would normalise; what XML 1.0 forbids (§2.2: most
+  /// control characters, U+FFFE and U+FFFF) is left out, because one such character makes the document unreadable.
+  mutating func appendXML(_ text: String) {
+    var previous: (UInt8, UInt8) = (0, 0)
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "&"): append(contentsOf: "&amp;".utf8)
+      case UInt8(ascii: "<"): append(contentsOf: "&lt;".utf8)
+      case UInt8(ascii: ">"): append(contentsOf: "&gt;".utf8)
+      case UInt8(ascii: "\""): append(contentsOf: "&quot;".utf8)
+      case UInt8(ascii: "'"): append(contentsOf: "&apos;".utf8)
+      case 0x09: append(contentsOf: "&#9;".utf8)
+      case 0x0A: append(contentsOf: "&#10;".utf8)
+      case 0x0D: append(contentsOf: "&#13;".utf8)
+      case 0..<0x20: break
+      case 0xBE, 0xBF:
+        // U+FFFE and U+FFFF are EF BF BE and EF BF BF.
+        if previous == (0xEF, 0xBF) {
+          removeLast(2)
+        } else {
+          append(byte)
+        }
+      default: append(byte)
+      }
+      previous = (previous.1, byte)
+    }
+  }
+}

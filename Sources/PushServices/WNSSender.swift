@@ -1,0 +1,219 @@
+import AsyncHTTPClient
+package import FanfareCore
+import FoundationEssentials
+package import Logging
+package import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// Sends through WNS: HTTP/1.1 over connections kept alive, an OAuth 2 access token, one request per push to the device's channel.
+package final class WNSSender: PushSender {
+  package let platform = Platform.wns
+
+  /// The most bytes of an answer's body, which is empty or a short text.
+  private static let maximumAnswerBytes = 16 * 1024
+
+  private struct Guarded {
+    var queue: WNSQueue
+    var client: HTTPClient?
+    var finished: CheckedContinuation<Void, Never>?
+  }
+
+  private let configuration: WNSConfiguration
+  private let tls: TLSConfiguration
+  private let keeper: AccessTokenKeeper
+  private let guarded: Mutex<Guarded>
+  private let complaints = Complaints()
+  private let gauges: SenderGauges
+  private let clock: any WallClock
+  private let eventLoopGroup: any EventLoopGroup
+  private let eventLoop: any EventLoop
+  private let logger: Logger
+
+  /// A sender that does not work before `run()`. Throws `PushConfigurationError`.
+  package init(
+    configuration: WNSConfiguration, clock: any WallClock = SystemWallClock(),
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger
+  ) throws {
+    try configuration.validate()
+    self.configuration = configuration
+    self.clock = clock
+    self.eventLoopGroup = eventLoopGroup
+    eventLoop = eventLoopGroup.next()
+    var logger = logger
+    logger[metadataKey: LogKeys.hub] = "\(configuration.hub)"
+    logger[metadataKey: LogKeys.platform] = "wns"
+    self.logger = logger
+    tls = try .pushService(trustRoots: configuration.trustRoots)
+    keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: clock)
+    gauges = SenderGauges(hub: configuration.hub, platform: .wns)
+    guarded = Mutex(
+      Guarded(
+        queue: WNSQueue(
+          maximumInFlight: configuration.maximumConnections, maximumWaiting: configuration.maximumQueuedPushes)))
+  }
+
+  package var complaint: String? { complaints.worst }
+
+  package func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
+    try WNSRenderer.render(send)
+  }
+
+  package func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {
+    guard !pushes.isEmpty else { return }
+    let deadline = NIODeadline.now() + TimeAmount(configuration.requestTimeout)
+    let batch = WNSBatch(eventLoop: eventLoop, completion: completion)
+    keeper.withToken(pushes: pushes.count) { [self] result in
+      switch result {
+      case .success(let token): enqueue(pushes, token: token, deadline: deadline, batch: batch)
+      case .failure(let outcome): batch.report(pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) })
+      }
+    }
+  }
+
+  package func run() async throws {
+    let client = HTTPClient.pushService(
+      tls: tls, maximumConnectionsPerHost: configuration.maximumConnections, eventLoopGroup: eventLoopGroup)
+    guarded.withLock { $0.client = client }
+    let request = WNSTokenRequest(configuration)
+    let tokens = TokenClient(client: client, url: request.url, timeout: configuration.tokenTimeout, clock: clock, logger: logger)
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [self] in await watch() }
+      await keeper.run {
+        await tokens.post(request.form)
+      } observe: { [self] answer, expiresAt in
+        complaints.observe(answer, expiresAt: expiresAt, gauges: gauges, logger: logger)
+      }
+      group.cancelAll()
+    }
+    let waiting = guarded.withLock { $0.queue.close() }
+    for item in waiting { item.batch.report([PushResult(ticket: item.push.ticket, outcome: .closed)]) }
+    await inFlightEnded()
+    // The connections may be in any state; everything on them has ended.
+    try? await client.shutdown()
+  }
+
+  private func watch() async {
+    while true {
+      gauges.record(requests: guarded.withLock { $0.queue.inFlight })
+      do { try await Task.sleep(for: SenderGauges.interval) } catch { break }
+    }
+  }
+
+  /// Waits for what is on its way; its deadlines bound the wait.
+  private func inFlightEnded() async {
+    await withCheckedContinuation { continuation in
+      let isFinished = guarded.withLock { guarded in
+        if !guarded.queue.isFinished { guarded.finished = continuation }
+        return guarded.queue.isFinished
+      }
+      if isFinished { continuation.resume() }
+    }
+  }
+
+  private func enqueue(_ pushes: [Push], token: AccessToken, deadline: NIODeadline, batch: WNSBatch) {
+    var refused: [PushResult] = []
+    var items: [WNSQueue.Item] = []
+    items.reserveCapacity(pushes.count)
+    for push in pushes {
+      if let channel = ChannelURI(push.handle) {
+        items.append(WNSQueue.Item(push: push, channel: channel, token: token, deadline: deadline, batch: batch))
+      } else {
+        refused.append(PushResult(ticket: push.ticket, outcome: .badChannel))
+      }
+    }
+    let (excess, isClosed) = guarded.withLock { ($0.queue.append(items), $0.queue.isClosed) }
+    refused += excess.map { PushResult(ticket: $0.push.ticket, outcome: isClosed ? .closed : .queueFull) }
+    batch.report(refused)
+    sendNext()
+  }
+
+  /// Sends as many as may be on their way.
+  private func sendNext() {
+    while true {
+      let (item, client) = guarded.withLock { guarded in (guarded.client == nil ? nil : guarded.queue.take(), guarded.client) }
+      guard let item, let client else { return }
+      send(item, client: client)
+    }
+  }
+
+  private func send(_ item: WNSQueue.Item, client: HTTPClient) {
+    let now = clock.now()
+    guard item.push.expiresAt > now else { return end(item, .expired) }
+    guard item.deadline > .now() else { return end(item, .notSent) }
+    guard let request = request(for: item, now: now) else { return end(item, .badChannel) }
+    let accumulator = ResponseAccumulator(request: request, maxBodySize: Self.maximumAnswerBytes)
+    client.execute(request: request, delegate: accumulator, deadline: item.deadline, logger: logger).futureResult
+      .whenComplete { [self] result in
+        switch result {
+        case .failure(let error):
+          let outcome = PushOutcome(wnsError: error)
+          if outcome == .notSent { complaints.set(.connection, "cannot connect to WNS") }
+          end(item, outcome)
+        case .success(let response): end(item, self.outcome(of: response, token: item.token.generation))
+        }
+        sendNext()
+      }
+  }
+
+  private func end(_ item: WNSQueue.Item, _ outcome: PushOutcome) {
+    item.batch.report([PushResult(ticket: item.push.ticket, outcome: outcome)])
+    let finished = guarded.withLock { guarded in
+      guarded.queue.ended()
+      guard guarded.queue.isFinished else { return nil as CheckedContinuation<Void, Never>? }
+      defer { guarded.finished = nil }
+      return guarded.finished
+    }
+    finished?.resume()
+  }
+
+  /// The request for a push; nil when the channel's URI would not arrive byte for byte as it is.
+  private func request(for item: WNSQueue.Item, now: UnixTime) -> HTTPClient.Request? {
+    let target = configuration.connectTo.map { "\($0.host):\($0.port)" } ?? item.channel.host
+    let url = "https://\(target)\(item.channel.pathAndQuery)"
+    var headers = HTTPHeaders()
+    if configuration.connectTo != nil { headers.add(name: "host", value: item.channel.host) }
+    headers.add(name: "authorization", value: "Bearer \(item.token.value)")
+    for field in item.push.rendering.headers { headers.add(name: field.name, value: field.value) }
+    headers.add(name: "ms-cv", value: WNSCorrelation.vector(of: item.push.id))
+    headers.add(name: "x-wns-ttl", value: String(max((item.push.expiresAt - now).components.seconds, 1)))
+    let body = HTTPClient.Body.bytes(item.push.rendering.body)
+    do {
+      let request = try HTTPClient.Request(url: url, method: .POST, headers: headers, body: body)
+      return request.url.absoluteString == url ? request : nil
+    } catch {
+      // What is no URL to the client is no channel.
+      return nil
+    }
+  }
+
+  private func outcome(of response: HTTPClient.Response, token: Int) -> PushOutcome {
+    let status = Int(response.status.code)
+    var fields = WNSAnswer.Fields()
+    fields.status = response.headers.first(name: "x-wns-status") ?? response.headers.first(name: "x-wns-notificationstatus")
+    fields.retryAfter = response.headers.first(name: "retry-after")
+    if status == 410 {
+      fields.description = response.headers.first(name: "x-wns-error-description") ?? ""
+      if let body = response.body { fields.description += " " + String(decoding: body.readableBytesView, as: UTF8.self) }
+    }
+    let appWorks = status == 403 && keeper.hasWorked(generation: token)
+    var outcome = WNSAnswer.outcome(status: status, fields: fields, appWorks: appWorks, now: clock.now())
+    switch outcome.verdict {
+    case .accepted:
+      keeper.worked(generation: token)
+      complaints.clear(.answer, .connection)
+    case .reauthenticate:
+      let verdict = keeper.refused(generation: token, reason: outcome.reason)
+      outcome = PushOutcome(verdict, reason: outcome.reason, status: status)
+    case .malformed:
+      logger.error("push service finds a request malformed", metadata: [LogKeys.status: "\(status)"])
+    default: break
+    }
+    if outcome.verdict == .configurationError, complaints.set(.answer, "WNS answers \(outcome.reason)") {
+      logger.error("push service cannot be used", metadata: [LogKeys.reason: "\(outcome.reason)"])
+    }
+    return outcome
+  }
+}

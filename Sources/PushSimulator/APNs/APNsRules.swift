@@ -1,0 +1,85 @@
+import FanfareCore
+
+/// What APNs demands of a push's header fields and payload.
+struct APNsRules: Sendable {
+  /// Topics by push type that the credential may push to, ready made: nothing is put together while a push is checked.
+  private let topics: [APNsPushType: Set<String>]
+  private let bundleIDs: [String]
+
+  /// The rules for an app with these bundle ids.
+  init(bundleIDs: [String]) {
+    self.bundleIDs = bundleIDs
+    topics = Dictionary(
+      uniqueKeysWithValues: APNsPushType.allCases.map { type in (type, Set(bundleIDs.map { $0 + type.topicSuffix })) })
+  }
+
+  /// Why the push is refused; nil when nothing is wrong with it. The device token is looked at by `complaint(aboutDeviceToken:)`.
+  func complaint(about request: APNsRequest) -> APNsReason? {
+    if request.hasDuplicates { return .duplicateHeaders }
+    // Only the canonical lower-case form: Apple's examples have no other.
+    if let id = request.id, id.utf8.contains(where: { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") }) || PushID(id) == nil {
+      return .badMessageID
+    }
+    guard let topic = request.topic, !topic.isEmpty else { return .missingTopic }
+    var type = APNsPushType.alert
+    if let name = request.pushType {
+      guard let known = APNsPushType(rawValue: name) else { return .invalidPushType }
+      type = known
+    }
+    if let reason = complaint(aboutTopic: topic, type: type, isTyped: request.pushType != nil) { return reason }
+    if let reason = complaint(aboutPriority: request.priority, type: type) { return reason }
+    if let expiration = request.expiration, !Self.isUnixTime(expiration) { return .badExpirationDate }
+    if let collapseID = request.collapseID, collapseID.isEmpty || collapseID.utf8.count > 64 { return .badCollapseID }
+    return complaint(aboutPayload: request.body, type: type)
+  }
+
+  /// Why the text is not a device token: an even number of 2…400 hexadecimal digits.
+  func complaint(aboutDeviceToken token: Substring) -> APNsReason? {
+    if token.isEmpty { return .missingDeviceToken }
+    let length = token.utf8.count
+    return length % 2 == 0 && length <= 400 && token.utf8.allSatisfy { Hexadecimal.value(of: $0) != nil } ? nil : .badDeviceToken
+  }
+
+  private func complaint(aboutTopic topic: String, type: APNsPushType, isTyped: Bool) -> APNsReason? {
+    // An MDM topic is in the push certificate, not in an app; Apple gives all of them this prefix.
+    if type == .mdm { return topic.hasPrefix("com.apple.mgmt.") ? nil : .badTopic }
+    if topics[type]?.contains(topic) == true { return nil }
+    let belongs = bundleIDs.contains { topic == $0 || topic.hasPrefix($0 + ".") }
+    guard belongs else { return .topicDisallowed }
+    // Without a push type the topic alone says what the push is.
+    return !isTyped && topics.values.contains { $0.contains(topic) } ? nil : .badTopic
+  }
+
+  private func complaint(aboutPriority priority: String?, type: APNsPushType) -> APNsReason? {
+    switch priority {
+    case "5": nil
+    // Apple of background pushes: "Always use priority 5. Using priority 10 is an error." 10 is also what a missing one means.
+    case nil, "10": type == .background ? .badPriority : nil
+    case "1": type == .background ? .badPriority : nil
+    default: .badPriority
+    }
+  }
+
+  private func complaint(aboutPayload body: [UInt8], type: APNsPushType) -> APNsReason? {
+    guard !body.isEmpty else { return .payloadEmpty }
+    guard body.count <= type.payloadLimit else { return .payloadTooLarge }
+    // Apple has no word of its own for a body that is not a JSON dictionary.
+    return Self.isJSONObject(body) ? nil : .payloadEmpty
+  }
+
+  private static func isJSONObject(_ body: [UInt8]) -> Bool {
+    do {
+      var reader = try JSONReader(body[...])
+      guard try reader.nextKind() == .object else { return false }
+      try reader.skipValue()
+      try reader.finish()
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  private static func isUnixTime(_ text: String) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") } && Int64(text) != nil
+  }
+}

@@ -1,0 +1,83 @@
+import FanfareCore
+
+/// APNs, but for the wire: what it answers to a push.
+final class APNsService: Sendable {
+  let tokens: ProviderTokens
+  private let rules: APNsRules
+  private let injector: FaultInjector
+  private let store: DeviceStore
+  private let clock: any WallClock
+  private let validates: Bool
+  private let streams: Int
+  private let connections = APNsConnections()
+
+  /// Throws when the credential's key is none.
+  init(_ configuration: SimulatorConfiguration, credentials: SimulatorCredentials.APNsApp, injector: FaultInjector) throws {
+    tokens = try ProviderTokens(credentials)
+    rules = APNsRules(bundleIDs: credentials.bundleIDs)
+    self.injector = injector
+    streams = configuration.apnsStreams
+    store = injector.store
+    clock = configuration.clock
+    validates = configuration.validatesPushes
+  }
+
+  /// The reaction to one request on a connection.
+  func react(to request: APNsRequest, on connection: Int) -> Reaction {
+    let now = clock.now()
+    let token = request.deviceToken ?? ""
+    let handle = token.utf8.contains { $0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z") } ? token.lowercased() : String(token)
+    let id = request.id ?? PushID.random().description
+    let refusal = complaint(about: request, on: connection, deviceToken: token, now: now).map {
+      Self.answer($0, id: id, now: now)
+    }
+    var reaction = injector.reaction(of: .apns, platform: .apns, handle: handle, refusal: refusal) { fault in
+      Self.answer(fault, id: id, now: now)
+    } accept: {
+      store.accept(
+        ReceivedNotification(
+          platform: .apns, handle: handle, time: now, pushID: request.id, headers: request.kept, payload: request.body))
+      return ServiceAnswer(status: 200, headers: [HeaderField("apns-id", id)], label: "200", isAccepted: true)
+    }
+    if case .answer(let answer) = reaction.ending, answer.isAccepted, connections.didSucceed(connection) {
+      reaction.streamLimit = reaction.streamLimit ?? streams
+    }
+    return reaction
+  }
+
+  private func complaint(
+    about request: APNsRequest, on connection: Int, deviceToken: Substring, now: UnixTime
+  ) -> APNsReason? {
+    guard request.method == "POST" else { return .methodNotAllowed }
+    guard request.deviceToken != nil else { return .badPath }
+    // The scheme is in lower case in all that Apple has written.
+    let scheme = "bearer "
+    guard let authorization = request.authorization, authorization.hasPrefix(scheme), authorization.utf8.count > scheme.utf8.count
+    else { return .missingProviderToken }
+    if let reason = tokens.complaint(about: String(authorization.dropFirst(scheme.utf8.count)), now: now) { return reason }
+    guard connections.admits(authorization, on: connection, now: now) else { return .tooManyProviderTokenUpdates }
+    guard validates else { return deviceToken.isEmpty ? .missingDeviceToken : nil }
+    return rules.complaint(about: request) ?? rules.complaint(aboutDeviceToken: deviceToken)
+  }
+
+  private static func answer(_ reason: APNsReason, id: String, now: UnixTime) -> ServiceAnswer {
+    answer(FaultAnswer(status: reason.status, reason: reason.rawValue, retryAfter: nil, timestamp: nil), id: id, now: now)
+  }
+
+  private static func answer(_ fault: FaultAnswer, id: String, now: UnixTime) -> ServiceAnswer {
+    let identity = [HeaderField("apns-id", id)]
+    guard fault.status != 200 else { return ServiceAnswer(status: 200, headers: identity, label: "200 without delivery") }
+    let reason = fault.reason ?? APNsReason(status: fault.status).rawValue
+    var body: [UInt8] = []
+    body.append(literal: #"{"reason":"#)
+    body.appendJSON(reason)
+    if fault.status == 410 {
+      body.append(literal: #","timestamp":"#)
+      body.appendJSON((fault.timestamp ?? now).milliseconds)
+    }
+    body.append(UInt8(ascii: "}"))
+    return ServiceAnswer(
+      status: fault.status, headers: identity + [HeaderField("content-type", "application/json")] + fault.headers, body: body,
+      label: "\(fault.status) \(reason)")
+  }
+}

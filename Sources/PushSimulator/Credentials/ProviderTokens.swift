@@ -1,0 +1,77 @@
+import Crypto
+import FanfareCore
+import Synchronization
+
+/// Checks APNs provider tokens (ES256, one key).
+///
+/// A token is verified once and then recognised by its bytes: verifying takes longer than everything else that a push needs.
+final class ProviderTokens: Sendable {
+  /// A token is good for an hour from its `iat`; Apple: "APNs rejects any token whose timestamp is not within the last hour".
+  static let lifetime: Int64 = 3600
+  /// How far a signer's clock may be ahead, in seconds.
+  static let clockSkew: Int64 = 60
+
+  private let key: P256.Signing.PublicKey
+  private let keyID: String
+  private let teamID: String
+  private let state = Mutex(State())
+
+  private struct State {
+    /// Issue times of verified tokens, in seconds. Bounded: emptied when it grows beyond what one hour of signing can fill.
+    var verified: [String: Int64] = [:]
+    /// The token asked about last, which is nearly always the one asked about next.
+    var last: (token: String, issuedAt: Int64)?
+    /// Tokens that count as expired whatever their age. Bounded likewise.
+    var revoked: Set<String> = []
+  }
+
+  /// Tokens of the app's key. Throws when the key is not a P-256 key in PEM.
+  init(_ app: SimulatorCredentials.APNsApp) throws {
+    key = try P256.Signing.PrivateKey(pemRepresentation: app.privateKeyPEM).publicKey
+    keyID = app.keyID
+    teamID = app.teamID
+  }
+
+  /// Why a push with this token is refused at `now`; nil when it is not.
+  func complaint(about token: String, now: UnixTime) -> APNsReason? {
+    let (known, isRevoked) = state.withLock { state -> (Int64?, Bool) in
+      if let last = state.last, last.token == token { return (last.issuedAt, false) }
+      guard let issuedAt = state.verified[token] else { return (nil, state.revoked.contains(token)) }
+      state.last = (token, issuedAt)
+      return (issuedAt, false)
+    }
+    if isRevoked { return .expiredProviderToken }
+    guard let issuedAt = known ?? verify(token) else { return .invalidProviderToken }
+    guard issuedAt <= now.seconds + Self.clockSkew else { return .invalidProviderToken }
+    guard issuedAt > now.seconds - Self.lifetime else { return .expiredProviderToken }
+    return nil
+  }
+
+  /// Makes every token that has been seen so far count as expired. By their bytes and not by their age, so that a token signed anew in
+  /// the same second is good.
+  func expireAll() {
+    state.withLock { state in
+      state.revoked = Set(state.verified.keys)
+      state.verified = [:]
+      state.last = nil
+    }
+  }
+
+  private func verify(_ token: String) -> Int64? {
+    guard let parsed = CompactToken(token.utf8), parsed.header["alg"] == "ES256", parsed.header["kid"] == keyID,
+      parsed.claims.issuer == teamID, let issuedAt = parsed.claims.issuedAt,
+      // A signature that is not r‖s in 64 bytes, such as DER, is refused: RFC 7518 §3.4.
+      let signature = Self.signature(parsed.signature), key.isValidSignature(signature, for: parsed.signedBytes)
+    else { return nil }
+    state.withLock { state in
+      if state.verified.count >= 1000 { state.verified.removeAll() }
+      state.verified[token] = issuedAt
+    }
+    return issuedAt
+  }
+
+  private static func signature(_ bytes: [UInt8]) -> P256.Signing.ECDSASignature? {
+    // The initialiser throws only for a wrong length, which is the answer.
+    try? P256.Signing.ECDSASignature(rawRepresentation: bytes)
+  }
+}

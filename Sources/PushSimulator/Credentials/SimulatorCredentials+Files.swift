@@ -1,0 +1,119 @@
+import FoundationEssentials
+
+/// The credentials as the files in which each vendor hands them out, so that another process can be pointed at them.
+extension SimulatorCredentials {
+  /// The names of the files in a directory of credentials.
+  package enum FileName {
+    /// The root to trust, PEM.
+    package static let authority = "ca.pem"
+    /// The listeners' certificate, PEM.
+    package static let certificate = "server.pem"
+    /// Its key, PEM.
+    package static let certificateKey = "server-key.pem"
+    /// The APNs key.
+    package static let apnsKey = "apns.p8"
+    /// The ids that belong to the APNs key, JSON.
+    package static let apns = "apns.json"
+    /// The service account's key file, JSON as Google hands it out.
+    package static let serviceAccount = "service-account.json"
+    /// Both sets of Microsoft's credentials, JSON.
+    package static let windows = "wns.json"
+    /// Where the simulator listens, JSON.
+    package static let endpoints = "endpoints.json"
+  }
+
+  /// Writes the files into a directory, which is made when missing; those with secrets only their owner can read. With endpoints, the
+  /// service account's `token_uri` is the simulator's, and `endpoints.json` is written too.
+  package func write(to directory: String, endpoints: SimulatorEndpoints? = nil) throws {
+    try FileManager.default.createDirectory(
+      atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    func write(_ name: String, _ data: Data, permissions: Int = 0o600) throws {
+      try Self.write(data, to: directory + "/" + name, permissions: permissions)
+    }
+    try write(FileName.authority, Data(authorityPEM.utf8), permissions: 0o644)
+    try write(FileName.certificate, Data(certificatePEM.utf8), permissions: 0o644)
+    try write(FileName.certificateKey, Data(certificateKeyPEM.utf8))
+    try write(FileName.apnsKey, Data(apns.privateKeyPEM.utf8))
+    try write(
+      FileName.apns, encoder.encode(APNsFile(keyID: apns.keyID, teamID: apns.teamID, bundleIDs: apns.bundleIDs)),
+      permissions: 0o644)
+    try write(
+      FileName.serviceAccount,
+      encoder.encode(ServiceAccountFile(google, tokenURI: endpoints?.googleTokenURL ?? GoogleToken.audience)))
+    try write(FileName.windows, encoder.encode(windows))
+    if let endpoints { try write(FileName.endpoints, encoder.encode(endpoints), permissions: 0o644) }
+  }
+
+  /// Reads what `write(to:)` has written. Throws the file system's and the decoder's errors.
+  package init(contentsOf directory: String) throws {
+    func read(_ name: String) throws -> Data { try Data(contentsOf: URL(filePath: directory + "/" + name)) }
+    func text(_ name: String) throws -> String { String(decoding: try read(name), as: UTF8.self) }
+    let decoder = JSONDecoder()
+    let apns = try decoder.decode(APNsFile.self, from: read(FileName.apns))
+    let account = try decoder.decode(ServiceAccountFile.self, from: read(FileName.serviceAccount))
+    self.init(
+      authorityPEM: try text(FileName.authority),
+      certificatePEM: try text(FileName.certificate),
+      certificateKeyPEM: try text(FileName.certificateKey),
+      apns: APNsApp(
+        privateKeyPEM: try text(FileName.apnsKey), keyID: apns.keyID, teamID: apns.teamID, bundleIDs: apns.bundleIDs),
+      google: GoogleServiceAccount(
+        projectID: account.projectID, clientEmail: account.clientEmail, privateKeyID: account.privateKeyID,
+        privateKeyPEM: account.privateKey),
+      windows: try decoder.decode(WindowsApp.self, from: read(FileName.windows)))
+  }
+
+  /// Whether the directory holds credentials that `write(to:)` has written.
+  package static func exist(in directory: String) -> Bool {
+    FileManager.default.fileExists(atPath: directory + "/" + FileName.windows)
+  }
+
+  private static func write(_ data: Data, to path: String, permissions: Int) throws {
+    // The empty file gets its permissions before there is anything to read in it; the second write keeps them.
+    guard FileManager.default.createFile(atPath: path, contents: Data(), attributes: [.posixPermissions: permissions]) else {
+      throw CocoaError(.fileWriteUnknown)
+    }
+    try data.write(to: URL(filePath: path))
+  }
+}
+
+private struct APNsFile: Codable {
+  let keyID: String
+  let teamID: String
+  let bundleIDs: [String]
+
+  enum CodingKeys: String, CodingKey {
+    case keyID = "key_id"
+    case teamID = "team_id"
+    case bundleIDs = "bundle_ids"
+  }
+}
+
+/// Google's service-account key file: the members that senders use.
+private struct ServiceAccountFile: Codable {
+  var type = "service_account"
+  let projectID: String
+  let privateKeyID: String
+  let privateKey: String
+  let clientEmail: String
+  let tokenURI: String
+
+  enum CodingKeys: String, CodingKey {
+    case type
+    case projectID = "project_id"
+    case privateKeyID = "private_key_id"
+    case privateKey = "private_key"
+    case clientEmail = "client_email"
+    case tokenURI = "token_uri"
+  }
+
+  init(_ account: SimulatorCredentials.GoogleServiceAccount, tokenURI: String) {
+    projectID = account.projectID
+    privateKeyID = account.privateKeyID
+    privateKey = account.privateKeyPEM
+    clientEmail = account.clientEmail
+    self.tokenURI = tokenURI
+  }
+}

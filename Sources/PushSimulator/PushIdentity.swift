@@ -1,0 +1,7 @@
+/// Where the senders put what names a push wherever it is repeated, on platforms whose protocol has no place for it. (APNs has `apns-id`.)
+package enum PushIdentity {
+  /// The member of FCM's `data`.
+  package static let dataKey = "pushId"
+  /// The header field of WNS, in lower case: the correlation vector.
+  package static let correlationHeader = "ms-cv"
+}

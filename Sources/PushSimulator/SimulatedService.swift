@@ -1,0 +1,24 @@
+package import FanfareCore
+
+/// One of the services that the simulator plays: what faults are aimed at and answers are counted by.
+package enum SimulatedService: String, CaseIterable, Sendable, Codable {
+  /// Apple Push Notification service.
+  case apns
+  /// Firebase Cloud Messaging.
+  case fcm
+  /// Windows Push Notification Services.
+  case wns
+  /// Google's OAuth 2 token endpoint.
+  case googleToken = "google-token"
+  /// Microsoft's two OAuth 2 token endpoints.
+  case microsoftToken = "microsoft-token"
+
+  /// The service that reaches the devices of a platform.
+  package init(_ platform: Platform) {
+    switch platform {
+    case .apns: self = .apns
+    case .fcm: self = .fcm
+    case .wns: self = .wns
+    }
+  }
+}

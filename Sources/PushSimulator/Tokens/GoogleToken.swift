@@ -1,0 +1,92 @@
+import CryptoExtras
+import FanfareCore
+import Synchronization
+
+/// Google's token endpoint: a service account's signed assertion for an access token (RFC 7523).
+final class GoogleToken: Sendable {
+  /// The audience of assertions to the real endpoint, which is good here too.
+  static let audience = "https://oauth2.googleapis.com/token"
+  /// The scopes that allow sending.
+  static let scopes: Set<Substring> = [
+    "https://www.googleapis.com/auth/firebase.messaging", "https://www.googleapis.com/auth/cloud-platform",
+  ]
+  private static let grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+  /// How far a signer's clock may be off, in seconds.
+  private static let clockSkew: Int64 = 300
+
+  let tokens: AccessTokens
+  private let account: SimulatorCredentials.GoogleServiceAccount
+  private let key: _RSA.Signing.PublicKey
+  private let injector: FaultInjector
+  private let clock: any WallClock
+  /// The endpoint's own URL, as a key file may name it; known once the listener is bound.
+  private let ownURL = Mutex<String?>(nil)
+
+  /// Throws when the account's key is none.
+  init(
+    _ configuration: SimulatorConfiguration, account: SimulatorCredentials.GoogleServiceAccount, tokens: AccessTokens,
+    injector: FaultInjector
+  ) throws {
+    self.account = account
+    self.tokens = tokens
+    self.injector = injector
+    clock = configuration.clock
+    key = try _RSA.Signing.PrivateKey(pemRepresentation: account.privateKeyPEM).publicKey
+  }
+
+  /// Makes assertions for this URL good.
+  func setOwnURL(_ url: String) {
+    ownURL.withLock { $0 = url }
+  }
+
+  /// The reaction to a POST of this body.
+  func react(to body: [UInt8]) -> Reaction {
+    injector.reaction(
+      of: .googleToken, platform: nil, handle: "", refusal: complaint(about: FormBody(body)), render: TokenAnswer.fault
+    ) {
+      injector.store.countAccepted(.googleToken)
+      // The real endpoint, too, says a second less than the hour.
+      return TokenAnswer.success(token: tokens.issue(), type: "Bearer", expiresIn: String(max(tokens.seconds - 1, 0)))
+    }
+  }
+
+  private func complaint(about form: FormBody) -> ServiceAnswer? {
+    guard form["grant_type"] == Self.grantType else {
+      return TokenAnswer.failure(400, "unsupported_grant_type", "Invalid grant_type: \(form["grant_type"] ?? "")")
+    }
+    guard let text = form["assertion"], !text.isEmpty else {
+      return TokenAnswer.failure(400, "invalid_request", "Missing required parameter: assertion")
+    }
+    guard let assertion = CompactToken(text.utf8) else { return invalidGrant("Bad Request") }
+    guard assertion.header["alg"] == "RS256" else { return invalidGrant("Invalid signing algorithm.") }
+    if let kid = assertion.header["kid"], kid != account.privateKeyID { return invalidGrant("Invalid JWT Signature.") }
+    guard assertion.claims.issuer == account.clientEmail else { return invalidGrant("Invalid grant: account not found") }
+    guard
+      key.isValidSignature(.init(rawRepresentation: assertion.signature), for: assertion.signedBytes, padding: .insecurePKCS1v1_5)
+    else { return invalidGrant("Invalid JWT Signature.") }
+    return complaint(about: assertion.claims)
+  }
+
+  private func complaint(about claims: CompactToken.Claims) -> ServiceAnswer? {
+    let own = ownURL.withLock { $0 }
+    guard claims.audience == Self.audience || (own != nil && claims.audience == own) else {
+      return invalidGrant("Invalid JWT: Failed audience check.")
+    }
+    let now = clock.now().seconds
+    let inaccurate = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."
+    guard let issuedAt = claims.issuedAt, let expiresAt = claims.expiresAt, issuedAt <= now + Self.clockSkew,
+      expiresAt > now - Self.clockSkew, expiresAt > issuedAt, expiresAt <= issuedAt + 3600
+    else { return invalidGrant(inaccurate) }
+    guard let scope = claims.scope, !scope.isEmpty else {
+      return TokenAnswer.failure(400, "invalid_scope", "Empty or missing scope not allowed.")
+    }
+    guard scope.split(separator: " ").contains(where: Self.scopes.contains) else {
+      return TokenAnswer.failure(400, "invalid_scope", "Invalid OAuth scope or ID token audience provided.")
+    }
+    return nil
+  }
+
+  private func invalidGrant(_ description: String) -> ServiceAnswer {
+    TokenAnswer.failure(400, "invalid_grant", description)
+  }
+}

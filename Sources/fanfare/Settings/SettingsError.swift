@@ -1,0 +1,14 @@
+/// A configuration that cannot be used: says which key, and what was expected there. Never contains the value of a secret.
+struct SettingsError: Error, Hashable, CustomStringConvertible {
+  /// The key as the configuration file writes it: `kafka.bootstrapServers`.
+  let key: String
+  /// What was expected: the end of a sentence that begins with the key.
+  let expectation: String
+
+  init(_ key: String, _ expectation: String) {
+    self.key = key
+    self.expectation = expectation
+  }
+
+  var description: String { "\(key) \(expectation)" }
+}

@@ -1,0 +1,122 @@
+import Configuration
+import FanfareCore
+import FoundationEssentials
+import Synchronization
+
+/// Reads typed values by key, and makes of everything that is wrong with one an error that names it.
+///
+/// swift-configuration passes over a value of the wrong type as if it were absent and tells only its access reporter; so this is its
+/// access reporter too. What it heard also tells which keys exist at all.
+final class SettingsReader: AccessReporter {
+  /// Every key that was asked for, as the file writes it.
+  private let heard = Mutex<[String: (any Error)?]>([:])
+
+  /// The reader over the given providers, first one wins; set once by `init`, because the configuration reader wants its reporter first.
+  private let providers: [any ConfigProvider]
+
+  init(providers: [any ConfigProvider]) {
+    self.providers = providers
+  }
+
+  /// The keys that were asked for so far.
+  var keys: Set<String> { Set(heard.withLock(\.keys)) }
+
+  func report(_ event: AccessEvent) {
+    let key = event.metadata.key.components.joined(separator: ".")
+    var failure: (any Error)? = event.conversionError
+    if case .failure(let error) = event.result { failure = error }
+    heard.withLock { $0[key] = .some(failure) }
+  }
+
+  /// Text that is not empty; `fallback` where there is none.
+  func string(_ key: String, default fallback: String) throws(SettingsError) -> String {
+    try optionalString(key) ?? fallback
+  }
+
+  /// Text that must be there. `expectation` says what it is for.
+  func requiredString(_ key: String, _ expectation: String) throws(SettingsError) -> String {
+    guard let value = try optionalString(key) else { throw SettingsError(key, "is missing: \(expectation)") }
+    return value
+  }
+
+  /// Text that is not empty; nil where there is none.
+  func optionalString(_ key: String) throws(SettingsError) -> String? {
+    let value = config.string(forKey: ConfigKey(key))
+    try check(key, "must be text (in quotes if it looks like a number)")
+    guard value?.isEmpty != true else { throw SettingsError(key, "must not be empty") }
+    return value
+  }
+
+  /// A list of texts; in the environment separated by commas.
+  func strings(_ key: String, default fallback: [String] = []) throws(SettingsError) -> [String] {
+    let value = config.stringArray(forKey: ConfigKey(key))
+    try check(key, "must be a list of texts")
+    return value ?? fallback
+  }
+
+  /// A whole number within limits.
+  func int(_ key: String, default fallback: Int, in range: ClosedRange<Int>) throws(SettingsError) -> Int {
+    let value = config.int(forKey: ConfigKey(key))
+    let expectation = "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
+    try check(key, expectation)
+    guard let value else { return fallback }
+    guard range.contains(value) else { throw SettingsError(key, expectation) }
+    return value
+  }
+
+  /// A time in seconds within limits, fractions allowed.
+  func seconds(_ key: String, default fallback: Double, in range: ClosedRange<Double>) throws(SettingsError) -> Duration {
+    let value = config.double(forKey: ConfigKey(key))
+    let expectation = "must be a number of seconds from \(range.lowerBound) to \(range.upperBound)"
+    try check(key, expectation)
+    guard range.contains(value ?? fallback) else { throw SettingsError(key, expectation) }
+    return .milliseconds(Int64(((value ?? fallback) * 1000).rounded()))
+  }
+
+  /// A share from 0 to 1.
+  func share(_ key: String, default fallback: Double) throws(SettingsError) -> Double {
+    let value = config.double(forKey: ConfigKey(key))
+    try check(key, "must be a number from 0 to 1")
+    guard (0...1).contains(value ?? fallback) else { throw SettingsError(key, "must be a number from 0 to 1") }
+    return value ?? fallback
+  }
+
+  /// `true` or `false`.
+  func bool(_ key: String, default fallback: Bool) throws(SettingsError) -> Bool {
+    let value = config.bool(forKey: ConfigKey(key))
+    try check(key, "must be true or false")
+    return value ?? fallback
+  }
+
+  /// One of a few words.
+  func choice<Choice: RawRepresentable & CaseIterable>(_ key: String, default fallback: Choice) throws(SettingsError) -> Choice
+  where Choice.RawValue == String {
+    guard let word = try optionalString(key) else { return fallback }
+    guard let choice = Choice(rawValue: word) else {
+      throw SettingsError(key, "must be one of " + Choice.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    return choice
+  }
+
+  /// The text of a file that another key names; nil where the key is absent. For keys, certificates and secrets, which come only from files.
+  func contents(ofFileAt key: String) throws(SettingsError) -> String? {
+    guard let path = try optionalString(key) else { return nil }
+    do {
+      let data = try Data(contentsOf: URL(fileURLWithPath: path))
+      guard let text = String(validating: data, as: UTF8.self) else {
+        throw SettingsError(key, "names a file that is not text: \(path)")
+      }
+      return text
+    } catch let error as SettingsError {
+      throw error
+    } catch {
+      throw SettingsError(key, "names a file that cannot be read: \(path)")
+    }
+  }
+
+  private var config: ConfigReader { ConfigReader(providers: providers, accessReporter: self) }
+
+  private func check(_ key: String, _ expectation: String) throws(SettingsError) {
+    if heard.withLock({ $0[key] ?? nil }) != nil { throw SettingsError(key, expectation) }
+  }
+}

@@ -1,0 +1,97 @@
+import Dispatch
+import NIOCore
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import Operations
+
+@Suite(.timeLimit(.minutes(1))) struct HealthTests {
+  @Test func goodChecksMakeAGoodReport() async {
+    let health = HealthRegistry(readiness: [NamedCheck("kafka") { nil }, NamedCheck("registry") { nil }])
+    let report = await health.readiness()
+    #expect(report.isGood)
+    #expect(report.checks.map(\.name) == ["kafka", "registry"])
+  }
+
+  @Test func aComplaintIsNamedBesideTheGoodChecks() async throws {
+    let health = HealthRegistry(readiness: [NamedCheck("kafka") { "no broker \"b1\"" }, NamedCheck("registry") { nil }])
+    let report = await health.readiness()
+    #expect(!report.isGood)
+    #expect(
+      try report.json(good: "ready", bad: "waiting")
+        == #"{"checks":[{"complaint":"no broker \"b1\"","name":"kafka"},{"name":"registry"}],"status":"waiting"}"#)
+  }
+
+  @Test func aCheckThatHangsIsACheckThatFails() async {
+    let gate = Gate()
+    let asked = Mutex(0)
+    let health = HealthRegistry(
+      readiness: [
+        NamedCheck("stuck") {
+          asked.withLock { $0 += 1 }
+          await gate.passed()
+          return nil
+        },
+        NamedCheck("fine") { nil },
+      ], limit: .milliseconds(1))
+    for _ in 0..<5 {
+      let report = await health.readiness()
+      #expect(report.checks[0].complaint == "did not answer within 0.001 seconds")
+      #expect(report.checks[1].complaint == nil)
+    }
+    // Five questions, one call: the hanging one is waited for again, not joined by four others.
+    #expect(asked.withLock { $0 } == 1)
+    gate.open()
+  }
+
+  @Test func anAnsweredCheckIsAskedAnewTheNextTime() async {
+    let asked = Mutex(0)
+    let check = BoundedCheck(
+      NamedCheck("counting") {
+        asked.withLock {
+          $0 += 1; return "\($0)"
+        }
+      }, limit: .seconds(60))
+    #expect(await check.complaint() == "1")
+    #expect(await check.complaint() == "2")
+  }
+
+  @Test func aBlockedEventLoopIsNoticed() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+    #expect(await EventLoopsCheck(group: group).complaint() == nil)
+    let health = HealthRegistry(
+      liveness: [EventLoopsCheck(group: group)], readiness: [], limit: .milliseconds(20))
+    let release = DispatchSemaphore(value: 0)
+    group.next().execute { release.wait() }
+    let report = await health.liveness()
+    #expect(report.checks.map(\.complaint) == ["did not answer within 0.02 seconds"])
+    release.signal()
+    // The question that was under way is answered now: it must not outlive the loops.
+    while await !health.liveness().isGood {}
+    try await group.shutdownGracefully()
+  }
+}
+
+/// Holds tasks until it is opened, and none afterwards.
+private final class Gate: Sendable {
+  private let state = Mutex<(isOpen: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
+
+  func passed() async {
+    await withCheckedContinuation { continuation in
+      let isOpen = state.withLock { state in
+        if !state.isOpen { state.waiters.append(continuation) }
+        return state.isOpen
+      }
+      if isOpen { continuation.resume() }
+    }
+  }
+
+  func open() {
+    let waiters = state.withLock { state in
+      defer { state = (true, []) }
+      return state.waiters
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+}

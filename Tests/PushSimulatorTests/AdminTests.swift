@@ -1,0 +1,179 @@
+import AsyncHTTPClient
+import FanfareCore
+import HTTP2Session
+import NIOCore
+import PushSimulator
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct AdminTests {
+  @Test func faultsAreOrderedListedAndRemoved() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      let made = try await laboratory.admin(
+        "POST", "/faults", body: #"{"service":"apns","action":"answer","status":429,"retryAfter":7,"handlePrefix":"ab"}"#)
+      #expect(made.status == 201)
+      #expect(made.headers["location"] == "/faults/1")
+      let hit = try await APNsTests.push(laboratory, token: token)
+      #expect(hit.status == 429)
+      #expect(hit.headers["retry-after"] == "7")
+      #expect(hit.body == Array(#"{"reason":"TooManyRequests"}"#.utf8))
+      #expect(try await APNsTests.push(laboratory, String(repeating: "cd", count: 32), token: token).status == 200)
+      let listed = try await laboratory.admin("GET", "/faults")
+      #expect(listed.body.contains(#""hits":1"#))
+      #expect(try await laboratory.admin("DELETE", "/faults/1").status == 204)
+      #expect(try await laboratory.admin("DELETE", "/faults/1").status == 404)
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      #expect(try await laboratory.admin("GET", "/faults").body == "[]")
+    }
+  }
+
+  @Test(arguments: [
+    #"{"service":"icq","action":"drop"}"#, #"{"service":"apns","action":"sulk"}"#, #"{"service":"apns","action":"answer"}"#,
+    #"{"service":"apns","action":"answer","status":999}"#, #"{"service":"apns","action":"latency"}"#,
+    #"{"service":"apns","action":"drop","count":0}"#, #"{"service":"apns","action":"drop","share":2}"#, "nonsense",
+  ])
+  func wrongFaultsAreRefused(_ body: String) async throws {
+    try await Laboratory.run { laboratory in
+      let answer = try await laboratory.admin("POST", "/faults", body: body)
+      #expect(answer.status == 400)
+      #expect(laboratory.simulator.faults.list.isEmpty)
+    }
+  }
+
+  @Test func aFaultCanBeOfFewRequests() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      laboratory.simulator.faults.add(Fault(.apns, .answer(status: 503), count: 2))
+      laboratory.simulator.faults.add(Fault(.apns, .answer(status: 500), share: 0.5))
+      var statuses: [Int] = []
+      for _ in 0..<6 { statuses.append(try await APNsTests.push(laboratory, token: token).status) }
+      #expect(statuses == [503, 503, 200, 500, 200, 500])
+    }
+  }
+
+  @Test func connectionsAreSentAway() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      laboratory.simulator.faults.add(Fault(.apns, .goAway, count: 1))
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      let reason = try await laboratory.apnsEvents.first { event -> [UInt8]? in
+        if case .goAway(_, .noError, _, let data) = event { data } else { nil }
+      }
+      #expect(String(decoding: reason, as: UTF8.self) == #"{"reason":"Shutdown"}"#)
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      #expect(laboratory.simulator.store.counts().accepted == 2)
+    }
+  }
+
+  @Test func connectionsAreDropped() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      laboratory.simulator.faults.add(Fault(.apns, .dropConnection, count: 1))
+      laboratory.simulator.faults.add(Fault(.apns, .acceptAndDrop, count: 1))
+      for _ in 0..<2 {
+        let error = await #expect(throws: HTTP2RequestError.self) { try await APNsTests.push(laboratory, token: token) }
+        #expect(error?.wasPossiblyProcessed == true)
+      }
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      #expect(laboratory.simulator.store.received(.apns, APNsTests.device) == 2)
+    }
+  }
+
+  @Test func streamsAreResetAndLimited() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      laboratory.simulator.faults.add(Fault(.apns, .reset(code: 2), count: 1))
+      let error = await #expect(throws: HTTP2RequestError.self) { try await APNsTests.push(laboratory, token: token) }
+      #expect(error?.code == .streamReset(.internalError))
+      laboratory.simulator.faults.add(Fault(.apns, .streamLimit(3), count: 1))
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      let limit = try await laboratory.apnsEvents.first { event -> Int? in
+        if case .streamLimitChanged(_, let limit) = event, limit != 1000 { limit } else { nil }
+      }
+      #expect(limit == 3)
+    }
+  }
+
+  @Test func answersCanBeLate() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      #expect(
+        try await laboratory.admin("POST", "/faults", body: #"{"service":"apns","action":"latency","milliseconds":50}"#).status
+          == 201)
+      let clock = ContinuousClock()
+      let start = clock.now
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      #expect(clock.now - start >= .milliseconds(50))
+    }
+  }
+
+  @Test func tokenEndpointsFailOnDemand() async throws {
+    try await Laboratory.run { laboratory in
+      laboratory.simulator.faults.add(Fault(.googleToken, .answer(status: 503, retryAfter: 3), count: 1))
+      laboratory.simulator.faults.add(Fault(.microsoftToken, .answer(status: 401), count: 1))
+      let assertion = try await Signing.assertion(laboratory.credentials.google)
+      let google = try await FCMTests.exchange(laboratory, assertion: assertion)
+      #expect(google.status == 503)
+      #expect(google.headers["retry-after"] == "3")
+      let form = WNSTests.liveForm(laboratory.credentials.windows)
+      let microsoft = try await WNSTests.token(laboratory, url: laboratory.endpoints.liveTokenURL, form: form)
+      #expect(microsoft.status == 401)
+      #expect(try FCMTests.member("error", of: microsoft.body) == "invalid_client")
+      #expect(try await FCMTests.exchange(laboratory, assertion: assertion).status == 200)
+    }
+  }
+
+  @Test func devicesArePagedAndReset() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      for device in ["a1", "b2", "c3"] { #expect(try await APNsTests.push(laboratory, device, token: token).status == 200) }
+      let first = try await laboratory.admin("GET", "/devices?limit=2")
+      let one = #"{"platform":"apns","handle":"a1","received":1}"#
+      let two = #"{"platform":"apns","handle":"b2","received":1}"#
+      #expect(first.body == #"{"devices":[\#(one),\#(two)],"next":"apns:b2"}"#)
+      let second = try await laboratory.admin("GET", "/devices?limit=2&after=apns:b2&platform=apns")
+      #expect(second.body == #"{"devices":[{"platform":"apns","handle":"c3","received":1}]}"#)
+      #expect(try await laboratory.admin("GET", "/devices?limit=0").status == 400)
+      #expect(try await laboratory.admin("GET", "/devices?platform=icq").status == 400)
+      #expect(try await laboratory.admin("GET", "/devices/apns/ffff").status == 404)
+      #expect(try await laboratory.admin("DELETE", "/devices/apns/a1").status == 204)
+      #expect(try await laboratory.admin("GET", "/devices/apns/a1").status == 404)
+      let counts = try await laboratory.admin("GET", "/counts")
+      #expect(
+        counts.body.hasPrefix(
+          #"{"accepted":3,"duplicates":0,"devices":2,"services":{"apns":{"accepted":3,"duplicates":0,"answers":{"200":3}}"#))
+      #expect(try await laboratory.admin("DELETE", "/devices").status == 204)
+      #expect(laboratory.simulator.store.counts().accepted == 0)
+      #expect(try await laboratory.admin("GET", "/devices").body == #"{"devices":[]}"#)
+    }
+  }
+
+  @Test func arrivalsAreStreamed() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      let observed = laboratory.simulator.store.events()
+      let response = try await laboratory.http.execute(
+        HTTPClientRequest(url: laboratory.endpoints.adminURL + "/events?platform=apns"), timeout: .seconds(30))
+      var iterator = response.body.makeAsyncIterator()
+      let opening = try await iterator.next()
+      #expect(opening.map { String(buffer: $0) } == ": watching\n\n")
+      #expect(try await APNsTests.push(laboratory, token: token, body: "{\n\"aps\":{}}").status == 200)
+      let event = try await iterator.next().map { String(buffer: $0) } ?? ""
+      #expect(event.hasPrefix("event: notification\ndata: {\"platform\":\"apns\""))
+      #expect(event.hasSuffix("\"payload\":{ \"aps\":{}}}\n\n"))
+      let notification = await observed.first { _ in true }
+      #expect(notification?.handle == APNsTests.device)
+    }
+  }
+
+  @Test func endpointsAndPrefixesAreDescribed() async throws {
+    try await Laboratory.run { laboratory in
+      let endpoints = try await laboratory.admin("GET", "/endpoints")
+      #expect(endpoints.body.contains(#""googleToken":"\#(laboratory.endpoints.googleTokenURL)""#))
+      #expect(try await laboratory.admin("GET", "/prefixes").body.contains(#""prefix":"dead-""#))
+      #expect(try await laboratory.admin("GET", "/healthz").status == 200)
+    }
+  }
+}

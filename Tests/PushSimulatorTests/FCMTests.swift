@@ -1,0 +1,212 @@
+import FanfareCore
+import HTTP2Session
+import PushSimulator
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct FCMTests {
+  static let device = "fcm-device-0123456789"
+
+  static func accessToken(_ laboratory: Laboratory) async throws -> String {
+    let answer = try await exchange(laboratory, assertion: Signing.assertion(laboratory.credentials.google))
+    #expect(answer.status == 200)
+    return "Bearer " + (try member("access_token", of: answer.body) ?? "")
+  }
+
+  static func exchange(_ laboratory: Laboratory, assertion: String, grantType: String? = nil) async throws -> Laboratory.Answer {
+    let grant = grantType ?? "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"
+    return try await laboratory.send(
+      "POST", laboratory.endpoints.googleTokenURL, headers: [("content-type", "application/x-www-form-urlencoded")],
+      body: "grant_type=\(grant)&assertion=\(assertion)")
+  }
+
+  static func member(_ name: String, of json: String) throws -> String? {
+    var value: String?
+    var reader = try JSONReader(Array(json.utf8)[...])
+    try reader.readObject { (key, reader) throws(JSONError) in
+      if key.text == name, try reader.nextKind() == .string { value = try reader.readString() } else { try reader.skipValue() }
+    }
+    return value
+  }
+
+  static func send(
+    _ laboratory: Laboratory, token: String?, body: String, path: String? = nil, contentType: String? = "application/json",
+    authority: String? = "fcm.googleapis.com", timeout: Duration = .seconds(30)
+  ) async throws -> HTTP2Response {
+    try await laboratory.send(
+      laboratory.fcm, authority: authority,
+      path: path ?? "/v1/projects/\(laboratory.credentials.google.projectID)/messages:send",
+      // Without `:authority`, HTTP/2 itself asks for `host`.
+      [("authorization", token), ("content-type", contentType), ("host", authority == nil ? "fcm.googleapis.com" : nil)],
+      body: body, timeout: timeout)
+  }
+
+  static func message(_ rest: String, token: String = device) -> String {
+    #"{"message":{"token":"\#(token)"\#(rest.isEmpty ? "" : "," + rest)}}"#
+  }
+
+  static let bodies: [(String, Int, String)] = [
+    (message(#""data":{"message":"hi"}"#), 200, ""),
+    (
+      message(#""notification":{"title":"t","body":"b"},"android":{"priority":"HIGH","ttl":"3.5s","notification":{"tag":"x"}}"#),
+      200, ""
+    ),
+    (#"{"validate_only":true,"message":{"topic":"news"}}"#, 200, "fake_message_id"),
+    (#"{"message":{"fid":"abc"}}"#, 200, ""),
+    (#"{"message":{"condition":"'a' in topics"}}"#, 200, ""),
+    ("", 400, "INVALID_ARGUMENT"),
+    ("hello", 400, "INVALID_ARGUMENT"),
+    ("{}", 400, "INVALID_ARGUMENT"),
+    (#"{"message":{}}"#, 400, "INVALID_ARGUMENT"),
+    (#"{"message":{"data":{"a":"b"}}}"#, 400, "INVALID_ARGUMENT"),
+    (message(#""topic":"news""#), 400, "INVALID_ARGUMENT"),
+    (message("", token: ""), 400, "message.token"),
+    (message("", token: "with space"), 400, "message.token"),
+    (message(#""data":{"n":1}"#), 400, "message.data.n"),
+    (message(#""data":{"from":"x"}"#), 400, "message.data.from"),
+    (message(#""data":{"message_type":"x"}"#), 400, "message.data.message_type"),
+    (message(#""data":{"google.x":"x"}"#), 400, "message.data.google.x"),
+    (message(#""data":{"gcm.notification.x":"x"}"#), 400, "INVALID_ARGUMENT"),
+    (message(#""android":{"priority":"URGENT"}"#), 400, "message.android.priority"),
+    (message(#""android":{"ttl":"2419201s"}"#), 400, "message.android.ttl"),
+    (message(#""android":{"ttl":"60"}"#), 400, "message.android.ttl"),
+    (message(#""android":{"data":{"n":true}}"#), 400, "message.android.data.n"),
+    (message(#""apns":{"headers":{"apns-priority":5}}"#), 400, "message.apns.headers.apns-priority"),
+    (message(#""shiny":1"#), 400, "message.shiny"),
+    (#"{"message":{"topic":"/topics/news"}}"#, 400, "message.topic"),
+    (message(#""data":{"k":"\#(String(repeating: "x", count: 4095))"}"#), 200, ""),
+    (message(#""data":{"k":"\#(String(repeating: "x", count: 4096))"}"#), 400, "too big"),
+    (#"{"message":{"topic":"t","data":{"k":"\#(String(repeating: "x", count: 2048))"}}}"#, 400, "too big"),
+  ]
+
+  @Test func everyRuleAnswersAsTheTableSays() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Self.accessToken(laboratory)
+      for (body, status, text) in Self.bodies {
+        let response = try await Self.send(laboratory, token: token, body: body)
+        #expect(response.status == status, "\(body.prefix(200))")
+        let answer = String(decoding: response.body, as: UTF8.self)
+        #expect(answer.contains(text), "\(body.prefix(200)) → \(answer)")
+        if status == 200 {
+          #expect(try Self.member("name", of: answer)?.hasPrefix("projects/fanfare-simulator/messages/") == true)
+        }
+      }
+      #expect(laboratory.simulator.store.counts()[.fcm].accepted == 5)
+    }
+  }
+
+  @Test func callersAreChecked() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Self.accessToken(laboratory)
+      let body = Self.message("")
+      func status(_ response: HTTP2Response) -> String {
+        let text = String(decoding: response.body, as: UTF8.self)
+        #expect(!text.contains("FcmError") || response.status == 400)
+        return "\(response.status)"
+      }
+      #expect(status(try await Self.send(laboratory, token: nil, body: body)) == "401")
+      #expect(status(try await Self.send(laboratory, token: "Bearer ya29.made-up", body: body)) == "401")
+      #expect(
+        status(try await Self.send(laboratory, token: token, body: body, path: "/v1/projects/other/messages:send")) == "403")
+      #expect(status(try await Self.send(laboratory, token: token, body: body, path: "/v1/elsewhere")) == "404")
+      #expect(status(try await Self.send(laboratory, token: token, body: body, contentType: nil)) == "400")
+      #expect(status(try await Self.send(laboratory, token: token, body: body, authority: nil)) == "400")
+      #expect(status(try await Self.send(laboratory, token: token, body: body)) == "200")
+      #expect(try await laboratory.admin("POST", "/tokens/expire").status == 204)
+      #expect(status(try await Self.send(laboratory, token: token, body: body)) == "401")
+    }
+  }
+
+  @Test func accessTokensExpire() async throws {
+    let clock = StandingClock()
+    var configuration = SimulatorConfiguration()
+    configuration.clock = clock
+    configuration.googleTokenLifetime = .seconds(60)
+    try await Laboratory.run(configuration) { laboratory in
+      let token = try await Self.accessToken(laboratory)
+      clock.advance(by: .seconds(59))
+      #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 200)
+      clock.advance(by: .seconds(1))
+      #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 401)
+    }
+  }
+
+  @Test func assertionsAreChecked() async throws {
+    try await Laboratory.run { laboratory in
+      let account = laboratory.credentials.google
+      let other = try SimulatorCredentials.generate().google.privateKeyPEM
+      let spoiled: [(String, String)] = [
+        (try await Signing.assertion(account) { $0.iss = "somebody@else" }, "invalid_grant"),
+        (try await Signing.assertion(account) { $0.aud = "https://example.com/token" }, "invalid_grant"),
+        (try await Signing.assertion(account) { $0.exp = $0.iat + 3601 }, "invalid_grant"),
+        (
+          try await Signing.assertion(account) {
+            $0.iat -= 7200
+            $0.exp -= 7200
+          }, "invalid_grant"
+        ),
+        (try await Signing.assertion(account) { $0.scope = "https://example.com/scope" }, "invalid_scope"),
+        (try await Signing.assertion(account) { $0.scope = nil }, "invalid_scope"),
+        (try await Signing.assertion(account, keyID: "another"), "invalid_grant"),
+        (try await Signing.assertion(account, key: other), "invalid_grant"),
+        ("a.b.c", "invalid_grant"),
+        ("", "invalid_request"),
+      ]
+      for (assertion, code) in spoiled {
+        let answer = try await Self.exchange(laboratory, assertion: assertion)
+        #expect(answer.status == 400)
+        #expect(try Self.member("error", of: answer.body) == code)
+      }
+      let grant = try await Self.exchange(laboratory, assertion: Signing.assertion(account), grantType: "password")
+      #expect(try Self.member("error", of: grant.body) == "unsupported_grant_type")
+      let own = laboratory.endpoints.googleTokenURL
+      let good = try await Self.exchange(laboratory, assertion: Signing.assertion(account) { $0.aud = own })
+      #expect(good.status == 200)
+      #expect(try Self.member("token_type", of: good.body) == "Bearer")
+      #expect(good.body.contains(#""expires_in":3599"#))
+    }
+  }
+
+  @Test(arguments: HandlePrefix.table.filter { $0.platform == .fcm })
+  func handlesBringTheirFaults(_ entry: HandlePrefix) async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Self.accessToken(laboratory)
+      let device = entry.prefix + "device"
+      let body = Self.message("", token: device)
+      switch entry.action {
+      case .answer(let status, let reason, let retryAfter, _):
+        let response = try await Self.send(laboratory, token: token, body: body)
+        #expect(response.status == status)
+        #expect(response.headers["retry-after"] == retryAfter.map(String.init))
+        let answer = String(decoding: response.body, as: UTF8.self)
+        if let reason {
+          #expect(answer.contains(#""@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"\#(reason)""#))
+          #expect(answer.contains(#""field":"message.token""#) == (status == 400))
+        } else {
+          #expect(answer.hasPrefix("<!DOCTYPE html>"))
+        }
+      case .silence:
+        // The connection must be up, or the time is over before the message is on its way.
+        #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 200)
+        await #expect(throws: HTTP2RequestError.self) {
+          try await Self.send(laboratory, token: token, body: body, timeout: .milliseconds(200))
+        }
+      default:
+        let error = await #expect(throws: HTTP2RequestError.self) { try await Self.send(laboratory, token: token, body: body) }
+        #expect(error?.code == .connectionLost)
+      }
+      #expect(laboratory.simulator.store.received(.fcm, device) == nil)
+    }
+  }
+
+  @Test func duplicatesAreCountedByThePushIDInData() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Self.accessToken(laboratory)
+      let body = Self.message(#""data":{"\#(PushIdentity.dataKey)":"one"}"#)
+      for _ in 0..<2 { #expect(try await Self.send(laboratory, token: token, body: body).status == 200) }
+      #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 200)
+      #expect(laboratory.simulator.store.counts()[.fcm].duplicates == 1)
+      #expect(laboratory.simulator.store.notifications(.fcm, Self.device).map(\.text).first == body)
+    }
+  }
+}

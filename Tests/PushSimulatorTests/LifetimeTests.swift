@@ -1,0 +1,58 @@
+import FoundationEssentials
+import HTTP2Session
+import Logging
+import NIOCore
+import NIOPosix
+import PushSimulator
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct LifetimeTests {
+  @Test func credentialsSurviveTheirFiles() async throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "simulator-\(UUID().uuidString)").path
+    // A directory that stays behind is no failure of what is tested here.
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let credentials = try Laboratory.credentials.get()
+    #expect(!SimulatorCredentials.exist(in: directory))
+    let endpoints = SimulatorEndpoints(host: "127.0.0.1", apnsPort: 1, fcmPort: 2, httpsPort: 3, adminPort: 4)
+    try credentials.write(to: directory, endpoints: endpoints)
+    #expect(SimulatorCredentials.exist(in: directory))
+    for name in ["apns.p8", "service-account.json", "server-key.pem", "wns.json"] {
+      let attributes = try FileManager.default.attributesOfItem(atPath: directory + "/" + name)
+      #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+    }
+    let account = try String(contentsOfFile: directory + "/service-account.json", encoding: .utf8)
+    #expect(account.contains(#""token_uri" : "https://127.0.0.1:3/token""#))
+    #expect(account.contains("BEGIN PRIVATE KEY"))
+
+    var configuration = SimulatorConfiguration()
+    configuration.credentials = try SimulatorCredentials(contentsOf: directory)
+    #expect(configuration.credentials?.google.privateKeyPEM == credentials.google.privateKeyPEM)
+    try await Laboratory.run(configuration) { laboratory in
+      let token = try await Signing.providerToken(credentials.apns)
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      _ = try await FCMTests.accessToken(laboratory)
+      _ = try await WNSTests.accessToken(laboratory)
+    }
+  }
+
+  @Test func aTakenPortEndsTheRun() async throws {
+    try await Laboratory.run { laboratory in
+      var configuration = SimulatorConfiguration()
+      configuration.credentials = laboratory.credentials
+      configuration.adminPort = laboratory.endpoints.adminPort
+      let second = try PushSimulator(
+        configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "simulator"))
+      await #expect(throws: (any Error).self) { try await second.withRunning { _ in } }
+    }
+  }
+
+  @Test func anUnansweredRequestDoesNotKeepItRunning() async throws {
+    try await Laboratory.run { laboratory in
+      laboratory.simulator.faults.add(Fault(.wns, .silence))
+      await #expect(throws: (any Error).self) {
+        try await WNSTests.push(laboratory, token: WNSTests.accessToken(laboratory), timeout: .milliseconds(100))
+      }
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import FanfareCore
+import Foundation
+import GRDB
+import Support
+import Testing
+
+@testable import Registry
+
+/// The file: what is refused, what is thrown away in time, and how it is searched.
+@Suite(.timeLimit(.minutes(2))) struct FileTests {
+  private let clock = ManualClock()
+
+  @Test func aFileThatCannotBeARegistryIsNamed() async throws {
+    let temporary = try TemporaryRegistry()
+    let directory = URL(filePath: temporary.configuration.path).deletingLastPathComponent()
+    let text = directory.appending(path: "text.sqlite")
+    try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: text)
+    let foreign = directory.appending(path: "foreign.sqlite")
+    try await DatabaseQueue(path: foreign.path).write { db in try db.execute(sql: "CREATE TABLE something (id)") }
+    try await temporary.registry.write { db in try db.execute(sql: "PRAGMA user_version = 99") }
+    let cases = [
+      (directory.appending(path: "missing/registry.sqlite").path, "unable to open"), (text.path, "not a database"),
+      (foreign.path, "something else"), (temporary.configuration.path, "later release"), (directory.path, "unable to open"),
+    ]
+    for (path, reason) in cases {
+      let error = #expect(throws: RegistryError.self) { try SQLiteRegistry(SQLiteRegistryConfiguration(path: path)) }
+      #expect(error?.code == .unavailable)
+      #expect(error?.message.contains(path) == true && error?.message.contains(reason) == true, "\(error?.message ?? "")")
+    }
+    #expect(try await DatabaseQueue(path: foreign.path).read { db in try db.tableExists("registrations") } == false)
+  }
+
+  @Test func tombstonesSayWhyAndWhenForAWhile() async throws {
+    let temporary = try TemporaryRegistry { $0.tombstoneLifetime = .seconds(3600) }
+    let registry = temporary.registry
+    var ids: [RegistrationID] = []
+    for handle in ["01", "02", "03", "04"] {
+      ids.append(try await registry.issue(hub: .default, handle: nil, at: clock.now()))
+      _ = try await registry.complete(application(ids[ids.count - 1], "alice", handle), at: clock.now())
+    }
+    clock.advance(by: .seconds(1))
+    let then = clock.now()
+    try await registry.remove(ids[0], hub: .default, user: "alice", at: then)
+    _ = try await registry.complete(application(ids[3], "alice", "02"), at: then)
+    let verdict = DeadDevice(hub: .default, registration: ids[2], handle: "03", since: nil, reason: "Unregistered")
+    #expect(try await registry.drop([verdict], at: then) == [ids[2]])
+    let expected = [
+      Tombstone(cause: .removed, detail: "", at: then), Tombstone(cause: .merged, detail: ids[3].description, at: then),
+      Tombstone(cause: .dead, detail: "Unregistered", at: then), nil,
+    ]
+    for (id, tombstone) in zip(ids, expected) {
+      #expect(try await registry.tombstone(of: id, hub: .default) == tombstone)
+    }
+    clock.advance(by: .seconds(3601))
+    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
+    #expect(try await registry.tombstone(of: ids[0], hub: .default) == nil)
+    #expect(try await registry.registration(ids[3], hub: .default) != nil)
+  }
+
+  @Test func whatHasExpiredIsThrownAwayInBoundedSteps() async throws {
+    let temporary = try TemporaryRegistry()
+    let registry = temporary.registry
+    let pending = Purge.batch + Purge.batch / 2
+    try await registry.write { db in
+      let table = RegistrationTable(db, .default)
+      for _ in 0..<pending { try table.putPending(.random(), handle: nil, at: clock.now()) }
+    }
+    let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now() + .seconds(10))
+    try await registry.store("p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
+    func rows(_ table: String) async throws -> Int? {
+      try await registry.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") }
+    }
+    #expect(try await rows("registrations") == pending + 1)
+    clock.advance(by: .seconds(3600))
+    // Each of these also issues an id of its own.
+    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
+    #expect(try await rows("registrations") == pending - Purge.batch + 2)
+    #expect(try await rows("secure_payloads") == 0)
+    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
+    #expect(try await rows("registrations") == 3, "more was due, so it went on")
+    clock.advance(by: .seconds(30))
+    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
+    #expect(try await rows("registrations") == 4, "once a minute")
+    clock.advance(by: .seconds(31))
+    _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
+    #expect(try await rows("registrations") == 4)
+    await expect(.gone) { try await registry.complete(application(kept, "alice", "01"), at: clock.now()) }
+  }
+
+  @Test func lookingUpByTagNeverScans() async throws { try await expectSearch(AudienceLookup.byTag) }
+
+  @Test func lookingUpByHandleNeverScans() async throws { try await expectSearch(AudienceLookup.byHandle) }
+
+  private func expectSearch(_ sql: String) async throws {
+    let temporary = try TemporaryRegistry()
+    let plan = try await temporary.registry.read { db in
+      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql, arguments: ["default", "[]"]).map { $0["detail"] as String }
+    }
+    #expect(plan.count { $0.hasPrefix("SCAN") } == 1, "\(plan)")
+    #expect(plan.first?.hasPrefix("SCAN keys") == true)
+    #expect(plan.dropFirst().allSatisfy { $0.hasPrefix("SEARCH") }, "\(plan)")
+    let isWhole = plan.contains { $0.contains("(tag=? AND hub=?)") || $0.contains("one_holder (hub=? AND handle=?)") }
+    #expect(isWhole, "\(plan)")
+  }
+
+  @Test func noErrorShowsAHandle() async throws {
+    let mark = "fade0fface"
+    let temporary = try TemporaryRegistry()
+    let registry = temporary.registry
+    let id = try await registry.issue(hub: .default, handle: mark, at: clock.now())
+    _ = try await registry.complete(application(id, "alice", mark), at: clock.now())
+    var errors: [any Error] = []
+    func collect(_ body: () async throws -> some Sendable) async {
+      do {
+        _ = try await body()
+        Issue.record("nothing was thrown")
+      } catch { errors.append(error) }
+    }
+    await collect { try await registry.complete(application(id, "bob", mark + "00"), at: clock.now()) }
+    await collect { try await registry.complete(application(id, "bob", mark, tags: ["username:\(mark)"]), at: clock.now()) }
+    await collect { try await registry.complete(application(id, "bob", mark, tags: ["\(mark) \0"]), at: clock.now()) }
+    await collect { try await registry.complete(application(id, "\(mark):", mark), at: clock.now()) }
+    await collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
+    // A store that no longer has its tables fails in every statement, with the handle among the arguments.
+    try await registry.write { db in try db.execute(sql: "ALTER TABLE registrations RENAME TO r; ALTER TABLE tags RENAME TO t") }
+    await collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
+    await collect { try await registry.resolve([query(.device(.apns, handle: mark)), query(.user(mark))]) }
+    // A constraint that fails: the handle has two holders once the look-up cannot find the first.
+    try await registry.write { db in
+      try db.execute(sql: "CREATE TABLE tags (x); ALTER TABLE r RENAME TO registrations")
+    }
+    await collect {
+      try await registry.write { db in
+        try db.execute(
+          sql: "INSERT INTO registrations (hub, id, handle, registered_at, expires_at) VALUES ('default', ?, ?, 0, 0)",
+          arguments: [RegistrationID.random().data, mark])
+      }
+    }
+    try registry.close()
+    await collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
+    #expect(errors.count == 9)
+    for error in errors {
+      #expect(error is RegistryError)
+      for text in ["\(error)", String(reflecting: error), error.localizedDescription] { #expect(!text.contains(mark)) }
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import FanfareCore
+import Foundation
+import GRDB
+import Support
+import Testing
+
+@testable import Registry
+
+/// Several processes share one file: here two registries, which share nothing but the file.
+@Suite(.timeLimit(.minutes(2))) struct SharedFileTests {
+  private let clock = ManualClock()
+
+  @Test func aChangeInOneIsSeenByTheOther() async throws {
+    let temporary = try TemporaryRegistry()
+    let (one, other) = (temporary.registry, try SQLiteRegistry(temporary.configuration))
+    let id = try await one.issue(hub: .default, handle: "ab01", at: clock.now())
+    #expect(try await other.issue(hub: .default, handle: "AB01", at: clock.now()) == id)
+    for round in 0..<20 {
+      let (writer, reader) = round.isMultiple(of: 2) ? (one, other) : (other, one)
+      let user = "user\(round)"
+      _ = try await writer.complete(application(id, user, "ab01"), at: clock.now())
+      let answers = try await reader.resolve([query(.user(user)), query(.user("user\(round - 1)"))])
+      #expect(answers.map { $0.map(\.registration) } == [[id], []], "the device belongs to the last user at once")
+    }
+    try await other.remove(id, hub: .default, user: "user19", at: clock.now())
+    #expect(try await one.registration(id, hub: .default) == nil)
+  }
+
+  @Test func ofConcurrentClaimsToOneHandleExactlyOneHolds() async throws {
+    let temporary = try TemporaryRegistry()
+    let stores = [temporary.registry, try SQLiteRegistry(temporary.configuration)]
+    let users = (0..<16).map { "user\($0)" }
+    var ids: [String: RegistrationID] = [:]
+    for user in users { ids[user] = try await stores[0].issue(hub: .default, handle: nil, at: clock.now()) }
+    try await withThrowingTaskGroup { group in
+      for (number, user) in users.enumerated() {
+        let application = application(try #require(ids[user]), user, "ab01")
+        group.addTask { _ = try await stores[number % 2].complete(application, at: clock.now()) }
+      }
+      try await group.waitForAll()
+    }
+    let holders = try await stores[0].resolve([query(.device(.apns, handle: "AB01"))])[0]
+    let owned = try await stores[1].resolve(users.map { query(.user($0)) })
+    #expect(holders.count == 1)
+    #expect(owned.flatMap(\.self) == holders)
+    var merged = 0
+    for id in ids.values where try await stores[0].tombstone(of: id, hub: .default)?.cause == .merged { merged += 1 }
+    #expect(merged == users.count - 1)
+  }
+
+  @Test func processesThatStartAtOnceAllFindTheTables() async throws {
+    for _ in 0..<5 {
+      let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-race-\(UUID().uuidString)")
+      try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+      defer {
+        // What is left in the temporary directory harms nobody.
+        try? FileManager.default.removeItem(at: directory)
+      }
+      let configuration = SQLiteRegistryConfiguration(path: directory.appending(path: "registry.sqlite").path)
+      try await withThrowingTaskGroup { group in
+        for _ in 0..<6 { group.addTask { try await SQLiteRegistry(configuration).check() } }
+        try await group.waitForAll()
+      }
+    }
+  }
+
+  @Test func whatHasReturnedSurvivesACrash() async throws {
+    let temporary = try TemporaryRegistry()
+    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    let stored = try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
+    // What a crash leaves behind is the files as they are, with nothing closed.
+    let source = temporary.configuration.path
+    let copy = source + ".after-crash"
+    for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: source + suffix, toPath: copy + suffix) }
+    let reopened = try SQLiteRegistry(SQLiteRegistryConfiguration(path: copy))
+    #expect(try await reopened.registration(id, hub: .default) == stored)
+    // 2 is FULL: the log is synced at every commit.
+    #expect(try await reopened.write { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") } == 2)
+    try reopened.close()
+    #expect(try await SQLiteRegistry(SQLiteRegistryConfiguration(path: copy)).registration(id, hub: .default) == stored)
+  }
+
+  @Test func aWriterThatHoldsTheLockTooLongMakesItUnavailable() async throws {
+    let temporary = try TemporaryRegistry()
+    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    let stored = try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
+    var impatience = temporary.configuration
+    impatience.busyTimeout = .milliseconds(20)
+    let impatient = try SQLiteRegistry(impatience)
+    var settings = Configuration()
+    settings.allowsUnsafeTransactions = true
+    let holder = try DatabaseQueue(path: temporary.configuration.path, configuration: settings)
+    try await holder.writeWithoutTransaction { db in try db.beginTransaction(.immediate) }
+    await expect(.unavailable) { try await impatient.check() }
+    await expect(.unavailable) { try await impatient.complete(application(id, "alice", "cd02"), at: clock.now()) }
+    #expect(try await impatient.registration(id, hub: .default) == stored, "reading needs no lock")
+    try await holder.writeWithoutTransaction { db in try db.commit() }
+    try await temporary.registry.check()
+  }
+
+  @Test func aCallerThatHasGoneChangesNothing() async throws {
+    let temporary = try TemporaryRegistry()
+    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    await withTaskGroup(of: Void.self) { group in
+      group.cancelAll()
+      group.addTask {
+        await expect(.unavailable) { try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now()) }
+      }
+    }
+    #expect(try await temporary.registry.registration(id, hub: .default) == nil)
+  }
+}
