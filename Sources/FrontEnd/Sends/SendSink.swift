@@ -6,3 +6,5 @@ package import RDKafka
 package protocol SendSink: Sendable {
   func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>]
 }
+
+extension Producer: SendSink {}
