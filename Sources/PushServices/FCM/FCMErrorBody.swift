@@ -6,10 +6,14 @@ struct FCMErrorBody: Sendable {
   private(set) var status: String?
   /// `errorCode` of the detail of type `google.firebase.fcm.v1.FcmError`.
   private(set) var errorCode: String?
-  /// Whether a field violation, or the message, says that the registration token is the bad argument.
-  private(set) var blamesToken = false
+  /// `error.message`, for people.
+  private var message = ""
+  private var violatesToken = false
   /// Whether the quota that is used up is that of the one device.
   private(set) var blamesDeviceQuota = false
+
+  /// Whether a field violation, or the message, says that the registration token is the bad argument.
+  var blamesToken: Bool { violatesToken || message.lowercased().contains("registration token is not a valid") }
 
   /// Reads what can be read; what is garbled is not there. (A 502 of Google's front ends is HTML.)
   init(_ body: [UInt8]) {
@@ -21,8 +25,7 @@ struct FCMErrorBody: Sendable {
         try reader.readObject { (key, reader) throws(JSONError) in
           switch (key, try reader.nextKind()) {
           case ("status", .string): status = try reader.readString()
-          case ("message", .string):
-            if try reader.readString().lowercased().contains("registration token is not a valid") { blamesToken = true }
+          case ("message", .string): message = try reader.readString()
           case ("details", .array): try reader.readArray { (reader) throws(JSONError) in try readDetail(&reader) }
           default: try reader.skipValue()
           }
@@ -56,7 +59,7 @@ struct FCMErrorBody: Sendable {
     if type.hasSuffix("google.firebase.fcm.v1.FcmError") {
       errorCode = code
     } else if type.hasSuffix("google.rpc.BadRequest") {
-      blamesToken = blamesToken || violatesToken
+      self.violatesToken = violatesToken
     } else if type.hasSuffix("google.rpc.QuotaFailure") {
       blamesDeviceQuota = violatesDeviceQuota
     }

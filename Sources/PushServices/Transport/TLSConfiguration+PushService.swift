@@ -1,3 +1,4 @@
+import NIOCore
 import NIOSSL
 
 extension TLSConfiguration {
@@ -7,6 +8,8 @@ extension TLSConfiguration {
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12
     tls.certificateVerification = .fullVerification
+    // A peer that does not say goodbye must not hold up ours.
+    tls.shutdownTimeout = .seconds(1)
     guard let trustRoots else { return tls }
     do {
       let certificates = try NIOSSLCertificate.fromPEMBytes(Array(trustRoots.utf8))

@@ -1,0 +1,158 @@
+import FanfareCore
+import Foundation
+import Logging
+import NIOPosix
+import PushSimulator
+import Testing
+
+@testable import PushServices
+
+/// The senders against the simulator, which was written from the services' documentation without them.
+@Suite struct SimulatorTests {
+  private static let credentials = Result { try SimulatorCredentials.generate() }
+
+  private func running(
+    _ body: @escaping @Sendable (PushSimulator, SimulatorEndpoints) async throws -> Void
+  ) async throws {
+    var configuration = SimulatorConfiguration()
+    configuration.credentials = try Self.credentials.get()
+    let simulator = try PushSimulator(
+      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "simulator"))
+    try await simulator.withRunning { try await body(simulator, $0) }
+  }
+
+  private static func apns(_ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints) throws -> APNsSender {
+    let app = credentials.apns
+    var configuration = APNsConfiguration(
+      keyID: app.keyID, teamID: app.teamID, privateKey: app.privateKeyPEM, topic: app.bundleIDs[0])
+    configuration.host = "localhost"
+    configuration.port = endpoints.apnsPort
+    configuration.trustRoots = credentials.authorityPEM
+    return try APNsSender(configuration: configuration, logger: Logger(label: "test"))
+  }
+
+  private static func fcm(_ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints) throws -> FCMSender {
+    let account = credentials.google
+    let file = try JSONSerialization.data(withJSONObject: [
+      "type": "service_account", "project_id": account.projectID, "private_key_id": account.privateKeyID,
+      "private_key": account.privateKeyPEM, "client_email": account.clientEmail,
+      "token_uri": "https://oauth2.googleapis.com/token",
+    ])
+    var configuration = FCMConfiguration(serviceAccount: try ServiceAccountKey(json: Array(file)))
+    configuration.host = "localhost"
+    configuration.port = endpoints.fcmPort
+    configuration.tokenEndpoint = "https://localhost:\(endpoints.httpsPort)/token"
+    configuration.trustRoots = credentials.authorityPEM
+    return try FCMSender(configuration: configuration, logger: Logger(label: "test"))
+  }
+
+  private static func wns(
+    _ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints, isStore: Bool
+  ) throws -> WNSSender {
+    let app = credentials.windows
+    var configuration = WNSConfiguration(
+      flow: isStore
+        ? .store(packageSID: app.packageSID, secret: app.packageSecret)
+        : .entra(tenant: app.tenantID, applicationID: app.applicationID, secret: app.applicationSecret))
+    let path = isStore ? "accesstoken.srf" : "\(app.tenantID)/oauth2/v2.0/token"
+    configuration.tokenEndpoint = "https://localhost:\(endpoints.httpsPort)/\(path)"
+    configuration.connectTo = ("localhost", endpoints.httpsPort)
+    configuration.trustRoots = credentials.authorityPEM
+    return try WNSSender(configuration: configuration, logger: Logger(label: "test"))
+  }
+
+  /// Pushes of one message to devices, in the order of the handles.
+  private static func outcomes(
+    _ sender: any PushSender, _ send: SendRequest, to handles: [String]
+  ) async throws -> [PushOutcome] {
+    let rendering = try sender.render(send)
+    let expiry = SystemWallClock().now() + .seconds(60)
+    let pushes = handles.enumerated().map { index, handle in
+      Push(
+        ticket: UInt64(index), id: PushID(send: send.id, registration: RegistrationID.random()), handle: handle,
+        rendering: rendering, expiresAt: expiry)
+    }
+    return try await Outcomes.submit(pushes, to: sender)
+  }
+
+  private static let portable = Fixtures.send(
+    Message(title: "T", body: "quotes \" < & 👋\n", data: ["k": "v"], badge: 3, sound: "default"), collapseKey: "score")
+
+  @Test func appleTakesWhatWeSend() async throws {
+    try await running { simulator, endpoints in
+      try await Outcomes.running(Self.apns(simulator.credentials, endpoints)) { sender in
+        let device = String(repeating: "ab", count: 32)
+        let sends = [
+          Self.portable, Fixtures.send(Message(data: ["k": "v"])), Fixtures.send(Message(badge: 0), priority: .normal),
+          Fixtures.send(Content(apns: Array(#"{"aps":{"content-available":1},"secureId":"x"}"#.utf8))),
+        ]
+        for send in sends {
+          expectEqual(try await Self.outcomes(sender, send, to: [device]), [PushOutcome(.accepted, status: 200)])
+        }
+        #expect(simulator.store.notifications(.apns, device).count == sends.count)
+        let parsed = try Fixtures.object(simulator.store.notifications(.apns, device)[0].payload)
+        #expect(member(parsed, "aps", "alert", "body") as? String == "quotes \" < & 👋\n")
+        let faults = ["dead00", "baad00", "042900", "050300"].map { $0 + device.dropFirst(6) }
+        let outcomes = try await Self.outcomes(sender, Self.portable, to: faults)
+        #expect(
+          outcomes == [
+            PushOutcome(.deviceGone, reason: "Unregistered", status: 410, since: UnixTime(milliseconds: 1_700_000_000_123)),
+            PushOutcome(.deviceGone, reason: "BadDeviceToken", status: 400),
+            PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(1)),
+            PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503, retryAfter: .seconds(1)),
+          ])
+      }
+    }
+  }
+
+  @Test func googleTakesWhatWeSend() async throws {
+    try await running { simulator, endpoints in
+      try await Outcomes.running(Self.fcm(simulator.credentials, endpoints)) { sender in
+        let device = "device:" + String(repeating: "A", count: 140)
+        let legacy =
+          #"{"priority":"high","time_to_live":60,"collapse_key":"c","data":{"n":1},"notification":{"title":"t","icon":"i","badge":2}}"#
+        let sends = [
+          Self.portable, Fixtures.send(Message(data: ["message": "x"])), Fixtures.send(Message(badge: 1)),
+          Fixtures.send(Content(fcm: Array(legacy.utf8))), Fixtures.send(Content(fcm: Array(#"{"data":{"message":"x"}}"#.utf8))),
+          Fixtures.send(Content(fcm: Array(#"{"android":{"ttl":"3s"},"apns":{"payload":{"aps":{}}}}"#.utf8))),
+        ]
+        for send in sends {
+          expectEqual(try await Self.outcomes(sender, send, to: [device]), [PushOutcome(.accepted, status: 200)])
+        }
+        let arrived = simulator.store.notifications(.fcm, device)
+        #expect(arrived.count == sends.count)
+        #expect(arrived.allSatisfy { $0.pushID != nil })
+        let faults = ["dead-", "invalid-", "mismatch-", "quota-", "gateway-"].map { $0 + device }
+        let outcomes = try await Self.outcomes(sender, Self.portable, to: faults)
+        #expect(outcomes.map(\.verdict) == [.deviceGone, .deviceGone, .deviceGone, .retryLater, .retryLater])
+        simulator.expireTokens(of: .fcm)
+        expectEqual(try await Self.outcomes(sender, Self.portable, to: [device]).map(\.status), [401])
+      }
+    }
+  }
+
+  @Test(arguments: [true, false]) func microsoftTakesWhatWeSend(isStore: Bool) async throws {
+    try await running { simulator, endpoints in
+      try await Outcomes.running(Self.wns(simulator.credentials, endpoints, isStore: isStore)) { sender in
+        let device = "https://cloud.notify.windows.com/?token=AwY%2bx%2f%3d"
+        let sends = [
+          Self.portable, Fixtures.send(Message(data: ["k": "v"])), Fixtures.send(Message(badge: 1)),
+          Fixtures.send(
+            Content(wns: #"<toast><visual><binding template="ToastText01"><text id="1">x</text></binding></visual></toast>"#)),
+        ]
+        for send in sends {
+          expectEqual(try await Self.outcomes(sender, send, to: [device]), [PushOutcome(.accepted, status: 200)])
+        }
+        let arrived = simulator.store.notifications(.wns, device)
+        #expect(arrived.count == sends.count)
+        #expect(arrived.allSatisfy { $0.pushID != nil })
+        let faults = ["dead", "unknown", "foreign", "blocked", "dropped", "throttled"].map {
+          "https://cloud.notify.windows.com/?token=" + $0
+        }
+        let outcomes = try await Self.outcomes(sender, Self.portable, to: faults)
+        #expect(
+          outcomes.map(\.verdict) == [.deviceGone, .deviceGone, .deviceGone, .configurationError, .rejected, .retryLater])
+      }
+    }
+  }
+}
