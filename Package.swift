@@ -160,7 +160,7 @@ let package = Package(
       dependencies: [
         "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird,
         hummingbirdTesting,
-        httpTypes, logging, nioCore,
+        httpTypes, logging, nioCore, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(
