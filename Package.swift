@@ -161,7 +161,7 @@ let package = Package(
       dependencies: [
         "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird,
         hummingbirdTesting,
-        httpTypes, logging, nioCore,
+        httpTypes, logging, nioCore, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(

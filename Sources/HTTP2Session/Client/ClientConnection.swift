@@ -22,13 +22,19 @@ final class ClientConnection {
     case ended
   }
 
+  /// The number of the connection in its pool.
   let id: Int
+  /// What all connections of the pool have in common.
   let settings: ClientConnectionSettings
+  /// The pool.
   let owner: any ClientConnectionOwner
   private let eventLoop: any EventLoop
 
+  /// Where the connection is in its life.
   var phase = Phase.connecting
+  /// The session, from the end of the TLS handshake until the channel is gone.
   var session: NGHTTP2Session?
+  /// The requests on their way.
   var streams = ClientStreamTable()
   /// The slot of the stream whose headers are arriving.
   var receivingSlot: Int?
@@ -45,7 +51,9 @@ final class ClientConnection {
 
   /// What ended in this turn, to be reported at its end.
   var completions = CompletionCollector()
+  /// What is to be sent again before all others, given back at the end of the turn.
   var giveBackFirst: [RequestBatch] = []
+  /// What is to be sent again behind all others, given back at the end of the turn.
   var giveBackLast: [RequestBatch] = []
 
   private var context: ChannelHandlerContext?
@@ -68,6 +76,9 @@ final class ClientConnection {
     self.eventLoop = eventLoop
     self.owner = owner
   }
+
+  /// Our own `SETTINGS_MAX_HEADER_LIST_SIZE`, in bytes.
+  static let maximumHeaderListSize = 32 * 1024
 
   // MARK: Opening
 
@@ -115,7 +126,8 @@ final class ClientConnection {
     do throws(NGHTTP2Failure) {
       session = try NGHTTP2Session(
         settings: NGHTTP2Settings(
-          isClient: true, streamWindow: 1 << 20, connectionWindow: 1 << 24, maximumHeaderListSize: 32 * 1024),
+          isClient: true, streamWindow: 1 << 20, connectionWindow: 1 << 24,
+          maximumHeaderListSize: UInt32(Self.maximumHeaderListSize)),
         delegate: self)
     } catch {
       return fail(HTTP2ConnectionError(.internalFailure, error.message))

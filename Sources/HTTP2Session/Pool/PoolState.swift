@@ -38,6 +38,7 @@ struct PoolState<Handle: Sendable> {
   /// other connections get their share meanwhile.
   static var takeLimit: Int { 128 }
 
+  /// Where the pool is in its life.
   private(set) var phase = Phase.idle
   private var queue = RequestQueue()
   /// In the order of their numbers.
