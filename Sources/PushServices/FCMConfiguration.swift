@@ -22,7 +22,7 @@ package struct FCMConfiguration: Sendable {
   package var maximumQueuedPushes = 20_000
   /// The time for one push, waiting included; Google asks for 10 s at least.
   package var requestTimeout: Duration = .seconds(20)
-  /// The time for one request for an access token.
+  /// The time for one request for an access token; no more than `requestTimeout` in any case, for pushes wait for it.
   package var tokenTimeout: Duration = .seconds(10)
 
   package init(hub: HubName = .default, serviceAccount: ServiceAccountKey) {

@@ -82,7 +82,8 @@ package final class FCMSender: PushSender {
     let client = HTTPClient.pushService(tls: tls, maximumConnectionsPerHost: 1, eventLoopGroup: eventLoopGroup)
     let account = configuration.serviceAccount
     let tokens = TokenClient(
-      client: client, url: configuration.tokenEndpoint ?? account.tokenURI, timeout: configuration.tokenTimeout, clock: clock,
+      client: client, url: configuration.tokenEndpoint ?? account.tokenURI,
+      timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock,
       logger: logger)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [gauges, pool] in await gauges.watch(pool) }
@@ -110,7 +111,8 @@ package final class FCMSender: PushSender {
     completion: @escaping @Sendable ([PushResult]) -> Void
   ) {
     let now = clock.now()
-    let timeout = deadline - .now
+    // What waited for the token to the last moment is the pool's to report.
+    let timeout = max(deadline - .now, .milliseconds(1))
     let shared = sharedFields(for: token)
     var requests: [HTTP2Request] = []
     requests.reserveCapacity(pushes.count)

@@ -78,7 +78,9 @@ package final class WNSSender: PushSender {
       tls: tls, maximumConnectionsPerHost: configuration.maximumConnections, eventLoopGroup: eventLoopGroup)
     guarded.withLock { $0.client = client }
     let request = WNSTokenRequest(configuration)
-    let tokens = TokenClient(client: client, url: request.url, timeout: configuration.tokenTimeout, clock: clock, logger: logger)
+    let tokens = TokenClient(
+      client: client, url: request.url, timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock,
+      logger: logger)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [self] in await watch() }
       await keeper.run {
@@ -145,7 +147,7 @@ package final class WNSSender: PushSender {
     guard item.deadline > .now() else { return end(item, .notSent) }
     guard let request = request(for: item, now: now) else { return end(item, .badChannel) }
     let accumulator = ResponseAccumulator(request: request, maxBodySize: Self.maximumAnswerBytes)
-    client.execute(request: request, delegate: accumulator, deadline: item.deadline, logger: logger).futureResult
+    client.execute(request: request, delegate: accumulator, deadline: item.deadline).futureResult
       .whenComplete { [self] result in
         switch result {
         case .failure(let error):
@@ -190,6 +192,7 @@ package final class WNSSender: PushSender {
   }
 
   private func outcome(of response: HTTPClient.Response, token: Int) -> PushOutcome {
+    complaints.clear(.connection)
     let status = Int(response.status.code)
     var fields = WNSAnswer.Fields()
     fields.status = response.headers.first(name: "x-wns-status") ?? response.headers.first(name: "x-wns-notificationstatus")
@@ -203,7 +206,7 @@ package final class WNSSender: PushSender {
     switch outcome.verdict {
     case .accepted:
       keeper.worked(generation: token)
-      complaints.clear(.answer, .connection)
+      complaints.clear(.answer)
     case .reauthenticate:
       let verdict = keeper.refused(generation: token, reason: outcome.reason)
       outcome = PushOutcome(verdict, reason: outcome.reason, status: status)

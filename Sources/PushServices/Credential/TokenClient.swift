@@ -26,7 +26,7 @@ struct TokenClient: Sendable {
     request.headers.add(name: "accept", value: "application/json")
     request.body = .bytes(ByteBuffer(bytes: Self.encode(form)))
     do {
-      let response = try await client.execute(request, timeout: TimeAmount(timeout), logger: logger)
+      let response = try await client.execute(request, timeout: TimeAmount(timeout))
       let body = try await response.body.collect(upTo: Self.maximumAnswerBytes)
       return TokenAnswer(
         status: Int(response.status.code), body: Array(body.readableBytesView),
