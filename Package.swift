@@ -17,7 +17,6 @@ let asyncHTTPClient: Target.Dependency = .product(name: "AsyncHTTPClient", packa
 let atomics: Target.Dependency = .product(name: "Atomics", package: "swift-atomics")
 let collections: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let configuration: Target.Dependency = .product(name: "Configuration", package: "swift-configuration")
-let configurationTesting: Target.Dependency = .product(name: "ConfigurationTesting", package: "swift-configuration")
 let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
@@ -31,6 +30,7 @@ let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metri
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let nioFoundationEssentials: Target.Dependency = .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio")
+let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let serviceLifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -79,7 +79,8 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "Operations", "RDKafka", crypto, httpTypes, hummingbird, logging, metrics, serviceLifecycle,
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, logging, metrics, nioCore,
+        serviceLifecycle,
       ],
       swiftSettings: house),
     .target(name: "Registry", dependencies: ["FanfareCore", grdb, logging], swiftSettings: house),
@@ -119,7 +120,8 @@ let package = Package(
       name: "fanfare",
       dependencies: [
         "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PushServices", "PushSimulator", "RDKafka", "Registry",
-        "Worker", argumentParser, asyncHTTPClient, configuration, logging, metrics, nioCore, nioPosix, nioSSL, serviceLifecycle,
+        "Worker", argumentParser, asyncHTTPClient, configuration, logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
+        serviceLifecycle,
         unixSignals, yams,
       ],
       swiftSettings: house),
@@ -159,7 +161,7 @@ let package = Package(
       dependencies: [
         "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird,
         hummingbirdTesting,
-        httpTypes, logging, nioCore,
+        httpTypes, logging, nioCore, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(
@@ -177,11 +179,11 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "FanfareTests",
-      dependencies: ["fanfare", "FanfareCore", "Support", argumentParser, configuration, configurationTesting, logging],
+      dependencies: ["fanfare", "FanfareCore", "FrontEnd", "RDKafka", "Support", "Worker", configuration, yams],
       swiftSettings: house),
     .testTarget(
       name: "EndToEnd",
-      dependencies: ["fanfare", "FanfareCore", "RDKafka", "Support", asyncHTTPClient, logging, nioCore],
+      dependencies: ["fanfare", "FanfareCore", "RDKafka", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1],
       swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]

@@ -1,3 +1,4 @@
 #pragma once
 
 #include <crypt.h>
+#include <string.h>

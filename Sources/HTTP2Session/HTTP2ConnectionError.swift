@@ -18,6 +18,8 @@ package struct HTTP2ConnectionError: Error, Sendable, Hashable {
     case closedByPeer
     /// nghttp2 could not be set up (out of memory).
     case internalFailure
+    /// The configuration makes no sense; the message names the setting.
+    case invalidConfiguration
   }
 
   /// What happened.

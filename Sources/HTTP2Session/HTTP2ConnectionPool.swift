@@ -9,7 +9,6 @@ import Synchronization
 package final class HTTP2ConnectionPool: Sendable {
   private struct Guarded {
     var pool: PoolState<ConnectionHandle>
-    var ticks: RepeatedTask?
     var waiters: [CheckedContinuation<Void, Never>] = []
   }
 
@@ -20,7 +19,8 @@ package final class HTTP2ConnectionPool: Sendable {
   private let logger: Logger
   private let observer: (any HTTP2PoolObserver)?
 
-  /// A pool that has no connections yet. Throws if the TLS configuration cannot be used.
+  /// A pool that has no connections yet. Throws `HTTP2ConnectionError` with `invalidConfiguration` if the configuration makes no
+  /// sense, and NIOSSL's error if TLS cannot be set up with it.
   package init(
     configuration: HTTP2PoolConfiguration, eventLoopGroup: any EventLoopGroup, logger: Logger,
     observer: (any HTTP2PoolObserver)? = nil

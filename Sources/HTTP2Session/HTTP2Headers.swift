@@ -4,7 +4,7 @@
 /// Names must be lower-case (RFC 9113 section 8.2); neither names nor values may contain control characters. What breaks these
 /// rules is refused by the peer, not here.
 package struct HTTP2Headers: Sendable {
-  /// Per field: the indexing byte, the name's length (2 bytes), the value's length (4 bytes), name, value; lengths little-endian.
+  /// Per field: the indexing byte, the lengths of name and value (4 bytes each, little-endian), name, value.
   private(set) var storage: [UInt8] = []
 
   /// How many fields there are.
@@ -58,9 +58,8 @@ package struct HTTP2Headers: Sendable {
   /// The field whose encoding begins at `cursor`, which moves on to the next one; nil at the end.
   func field(at cursor: inout Int) -> Field? {
     guard cursor < storage.count else { return nil }
-    let nameLength = Int(storage[cursor + 1]) | Int(storage[cursor + 2]) << 8
-    let valueLength =
-      Int(storage[cursor + 3]) | Int(storage[cursor + 4]) << 8 | Int(storage[cursor + 5]) << 16 | Int(storage[cursor + 6]) << 24
+    let nameLength = length(at: cursor + 1)
+    let valueLength = length(at: cursor + 5)
     let name = cursor + Self.prefixLength
     let value = name + nameLength
     let field = Field(isIndexed: storage[cursor] == 0, name: name..<value, value: value..<(value + valueLength))
@@ -68,14 +67,18 @@ package struct HTTP2Headers: Sendable {
     return field
   }
 
-  private static let prefixLength = 7
+  private static let prefixLength = 9
+
+  private func length(at index: Int) -> Int {
+    Int(storage[index]) | Int(storage[index + 1]) << 8 | Int(storage[index + 2]) << 16 | Int(storage[index + 3]) << 24
+  }
 
   private mutating func appendLengths(name: Int, value: Int, indexing: HPACKIndexing) {
-    precondition(name <= UInt16.max && value <= UInt32.max, "a header field's name or value is too long")
+    precondition(name <= UInt32.max && value <= UInt32.max, "a header field's name or value is too long")
     storage.append(indexing.rawValue)
-    storage.append(UInt8(truncatingIfNeeded: name))
-    storage.append(UInt8(truncatingIfNeeded: name >> 8))
-    for shift in stride(from: 0, to: 32, by: 8) { storage.append(UInt8(truncatingIfNeeded: value >> shift)) }
+    for length in [name, value] {
+      for shift in stride(from: 0, to: 32, by: 8) { storage.append(UInt8(truncatingIfNeeded: length >> shift)) }
+    }
     count += 1
     listSize += name + value + 32
   }

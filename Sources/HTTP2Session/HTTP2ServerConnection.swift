@@ -5,10 +5,15 @@ import Synchronization
 package final class HTTP2ServerConnection: Sendable {
   /// What a connection can be told to do.
   enum Command: Sendable {
+    /// Answer a stream.
     case respond(Int32, status: Int, headers: HTTP2Headers, body: [UInt8])
+    /// Send RST_STREAM.
     case reset(Int32, HTTP2ErrorCode)
+    /// Send GOAWAY.
     case goAway(lastStreamID: Int32?, HTTP2ErrorCode, debugData: [UInt8])
+    /// Send SETTINGS with another stream limit.
     case setMaximumConcurrentStreams(Int)
+    /// Close the connection.
     case close
   }
 
@@ -20,15 +25,15 @@ package final class HTTP2ServerConnection: Sendable {
   /// Commands from other threads, carried to the event loop together.
   private let mailbox = Mutex<[Command]>([])
 
-  /// The connection of `handler`, which must be on its event loop.
+  /// A connection that is not tied to its channel yet.
   init(id: Int, eventLoop: any EventLoop) {
     self.id = id
     self.eventLoop = eventLoop
     channel = .makeEmptyBox(eventLoop: eventLoop)
   }
 
-  /// Sends GOAWAY. Streams up to `lastStreamID` are still answered; nil means all that have arrived. Streams above it are ignored by
-  /// this server from now on only as far as the handler leaves them unanswered.
+  /// Sends GOAWAY. Streams up to `lastStreamID` may still be answered, nil means all that have arrived when the frame is written;
+  /// higher ones are dropped. The connection closes when the last stream has ended.
   package func goAway(lastStreamID: Int32? = nil, code: HTTP2ErrorCode = .noError, debugData: [UInt8] = []) {
     perform(.goAway(lastStreamID: lastStreamID, code, debugData: debugData))
   }

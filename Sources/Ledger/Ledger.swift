@@ -1,1 +1,216 @@
-// The seams of Ledger are written first.
+import CoreMetrics
+package import FanfareCore
+package import Logging
+import Metrics
+import RDKafka
+import ServiceLifecycle
+import Synchronization
+
+/// Turns the sends and status topics into a file that can be asked what became of a send.
+///
+/// Two halves work at once: one takes records from the consumer and decodes them, the other puts what has gathered meanwhile into the
+/// file, one transaction at a time, and only then stores the offsets and gives the consumer credit for more. A record that is read
+/// again changes nothing, so a crash at any moment costs nothing but time.
+package final class Ledger: Service {
+  private let configuration: LedgerConfiguration
+  private let store: LedgerStore
+  private let consumer: Consumer
+  private let clock: any WallClock
+  private let logger: Logger
+  private let metrics: LedgerMetrics
+  private let lag = LagMetrics()
+  private let queue = WorkQueue()
+  private let onRecorded: (@Sendable (LedgerBatch) -> Void)?
+  private let state = Mutex(State())
+
+  private struct State {
+    var window: CreditWindow?
+    var hasPartitions = false
+    var storeFailure: LedgerError?
+    /// When to stop trying; set while shutting down.
+    var deadline: ContinuousClock.Instant?
+  }
+
+  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong.
+  package convenience init(
+    configuration: LedgerConfiguration, store: LedgerStore, clock: any WallClock = SystemWallClock(), logger: Logger
+  ) throws {
+    try self.init(configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: nil)
+  }
+
+  /// `onRecorded` is told of each batch that is in the file and stored in the group, from the ledger's own task.
+  init(
+    configuration: LedgerConfiguration, store: LedgerStore, clock: any WallClock = SystemWallClock(), logger: Logger,
+    onRecorded: (@Sendable (LedgerBatch) -> Void)?
+  ) throws {
+    self.configuration = configuration
+    self.store = store
+    self.clock = clock
+    self.logger = logger
+    self.onRecorded = onRecorded
+    consumer = try Consumer(configuration: configuration.consumer, logger: logger)
+    metrics = LedgerMetrics(topics: [configuration.topics.sends, configuration.topics.status])
+    let window = CreditWindow(maximumRecords: configuration.windowRecords, maximumBytes: configuration.windowBytes)
+    state.withLock { $0.window = window }
+  }
+
+  /// What keeps the ledger from recording now, for readiness; nil when nothing does.
+  package var complaint: String? {
+    state.withLock { state in
+      state.storeFailure?.message ?? (state.hasPartitions ? nil : "the ledger's group has not given it partitions yet")
+    }
+  }
+
+  /// Records until graceful shutdown, then takes in what has been read already and leaves the group. To be called once.
+  ///
+  /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible.
+  package func run() async throws {
+    try await withThrowingTaskGroup { group in
+      group.addTask { await self.consumer.run() }
+      group.addTask { try await self.takeIn() }
+      group.addTask { await self.closeOnShutdown() }
+      group.addTask { await self.reportLag() }
+      group.addTask {
+        try await self.record()
+        throw Finished()
+      }
+      do {
+        while try await group.next() != nil {}
+      } catch is Finished {
+        group.cancelAll()
+      }
+    }
+  }
+
+  /// Ends the group of tasks when the work is done, because the ones that wait for shutdown or the time do not end by themselves.
+  private struct Finished: Error {}
+
+  // MARK: - Reading
+
+  private func takeIn() async throws {
+    defer { queue.finish() }
+    grant()
+    for await event in consumer.events {
+      switch event {
+      case .records(let records):
+        queue.append(
+          .record(LedgerBatch(records, topics: configuration.topics, maximumDevices: store.configuration.maximumDevices)))
+      case .assigned(let partitions, let rebalance): queue.append(.assigned(partitions, rebalance))
+      case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
+        queue.append(.revoked(partitions, rebalance))
+      case .failed(let error) where error.isFatal:
+        throw LedgerError(.consumer, "the ledger's consumer has failed: \(error.message)")
+      case .failed(let error):
+        logger.warning("The ledger's consumer reports an error", metadata: [LogKeys.error: "\(error)"])
+      }
+    }
+  }
+
+  private func closeOnShutdown() async {
+    // Cancelled when the ledger ends first; then there is nothing left to close.
+    guard (try? await gracefulShutdown()) != nil else { return }
+    state.withLock { $0.deadline = .now + configuration.drainTimeout }
+    await consumer.close()
+  }
+
+  private func grant() {
+    let records = state.withLock { $0.window?.grant() ?? 0 }
+    if records > 0 { consumer.grant(records: records) }
+  }
+
+  // MARK: - Writing
+
+  private func record() async throws {
+    while let work = await queue.next(limit: configuration.batchRecords) {
+      switch work {
+      case .assigned(let partitions, let rebalance):
+        try await rewind(partitions)
+        state.withLock { $0.hasPartitions = true }
+        rebalance.complete()
+        logger.info("The ledger reads partitions", metadata: [LogKeys.partitions: "\(partitions)"])
+      case .revoked(let partitions, let rebalance):
+        // What had been read of them is in the file, for it came before.
+        rebalance.complete()
+        logger.info("The ledger has given up partitions", metadata: [LogKeys.partitions: "\(partitions)"])
+      case .record(let batch):
+        guard let duplicates = try await write(batch) else { return }
+        settle(batch, duplicates: duplicates)
+      }
+    }
+  }
+
+  /// Puts a batch into the file, trying again until it is there. Nil when shutdown does not allow for another try.
+  private func write(_ batch: LedgerBatch) async throws -> Int? {
+    var delay = configuration.firstRetryDelay
+    var attempt = 1
+    while true {
+      do {
+        let start = ContinuousClock.now
+        let duplicates = try await store.write(batch)
+        metrics.batchSeconds.record(duration: ContinuousClock.now - start)
+        state.withLock { $0.storeFailure = nil }
+        return duplicates
+      } catch let error as LedgerError {
+        try Task.checkCancellation()
+        metrics.storeFailures.increment()
+        let deadline = state.withLock { state in
+          state.storeFailure = error
+          return state.deadline
+        }
+        logger.error(
+          "A transaction of the ledger failed",
+          metadata: [LogKeys.error: "\(error)", LogKeys.attempt: "\(attempt)", LogKeys.records: "\(batch.records)"])
+        if let deadline, .now + delay > deadline { return nil }
+        // Up to a quarter longer, so that processes which wait for one lock do not come again together.
+        try await Task.sleep(for: delay * Double.random(in: 1...1.25))
+        delay = min(delay * 2, configuration.longestRetryDelay)
+        attempt += 1
+      }
+    }
+  }
+
+  private func settle(_ batch: LedgerBatch, duplicates: Int) {
+    do {
+      try consumer.store(batch.positions.map { PartitionOffset(partition: $0.key, offset: $0.value) })
+    } catch {
+      // A partition has gone to another member, which will read these records again.
+      logger.debug("Offsets were not stored", metadata: [LogKeys.error: "\(error)"])
+    }
+    lag.recorded(batch)
+    for (topic, count) in batch.recordsByTopic { metrics.records[topic]?.increment(by: count) }
+    if duplicates > 0 { metrics.duplicates.increment(by: duplicates) }
+    for (topic, problem) in batch.undecodable {
+      metrics.undecodable[topic]?.increment(by: problem.count)
+      logger.warning(
+        "The ledger passed over records that it cannot read",
+        metadata: [LogKeys.topic: "\(topic)", LogKeys.records: "\(problem.count)", LogKeys.error: "\(problem.reason)"])
+    }
+    state.withLock { $0.window?.done(records: batch.records, bytes: batch.bytes) }
+    grant()
+    onRecorded?(batch)
+  }
+
+  /// Sends the consumer back where the file knows less than the group has committed; see `Rewind`.
+  private func rewind(_ partitions: [TopicPartition]) async throws {
+    do {
+      let rewinds = try await Rewind.offsets(
+        of: partitions, committed: consumer.committed(partitions), recorded: store.positions(),
+        lowest: { [consumer] partition in try await consumer.watermarks(partition).low })
+      guard !rewinds.isEmpty else { return }
+      try await consumer.commit(rewinds)
+      logger.notice(
+        "The ledger reads again what its file does not hold", metadata: [LogKeys.partitions: "\(rewinds.map(\.partition))"])
+    } catch {
+      // Going on would leave a gap that nobody notices.
+      throw LedgerError(.consumer, "the ledger cannot go back to where its file ends: \(error)")
+    }
+  }
+
+  private func reportLag() async {
+    while !Task.isCancelled {
+      lag.update(consumer.lag(), at: clock.now())
+      // Cancelled: the loop's condition ends it.
+      try? await Task.sleep(for: .seconds(1))
+    }
+  }
+}

@@ -100,8 +100,12 @@ package final class SQLiteRegistry: Sendable {
     configuration.prepareDatabase { db in
       // A pragma, because readers wait too while another process recovers or closes the log, and for them the pool picks a time of
       // its own. A negative cache size counts KiB, a positive one pages.
-      try db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
-      try db.execute(sql: "PRAGMA cache_size = -\(settings.cachePerConnection); PRAGMA temp_store = MEMORY")
+      try db.execute(
+        sql: """
+          PRAGMA busy_timeout = \(milliseconds);
+          PRAGMA cache_size = -\(settings.cachePerConnection);
+          PRAGMA mmap_size = \(settings.mappedBytes)
+          """)
     }
     // SQLite does not wait for the lock when two processes switch a new file to WAL at once (it would have to upgrade a read lock,
     // which can deadlock): the loser is told "busy" at once and has to come again.

@@ -9,6 +9,10 @@ package struct SQLiteRegistryConfiguration: Sendable {
   package var readerCount = 4
   /// The most memory that one connection keeps pages in, in KiB.
   package var cachePerConnection = 16 * 1024
+  /// How much of the file is mapped into memory, in bytes; 0 for none. A mapped page is read without a system call and a copy, and
+  /// shared by all connections of all processes: measured, a look-up takes two thirds of the time. The price is that an I/O error of
+  /// the disk ends the process with SIGBUS. The default is the most that SQLite allows as distributions build it.
+  package var mappedBytes = 0x7FFF_0000
   /// How long it can be looked up why a registration is gone.
   package var tombstoneLifetime: Duration = .seconds(30 * 86_400)
 

@@ -78,9 +78,14 @@ package final class Worker: Service {
         return result
       }
     } onGracefulShutdown: {
-      mailbox.post { $0.isToShutDown = true }
+      self.shutDown()
     }
     try result.get()
+  }
+
+  /// Begins what a graceful shutdown begins.
+  func shutDown() {
+    mailbox.post { $0.isToShutDown = true }
   }
 
   /// Wakes the engine from time to time: the one timer of the worker.

@@ -126,6 +126,19 @@ import Testing
     }
   }
 
+  @Test func serversRefuseRequestsThatAreTooLarge() async throws {
+    try await Bench.run(server: { $0.maximumBodyBytes = 1000 }) { request, responder in
+      Bench.answer(request, responder)
+    } _: { bench in
+      bench.submit([
+        Bench.request(0, body: [UInt8](repeating: 1, count: 1001)), Bench.request(1, body: [UInt8](repeating: 1, count: 1000)),
+      ])
+      let completions = try await bench.completions.wait(count: 2).sorted { $0.ticket < $1.ticket }
+      #expect(completions[0].error?.code == .streamReset(.enhanceYourCalm))
+      #expect(completions[1].status == 200)
+    }
+  }
+
   @Test func refusesWhatTheQueueHasNoRoomFor() async throws {
     let gate = Gate()
     try await Bench.run(server: { $0.maximumConcurrentStreams = 1 }) {

@@ -122,4 +122,16 @@ import Testing
       #expect(response2.status == 200)
     }
   }
+
+  @Test func refusesSettingsThatMakeNoSense() {
+    for configure: (inout HTTP2PoolConfiguration) -> Void in [
+      { $0.port = 0 }, { $0.minimumConnections = 2 }, { $0.maximumStreamsPerConnection = 0 }, { $0.tickInterval = .zero },
+    ] {
+      #expect {
+        try Bench.pool(port: 1, events: Probe(), configure: configure)
+      } throws: {
+        ($0 as? HTTP2ConnectionError)?.code == .invalidConfiguration
+      }
+    }
+  }
 }

@@ -72,7 +72,29 @@ import Testing
   }
 
   @Test func refusesAServerOfAnotherName() async throws {
-    try await Bench.run(pool: { $0.serverName = "example.org" }) { request, responder in
+    // NIOSSL is content with a certificate that names the peer's address, so this one must not.
+    let certificates = try TestCertificates(coversAddress: false)
+    let (serverTLS, clientTLS) = (try certificates.serverTLS(), try certificates.clientTLS())
+    try await Bench.run {
+      $0.tls = serverTLS
+    } pool: {
+      $0.serverName = "example.org"
+      $0.tls = clientTLS
+    } handler: { request, responder in
+      Bench.answer(request, responder)
+    } _: { bench in
+      let events = try await bench.events.wait(count: 1)
+      guard case .failed(_, let error, _) = events[0] else {
+        Issue.record("expected a failed connection, got \(events[0])")
+        return
+      }
+      #expect(error.code == .tlsFailed)
+    }
+  }
+
+  @Test func refusesAnUnknownAuthority() async throws {
+    let stranger = try TestCertificates().serverTLS()
+    try await Bench.run(server: { $0.tls = stranger }) { request, responder in
       Bench.answer(request, responder)
     } _: { bench in
       let events = try await bench.events.wait(count: 1)

@@ -99,7 +99,7 @@ import Testing
     #expect(plan.count { $0.hasPrefix("SCAN") } == 1, "\(plan)")
     #expect(plan.first?.hasPrefix("SCAN keys") == true)
     #expect(plan.dropFirst().allSatisfy { $0.hasPrefix("SEARCH") }, "\(plan)")
-    let isWhole = plan.contains { $0.contains("(hub=? AND tag=?)") || $0.contains("one_holder (hub=? AND handle=?)") }
+    let isWhole = plan.contains { $0.contains("(tag=? AND hub=?)") || $0.contains("one_holder (hub=? AND handle=?)") }
     #expect(isWhole, "\(plan)")
   }
 

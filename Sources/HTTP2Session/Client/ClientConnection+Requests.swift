@@ -68,8 +68,8 @@ extension ClientConnection {
   /// Reports `error` for every request that has none of its own, and forgets all streams.
   func failStreams(_ error: HTTP2RequestError) {
     for slot in Array(streams.occupied) {
-      report(slot, error)
-      streams.remove(slot)
+      guard let stream = streams.remove(slot) else { continue }
+      completions.add(HTTP2Completion(ticket: stream.request.ticket, result: .failure(error)), for: stream.submission)
     }
   }
 

@@ -12,6 +12,10 @@ extension ClientConnection: SessionDelegate {
       streams[slot]?.status = value.indices.reduce(0) { $0 * 10 + Int(value[$1] &- UInt8(ascii: "0")) }
       streams[slot]?.headers = HTTP2Headers()
     } else if settings.keptHeaders.contains(where: { $0.span.isEqual(to: name) }) {
+      // A small block can stand for a huge list of fields; what exceeds the size we have announced is not kept.
+      guard let size = streams[slot]?.headers.listSize, size + name.count + value.count <= Self.maximumHeaderListSize else {
+        return
+      }
       streams[slot]?.headers.append(name: name, value: value)
     }
   }
@@ -31,7 +35,7 @@ extension ClientConnection: SessionDelegate {
   }
 
   func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2ErrorCode) {
-    guard let slot, let stream = streams.removeUnlessReported(slot) else { return }
+    guard let slot, let stream = streams.remove(slot) else { return }
     if code == .refusedStream {
       return resend(stream, after: peerGoAway == nil ? .refused : .goAway)
     }
@@ -40,7 +44,7 @@ extension ClientConnection: SessionDelegate {
   }
 
   func sessionDidNotSendHeaders(streamID: Int32, slot: Int?, isTooLarge: Bool) {
-    guard let slot, let stream = streams.removeUnlessReported(slot) else { return }
+    guard let slot, let stream = streams.remove(slot) else { return }
     guard isTooLarge else { return giveBackFirst.append(stream.batch(resends: stream.resends)) }
     let error = HTTP2RequestError(
       .requestTooLarge, wasPossiblyProcessed: false, message: "the header block is too large for HTTP/2")

@@ -22,13 +22,19 @@ final class ClientConnection {
     case ended
   }
 
+  /// The number of the connection in its pool.
   let id: Int
+  /// What all connections of the pool have in common.
   let settings: ClientConnectionSettings
+  /// The pool.
   let owner: any ClientConnectionOwner
   private let eventLoop: any EventLoop
 
+  /// Where the connection is in its life.
   var phase = Phase.connecting
+  /// The session, from the end of the TLS handshake until the channel is gone.
   var session: NGHTTP2Session?
+  /// The requests on their way.
   var streams = ClientStreamTable()
   /// The slot of the stream whose headers are arriving.
   var receivingSlot: Int?
@@ -45,7 +51,9 @@ final class ClientConnection {
 
   /// What ended in this turn, to be reported at its end.
   var completions = CompletionCollector()
+  /// What is to be sent again before all others, given back at the end of the turn.
   var giveBackFirst: [RequestBatch] = []
+  /// What is to be sent again behind all others, given back at the end of the turn.
   var giveBackLast: [RequestBatch] = []
 
   private var context: ChannelHandlerContext?
@@ -68,6 +76,9 @@ final class ClientConnection {
     self.eventLoop = eventLoop
     self.owner = owner
   }
+
+  /// Our own `SETTINGS_MAX_HEADER_LIST_SIZE`, in bytes.
+  static let maximumHeaderListSize = 32 * 1024
 
   // MARK: Opening
 
@@ -115,7 +126,8 @@ final class ClientConnection {
     do throws(NGHTTP2Failure) {
       session = try NGHTTP2Session(
         settings: NGHTTP2Settings(
-          isClient: true, streamWindow: 1 << 20, connectionWindow: 1 << 24, maximumHeaderListSize: 32 * 1024),
+          isClient: true, streamWindow: 1 << 20, connectionWindow: 1 << 24,
+          maximumHeaderListSize: UInt32(Self.maximumHeaderListSize)),
         delegate: self)
     } catch {
       return fail(HTTP2ConnectionError(.internalFailure, error.message))
@@ -131,10 +143,12 @@ final class ClientConnection {
     isInTurn = true
     defer { isInTurn = false }
     let hasMore = fillStreams(session)
+    let openStreams = streams.count
     flush(session)
     settle()
     if phase == .draining, streams.count == 0 { return close() }
-    if hasMore { scheduleTurn() }
+    // Streams that were reset have closed while the frames were written, and left room.
+    if hasMore || streams.count < openStreams { scheduleTurn() }
   }
 
   private func fillStreams(_ session: NGHTTP2Session) -> Bool {
@@ -142,8 +156,11 @@ final class ClientConnection {
     let now = NIODeadline.now()
     let mayTake = phase == .open && context.channel.isWritable
     let (batches, more) = owner.take(id, openStreams: streams.count, streamLimit: streamLimit, mayTake: mayTake, now: now)
+    let openStreams = streams.count
     for batch in batches { start(batch, on: session, now: now) }
-    return more
+    // Requests that ended without a stream have left their room to others.
+    let taken = batches.reduce(0) { $0 + $1.requests.count }
+    return more || streams.count < openStreams + taken
   }
 
   private func flush(_ session: NGHTTP2Session) {

@@ -11,14 +11,18 @@ struct ClientConnectionSettings: Sendable {
   let tlsServerName: String?
   /// The names of the response fields to keep, as bytes.
   let keptHeaders: [[UInt8]]
-  /// The timings, as NIO counts them.
+  /// `handshakeTimeout` as NIO counts it.
   let handshakeTimeout: TimeAmount
+  /// `idlePingInterval` as NIO counts it.
   let idlePingInterval: TimeAmount?
+  /// `pingTimeout` as NIO counts it.
   let pingTimeout: TimeAmount
+  /// `tickInterval` as NIO counts it.
   let tickInterval: TimeAmount
 
-  /// Throws if the TLS configuration cannot be used.
+  /// Throws if a setting is out of range or the TLS configuration cannot be used.
   init(_ configuration: HTTP2PoolConfiguration) throws {
+    try Self.check(configuration)
     self.configuration = configuration
     tls = try configuration.tls.map { tls in
       var tls = tls
@@ -36,5 +40,22 @@ struct ClientConnectionSettings: Sendable {
     idlePingInterval = configuration.idlePingInterval.map { TimeAmount($0) }
     pingTimeout = TimeAmount(configuration.pingTimeout)
     tickInterval = TimeAmount(configuration.tickInterval)
+  }
+
+  private static func check(_ configuration: HTTP2PoolConfiguration) throws {
+    let rules = [
+      (!configuration.host.isEmpty, "host is empty"),
+      ((1...65_535).contains(configuration.port), "port must be 1…65535"),
+      (configuration.maximumConnections >= 1, "maximumConnections must be at least 1"),
+      (
+        (0...max(0, configuration.maximumConnections)).contains(configuration.minimumConnections),
+        "minimumConnections must be 0…maximumConnections"
+      ),
+      (configuration.maximumStreamsPerConnection >= 1, "maximumStreamsPerConnection must be at least 1"),
+      (configuration.maximumQueuedRequests >= 1, "maximumQueuedRequests must be at least 1"),
+      (configuration.maximumSafeResends >= 0, "maximumSafeResends must not be negative"),
+      (configuration.tickInterval >= .milliseconds(1), "tickInterval must be at least a millisecond"),
+    ]
+    for (isKept, rule) in rules where !isKept { throw HTTP2ConnectionError(.invalidConfiguration, rule) }
   }
 }

@@ -18,33 +18,23 @@ struct ClientStreamTable {
   }
 
   /// Puts a stream into a free slot.
-  mutating func insert(_ stream: ClientStream) -> Int {
+  mutating func insert(_ stream: consuming ClientStream) -> Int {
     count += 1
-    if let slot = free.popLast() {
-      slots[slot] = stream
-      return slot
+    guard let slot = free.popLast() else {
+      slots.append(stream)
+      return slots.count - 1
     }
-    slots.append(stream)
-    return slots.count - 1
+    slots[slot] = stream
+    return slot
   }
 
-  /// Empties `slot`, which may be used for another stream from now on.
-  mutating func remove(_ slot: Int) {
-    guard slots[slot] != nil else { return }
-    slots[slot] = nil
+  /// Empties `slot` for another stream. Gives the stream that was in it, nil if its end has been reported already or the slot is
+  /// empty: nghttp2 may name a request that it could not send twice in a row, as not sent and as closed.
+  @discardableResult
+  mutating func remove(_ slot: Int) -> ClientStream? {
+    guard let stream = slots[slot].take() else { return nil }
     count -= 1
     free.append(slot)
-  }
-
-  /// Empties `slot` and gives the stream that was in it; nil if its end has been reported already.
-  mutating func removeUnlessReported(_ slot: Int) -> ClientStream? {
-    let stream = slots[slot]?.isReported == false ? slots[slot].take() : nil
-    if stream == nil {
-      remove(slot)
-    } else {
-      count -= 1
-      free.append(slot)
-    }
-    return stream
+    return stream.isReported ? nil : stream
   }
 }

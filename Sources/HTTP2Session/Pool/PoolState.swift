@@ -38,6 +38,7 @@ struct PoolState<Handle: Sendable> {
   /// other connections get their share meanwhile.
   static var takeLimit: Int { 128 }
 
+  /// Where the pool is in its life.
   private(set) var phase = Phase.idle
   private var queue = RequestQueue()
   /// In the order of their numbers.
@@ -269,9 +270,10 @@ struct PoolState<Handle: Sendable> {
     return [connect(replacing: connections[index].id)]
   }
 
-  /// Ends connections beyond the minimum that have been idle for long.
+  /// Ends connections beyond the minimum that have been idle for long; not while another one is being set up, which may be meant to
+  /// replace one of them.
   private mutating func shrink(now: NIODeadline) -> [Action] {
-    guard queue.count == 0 else { return [] }
+    guard queue.count == 0, !connections.contains(where: { $0.phase == .connecting }) else { return [] }
     var actions: [Action] = []
     var spare = usable - configuration.minimumConnections
     for index in connections.indices.reversed() where spare > 0 && connections[index].phase == .ready {

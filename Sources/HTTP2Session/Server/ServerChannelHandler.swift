@@ -13,8 +13,11 @@ final class ServerChannelHandler {
   private var session: NGHTTP2Session?
   /// The streams by id: a stream's slot is its id.
   private var streams: [Int32: ServerStream] = [:]
-  private var receiving: Int32?
+  /// The stream whose headers are arriving.
+  private var receiving: ServerStream?
   private var outbound = ByteBuffer()
+  /// Submitted only when they are written: until then further requests may be read and handed over, which the frame must cover.
+  private var pendingGoAways: [(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8])] = []
   private var isReading = false
   private var isFlushScheduled = false
 
@@ -47,16 +50,16 @@ final class ServerChannelHandler {
     switch command {
     case .respond(let id, let status, let headers, let body):
       guard let stream = streams[id], !stream.isAnswered else { return }
-      streams[id]?.isAnswered = true
-      streams[id]?.body = body
+      stream.isAnswered = true
+      stream.body = body
       try session.submit(
         responseTo: id, status: Self.statusField(status), headers: headers, slot: Int(id), hasBody: !body.isEmpty)
     case .reset(let id, let code):
       guard let stream = streams[id], !stream.isAnswered else { return }
-      streams[id]?.isAnswered = true
+      stream.isAnswered = true
       try session.reset(streamID: id, code: code)
     case .goAway(let lastStreamID, let code, let debugData):
-      try session.goAway(lastStreamID: lastStreamID, code: code, debugData: debugData)
+      pendingGoAways.append((lastStreamID, code, debugData))
     case .setMaximumConcurrentStreams(let limit):
       try session.setMaximumConcurrentStreams(UInt32(clamping: limit))
     case .close:
@@ -102,6 +105,10 @@ final class ServerChannelHandler {
     guard let session, let context, context.channel.isActive else { return }
     outbound.clear()
     do throws(NGHTTP2Failure) {
+      for goAway in pendingGoAways {
+        try session.goAway(lastStreamID: goAway.lastStreamID, code: goAway.code, debugData: goAway.debugData)
+      }
+      pendingGoAways = []
       try session.transmit(into: &outbound)
     } catch {
       return fail(error)
@@ -119,6 +126,7 @@ final class ServerChannelHandler {
     connection.bind(nil)
     session = nil
     streams = [:]
+    receiving = nil
   }
 }
 
@@ -174,41 +182,41 @@ extension ServerChannelHandler: ChannelInboundHandler {
 
 extension ServerChannelHandler: SessionDelegate {
   func sessionDidBeginHeaders(streamID: Int32, slot: Int?) {
-    receiving = streamID
-    guard slot == nil, let session else { return }
-    session.attach(slot: Int(streamID), to: streamID)
-    streams[streamID] = ServerStream(request: HTTP2ServerRequest(streamID: streamID))
+    if let known = streams[streamID] {
+      receiving = known
+      return
+    }
+    let stream = ServerStream(id: streamID)
+    session?.attach(slot: Int(streamID), to: streamID)
+    streams[streamID] = stream
+    receiving = stream
   }
 
   func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) {
-    guard let receiving, name.count > 1 else { return }
-    guard name[0] == UInt8(ascii: ":") else {
-      streams[receiving]?.request.headers.append(name: name, value: value)
-      return
+    guard let stream = receiving, !stream.isAnswered, name.count > 1 else { return }
+    // A small block can stand for a huge list of fields, so the size that was announced is enforced.
+    guard stream.request.headers.listSize + name.count + value.count <= configuration.maximumHeaderListSize else {
+      return refuse(stream)
     }
+    guard name[0] == UInt8(ascii: ":") else { return stream.request.headers.append(name: name, value: value) }
     // The pseudo fields of a request differ in their second letter, except `:scheme`, which nobody asks for.
     switch name[1] {
-    case UInt8(ascii: "m"): streams[receiving]?.request.method = String(copying: value)
-    case UInt8(ascii: "p"): streams[receiving]?.request.path = String(copying: value)
-    case UInt8(ascii: "a"): streams[receiving]?.request.authority = String(copying: value)
+    case UInt8(ascii: "m"): stream.request.method = String(copying: value)
+    case UInt8(ascii: "p"): stream.request.path = String(copying: value)
+    case UInt8(ascii: "a"): stream.request.authority = String(copying: value)
     default: break
     }
   }
 
   func sessionDidReceiveData(_ data: Span<UInt8>, streamID: Int32, slot: Int?) {
-    guard let size = streams[streamID]?.request.body.count, let session else { return }
-    if size + data.count <= configuration.maximumBodyBytes {
-      streams[streamID]?.request.body.append(copying: data)
-    } else if streams[streamID]?.isAnswered == false {
-      streams[streamID]?.isAnswered = true
-      // The reset fails only if the stream is gone, which is what it is for.
-      try? session.reset(streamID: streamID, code: .enhanceYourCalm)
-    }
+    guard let stream = streams[streamID], !stream.isAnswered else { return }
+    guard stream.request.body.count + data.count <= configuration.maximumBodyBytes else { return refuse(stream) }
+    stream.request.body.append(copying: data)
   }
 
   func sessionDidReceiveEnd(streamID: Int32, slot: Int?) {
     guard let stream = streams[streamID], !stream.isHandedOver, !stream.isAnswered else { return }
-    streams[streamID]?.isHandedOver = true
+    stream.isHandedOver = true
     handler(stream.request, HTTP2Responder(connection: connection, streamID: streamID))
   }
 
@@ -223,10 +231,16 @@ extension ServerChannelHandler: SessionDelegate {
   func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8]) {}
 
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
-    let id = Int32(slot)
-    guard let stream = streams[id] else { return ([], true) }
-    let end = min(stream.body.count, stream.bodySent + limit)
-    streams[id]?.bodySent = end
-    return (stream.body[stream.bodySent..<end], end == stream.body.count)
+    guard let stream = streams[Int32(slot)] else { return ([], true) }
+    let start = stream.bodySent
+    stream.bodySent = min(stream.body.count, start + limit)
+    return (stream.body[start..<stream.bodySent], stream.bodySent == stream.body.count)
+  }
+
+  /// Ends a stream whose request is too large.
+  private func refuse(_ stream: ServerStream) {
+    stream.isAnswered = true
+    // The reset fails only if the stream is gone, which is what it is for.
+    try? session?.reset(streamID: stream.request.streamID, code: .enhanceYourCalm)
   }
 }

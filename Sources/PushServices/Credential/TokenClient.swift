@@ -39,6 +39,8 @@ struct TokenClient: Sendable {
 
   /// `application/x-www-form-urlencoded`: everything escaped but what is unreserved in a URI.
   static func encode(_ form: [Field]) -> [UInt8] {
+    // In upper case, as RFC 3986 §2.1 wants them.
+    let digits = Array("0123456789ABCDEF".utf8)
     var output: [UInt8] = []
     func append(_ text: String) {
       for byte in text.utf8 {
@@ -48,8 +50,8 @@ struct TokenClient: Sendable {
           output.append(byte)
         default:
           output.append(UInt8(ascii: "%"))
-          output.append(Hexadecimal.digit(byte >> 4))
-          output.append(Hexadecimal.digit(byte & 0xF))
+          output.append(digits[Int(byte >> 4)])
+          output.append(digits[Int(byte & 0xF)])
         }
       }
     }

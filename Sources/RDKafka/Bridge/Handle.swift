@@ -114,9 +114,9 @@ import Logging
 }
 
 /// The librdkafka at hand.
-enum Library {
+package enum Library {
   /// Its version, as `2.0.2`.
-  static var version: String {
+  package static var version: String {
     unsafe String(cString: rd_kafka_version_str())
   }
 

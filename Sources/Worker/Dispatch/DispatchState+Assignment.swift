@@ -52,11 +52,11 @@ extension DispatchState {
       drains = remaining
       giveUpWhatIsNotOwned()
     }
-    if let deadline = shutdownDeadline, !hasDrained, !isProgressing || now.uptime >= deadline {
-      hasDrained = true
-      effects.hasDrained = true
-      requestDrops(into: &effects)
-    }
+    guard let deadline = shutdownDeadline, !hasDrained, !isProgressing || now.uptime >= deadline else { return }
+    requestDrops(into: &effects)
+    guard !isDropping || now.uptime >= deadline else { return }
+    hasDrained = true
+    effects.hasDrained = true
   }
 
   /// Whether waiting for the item can bring it to its end: not where a device waits for a repetition or for a sender that is stopped.

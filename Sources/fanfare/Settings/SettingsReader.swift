@@ -101,17 +101,19 @@ final class SettingsReader: AccessReporter {
   /// The text of a file that another key names; nil where the key is absent. For keys, certificates and secrets, which come only from files.
   func contents(ofFileAt key: String) throws(SettingsError) -> String? {
     guard let path = try optionalString(key) else { return nil }
-    do {
-      let data = try Data(contentsOf: URL(fileURLWithPath: path))
-      guard let text = String(validating: data, as: UTF8.self) else {
-        throw SettingsError(key, "names a file that is not text: \(path)")
-      }
-      return text
-    } catch let error as SettingsError {
-      throw error
-    } catch {
+    return try Self.contents(of: path, key: key)
+  }
+
+  /// The text of the file at a path that the given key names.
+  static func contents(of path: String, key: String) throws(SettingsError) -> String {
+    let data: Data
+    do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
       throw SettingsError(key, "names a file that cannot be read: \(path)")
     }
+    guard let text = String(validating: data, as: UTF8.self) else {
+      throw SettingsError(key, "names a file that is not text: \(path)")
+    }
+    return text
   }
 
   private var config: ConfigReader { ConfigReader(providers: providers, accessReporter: self) }

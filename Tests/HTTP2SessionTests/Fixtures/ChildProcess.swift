@@ -26,7 +26,8 @@ final class ChildProcess {
 
   deinit {
     output.fileHandleForReading.readabilityHandler = nil
-    process.terminate()
+    // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block that one.
+    kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
   }
 

@@ -13,8 +13,11 @@ package struct TestCertificates: Sendable {
   /// The server's private key, PEM.
   package let serverKeyPEM: String
 
-  /// Makes keys and certificates, valid for one day.
-  package init() throws {
+  /// Makes keys and certificates, valid for one day. With `coversAddress` the server's certificate names 127.0.0.1 besides
+  /// `localhost`.
+  package init(coversAddress: Bool = true) throws {
+    var names: [GeneralName] = [.dnsName("localhost")]
+    if coversAddress { names.append(.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))) }
     let authorityKey = Certificate.PrivateKey(P256.Signing.PrivateKey())
     let authorityName = try DistinguishedName { CommonName("Fanfare test authority") }
     let authority = try Self.certificate(
@@ -28,7 +31,7 @@ package struct TestCertificates: Sendable {
       subject: DistinguishedName { CommonName("localhost") }, key: serverKey, issuer: authorityName, issuerKey: authorityKey,
       extensions: Certificate.Extensions {
         Critical(BasicConstraints.notCertificateAuthority)
-        SubjectAlternativeNames([.dnsName("localhost"), .ipAddress(.init(contentBytes: [127, 0, 0, 1]))])
+        SubjectAlternativeNames(names)
       })
     authorityPEM = try authority.serializeAsPEM().pemString
     serverPEM = try server.serializeAsPEM().pemString

@@ -88,8 +88,9 @@ struct Desk {
     unacknowledged = []
     if error == nil {
       for production in productions {
-        if let status = try? StatusRecord.decode(production.record.value[...]) { statuses.append(status) }  // Else a dead letter.
-        if let letter = try? DeadLetter.decode(production.record.value[...]) { deadLetters.append(letter) }  // Else a status record.
+        // Each record is one of the two; the other reading fails.
+        if let status = try? StatusRecord.decode(production.record.value[...]) { statuses.append(status) }
+        if let letter = try? DeadLetter.decode(production.record.value[...]) { deadLetters.append(letter) }
       }
     }
     let acknowledgement = Acknowledgement(productions: productions, errors: productions.map { _ in error })

@@ -1,0 +1,28 @@
+package import FanfareCore
+
+/// Lets in everybody whose password equals the name, as the tutorial apps expect. For demonstrations only.
+package struct DemoAuthenticator: Authenticator {
+  private let roles: RolePolicy
+
+  /// Throws unless the server is bound to a loopback address, or `allowRemote` says in so many words that strangers may come in.
+  package init(boundTo host: String, allowRemote: Bool = false, roles: RolePolicy = RolePolicy()) throws(FrontEndError) {
+    guard allowRemote || Self.isLoopback(host) else {
+      throw FrontEndError(
+        .insecureAuthentication,
+        "the demo authenticator lets everybody in and so refuses to serve \(host); bind to 127.0.0.1 or allow remote callers explicitly")
+    }
+    self.roles = roles
+  }
+
+  package func authenticate(_ credentials: BasicCredentials, hub: HubName) async throws -> Principal? {
+    guard credentials.user == credentials.password else { return nil }
+    return Principal(user: credentials.user, roles: roles.roles(of: credentials.user))
+  }
+
+  /// 127.0.0.0/8, `::1` and `localhost`.
+  private static func isLoopback(_ host: String) -> Bool {
+    if host == "::1" || host == "[::1]" || host.lowercased() == "localhost" { return true }
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+  }
+}

@@ -1,0 +1,73 @@
+import FanfareCore
+import Hummingbird
+
+/// The routes by which apps register their devices.
+struct RegistrationRoutes: Sendable {
+  let gate: Gate
+  let registry: any DeviceRegistry
+  let clock: any WallClock
+  let maximumBodySize: Int
+
+  /// Adds the routes to a hub's root.
+  func add(to routes: some RouterMethods<FrontEndContext>) {
+    routes.post("api/register") { try await register($0, $1) }
+    routes.put("api/register/{id}") { try await complete($0, $1) }
+    routes.delete("api/register/{id}") { try await remove($0, $1) }
+  }
+
+  /// One path, two flows: with a body the app registers its installation, without one it asks for an id for its handle.
+  private func register(_ request: Request, _ context: FrontEndContext) async throws -> Response {
+    let caller = try await gate.admit(request, context, as: .device)
+    let query = try Query(of: request)
+    let body = try await request.bytes(upTo: maximumBodySize)
+    let handle = try query.value(of: "handle")
+    // An app that announces JSON on every request and sends none with this one still means the first flow if it names its handle.
+    if body.isEmpty, handle != nil || !MediaType.announcesJSON(request) { return try await issue(handle, to: caller) }
+    try MediaType.require(MediaType.json, of: request)
+    return try await install(try InstallationBody(body), for: caller)
+  }
+
+  private func issue(_ handle: String?, to caller: Caller) async throws -> Response {
+    // The platform is not known yet; what no platform's handle can be is refused.
+    if let handle, handle.utf8.count > DeviceHandle.maximumLength || handle.utf8.contains(where: { $0 < 0x21 || $0 > 0x7E }) {
+      throw Refusal(.invalidParameter, "handle must be at most \(DeviceHandle.maximumLength) characters of visible ASCII")
+    }
+    let id = try await registry.issue(hub: caller.hub.name, handle: handle == "" ? nil : handle, at: clock.now())
+    var body: [UInt8] = []
+    body.appendJSON(id)
+    return .json(body)
+  }
+
+  private func install(_ installation: InstallationBody, for caller: Caller) async throws -> Response {
+    let registration = try await registry.install(
+      InstallationApplication(
+        installation: installation.installation, hub: caller.hub.name, user: caller.user, platform: installation.platform,
+        handle: installation.handle),
+      at: clock.now())
+    return .json(registration.json)
+  }
+
+  private func complete(_ request: Request, _ context: FrontEndContext) async throws -> Response {
+    let caller = try await gate.admit(request, context, as: .device)
+    try MediaType.require(MediaType.json, of: request)
+    let body = try RegistrationBody(try await request.bytes(upTo: maximumBodySize))
+    // What is not an id was never issued: the app is told the same, and asks for one.
+    guard let id = context.parameters["id"].flatMap({ RegistrationID(String($0)) }) else {
+      throw Refusal(.gone, "there is no such registration id; ask for a new one")
+    }
+    _ = try await registry.complete(
+      RegistrationApplication(
+        id: id, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle, tags: body.tags),
+      at: clock.now())
+    return Response(status: .ok)
+  }
+
+  private func remove(_ request: Request, _ context: FrontEndContext) async throws -> Response {
+    let caller = try await gate.admit(request, context, as: .device)
+    guard let id = context.parameters["id"].flatMap({ RegistrationID(String($0)) }) else {
+      throw Refusal(.notFound, "there is no such registration")
+    }
+    try await registry.remove(id, hub: caller.hub.name, user: caller.user, at: clock.now())
+    return Response(status: .ok)
+  }
+}

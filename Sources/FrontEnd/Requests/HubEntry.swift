@@ -1,0 +1,19 @@
+import FanfareCore
+
+/// One hub as the routes see it.
+struct HubEntry: Sendable {
+  let name: HubName
+  let authenticator: any Authenticator
+  let metrics: HubMetrics
+
+  init(_ hub: FrontEndHub) {
+    name = hub.name
+    authenticator = hub.authenticator
+    metrics = HubMetrics(hub: hub.name)
+  }
+
+  /// Where a send of the hub can be looked up.
+  func location(of send: SendID) -> String {
+    name == .default ? "/api/sends/\(send)" : "/hubs/\(name)/api/sends/\(send)"
+  }
+}

@@ -1,0 +1,33 @@
+/// What a user may do.
+package enum Role: String, CaseIterable, Sendable {
+  /// Register own devices and read what was sent to them securely.
+  case device
+  /// Send.
+  case sender
+  /// See everybody's sends.
+  case `operator`
+}
+
+/// Which users of a hub have which roles, where the source of users does not say so itself.
+package struct RolePolicy: Hashable, Sendable {
+  /// What every authenticated user may do.
+  package var everyone: Set<Role>
+  /// The users who are operators besides.
+  package var operators: Set<String>
+  /// Users with roles of their own instead of `everyone`'s.
+  package var exceptions: [String: Set<Role>]
+
+  package init(
+    everyone: Set<Role> = [.device, .sender], operators: Set<String> = [], exceptions: [String: Set<Role>] = [:]
+  ) {
+    self.everyone = everyone
+    self.operators = operators
+    self.exceptions = exceptions
+  }
+
+  /// The roles of one user.
+  package func roles(of user: String) -> Set<Role> {
+    let roles = exceptions[user] ?? everyone
+    return operators.contains(user) ? roles.union([.operator]) : roles
+  }
+}

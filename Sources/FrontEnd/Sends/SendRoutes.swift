@@ -1,0 +1,79 @@
+import FanfareCore
+import HTTPTypes
+import Hummingbird
+
+/// The project's own routes for sends.
+struct SendRoutes: Sendable {
+  let gate: Gate
+  let intake: SendIntake
+  let history: any SendHistory
+  let clock: any WallClock
+  let maximumBodySize: Int
+  let maximumBatchSize: Int
+
+  /// Adds the routes to a hub's root.
+  func add(to routes: some RouterMethods<FrontEndContext>) {
+    routes.post("api/sends") { request, context in
+      let caller = try await gate.admit(request, context, as: .sender)
+      return try await caller.hub.metrics.countingRefusals { try await send(request, by: caller) }
+    }
+    routes.post("api/sends/batch") { request, context in
+      let caller = try await gate.admit(request, context, as: .sender)
+      return try await sendBatch(request, context, by: caller)
+    }
+    routes.get("api/sends/{id}") { try await report($0, $1) }
+  }
+
+  private func send(_ request: Request, by caller: Caller) async throws -> Response {
+    try Self.refuseIdempotencyKey(of: request)
+    try MediaType.require(MediaType.json, of: request)
+    let body = try await request.bytes(upTo: maximumBodySize)
+    let send = try SendBody.read(
+      body, by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: clock.now())
+    try await intake.accept(send, into: caller.hub)
+    return .accepted(send.id, location: caller.hub.location(of: send.id), status: .accepted)
+  }
+
+  private func sendBatch(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
+    try Self.refuseIdempotencyKey(of: request)
+    try MediaType.require(MediaType.ndjson, of: request)
+    let body = try await request.bytes(upTo: maximumBatchSize)
+    var batch = SendBatch(body, maximumLineSize: maximumBodySize)
+    guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
+    batch.read(by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: clock.now())
+    let sends = batch.sends
+    if !sends.isEmpty { batch.settle(try await intake.accept(sends, into: caller.hub)) }
+    batch.countRefusals(in: caller.hub.metrics)
+    let answer = batch.answer(requestID: context.requestID)
+    return Response(
+      status: .ok, headers: [.contentType: "application/x-ndjson"], body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer)))
+  }
+
+  /// What is known of a send, told to its sender and to operators. Right after a send was accepted the history may not know it yet, for it
+  /// trails the topics: the answer is then the same 404 as for a send that never was.
+  private func report(_ request: Request, _ context: FrontEndContext) async throws -> Response {
+    let caller = try await gate.admit(request, context, as: nil)
+    guard let id = context.parameters["id"].flatMap({ SendID(String($0)) }) else { throw Self.unknownSend }
+    let report: SendReport?
+    do {
+      report = try await history.report(of: id, hub: caller.hub.name)
+    } catch {
+      throw Refusal(.historyUnavailable, "what happened to sends cannot be looked up now")
+    }
+    guard let report, report.hub == caller.hub.name, report.sender == caller.user || caller.roles.contains(.operator) else {
+      throw Self.unknownSend
+    }
+    var response = Response.json(report.json)
+    response.headers[.cacheControl] = "no-store"
+    return response
+  }
+
+  private static let unknownSend = Refusal(.notFound, "there is no such send, or it is not known yet")
+
+  /// A caller who gives a key counts on being able to repeat the request: better no answer than a second send.
+  private static func refuseIdempotencyKey(of request: Request) throws(Refusal) {
+    guard request.headers[.idempotencyKey] == nil else {
+      throw Refusal(.notSupported, "Idempotency-Key is not supported: a repeated request is a second send")
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import FanfareCore
+import Foundation
+
+/// What one record says, in the form in which it is stored.
+enum LedgerEntry: Sendable {
+  case accepted(Acceptance)
+  case settled(Settlement)
+
+  /// A send has been accepted: from the sends topic.
+  struct Acceptance: Sendable {
+    let send: SendID
+    let hub: HubName
+    let acceptedAt: UnixTime
+    let sender: String?
+    let audience: String
+
+    init(_ send: SendRequest) {
+      self.send = send.id
+      hub = send.hub
+      acceptedAt = send.acceptedAt
+      sender = send.sender.map(LedgerEntry.bounded)
+      audience = LedgerEntry.text(of: send.audience)
+    }
+  }
+
+  /// A work item has ended: from the status topic.
+  struct Settlement: Sendable {
+    let send: SendID
+    let hub: HubName
+    let part: Int
+    let state: StatusRecord.State
+    let acceptedAt: UnixTime
+    let settledAt: UnixTime
+    let sender: String?
+    let audience: String
+    /// Equal for equal content: tells a record that is read again from another record of the same work item.
+    let digest: Int64
+    let tally: Tally
+    /// Each device's result; nil when there are more than are kept.
+    let devices: [DeviceResult]?
+
+    init(_ record: StatusRecord, maximumDevices: Int) {
+      send = record.send
+      hub = record.hub
+      part = record.part
+      state = record.state
+      acceptedAt = record.acceptedAt
+      settledAt = record.settledAt
+      sender = record.sender.map(LedgerEntry.bounded)
+      audience = LedgerEntry.text(of: record.audience)
+      digest = record.digest
+      tally = Tally(record.devices)
+      devices = record.devices.count <= maximumDevices ? record.devices : nil
+    }
+  }
+
+  /// The latest moment that the entry speaks of.
+  var time: UnixTime {
+    switch self {
+    case .accepted(let acceptance): acceptance.acceptedAt
+    case .settled(let settlement): max(settlement.acceptedAt, settlement.settledAt)
+    }
+  }
+
+  /// To whom, for people and for searching. A device's handle is an address and stays out.
+  private static func text(of audience: Audience) -> String {
+    switch audience {
+    case .user(let name): Tag.username(name)
+    case .tag(let tag): tag
+    case .registration(let id): "registration/\(id)"
+    case .device(let platform, _): "device/\(platform)"
+    }
+  }
+
+  /// A name cut to a sane length: whoever may write to the topic must not be able to fill the file with one record.
+  private static func bounded(_ name: String) -> String { name.utf8.count <= 256 ? name : String(name.prefix(64)) }
+}
+
+extension StatusRecord {
+  /// A 64-bit hash of what the record says, the same in every process and release: multiply and fold per word.
+  fileprivate var digest: Int64 {
+    var hash: UInt64 = 0x9E37_79B9_7F4A_7C15
+    func mix(_ word: UInt64) {
+      hash = (hash ^ word) &* 0xFF51_AFD7_ED55_8CCD
+      hash ^= hash >> 32
+    }
+    mix(UInt64(StoredCode.code(state)))
+    mix(UInt64(bitPattern: acceptedAt.milliseconds))
+    mix(UInt64(bitPattern: settledAt.milliseconds))
+    for device in devices {
+      mix(device.registration.high)
+      mix(device.registration.low)
+      mix(UInt64(StoredCode.code(device.platform)) << 8 | UInt64(StoredCode.code(device.outcome)))
+      mix(UInt64(truncatingIfNeeded: device.status) << 32 ^ UInt64(truncatingIfNeeded: device.attempts))
+      for byte in device.reason.utf8 { mix(UInt64(byte)) }
+    }
+    return Int64(bitPattern: hash)
+  }
+}

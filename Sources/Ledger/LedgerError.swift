@@ -1,0 +1,28 @@
+/// Why the ledger cannot do what it is asked now. Contains nothing of what is stored.
+package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What kind of failure it is.
+  package struct Code: Hashable, Sendable {
+    private enum Wrapped { case notThere, unusable, unavailable, consumer }
+    private let wrapped: Wrapped
+
+    /// There is no ledger at that path yet: none has been started, or its tables are being made. For readers.
+    package static let notThere = Self(wrapped: .notThere)
+    /// The file is no ledger, or one of a later release: nothing helps but another file or another release.
+    package static let unusable = Self(wrapped: .unusable)
+    /// The file is locked for too long, or the disk fails; the same may succeed later.
+    package static let unavailable = Self(wrapped: .unavailable)
+    /// The consumer has ended by itself; the process must be started again.
+    package static let consumer = Self(wrapped: .consumer)
+  }
+
+  package let code: Code
+  /// For people.
+  package let message: String
+
+  package init(_ code: Code, _ message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  package var description: String { message }
+}

@@ -1,0 +1,197 @@
+import FanfareCore
+import Foundation
+import GRDB
+import RDKafka
+
+/// Puts one batch into the file, inside one transaction. Every record counts once, whatever is repeated and in whatever order it comes.
+///
+/// The usual way of a send costs one statement for each of its two records; everything else goes the long way, over `SendRow`.
+struct BatchWriter {
+  private let db: Database
+  private let maximumDevices: Int
+  private let accept: Statement
+  private let announce: Statement
+  private let settle: Statement
+  private var hubs: [HubName: Int64] = [:]
+  private var deltas: [Int64: HubDelta] = [:]
+
+  /// A writer for a connection that is inside a transaction.
+  init(_ db: Database, maximumDevices: Int) throws {
+    self.db = db
+    self.maximumDevices = maximumDevices
+    accept = try db.cachedStatement(
+      sql: """
+        INSERT INTO sends (hub, id, accepted_at, is_announced, sender, audience) VALUES (?, ?, ?, 1, ?, ?) ON CONFLICT DO NOTHING
+        """)
+    announce = try db.cachedStatement(
+      sql: "UPDATE sends SET is_announced = 1 WHERE hub = ? AND id = ? AND is_announced = 0")
+    // A send of one item, accepted and open.
+    settle = try db.cachedStatement(
+      sql: """
+        UPDATE sends SET settled_parts = 1, state = ?, settled_at = ?, part_0 = ?, counts = ?, devices = ?
+        WHERE hub = ? AND id = ? AND known_parts = 1 AND settled_parts = 0
+        """)
+  }
+
+  /// Puts the batch in. Returns how many of its records are second records of their work items.
+  mutating func write(_ batch: LedgerBatch) throws -> Int {
+    for entry in batch.entries {
+      switch entry {
+      case .accepted(let acceptance): try write(acceptance)
+      case .settled(let settlement): try write(settlement)
+      }
+    }
+    for (hub, delta) in deltas { try write(delta, hub: hub) }
+    let position = try db.cachedStatement(
+      sql: """
+        INSERT INTO positions (topic, partition, next_offset) VALUES (?, ?, ?)
+        ON CONFLICT DO UPDATE SET next_offset = excluded.next_offset
+        """)
+    for (partition, offset) in batch.positions {
+      try position.execute(arguments: [partition.topic, partition.partition, offset])
+    }
+    return deltas.values.reduce(0) { $0 + $1.duplicates }
+  }
+
+  private mutating func write(_ acceptance: LedgerEntry.Acceptance) throws {
+    let hub = try number(of: acceptance.hub)
+    let id = Data(acceptance.send.bytes).databaseValue
+    try run(
+      accept,
+      [
+        hub.databaseValue, id, acceptance.acceptedAt.milliseconds.databaseValue, acceptance.sender?.databaseValue ?? .null,
+        acceptance.audience.databaseValue,
+      ])
+    if db.changesCount == 1 {
+      deltas[hub, default: HubDelta()].accepted += 1
+      return
+    }
+    try run(announce, [hub.databaseValue, id])
+    if db.changesCount == 1 { deltas[hub, default: HubDelta()].unannounced -= 1 }
+  }
+
+  private mutating func write(_ settlement: LedgerEntry.Settlement) throws {
+    let hub = try number(of: settlement.hub)
+    let id = Data(settlement.send.bytes).databaseValue
+    if settlement.part == 0 {
+      try run(
+        settle,
+        [
+          Int64(StoredCode.code(settlement.state)).databaseValue, settlement.settledAt.milliseconds.databaseValue,
+          settlement.digest.databaseValue, settlement.devices == nil ? settlement.tally.stored.databaseValue : .null,
+          settlement.devices.map { StoredDevices.encode($0).databaseValue } ?? .null, hub.databaseValue, id,
+        ])
+      if db.changesCount == 1 {
+        deltas[hub, default: HubDelta()].count(settlement.state)
+        deltas[hub, default: HubDelta()].devices.add(settlement.tally)
+        return
+      }
+    }
+    try writeOutOfOrder(settlement, hub: hub, id: id)
+  }
+
+  /// A record whose send is not known yet, has several items, or has this item already.
+  private mutating func writeOutOfOrder(_ settlement: LedgerEntry.Settlement, hub: Int64, id: DatabaseValue) throws {
+    let select = try db.cachedStatement(sql: "SELECT \(SendRow.columns) FROM sends WHERE hub = ? AND id = ?")
+    let stored = try Row.fetchOne(select, arguments: [hub, id]).map(SendRow.init)
+    let part = [hub.databaseValue, id, settlement.part.databaseValue]
+    if let digest = try recordedDigest(of: settlement, part, in: stored) {
+      guard digest != settlement.digest else { return }
+      try run(
+        db.cachedStatement(sql: "INSERT INTO duplicates (hub, send, part, digest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"),
+        part + [settlement.digest.databaseValue])
+      deltas[hub, default: HubDelta()].duplicates += db.changesCount
+      return
+    }
+    if settlement.part > 0 {
+      try run(
+        db.cachedStatement(sql: "INSERT INTO parts (hub, send, part, digest) VALUES (?, ?, ?, ?)"),
+        part + [settlement.digest.databaseValue])
+    }
+    var row = stored ?? SendRow(settlement)
+    row.add(settlement, maximumDevices: maximumDevices)
+    try put(row, isNew: stored == nil, hub: hub, id: id)
+
+    var delta = deltas[hub, default: HubDelta()]
+    if let stored {
+      if stored.isSettled, let state = stored.state { delta.count(state, -1) }
+    } else {
+      delta.accepted += 1
+      delta.unannounced += 1
+    }
+    if row.isSettled, let state = row.state { delta.count(state) }
+    delta.devices.add(settlement.tally)
+    deltas[hub] = delta
+  }
+
+  private func recordedDigest(
+    of settlement: LedgerEntry.Settlement, _ part: [DatabaseValue], in stored: SendRow?
+  ) throws -> Int64? {
+    guard let stored else { return nil }
+    if settlement.part == 0 { return stored.firstPart }
+    let select = try db.cachedStatement(sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND part = ?")
+    return try Int64.fetchOne(select, arguments: StatementArguments(part))
+  }
+
+  private func put(_ row: SendRow, isNew: Bool, hub: Int64, id: DatabaseValue) throws {
+    if isNew {
+      let insert = try db.cachedStatement(
+        sql: """
+          INSERT INTO sends (known_parts, settled_parts, state, settled_at, part_0, counts, devices, accepted_at, is_announced,
+            sender, audience, hub, id)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
+          """)
+      try run(
+        insert,
+        row.itemColumns + [
+          row.acceptedAt.milliseconds.databaseValue, row.sender?.databaseValue ?? .null, row.audience.databaseValue,
+          hub.databaseValue, id,
+        ])
+    } else {
+      let update = try db.cachedStatement(
+        sql: """
+          UPDATE sends SET known_parts = ?, settled_parts = ?, state = ?, settled_at = ?, part_0 = ?, counts = ?, devices = ?
+          WHERE hub = ? AND id = ?
+          """)
+      try run(update, row.itemColumns + [hub.databaseValue, id])
+    }
+  }
+
+  private func write(_ delta: HubDelta, hub: Int64) throws {
+    let totals = try db.cachedStatement(
+      sql: """
+        UPDATE totals SET accepted = accepted + ?, settled = settled + ?, no_target = no_target + ?, expired = expired + ?,
+          dead_lettered = dead_lettered + ?, unannounced = unannounced + ?, duplicates = duplicates + ?
+        WHERE hub = ?
+        """)
+    try totals.execute(
+      arguments: [
+        delta.accepted, delta.settled, delta.noTarget, delta.expired, delta.deadLettered, delta.unannounced, delta.duplicates,
+        hub,
+      ])
+    let devices = try db.cachedStatement(
+      sql: """
+        INSERT INTO device_totals (hub, platform, outcome, devices) VALUES (?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET devices = devices + excluded.devices
+        """)
+    for (key, count) in delta.devices.entries {
+      try devices.execute(arguments: [hub, StoredCode.code(key.platform), StoredCode.code(key.outcome), count])
+    }
+  }
+
+  private mutating func number(of hub: HubName) throws -> Int64 {
+    if let number = hubs[hub] { return number }
+    try run(db.cachedStatement(sql: "INSERT INTO hubs (name) VALUES (?) ON CONFLICT DO NOTHING"), [hub.rawValue.databaseValue])
+    let select = try db.cachedStatement(sql: "SELECT id FROM hubs WHERE name = ?")
+    guard let number = try Int64.fetchOne(select, arguments: [hub.rawValue]) else { throw SendRow.damaged }
+    try run(db.cachedStatement(sql: "INSERT INTO totals (hub) VALUES (?) ON CONFLICT DO NOTHING"), [number.databaseValue])
+    hubs[hub] = number
+    return number
+  }
+
+  /// Runs a statement whose arguments are known to fit: the check of their number costs as much as binding them.
+  private func run(_ statement: Statement, _ arguments: [DatabaseValue]) throws {
+    statement.setUncheckedArguments(StatementArguments(arguments))
+    try statement.execute()
+  }
+}

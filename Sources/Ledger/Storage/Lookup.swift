@@ -1,0 +1,42 @@
+import FanfareCore
+import Foundation
+import GRDB
+
+/// What is asked of a ledger's file, by the process that writes it and by others.
+enum Lookup {
+  /// What is known of a send; see `SendHistory`.
+  static func report(_ db: Database, of send: SendID, hub: HubName) throws -> SendReport? {
+    let select = try db.cachedStatement(
+      sql: "SELECT \(SendRow.columns) FROM sends WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND id = ?")
+    guard let row = try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map(SendRow.init) else { return nil }
+    return SendReport(
+      id: send, hub: hub, state: row.report, sender: row.sender, acceptedAt: row.acceptedAt,
+      settledAt: row.isSettled ? row.settledAt : nil, counts: row.tally.counts, devices: row.devices)
+  }
+
+  /// The sums of a hub; all nothing for a hub that is not known.
+  static func totals(_ db: Database, hub: HubName) throws -> LedgerTotals {
+    var totals = LedgerTotals()
+    let sums = try db.cachedStatement(
+      sql: """
+        SELECT accepted, settled, no_target, expired, dead_lettered, unannounced, duplicates FROM totals
+        WHERE hub = (SELECT id FROM hubs WHERE name = ?)
+        """)
+    guard let row = try Row.fetchOne(sums, arguments: [hub.rawValue]) else { return totals }
+    totals.accepted = row[0]
+    totals.settled = row[1]
+    totals.noTarget = row[2]
+    totals.expired = row[3]
+    totals.deadLettered = row[4]
+    totals.unannounced = row[5]
+    totals.duplicates = row[6]
+    let devices = try db.cachedStatement(
+      sql: "SELECT platform, outcome, devices FROM device_totals WHERE hub = (SELECT id FROM hubs WHERE name = ?)")
+    let rows = try Row.fetchCursor(devices, arguments: [hub.rawValue])
+    while let row = try rows.next() {
+      guard let platform = StoredCode.platform(row[0]), let outcome = StoredCode.outcome(row[1]) else { throw SendRow.damaged }
+      totals.devices[platform, default: [:]][outcome] = row[2]
+    }
+    return totals
+  }
+}

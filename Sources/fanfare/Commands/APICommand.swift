@@ -1,0 +1,20 @@
+import ArgumentParser
+
+/// `fanfare api`
+struct APICommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "api",
+    abstract: "The HTTP front end: registers devices and enqueues sends.",
+    discussion: """
+      Needs kafka.bootstrapServers, registry.path (shared with the workers of this machine), ledger.path (written by the ledger) and for \
+      each hub a way to authenticate callers (hub.NAME.authentication.*). Listens on api.host and api.port, where /healthz, /readyz and \
+      /metrics answer too.
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  func run() async throws {
+    let runtime = try await common.runtime("api")
+    try await runtime.run(try APIRole.services(runtime))
+  }
+}

@@ -1,0 +1,21 @@
+import ArgumentParser
+import FoundationEssentials
+
+/// The options of every role.
+struct CommonOptions: ParsableArguments {
+  @Option(name: .long, help: ArgumentHelp("The YAML configuration file.", valueName: "file"))
+  var config: String?
+
+  /// The settings of the file and the environment. Throws `SettingsError`.
+  func settings() async throws -> Settings {
+    let environment = ProcessInfo.processInfo.environment
+    let fallback = "fanfare.yaml"
+    let file = config ?? environment["FANFARE_CONFIG"] ?? (FileManager.default.fileExists(atPath: fallback) ? fallback : nil)
+    return try await Settings.load(file: file, environment: environment)
+  }
+
+  /// The process that the settings describe, with logging and metrics set up.
+  func runtime(_ role: String) async throws -> Runtime {
+    try Runtime(role: role, settings: try await settings())
+  }
+}

@@ -1,0 +1,38 @@
+import ArgumentParser
+import RDKafka
+
+/// `fanfare topics`
+struct TopicsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "topics", abstract: "The topics of a deployment.", subcommands: [Create.self])
+
+  /// `fanfare topics create`
+  struct Create: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "create",
+      abstract: "Creates the topics that are missing.",
+      discussion: """
+        Needs kafka.bootstrapServers, and a cluster with kafka.replicationFactor brokers. Topics that exist with enough partitions are left \
+        as they are; one line per topic says what became of it. Status 0 only if all are there.
+        """)
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+      let runtime = try await common.runtime("topics")
+      let kafka = runtime.settings.kafka
+      let administrator = try TopicAdministrator(client: try kafka.client("topics"), logger: runtime.logger)
+      var isComplete = true
+      for creation in try await administrator.createTopics(kafka.specifications(replicationFactor: kafka.replicationFactor)) {
+        switch creation.outcome {
+        case .created: Console.print("\(creation.topic): created")
+        case .existed(let partitions): Console.print("\(creation.topic): exists with \(partitions) partitions")
+        case .failed(let error):
+          Console.print("\(creation.topic): \(error)")
+          isComplete = false
+        }
+      }
+      if !isComplete { throw ExitCode.failure }
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import AsyncHTTPClient
+import FoundationEssentials
+import NIOCore
+import NIOHTTP1
+
+/// A caller of the HTTP API, as any other program would be.
+struct APIClient: Sendable {
+  /// What the API answered with an error.
+  struct Refusal: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  let base: String
+
+  /// Sends a request as the user (whose password, in the demo, is the name) and gives the body of its answer. Throws unless it is 2xx.
+  func request(_ method: String, _ path: String, user: String, body: String? = nil, type: String = "application/json")
+    async throws -> Data
+  {
+    var request = HTTPClientRequest(url: base + path)
+    request.method = .init(rawValue: method)
+    request.headers.add(name: "authorization", value: "Basic " + Data("\(user):\(user)".utf8).base64EncodedString())
+    if let body {
+      request.headers.add(name: "content-type", value: type)
+      request.body = .bytes(ByteBuffer(string: body))
+    }
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+    let answer = try await response.body.collect(upTo: 4 << 20)
+    guard (200..<300).contains(response.status.code) else {
+      throw Refusal(description: "\(method) \(path): \(response.status.code) \(String(buffer: answer))")
+    }
+    return Data(answer.readableBytesView)
+  }
+}

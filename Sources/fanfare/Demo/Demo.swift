@@ -1,0 +1,86 @@
+import FanfareCore
+import FoundationEssentials
+import FrontEnd
+import Ledger
+import Logging
+import PushSimulator
+import RDKafka
+import Registry
+import ServiceLifecycle
+import UnixSignals
+
+/// The whole product in one process: the roles as they are in production, over an embedded cluster, simulated push services and a directory of
+/// its own.
+struct Demo {
+  let sends: Int
+  let port: Int
+  let isOnce: Bool
+
+  /// Runs until everything has been shown, and then, unless it is to run only once, until the visitor ends it. True if every accepted send was
+  /// settled and nothing was lost.
+  func run() async throws -> Bool {
+    let directory = FileManager.default.temporaryDirectory.appending(
+      path: "fanfare-demo-\(ProcessInfo.processInfo.processIdentifier)")
+    try FileManager.default.createDirectory(
+      at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    defer {
+      do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
+    }
+    let settings = try await Settings.load(
+      file: nil,
+      environment: [
+        "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_LOG_LEVEL": "warning",
+        "FANFARE_REGISTRY_PATH": directory.appending(path: "registry.sqlite").path,
+        "FANFARE_LEDGER_PATH": directory.appending(path: "ledger.sqlite").path,
+        "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "\(port)",
+      ])
+    let runtime = try Runtime(role: "demo", settings: settings)
+    let simulator = try PushSimulator(eventLoopGroup: runtime.eventLoopGroup, logger: runtime.logger)
+    let cluster = try EmbeddedCluster(topics: settings.kafka.specifications(replicationFactor: 1), logger: runtime.logger)
+    defer { cluster.close() }
+    return try await simulator.withRunning { endpoints in
+      try await run(runtime, cluster: cluster, simulator: simulator, endpoints: endpoints, directory: directory)
+    }
+  }
+
+  private func run(
+    _ runtime: Runtime, cluster: EmbeddedCluster, simulator: PushSimulator, endpoints: SimulatorEndpoints, directory: URL
+  ) async throws -> Bool {
+    let settings = runtime.settings
+    // The hub finds its push services as in any deployment with a simulator: in the simulator's directory.
+    let keys = directory.appending(path: "simulator").path
+    try simulator.credentials.write(to: keys, endpoints: endpoints)
+    let account = try Data(contentsOf: URL(filePath: "\(keys)/\(SimulatorCredentials.FileName.serviceAccount)"))
+    let hub = try SimulatedHub(
+      name: .default, credentials: simulator.credentials, endpoints: endpoints, serviceAccount: Array(account))
+    let senders = try HubSettings.senders(apns: hub.apns, fcm: hub.fcm, wns: hub.wns, runtime: runtime)
+
+    func client(_ role: String) -> KafkaClientConfiguration {
+      KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", tuning: .embedded)
+    }
+    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
+    let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))
+    let worker = try WorkerRole.services(runtime, client: client("worker"), registry: registry, senders: [.default: senders])
+    let (api, frontEnd) = try APIRole.services(
+      runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,
+      hubs: settings.hubs.map { hub in
+        FrontEndHub(
+          name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger))
+      })
+    let tour = Tour(
+      sends: sends, isOnce: isOnce, frontEnd: frontEnd, simulator: simulator, ledger: store, endpoints: endpoints,
+      checks: worker.checks + ledger.checks + api.checks)
+    let visit = TourService(tour: tour)
+    let services = ledger.services + worker.services + api.services
+    try await ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) } + [
+          .init(
+            service: visit, successTerminationBehavior: .gracefullyShutdownGroup,
+            failureTerminationBehavior: .gracefullyShutdownGroup)
+        ],
+        gracefulShutdownSignals: [.sigterm, .sigint], logger: runtime.logger)
+    ).run()
+    return visit.isComplete
+  }
+}

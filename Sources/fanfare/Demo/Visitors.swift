@@ -1,0 +1,69 @@
+import FanfareCore
+
+/// The people of the demo and their devices.
+struct Visitors: Sendable {
+  /// A device as an app registers it.
+  struct Device: Sendable {
+    let owner: String
+    /// What a person calls it.
+    let name: String
+    let platform: Platform
+    let handle: String
+
+    /// The body with which the app registers it by installation.
+    var body: String {
+      switch platform {
+      case .apns: #"{"platform":"ios","instId":"\#(RegistrationID.random())","deviceToken":"\#(handle)"}"#
+      case .fcm: #"{"platform":"android","instId":"\#(RegistrationID.random())","deviceToken":"\#(handle)"}"#
+      case .wns: #"{"platform":"windows","instId":"\#(RegistrationID.random())","channelUri":"\#(handle)"}"#
+      }
+    }
+  }
+
+  /// The three whose notifications are shown as they arrive.
+  let guests: [Device] = [
+    Device(owner: "alice", name: "alice's iPhone", platform: .apns, handle: token()),
+    Device(owner: "bob", name: "bob's Android", platform: .fcm, handle: "bob-\(RegistrationID.random())"),
+    Device(owner: "carol", name: "carol's iPhone", platform: .apns, handle: token()),
+    Device(
+      owner: "carol", name: "carol's PC", platform: .wns,
+      handle: "https://cloud.notify.windows.com/?token=\(RegistrationID.random())"),
+  ]
+
+  /// Everybody else's devices, for the stream: users `user-0`, `user-1` and so on, one to three devices each. A few are dead; every
+  /// fiftieth user has none at all.
+  let crowd: [Device]
+  /// How many users the stream goes to.
+  let users: Int
+
+  init(users: Int) {
+    self.users = users
+    crowd = (0..<users).filter { $0 % 50 != 49 }.flatMap { number in
+      let owner = "user-\(number)"
+      let isDead = number % 100 == 7
+      var devices: [Device] = []
+      if number % 3 != 1 {
+        devices.append(
+          Device(owner: owner, name: "", platform: .apns, handle: isDead ? "dead" + Self.token().dropFirst(4) : Self.token()))
+      }
+      if number % 3 != 0 {
+        devices.append(
+          Device(owner: owner, name: "", platform: .fcm, handle: "\(isDead ? "dead-" : "")\(RegistrationID.random())"))
+      }
+      if number % 10 == 0 {
+        devices.append(
+          Device(
+            owner: owner, name: "", platform: .wns, handle: "https://cloud.notify.windows.com/?token=\(RegistrationID.random())"))
+      }
+      return devices
+    }
+  }
+
+  /// An APNs token of the usual 64 digits, that asks the simulator for no fault.
+  private static func token() -> String {
+    let digits = (RegistrationID.random().bytes + RegistrationID.random().bytes).flatMap { byte in
+      [Hexadecimal.digit(byte >> 4), Hexadecimal.digit(byte & 0xF)]
+    }
+    return "1" + String(decoding: digits.dropFirst(), as: UTF8.self)
+  }
+}

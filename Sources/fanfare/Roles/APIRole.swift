@@ -1,0 +1,62 @@
+import FanfareCore
+import FrontEnd
+import Ledger
+import Operations
+import RDKafka
+import Registry
+import ServiceLifecycle
+
+/// The front end as a role.
+enum APIRole {
+  static func services(_ runtime: Runtime) throws -> RoleServices {
+    let settings = runtime.settings
+    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
+    let history = LedgerReader(settings.ledger.store)
+    let (role, frontEnd) = try services(
+      runtime, client: try settings.kafka.client("api"), registry: registry, history: history,
+      configuration: settings.api.frontEnd,
+      hubs: try settings.hubs.map { hub in
+        FrontEndHub(
+          name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger))
+      })
+    var services = role.services
+    services.append(
+      Announcement(name: "api", file: settings.api.announceFile, logger: runtime.logger) {
+        "\(settings.api.frontEnd.host):\(try await frontEnd.boundPort())"
+      })
+    return RoleServices(services: services, checks: role.checks)
+  }
+
+  /// The front end over a registry and a ledger that are there.
+  static func services(
+    _ runtime: Runtime, client: KafkaClientConfiguration, registry: SQLiteRegistry, history: any SendHistory,
+    configuration: FrontEndConfiguration, hubs: [FrontEndHub]
+  ) throws -> (RoleServices, FrontEnd) {
+    let settings = runtime.settings
+    let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: runtime.logger)
+    var services: [any Service] = [UntilShutdown { await producer.run() }]
+    var hasRoom: @Sendable () -> Bool = { true }
+    if client.tuning == .embedded {
+      let group = settings.worker.group ?? "\(settings.kafka.topics.prefix).workers"
+      let monitor = try BacklogMonitor(client: client, topic: settings.kafka.topics.sends, groupID: group, logger: runtime.logger)
+      services.append(UntilShutdown { await monitor.run() })
+      hasRoom = { monitor.hasRoom() }
+    }
+    let checks: [any ReadinessCheck] = [
+      NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
+      NamedCheck("ledger") { await RoleServices.complaint { try await history.check() } },
+      NamedCheck("kafka") {
+        await RoleServices.complaint {
+          _ = try await producer.prepare(topics: [settings.kafka.topics.sends], timeout: .seconds(2))
+        }
+      },
+    ]
+    let frontEnd = try FrontEnd(
+      configuration: configuration, hubs: hubs,
+      dependencies: FrontEnd.Dependencies(
+        registry: registry, secureStore: registry, history: history, sink: producer, hasRoom: hasRoom),
+      operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
+    services.append(frontEnd)
+    return (RoleServices(services: services, checks: checks), frontEnd)
+  }
+}

@@ -1,0 +1,23 @@
+import FoundationEssentials
+import Logging
+import ServiceLifecycle
+
+/// Tells where a role listens, once it does: on standard output as a line `name address`, in the log, and in a file where scripts wait for one.
+/// Lives as long as the role.
+struct Announcement: Service {
+  /// What listens.
+  let name: String
+  /// Where the address is written, whole or not at all; nil where nobody waits for a file.
+  let file: String?
+  let logger: Logger
+  /// Suspends until the role listens.
+  let address: @Sendable () async throws -> String
+
+  func run() async throws {
+    let address = try await address()
+    if let file { try Data("\(address)\n".utf8).write(to: URL(fileURLWithPath: file), options: .atomic) }
+    Console.print("\(name) \(address)")
+    logger.notice("Listening", metadata: ["listener": "\(name)", "address": "\(address)"])
+    try await gracefulShutdown()
+  }
+}

@@ -1,0 +1,63 @@
+import FanfareCore
+import FoundationEssentials
+import FrontEnd
+import Logging
+import PushServices
+import PushSimulator
+
+extension HubSettings {
+  /// The hub's senders, one per platform that it has credentials for. Throws an error that names the key.
+  func senders(_ runtime: Runtime) throws -> [any PushSender] {
+    var (apns, fcm, wns) = (apns?.configuration, fcm?.configuration, wns?.configuration)
+    if let simulator {
+      do {
+        let credentials = try SimulatorCredentials(contentsOf: simulator)
+        let endpoints = try Data(contentsOf: URL(filePath: "\(simulator)/\(SimulatorCredentials.FileName.endpoints)"))
+        let account = try Data(contentsOf: URL(filePath: "\(simulator)/\(SimulatorCredentials.FileName.serviceAccount)"))
+        let simulated = try SimulatedHub(
+          name: name, credentials: credentials, endpoints: try JSONDecoder().decode(SimulatorEndpoints.self, from: endpoints),
+          serviceAccount: Array(account))
+        (apns, fcm, wns) = (simulated.apns, simulated.fcm, simulated.wns)
+      } catch {
+        throw SettingsError("hub.\(name).simulator", "must be the directory of a running `fanfare simulator`: \(error)")
+      }
+    }
+    return try Self.senders(apns: apns, fcm: fcm, wns: wns, runtime: runtime)
+  }
+
+  /// The senders of those configurations that are there.
+  static func senders(
+    apns: APNsConfiguration?, fcm: FCMConfiguration?, wns: WNSConfiguration?, runtime: Runtime
+  ) throws -> [any PushSender] {
+    var senders: [any PushSender] = []
+    func make(_ key: String, _ hub: HubName, _ body: () throws -> any PushSender) throws {
+      do { senders.append(try body()) } catch let error as PushConfigurationError {
+        throw SettingsError("hub.\(hub).\(key).\(error.field)", error.problem)
+      }
+    }
+    let (group, logger) = (runtime.eventLoopGroup, runtime.logger)
+    if let apns {
+      try make("apns", apns.hub) { try APNsSender(configuration: apns, eventLoopGroup: group, logger: logger) }
+    }
+    if let fcm { try make("fcm", fcm.hub) { try FCMSender(configuration: fcm, eventLoopGroup: group, logger: logger) } }
+    if let wns { try make("wns", wns.hub) { try WNSSender(configuration: wns, eventLoopGroup: group, logger: logger) } }
+    return senders
+  }
+
+  /// How the hub's callers are recognised by a front end bound to the given address.
+  func authenticator(boundTo host: String, logger: Logger) throws -> any Authenticator {
+    let prefix = "hub.\(name).authentication"
+    do {
+      switch method {
+      case .demo: return try DemoAuthenticator(boundTo: host, allowRemote: allowRemote, roles: roles)
+      case .htpasswd:
+        guard let passwordFile else {
+          throw SettingsError("\(prefix).file", "is missing: an htpasswd file, unless \(prefix).method is demo")
+        }
+        return try HtpasswdAuthenticator(path: passwordFile, roles: roles, logger: logger)
+      }
+    } catch let error as FrontEndError {
+      throw SettingsError("\(prefix).\(method == .demo ? "method" : "file")", "cannot be used: \(error)")
+    }
+  }
+}

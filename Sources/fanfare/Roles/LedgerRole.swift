@@ -1,0 +1,29 @@
+import FanfareCore
+import Ledger
+import Operations
+import RDKafka
+import ServiceLifecycle
+
+/// The ledger as a role.
+enum LedgerRole {
+  static func services(_ runtime: Runtime) throws -> RoleServices {
+    let settings = runtime.settings
+    var (role, _) = try services(runtime, client: try settings.kafka.client("ledger"))
+    let operations = runtime.operations(checks: role.checks)
+    role.services.append(operations)
+    role.services.append(
+      Announcement(name: "operations", file: nil, logger: runtime.logger) {
+        "\(settings.operations.host):\(try await operations.boundPort())"
+      })
+    return role
+  }
+
+  /// The ledger alone, and the file it writes.
+  static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (RoleServices, LedgerStore) {
+    let settings = runtime.settings
+    let store = try LedgerStore(settings.ledger.store)
+    let ledger = try Ledger(
+      configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store, logger: runtime.logger)
+    return (RoleServices(services: [ledger], checks: [NamedCheck("ledger") { ledger.complaint }]), store)
+  }
+}

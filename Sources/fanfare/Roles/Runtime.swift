@@ -1,0 +1,46 @@
+import Logging
+import Metrics
+import NIOCore
+import NIOPosix
+import Operations
+import ServiceLifecycle
+import UnixSignals
+
+/// What every role of a process shares: settings, log, metrics, threads.
+struct Runtime: Sendable {
+  let settings: Settings
+  let logger: Logger
+  let metrics: PrometheusMetrics
+  let eventLoopGroup: any EventLoopGroup
+
+  /// Sets up the process: from here on, everything logged goes to standard error, and everything measured to `/metrics`. Once per process.
+  init(role: String, settings: Settings) throws {
+    self.settings = settings
+    let level = settings.logLevel
+    LoggingSystem.bootstrap { label in
+      var handler = StreamLogHandler.standardError(label: label)
+      handler.logLevel = level
+      return handler
+    }
+    logger = Logger(label: "fanfare.\(role)")
+    metrics = PrometheusMetrics(build: Build.information)
+    MetricsSystem.bootstrap(metrics)
+    eventLoopGroup = MultiThreadedEventLoopGroup.singleton
+  }
+
+  /// Runs a role until SIGTERM or SIGINT, and then until everything it had begun has ended. Throws what ended it otherwise.
+  func run(_ role: RoleServices) async throws {
+    try await ServiceGroup(
+      configuration: ServiceGroupConfiguration(
+        services: role.services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) },
+        gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+    ).run()
+  }
+
+  /// The server that answers operators for a role that has none of its own.
+  func operations(checks: [any ReadinessCheck]) -> OperationsServer {
+    OperationsServer(
+      host: settings.operations.host, port: settings.operations.port,
+      routes: OperationsRoutes(metrics: metrics, health: HealthRegistry(readiness: checks)), logger: logger)
+  }
+}

@@ -1,0 +1,65 @@
+import FanfareCore
+import Operations
+import RDKafka
+import Registry
+import ServiceLifecycle
+import Worker
+
+/// A worker as a role.
+enum WorkerRole {
+  static func services(_ runtime: Runtime) throws -> RoleServices {
+    let settings = runtime.settings
+    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
+    var senders: [HubName: [any PushSender]] = [:]
+    for hub in settings.hubs { senders[hub.name] = try hub.senders(runtime) }
+    var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
+    let operations = runtime.operations(checks: role.checks)
+    role.services.append(operations)
+    role.services.append(
+      Announcement(name: "operations", file: nil, logger: runtime.logger) {
+        "\(settings.operations.host):\(try await operations.boundPort())"
+      })
+    return role
+  }
+
+  /// The worker alone, over a registry and senders that are there.
+  static func services(
+    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any DeviceRegistry, senders: [HubName: [any PushSender]]
+  ) throws -> RoleServices {
+    let settings = runtime.settings
+    var configuration = settings.worker.configuration
+    configuration.consumerGroup = settings.worker.group ?? "\(settings.kafka.topics.prefix).workers"
+    var consumer = configuration.consumer(client: client, topics: settings.kafka.topics)
+    consumer.instanceID = settings.worker.instance
+    var production = ProducerConfiguration(client: client)
+    production.maximumRecordBytes = StatusRecord.maximumRecordSize
+    let producer = try Producer(configuration: production, logger: runtime.logger)
+    let worker = try Worker(
+      configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger), producer: producer,
+      registry: registry,
+      senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
+      topics: settings.kafka.topics, logger: runtime.logger)
+    let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
+    return RoleServices(
+      services: [UntilShutdown { await producer.run() }] + running + [worker],
+      checks: [
+        NamedCheck("worker") {
+          let complaints = worker.complaints
+          return complaints.isEmpty ? nil : complaints.joined(separator: "; ")
+        },
+        NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
+      ])
+  }
+}
+
+extension RoleServices {
+  /// What the check said when it threw; nil when it did not.
+  static func complaint(_ check: () async throws -> Void) async -> String? {
+    do {
+      try await check()
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+}

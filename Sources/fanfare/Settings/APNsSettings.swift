@@ -1,0 +1,37 @@
+import FanfareCore
+import PushServices
+
+/// A hub's app at Apple; there when `apns.keyFile` is. All keys are under `hub.NAME.`.
+///
+/// - `apns.keyFile` (text): the `.p8` file; `apns.keyID`, `apns.teamID` (text): ten characters each; `apns.topic` (text): the bundle id.
+/// - `apns.host` (text, default `api.push.apple.com`; development builds: `api.sandbox.push.apple.com`), `apns.port` (1…65535, default 443)
+/// - `apns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
+/// - `apns.maximumConnections` (1…1000, default 4)
+struct APNsSettings: Sendable {
+  let configuration: APNsConfiguration
+
+  init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
+    let prefix = "hub.\(hub).apns"
+    let key = try reader.contents(ofFileAt: "\(prefix).keyFile")
+    let keyID = try reader.optionalString("\(prefix).keyID")
+    let teamID = try reader.optionalString("\(prefix).teamID")
+    let topic = try reader.optionalString("\(prefix).topic")
+    var configuration = APNsConfiguration(
+      hub: hub, keyID: keyID ?? "", teamID: teamID ?? "", privateKey: key ?? "", topic: topic ?? "")
+    configuration.host = try reader.string("\(prefix).host", default: configuration.host)
+    configuration.port = try reader.int("\(prefix).port", default: configuration.port, in: 1...65535)
+    configuration.trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
+    configuration.maximumConnections = try reader.int(
+      "\(prefix).maximumConnections", default: configuration.maximumConnections, in: 1...1000)
+    self.configuration = configuration
+    guard key != nil else {
+      for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value != nil {
+        throw SettingsError("\(prefix).keyFile", "is missing: \(name) is given without the .p8 file")
+      }
+      return nil
+    }
+    for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value == nil {
+      throw SettingsError("\(prefix).\(name)", "is missing: APNs needs keyFile, keyID, teamID and topic")
+    }
+  }
+}

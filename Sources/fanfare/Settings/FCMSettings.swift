@@ -1,0 +1,35 @@
+import FanfareCore
+import PushServices
+
+/// A hub's Firebase project; there when `fcm.serviceAccountFile` is. All keys are under `hub.NAME.`.
+///
+/// - `fcm.serviceAccountFile` (text): the service account's JSON key file.
+/// - `fcm.host` (text, default `fcm.googleapis.com`), `fcm.port` (1…65535, default 443)
+/// - `fcm.tokenEndpoint` (text): where access tokens come from, instead of the key file's `token_uri`.
+/// - `fcm.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
+/// - `fcm.maximumConnections` (1…1000, default 10)
+struct FCMSettings: Sendable {
+  let configuration: FCMConfiguration
+
+  init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
+    let prefix = "hub.\(hub).fcm"
+    let account = try reader.contents(ofFileAt: "\(prefix).serviceAccountFile")
+    let host = try reader.optionalString("\(prefix).host")
+    let port = try reader.int("\(prefix).port", default: 443, in: 1...65535)
+    let tokenEndpoint = try reader.optionalString("\(prefix).tokenEndpoint")
+    let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
+    let maximumConnections = try reader.int("\(prefix).maximumConnections", default: 10, in: 1...1000)
+    guard let account else { return nil }
+    do {
+      var configuration = FCMConfiguration(hub: hub, serviceAccount: try ServiceAccountKey(json: Array(account.utf8)))
+      configuration.host = host ?? configuration.host
+      configuration.port = port
+      configuration.tokenEndpoint = tokenEndpoint
+      configuration.trustRoots = trustRoots
+      configuration.maximumConnections = maximumConnections
+      self.configuration = configuration
+    } catch {
+      throw SettingsError("\(prefix).serviceAccountFile", "cannot be used: \(error)")
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import FanfareCore
+import FrontEnd
+
+/// One hub: who its callers are, and its credentials at the push services. All keys are under `hub.NAME.`.
+///
+/// - `simulator` (text): a directory of `fanfare simulator`: all three platforms go there, and the keys below are not needed.
+/// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` takes every user whose password equals the name, and refuses
+///   to serve anything but a loopback address unless `authentication.allowRemote` is true.
+/// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
+/// - `authentication.operators` (list of users): may look up everybody's sends.
+/// - `authentication.everyone` (list of `device` and `sender`, default both): what every authenticated user may do.
+/// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
+struct HubSettings: Sendable {
+  /// How callers are recognised.
+  enum AuthenticationMethod: String, CaseIterable, Sendable { case htpasswd, demo }
+
+  let name: HubName
+  let simulator: String?
+  let method: AuthenticationMethod
+  let passwordFile: String?
+  let allowRemote: Bool
+  let roles: RolePolicy
+  let apns: APNsSettings?
+  let fcm: FCMSettings?
+  let wns: WNSSettings?
+
+  init(_ name: HubName, from reader: SettingsReader) throws(SettingsError) {
+    let prefix = "hub.\(name)"
+    self.name = name
+    simulator = try reader.optionalString("\(prefix).simulator")
+    method = try reader.choice("\(prefix).authentication.method", default: .htpasswd)
+    passwordFile = try reader.optionalString("\(prefix).authentication.file")
+    allowRemote = try reader.bool("\(prefix).authentication.allowRemote", default: false)
+    let operators = try reader.strings("\(prefix).authentication.operators")
+    let everyone = try reader.strings("\(prefix).authentication.everyone", default: ["device", "sender"])
+    var roles: Set<Role> = []
+    for word in everyone {
+      guard let role = Role(rawValue: word), role != .operator else {
+        throw SettingsError("\(prefix).authentication.everyone", "must be a list of device and sender")
+      }
+      roles.insert(role)
+    }
+    self.roles = RolePolicy(everyone: roles, operators: Set(operators))
+    apns = try APNsSettings(hub: name, from: reader)
+    fcm = try FCMSettings(hub: name, from: reader)
+    wns = try WNSSettings(hub: name, from: reader)
+  }
+}

@@ -1,0 +1,102 @@
+import FanfareCore
+import RDKafka
+
+/// How to reach Kafka, and what its topics are like.
+///
+/// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. This or `kafka.bootstrapServersFile` must be there for a role
+///   that talks to Kafka.
+/// - `kafka.bootstrapServersFile` (text): a file that holds them, as `fanfare broker` writes it; read when the role starts.
+/// - `kafka.embedded` (true or false, default false): the cluster is `fanfare broker`: short waits, and the front end refuses sends before the
+///   cluster would silently drop what is not yet consumed.
+/// - `kafka.topicPrefix` (text, default `fanfare`): what all topics and consumer groups begin with.
+/// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` and `fanfare broker` make.
+/// - `kafka.replicationFactor` (1…10, default 3): of each topic that `fanfare topics create` makes.
+/// - `kafka.properties` (list of `key=value`): any further librdkafka property, for example `security.protocol=SASL_SSL`.
+/// - `kafka.passwordFile` (text): a file with the value of `sasl.password`.
+struct KafkaSettings: Sendable, CustomReflectable {
+  let bootstrapServers: String?
+  let bootstrapServersFile: String?
+  let isEmbedded: Bool
+  let topics: Topics
+  let partitions: Int
+  let replicationFactor: Int
+  let properties: [String: String]
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    bootstrapServers = try reader.optionalString("kafka.bootstrapServers")
+    bootstrapServersFile = try reader.optionalString("kafka.bootstrapServersFile")
+    isEmbedded = try reader.bool("kafka.embedded", default: false)
+    let prefix = try reader.string("kafka.topicPrefix", default: "fanfare")
+    let isSound = prefix.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+        UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+        true
+      default: false
+      }
+    }
+    guard isSound, prefix.utf8.count <= 100 else {
+      throw SettingsError("kafka.topicPrefix", "must be 1 to 100 characters of A–Z a–z 0–9 . _ -")
+    }
+    topics = Topics(prefix: prefix)
+    partitions = try reader.int("kafka.partitions", default: 64, in: 1...1000)
+    replicationFactor = try reader.int("kafka.replicationFactor", default: 3, in: 1...10)
+    var properties: [String: String] = [:]
+    for property in try reader.strings("kafka.properties") {
+      guard let sign = property.firstIndex(of: "="), sign > property.startIndex else {
+        throw SettingsError("kafka.properties", "must be a list of texts of the form key=value")
+      }
+      properties[String(property[..<sign])] = String(property[property.index(after: sign)...])
+    }
+    if let password = try reader.contents(ofFileAt: "kafka.passwordFile") {
+      properties["sasl.password"] = password.trimmingSuffix { $0.isNewline }
+    }
+    self.properties = properties
+  }
+
+  /// The client of one role. Throws when it is not said where the cluster is.
+  func client(_ role: String) throws(SettingsError) -> KafkaClientConfiguration {
+    var servers = bootstrapServers
+    if servers == nil, let bootstrapServersFile {
+      servers = try SettingsReader.contents(of: bootstrapServersFile, key: "kafka.bootstrapServersFile").trimmingSuffix {
+        $0.isNewline
+      }
+    }
+    guard let servers, !servers.isEmpty else {
+      throw SettingsError("kafka.bootstrapServers", "is missing: host:port of a Kafka broker, or what `fanfare broker` prints")
+    }
+    return KafkaClientConfiguration(
+      bootstrapServers: servers, clientID: "fanfare-\(role)", properties: properties, tuning: isEmbedded ? .embedded : .production
+    )
+  }
+
+  /// Keeps the properties, which hold a password, out of everything that prints the settings.
+  var customMirror: Mirror {
+    Mirror(
+      self,
+      children: [
+        "bootstrapServers": bootstrapServers as Any, "bootstrapServersFile": bootstrapServersFile as Any,
+        "isEmbedded": isEmbedded,
+        "topics": topics, "partitions": partitions, "replicationFactor": replicationFactor,
+        "properties": properties.keys.sorted(),
+      ])
+  }
+
+  /// The topics to be made, on a cluster of the given replication factor.
+  func specifications(replicationFactor: Int) -> [TopicSpecification] {
+    topics.all.map { name in
+      TopicSpecification(
+        name: name, partitions: Int32(partitions), replicationFactor: Int16(replicationFactor),
+        configuration: ["retention.ms": name == topics.deadLetter ? "2592000000" : "604800000"])
+    }
+  }
+}
+
+extension String {
+  /// The text without the characters at its end that satisfy the condition.
+  func trimmingSuffix(while condition: (Character) -> Bool) -> String {
+    var rest = self[...]
+    while let last = rest.last, condition(last) { rest.removeLast() }
+    return String(rest)
+  }
+}

@@ -1,0 +1,94 @@
+import Configuration
+import FanfareCore
+import FoundationEssentials
+import Logging
+import Yams
+
+/// Everything that can be configured, read and checked as a whole by every role: one file serves them all.
+///
+/// Values come from a YAML file and, over it, from environment variables: `kafka.bootstrapServers` is `FANFARE_KAFKA_BOOTSTRAP_SERVERS`.
+/// `deploy/fanfare.yaml` lists every key with its default; a test holds it to what is read here.
+struct Settings: Sendable {
+  /// How to reach Kafka, and its topics.
+  let kafka: KafkaSettings
+  /// The file of the device registry.
+  let registryPath: String
+  /// The ledger's file, and what it keeps.
+  let ledger: LedgerSettings
+  /// How the front end listens.
+  let api: APISettings
+  /// What a worker may hold.
+  let worker: WorkerSettings
+  /// Where roles other than the front end answer operators.
+  let operations: OperationsSettings
+  /// The hubs, in the order of the file.
+  let hubs: [HubSettings]
+  /// The push services' doubles.
+  let simulator: SimulatorSettings
+  /// The embedded cluster.
+  let broker: BrokerSettings
+  /// What is logged.
+  let logLevel: Logger.Level
+
+  /// Reads everything. Throws an error that names the key for the first value that cannot be used.
+  init(from reader: SettingsReader) throws(SettingsError) {
+    kafka = try KafkaSettings(from: reader)
+    registryPath = try reader.string("registry.path", default: "fanfare-registry.sqlite")
+    ledger = try LedgerSettings(from: reader)
+    api = try APISettings(from: reader, topics: kafka.topics)
+    worker = try WorkerSettings(from: reader)
+    operations = try OperationsSettings(from: reader)
+    simulator = try SimulatorSettings(from: reader)
+    broker = try BrokerSettings(from: reader)
+    let level = try reader.string("log.level", default: Logger.Level.info.rawValue)
+    guard let level = Logger.Level(rawValue: level) else {
+      throw SettingsError("log.level", "must be one of " + Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    logLevel = level
+    let names = try reader.strings("hubs", default: [HubName.default.rawValue])
+    var hubs: [HubSettings] = []
+    for name in names {
+      guard let hub = HubName(name), !hubs.contains(where: { $0.name == hub }) else {
+        throw SettingsError("hubs", "must list names once each: \(HubName.rule)")
+      }
+      hubs.append(try HubSettings(hub, from: reader))
+    }
+    guard !hubs.isEmpty else { throw SettingsError("hubs", "must name at least one hub") }
+    self.hubs = hubs
+  }
+
+  /// Reads the file, where there is one, with the environment over it. Throws `SettingsError`, also for a key of the file that means nothing.
+  static func load(file: String?, environment: [String: String]) async throws -> Settings {
+    var providers: [any ConfigProvider] = [
+      EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "fanfare")
+    ]
+    var fileKeys: Set<String> = []
+    if let file {
+      let text: String
+      do { text = try String(contentsOfFile: file, encoding: .utf8) } catch {
+        throw SettingsError("--config", "names a file that cannot be read: \(file)")
+      }
+      do {
+        fileKeys = Set(Self.keys(of: try Yams.load(yaml: text)))
+        if !fileKeys.isEmpty {
+          let path = InMemoryProvider(values: ["filePath": ConfigValue(.string(file), isSecret: false)])
+          providers.append(try await FileProvider<YAMLSnapshot>(config: ConfigReader(provider: path)))
+        }
+      } catch {
+        throw SettingsError("--config", "names a file that is not YAML: \(file): \(error)")
+      }
+    }
+    let reader = SettingsReader(providers: providers)
+    let settings = try Settings(from: reader)
+    if let unknown = fileKeys.subtracting(reader.keys).min() {
+      throw SettingsError(unknown, "is not a key that means anything; deploy/fanfare.yaml lists them all")
+    }
+    return settings
+  }
+
+  /// The dotted keys of all values in a YAML document. A list is a value.
+  static func keys(of document: Any?, under prefix: String = "") -> [String] {
+    guard let mapping = document as? [AnyHashable: Any] else { return prefix.isEmpty || document == nil ? [] : [prefix] }
+    return mapping.flatMap { key, value in keys(of: value, under: prefix.isEmpty ? "\(key)" : "\(prefix).\(key)") }
+  }
+}

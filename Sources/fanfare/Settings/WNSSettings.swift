@@ -1,0 +1,46 @@
+import FanfareCore
+import PushServices
+
+/// A hub's app at Microsoft; there when `wns.secretFile` is. All keys are under `hub.NAME.`.
+///
+/// - `wns.secretFile` (text): a file with the app's secret.
+/// - `wns.packageSID` (text): for an app of the Store; or `wns.tenant` and `wns.applicationID` (text): for one registered in Entra ID.
+/// - `wns.tokenEndpoint` (text): where access tokens come from, instead of Microsoft.
+/// - `wns.connectHost` (text), `wns.connectPort` (1…65535, default 443): a test double to connect to, whatever channel URIs say.
+/// - `wns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
+/// - `wns.maximumConnections` (1…1000, default 64)
+struct WNSSettings: Sendable {
+  let configuration: WNSConfiguration
+
+  init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
+    let prefix = "hub.\(hub).wns"
+    let secret = try reader.contents(ofFileAt: "\(prefix).secretFile")?.trimmingSuffix { $0.isNewline }
+    let packageSID = try reader.optionalString("\(prefix).packageSID")
+    let tenant = try reader.optionalString("\(prefix).tenant")
+    let applicationID = try reader.optionalString("\(prefix).applicationID")
+    let tokenEndpoint = try reader.optionalString("\(prefix).tokenEndpoint")
+    let connectHost = try reader.optionalString("\(prefix).connectHost")
+    let connectPort = try reader.int("\(prefix).connectPort", default: 443, in: 1...65535)
+    let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
+    let maximumConnections = try reader.int("\(prefix).maximumConnections", default: 64, in: 1...1000)
+    guard let secret else {
+      guard packageSID == nil, tenant == nil, applicationID == nil else {
+        throw SettingsError("\(prefix).secretFile", "is missing: the app's secret comes from a file")
+      }
+      return nil
+    }
+    let flow: WNSConfiguration.Flow
+    switch (packageSID, tenant, applicationID) {
+    case (let packageSID?, nil, nil): flow = .store(packageSID: packageSID, secret: secret)
+    case (nil, let tenant?, let applicationID?): flow = .entra(tenant: tenant, applicationID: applicationID, secret: secret)
+    default:
+      throw SettingsError("\(prefix).packageSID", "must be given, or else both tenant and applicationID")
+    }
+    var configuration = WNSConfiguration(hub: hub, flow: flow)
+    configuration.tokenEndpoint = tokenEndpoint
+    configuration.connectTo = connectHost.map { ($0, connectPort) }
+    configuration.trustRoots = trustRoots
+    configuration.maximumConnections = maximumConnections
+    self.configuration = configuration
+  }
+}

@@ -1,0 +1,31 @@
+import Worker
+
+/// What one worker process may hold, and how patient it is.
+///
+/// - `worker.group` (text): the consumer group that all workers share; default `<kafka.topicPrefix>.workers`.
+/// - `worker.instance` (text): a name that survives restarts, for static membership: a restart then moves no partition.
+/// - `worker.maximumRecords` (1…10000000, default 10000): records taken and not settled.
+/// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
+/// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
+/// - `worker.defaultTimeToLive` (seconds, default 86400): the life of a send that names none.
+/// - `worker.drainSeconds` (seconds, default 20): from SIGTERM until what is in flight is given up.
+/// - `worker.maximumAttempts` (1…100, default 8): how often one push is handed over before it is given up.
+struct WorkerSettings: Sendable {
+  let configuration: WorkerConfiguration
+  let group: String?
+  let instance: String?
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    var worker = WorkerConfiguration()
+    group = try reader.optionalString("worker.group")
+    instance = try reader.optionalString("worker.instance")
+    worker.maximumRecords = try reader.int("worker.maximumRecords", default: worker.maximumRecords, in: 1...10_000_000)
+    worker.maximumPushes = try reader.int("worker.maximumPushes", default: worker.maximumPushes, in: 1...1_000_000)
+    worker.maximumPushesPerSender = try reader.int(
+      "worker.maximumPushesPerSender", default: worker.maximumPushesPerSender, in: 1...1_000_000)
+    worker.defaultTimeToLive = try reader.seconds("worker.defaultTimeToLive", default: 86_400, in: 1...2_419_200)
+    worker.drainDeadline = try reader.seconds("worker.drainSeconds", default: 20, in: 0.1...3600)
+    worker.retry.maximumAttempts = try reader.int("worker.maximumAttempts", default: worker.retry.maximumAttempts, in: 1...100)
+    configuration = worker
+  }
+}

@@ -1,0 +1,156 @@
+import FanfareCore
+import Foundation
+import Testing
+
+/// What an app does and a person sees, through every process of a deployment.
+@Suite(.serialized) struct AppFlowTests {
+  static let phone = String(repeating: "1a", count: 32)
+  static let android = "android-1"
+  static let channel = "https://cloud.notify.windows.com/?token=windows-1"
+
+  @Test(.timeLimit(.minutes(3))) func messagesArriveWholeOnTheDevicesOfTheirUser() async throws {
+    try await Deployment.with { deployment in
+      let worker = try deployment.startWorker()
+      let api = try await deployment.startFrontEnd()
+      _ = try await deployment.ready(worker)
+
+      // Flow A: an id, then the registration under it.
+      let issued = try await api.call("POST", "/api/register?handle=\(Self.phone)", user: "bob")
+      #expect(issued.status == 200)
+      let id = try #require(issued.text.dropFirst().dropLast().isEmpty ? nil : String(issued.text.dropFirst().dropLast()))
+      let completed = try await api.call(
+        "PUT", "/api/register/\(id)", user: "bob", body: #"{"Platform":"apns","Handle":"\#(Self.phone)","Tags":["news"]}"#)
+      #expect(completed.status == 200)
+      // Flow B: by installation.
+      for body in [
+        #"{"platform":"android","instId":"i-1","deviceToken":"\#(Self.android)"}"#,
+        #"{"platform":"windows","instId":"i-2","channelUri":"\#(Self.channel)"}"#,
+      ] {
+        #expect(try await api.call("POST", "/api/register", user: "bob", body: body).status == 200)
+      }
+
+      let hostile = ["plain", "\"quotes\" and \\ backslash", "<toast>&amp;</toast> & 'more'", "two\nlines\ttab", "👩‍👩‍👧 é 中文"]
+      for (number, text) in hostile.enumerated() {
+        for platform in ["APNS", "gcm", "wns"] {
+          let body = String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
+          let answer = try await api.call(
+            "POST", "/api/notifications?pns=\(platform)&to_tag=bob", user: "alice", body: body,
+            type: "application/json;charset=utf-8")
+          #expect(answer.status == 200)
+          let send = try #require(try answer.json["id"] as? String)
+          #expect(answer.headers["location"] == "/api/sends/\(send)")
+          let report = try await deployment.settled(send, as: "alice", at: api)
+          #expect(report["state"] as? String == "settled", "\(text) on \(platform), number \(number)")
+        }
+      }
+      let expected = hostile.map { "From alice: \($0)" }
+      let onPhone = try await deployment.arrivals("apns", Self.phone).compactMap { $0 as? [String: Any] }
+      let alerts: [String?] = onPhone.map { ($0["aps"] as? [String: Any])?["alert"] as? String }
+      let inApp: [String?] = onPhone.map { $0["inAppMessage"] as? String }
+      #expect(alerts == expected)
+      #expect(inApp == expected)
+      let onAndroid = try await deployment.arrivals("fcm", Self.android).compactMap { $0 as? [String: Any] }
+      let texts: [String?] = onAndroid.map { payload in
+        let message = payload["message"] as? [String: Any]
+        return (message?["data"] as? [String: Any])?["message"] as? String
+      }
+      #expect(texts == expected)
+      let onWindows: [String] = try await deployment.arrivals("wns", "windows-1").compactMap { $0 as? String }
+      let shown = try onWindows.map { toast in try ToastText(toast).text }
+      #expect(shown == expected)
+
+      // A message larger than any service takes is no error for the caller; the report says what became of it.
+      let large = String(repeating: "x", count: 60 * 1024)
+      let answer = try await api.call("POST", "/api/notifications?pns=apns&to_tag=bob", user: "alice", body: "\"\(large)\"")
+      #expect(answer.status == 200)
+      let report = try await deployment.settled(try #require(try answer.json["id"] as? String), as: "alice", at: api)
+      let device = try #require((report["devices"] as? [[String: Any]])?.first)
+      #expect(device["outcome"] as? String == "rejected")
+      #expect(device["reason"] as? String == "PayloadTooLarge")
+      #expect(try await deployment.arrivals("apns", Self.phone).count == hostile.count)
+
+      try await phoneChangesHands(deployment, api, id: id)
+      try await secretsStay(deployment, api)
+      try await kcatTakesPart(deployment, api)
+      try await metricsAreSound([api, deployment.ledger])
+    }
+  }
+
+  /// Carol logs in on bob's phone: from then on what is sent to bob no longer reaches it.
+  private func phoneChangesHands(_ deployment: Deployment, _ api: Caller, id: String) async throws {
+    let body = #"{"platform":"APNS","handle":"\#(Self.phone.uppercased())"}"#
+    #expect(try await api.call("PUT", "/api/register/\(id)", user: "carol", body: body).status == 200)
+    let before = try await deployment.arrivals("apns", Self.phone).count
+    for (user, state) in [("bob", "noTarget"), ("carol", "settled")] {
+      let answer = try await api.call("POST", "/api/notifications?pns=apns&to_tag=\(user)", user: "alice", body: #""hi""#)
+      let report = try await deployment.settled(try #require(try answer.json["id"] as? String), as: "alice", at: api)
+      #expect(report["state"] as? String == state)
+    }
+    #expect(try await deployment.arrivals("apns", Self.phone).count == before + 1)
+    // Somebody else's id with another handle: the app is told to get its own, and nothing changes.
+    let other = #"{"platform":"apns","handle":"\#(String(repeating: "2b", count: 32))"}"#
+    #expect(try await api.call("PUT", "/api/register/\(id)", user: "bob", body: other).status == 410)
+  }
+
+  /// A secure push carries only an id; its recipient fetches the text.
+  private func secretsStay(_ deployment: Deployment, _ api: Caller) async throws {
+    let answer = try await api.call("POST", "/api/notifications/secure?to_tag=carol", user: "alice", body: #""the secret""#)
+    #expect(answer.status == 200)
+    let send = try #require(try answer.json["id"] as? String)
+    #expect(try await deployment.settled(send, as: "alice", at: api)["state"] as? String == "settled")
+    let payload = try #require(try await deployment.arrivals("apns", Self.phone).last as? [String: Any])
+    #expect((payload["aps"] as? [String: Any])?["content-available"] as? Int == 1)
+    let id = try #require(payload["secureId"] as? String)
+    #expect(try await api.get("/api/notifications/\(id)", user: "bob").status == 404)
+    let fetched = try await api.get("/api/notifications/\(id)", user: "carol").json
+    #expect(fetched["Payload"] as? String == "the secret")
+    #expect(fetched["Read"] as? Bool == false)
+    #expect(try await api.get("/api/notifications/\(id)", user: "carol").json["Read"] as? Bool == true)
+  }
+
+  /// Any Kafka tool reads the status topic and posts a send.
+  private func kcatTakesPart(_ deployment: Deployment, _ api: Caller) async throws {
+    let kcat = URL(fileURLWithPath: "/usr/bin/kcat")
+    guard FileManager.default.isExecutableFile(atPath: kcat.path) else {
+      withKnownIssue("kcat is not installed") { Issue.record("skipped") }
+      return
+    }
+    let send = SendID.timeOrdered(at: SystemWallClock().now())
+    let record = #"""
+      {"specversion":"1.0","id":"\#(send)","type":"fanfare.send.v1","source":"/kcat","data":{"to":{"user":"bob"},"sender":"kcat","message":{"body":"by hand"}}}
+      """#
+    let file = deployment.directory.appending(path: "send.json")
+    try Data(record.utf8).write(to: file)
+    let posted = try RoleProcess(
+      ["-P", "-b", deployment.bootstrapServers, "-t", "fanfare.sends", "-k", "username:bob", file.path], name: "kcat",
+      program: kcat,
+      directory: deployment.directory)
+    #expect(try await posted.exitStatus() == 0)
+    let report = try await deployment.settled(send.description, as: "operator", at: api)
+    #expect(report["state"] as? String == "settled")
+    let arrived = try await deployment.arrivals("fcm", Self.android).last as? [String: Any]
+    let message = arrived?["message"] as? [String: Any] ?? arrived
+    #expect((message?["notification"] as? [String: Any])?["body"] as? String == "by hand")
+
+    let read = try RoleProcess(
+      ["-C", "-b", deployment.bootstrapServers, "-t", "fanfare.status", "-e", "-q", "-f", "%k %s\\n"], name: "kcat",
+      program: kcat,
+      directory: deployment.directory)
+    var status: StatusRecord?
+    while status == nil {
+      let line = try await read.line()
+      if line.hasPrefix(send.description + " ") { status = try StatusRecord.decode(Array(line.utf8.dropFirst(37))[...]) }
+    }
+    #expect(status?.send == send)
+    #expect(status?.devices.allSatisfy { $0.outcome == .delivered } == true)
+    #expect(try await read.exitStatus() == 0)
+  }
+
+  private func metricsAreSound(_ callers: [Caller]) async throws {
+    for caller in callers {
+      let answer = try await caller.get("/metrics")
+      #expect(answer.status == 200)
+      #expect(answer.text.contains("fanfare_build_info"))
+    }
+  }
+}

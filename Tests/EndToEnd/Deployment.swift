@@ -1,0 +1,113 @@
+import Foundation
+import Synchronization
+
+/// A whole deployment in processes of its own: broker, simulator, ledger, and as many front ends and workers as a test wants.
+final class Deployment: Sendable {
+  let directory: URL
+  /// The embedded cluster's `host:port`.
+  let bootstrapServers: String
+  let simulator: Caller
+  /// The ledger's operations address.
+  let ledger: Caller
+  private let environment: [String: String]
+  private let processes: Processes
+
+  /// Every process that was started, so that none is left behind.
+  private final class Processes: Sendable {
+    private let all = Mutex<[RoleProcess]>([])
+
+    func start(_ role: String, _ environment: [String: String], _ directory: URL) throws -> RoleProcess {
+      let process = try RoleProcess([role], name: role, environment: environment, directory: directory)
+      all.withLock { $0.append(process) }
+      return process
+    }
+
+    func destroy() {
+      for process in all.withLock({ $0 }) { process.destroy() }
+    }
+
+    /// The ends of all logs, for whoever reads a failure.
+    var logs: String {
+      all.withLock { $0 }.map { "--- \($0.name)\n\($0.log.suffix(2000))" }.joined(separator: "\n")
+    }
+  }
+
+  /// Runs a test in a deployment, and ends every process of it in any case.
+  static func with(_ body: (Deployment) async throws -> Void) async throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-end-to-end-\(UUID())")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    let processes = Processes()
+    do {
+      try await body(try await Deployment(directory: directory, processes: processes))
+    } catch {
+      print(processes.logs)
+      processes.destroy()
+      throw error
+    }
+    processes.destroy()
+    try FileManager.default.removeItem(at: directory)
+  }
+
+  private init(directory: URL, processes: Processes) async throws {
+    self.directory = directory
+    self.processes = processes
+    func path(_ name: String) -> String { directory.appending(path: name).path }
+    environment = [
+      "FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": path("broker"), "FANFARE_BROKER_ANNOUNCE_FILE": path("broker"),
+      "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_KAFKA_PARTITIONS": "32", "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
+      "FANFARE_LEDGER_PATH": path("ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "0",
+      "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
+    ]
+    let broker = try processes.start("broker", environment, directory)
+    let simulator = try processes.start("simulator", environment, directory)
+    bootstrapServers = try await broker.address()
+    self.simulator = Caller(base: try await simulator.address())
+    let ledger = try processes.start("ledger", environment, directory)
+    self.ledger = Caller(base: "http://" + (try await ledger.address(of: "operations")))
+  }
+
+  /// Starts another front end and gives a caller for it, once it is ready.
+  func startFrontEnd() async throws -> Caller {
+    let process = try processes.start("api", environment, directory)
+    let caller = Caller(base: "http://" + (try await process.address()))
+    try await eventually("the front end to be ready") { try await caller.get("/readyz").status == 200 }
+    return caller
+  }
+
+  /// Starts another worker. It takes part in the work some seconds later; see `ready`.
+  func startWorker() throws -> RoleProcess { try processes.start("worker", environment, directory) }
+
+  /// Suspends until the worker can do its job; gives a caller for its operations address.
+  func ready(_ worker: RoleProcess) async throws -> Caller {
+    let caller = Caller(base: "http://" + (try await worker.address(of: "operations")))
+    try await eventually("the worker to be ready") { try await caller.get("/readyz").status == 200 }
+    return caller
+  }
+
+  /// The payloads that arrived on a device, oldest first, as JSON values; XML as text.
+  func arrivals(_ platform: String, _ handle: String) async throws -> [Any] {
+    let answer = try await simulator.get("/devices/\(platform)/\(handle)")
+    guard answer.status == 200 else { return [] }
+    let notifications = try answer.json["notifications"] as? [[String: Any]] ?? []
+    return notifications.compactMap { $0["payload"] }
+  }
+
+  /// Suspends until a number of pushes has been accepted by all services together, or more.
+  func arrived(_ count: Int, within limit: Duration = .seconds(60)) async throws {
+    let simulator = simulator
+    try await eventually(within: limit, "\(count) pushes to arrive") {
+      (try await simulator.get("/counts").json["accepted"] as? Int ?? 0) >= count
+    }
+  }
+
+  /// Suspends until the send has ended, and gives its report.
+  func settled(_ send: String, as user: String, at caller: Caller) async throws -> [String: Any] {
+    try await eventually("send \(send) to settle") {
+      let answer = try await caller.get("/api/sends/\(send)", user: user)
+      guard answer.status == 200 else { return false }
+      return try answer.json["state"] as? String != "accepted"
+    }
+    return try await caller.get("/api/sends/\(send)", user: user).json
+  }
+}

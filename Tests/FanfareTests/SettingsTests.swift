@@ -1,0 +1,96 @@
+import Configuration
+import FanfareCore
+import Foundation
+import FrontEnd
+import RDKafka
+import Support
+import Testing
+import Worker
+import Yams
+
+@testable import fanfare
+
+@Suite struct SettingsTests {
+  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+  private static let example = root.appending(path: "deploy/fanfare.yaml")
+
+  /// The example's keys, those that are commented out included: a key is a word before a colon, behind `#` or not.
+  private func documentedKeys() throws -> Set<String> {
+    let text = try String(contentsOf: Self.example, encoding: .utf8)
+    let uncommented = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+      line.replacing(/^( +)# (?=[a-zA-Z]+: )/) { $0.output.1 }
+    }.joined(separator: "\n")
+    return Set(Settings.keys(of: try Yams.load(yaml: uncommented)))
+  }
+
+  @Test func theExampleListsEveryKeyThatIsRead() throws {
+    let reader = SettingsReader(providers: [])
+    _ = try Settings(from: reader)
+    #expect(try documentedKeys().symmetricDifference(reader.keys).sorted() == [])
+  }
+
+  @Test func theExampleIsTheDefaults() async throws {
+    let example = try await Settings.load(file: Self.example.path, environment: [:])
+    let defaults = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
+    #expect("\(example)" == "\(defaults)")
+  }
+
+  @Test(arguments: [
+    ("kafka: {partitions: many}", "kafka.partitions must be a whole number from 1 to 1000"),
+    ("kafka: {partitions: 0}", "kafka.partitions must be a whole number from 1 to 1000"),
+    ("kafka: {embedded: perhaps}", "kafka.embedded must be true or false"),
+    ("kafka: {properties: [debug]}", "kafka.properties must be a list of texts of the form key=value"),
+    ("kafka: {properties: acks}", "kafka.properties must be a list of texts"),
+    ("kafka: {topicPrefix: 'a b'}", "kafka.topicPrefix must be 1 to 100 characters of A–Z a–z 0–9 . _ -"),
+    ("kafka: {passwordFile: /nonexistent/x}", "kafka.passwordFile names a file that cannot be read: /nonexistent/x"),
+    ("kafka: {bootstrapServer: x}", "kafka.bootstrapServer is not a key that means anything; deploy/fanfare.yaml lists them all"),
+    ("api: {port: 70000}", "api.port must be a whole number from 0 to 65535"),
+    ("api: {host: ''}", "api.host must not be empty"),
+    ("worker: {drainSeconds: -1}", "worker.drainSeconds must be a number of seconds from 0.1 to 3600.0"),
+    ("hubs: [Default]", "hubs must list names once each: \(HubName.rule)"),
+    ("hubs: []", "hubs must name at least one hub"),
+    ("hubs: [a, a]", "hubs must list names once each: \(HubName.rule)"),
+    ("hub: {default: {authentication: {method: none}}}", "hub.default.authentication.method must be one of htpasswd, demo"),
+    ("hub: {other: {simulator: x}}", "hub.other.simulator is not a key that means anything; deploy/fanfare.yaml lists them all"),
+    ("hub: {default: {apns: {keyID: ABCDEFGHIJ}}}", "hub.default.apns.keyFile is missing: keyID is given without the .p8 file"),
+    ("log: {level: loud}", "log.level must be one of trace, debug, info, notice, warning, error, critical"),
+  ])
+  func aBadValueIsRefusedByItsKey(yaml: String, message: String) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
+    try yaml.write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let error = await #expect(throws: SettingsError.self) { try await Settings.load(file: file.path, environment: [:]) }
+    #expect(error?.description == message)
+  }
+
+  @Test func theEnvironmentGoesOverTheFile() async throws {
+    let settings = try await Settings.load(
+      file: Self.example.path,
+      environment: [
+        "FANFARE_KAFKA_TOPIC_PREFIX": "other", "FANFARE_HUBS": "default,app-2", "FANFARE_WORKER_MAXIMUM_RECORDS": "7",
+        "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "ann,bob",
+      ])
+    #expect(settings.kafka.topics.sends == "other.sends")
+    #expect(settings.hubs.map(\.name.rawValue) == ["default", "app-2"])
+    #expect(settings.worker.configuration.maximumRecords == 7)
+    #expect(settings.hubs.first?.roles.operators == ["ann", "bob"])
+  }
+
+  @Test func aSecretNeverShowsInTheSettings() async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
+    try "marked-secret\n".write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let settings = try await Settings.load(
+      file: nil,
+      environment: [
+        "FANFARE_KAFKA_PASSWORD_FILE": file.path, "FANFARE_KAFKA_BOOTSTRAP_SERVERS": "localhost:9092",
+        "FANFARE_HUB_DEFAULT_WNS_SECRET_FILE": file.path, "FANFARE_HUB_DEFAULT_WNS_PACKAGE_SID": "ms-app://s-1",
+      ])
+    #expect(try settings.kafka.client("test").properties["sasl.password"] == "marked-secret")
+    #expect(!"\(settings)".contains("marked-secret"))
+    var dumped = ""
+    dump(settings, to: &dumped)
+    #expect(!dumped.contains("marked-secret"))
+  }
+}

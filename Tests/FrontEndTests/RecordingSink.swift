@@ -1,0 +1,33 @@
+import FanfareCore
+import RDKafka
+import Synchronization
+
+@testable import FrontEnd
+
+/// A sink that keeps what it is given, and fails where the test says so.
+final class RecordingSink: SendSink {
+  private let kept = Mutex<[ProducerRecord]>([])
+  private let failure: @Sendable (ProducerRecord) -> RDKafkaError?
+
+  init(failure: @escaping @Sendable (ProducerRecord) -> RDKafkaError? = { _ in nil }) {
+    self.failure = failure
+  }
+
+  /// What was accepted, in order.
+  var records: [ProducerRecord] { kept.withLock { $0 } }
+
+  /// The sends in what was accepted.
+  func sends() throws -> [SendRequest] {
+    try records.map { try SendRequest.decode($0.value[...], recordTime: UnixTime(milliseconds: 0)) }
+  }
+
+  func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
+    records.map { record in
+      if let error = failure(record) { return .failure(error) }
+      return kept.withLock { kept in
+        kept.append(record)
+        return .success(RecordPosition(topic: record.topic, partition: 0, offset: Int64(kept.count)))
+      }
+    }
+  }
+}

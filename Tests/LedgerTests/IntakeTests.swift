@@ -1,0 +1,113 @@
+import FanfareCore
+import RDKafka
+import Testing
+
+@testable import Ledger
+
+@Suite(.timeLimit(.minutes(1))) struct IntakeTests {
+  private let topics = Samples.topics
+
+  private func record(_ topic: String, _ offset: Int64, _ value: [UInt8], partition: Int32 = 0) -> ConsumedRecord {
+    ConsumedRecord(topic: topic, partition: partition, offset: offset, timestamp: 5, key: nil, value: value[...])
+  }
+
+  @Test func whatCannotBeReadIsCountedAndPassedOver() throws {
+    let id = SendID.random()
+    let negative = String(decoding: Samples.status(id).encoded(), as: UTF8.self)
+      .replacing(#""part":0"#, with: #""part":-1"#)
+    let future = String(decoding: Samples.status(id).encoded(), as: UTF8.self)
+      .replacing("fanfare.status.v1", with: "fanfare.status.v9")
+    let batch = LedgerBatch(
+      [
+        record(topics.sends, 0, Samples.send(id).encoded()), record(topics.sends, 1, Array("{".utf8)),
+        record(topics.status, 7, []), record(topics.status, 8, Array(future.utf8)),
+        record(topics.status, 9, Array(negative.utf8)),
+        record(topics.status, 10, Samples.status(id).encoded()),
+        record(topics.status, 3, Samples.status(id).encoded(), partition: 2),
+      ], topics: topics, maximumDevices: 4)
+    #expect(batch.records == 7)
+    #expect(batch.entries.count == 3)
+    #expect(batch.recordsByTopic == [topics.sends: 1, topics.status: 2])
+    #expect(batch.undecodable[topics.sends]?.count == 1)
+    #expect(batch.undecodable[topics.status]?.count == 3)
+    // They count as read all the same.
+    #expect(batch.positions[TopicPartition(topic: topics.sends, partition: 0)] == 2)
+    #expect(batch.positions[TopicPartition(topic: topics.status, partition: 0)] == 11)
+    #expect(batch.positions[TopicPartition(topic: topics.status, partition: 2)] == 4)
+  }
+
+  @Test func theQueueGathersBatchesButNotAcrossARebalance() async {
+    func batch(_ count: Int) -> LedgerBatch {
+      LedgerBatch((0..<count).map { record(topics.sends, Int64($0), []) }, topics: topics, maximumDevices: 0)
+    }
+    let queue = WorkQueue()
+    for count in [3, 4, 5] { queue.append(.record(batch(count))) }
+    queue.append(.revoked([], Rebalance {}))
+    queue.append(.record(batch(100)))
+    queue.finish()
+    queue.append(.record(batch(1)))
+    var seen: [String] = []
+    while let work = await queue.next(limit: 8) {
+      switch work {
+      case .record(let batch): seen.append("\(batch.records)")
+      case .revoked: seen.append("revoked")
+      case .assigned: seen.append("assigned")
+      }
+    }
+    #expect(seen == ["7", "5", "revoked", "100"])
+  }
+
+  @Test func whoWaitsForTheQueueIsWoken() async {
+    let queue = WorkQueue()
+    async let work = queue.next(limit: 1)
+    queue.append(.assigned([], Rebalance {}))
+    guard case .assigned? = await work else {
+      Issue.record("no assignment came")
+      return
+    }
+    let waiter = Task { await queue.next(limit: 1) == nil }
+    waiter.cancel()
+    #expect(await waiter.value)
+    async let last = queue.next(limit: 1)
+    queue.finish()
+    #expect(await last == nil)
+  }
+
+  @Test func theWindowIsBoundedInRecordsAndBytes() {
+    var window = CreditWindow(maximumRecords: 1000, maximumBytes: 1_000_000)
+    // Before anything is known, records are taken to be large.
+    let first = window.grant()
+    #expect(first == 61)
+    #expect(window.grant() == 0)
+    var outstanding = first
+    for _ in 0..<40 {
+      window.done(records: 61, bytes: 61 * 100)
+      outstanding += window.grant() - 61
+    }
+    #expect(outstanding == 1000)
+    // One batch of huge records, and the room shrinks at once, but never to nothing.
+    window.done(records: 10, bytes: 10 * 5_000_000)
+    #expect(window.grant() == 0)
+    window.done(records: 990, bytes: 990 * 5_000_000)
+    #expect(window.grant() == 1)
+  }
+
+  @Test func readingBeginsWhereTheFileEnds() async throws {
+    let partitions = (0..<5).map { TopicPartition(topic: "t", partition: $0) }
+    let rewinds = await Rewind.offsets(
+      of: partitions,
+      committed: [
+        PartitionOffset(partition: partitions[0], offset: 10), PartitionOffset(partition: partitions[1], offset: 10),
+        PartitionOffset(partition: partitions[2], offset: 10), PartitionOffset(partition: partitions[3], offset: 10),
+      ],
+      recorded: [partitions[0]: 10, partitions[1]: 7, partitions[2]: 15, partitions[4]: 3],
+      lowest: { _ in 2 })
+    #expect(
+      rewinds == [
+        // The file is behind: a power failure, or a copy of it was put back.
+        PartitionOffset(partition: partitions[1], offset: 7),
+        // The file has nothing of it.
+        PartitionOffset(partition: partitions[3], offset: 2),
+      ])
+  }
+}

@@ -1,0 +1,113 @@
+import FanfareCore
+import Foundation
+import GRDB
+import Testing
+
+@testable import Ledger
+
+@Suite(.timeLimit(.minutes(1))) struct LedgerFileTests {
+  private let directory: TemporaryDirectory
+  private let id = SendID.timeOrdered(at: .start)
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  private func error(_ body: () async throws -> Void) async -> LedgerError? {
+    do { try await body() } catch { return error as? LedgerError }
+    return nil
+  }
+
+  @Test func aReaderWaitsForTheFileAndThenReadsIt() async throws {
+    let reader = LedgerReader(directory.settings())
+    #expect(await error { try await reader.check() }?.code == .notThere)
+    #expect(await error { _ = try await reader.report(of: id, hub: .default) }?.code == .notThere)
+    let store = try LedgerStore(directory.settings())
+    try await reader.check()
+    #expect(try await reader.report(of: id, hub: .default) == nil)
+    try await store.write([.send(Samples.send(id)), .status(Samples.status(id, devices: [Samples.device()]))])
+    #expect(try await reader.report(of: id, hub: .default) == (try await store.report(of: id, hub: .default)))
+    #expect(try await reader.totals(hub: .default).settled == 1)
+    // The writer gone, what it left can still be read.
+    try store.close()
+    #expect(try await LedgerReader(directory.settings()).totals(hub: .default).accepted == 1)
+  }
+
+  @Test func aReaderFollowsAFileThatIsMadeAnew() async throws {
+    let store = try LedgerStore(directory.settings())
+    try await store.write([.send(Samples.send(id))])
+    let reader = LedgerReader(directory.settings())
+    #expect(try await reader.report(of: id, hub: .default) != nil)
+    try store.close()
+    for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: directory.path() + suffix) {
+      try FileManager.default.removeItem(atPath: directory.path() + suffix)
+    }
+    #expect(await error { try await reader.check() }?.code == .notThere)
+    let second = try LedgerStore(directory.settings())
+    #expect(try await reader.report(of: id, hub: .default) == nil)
+    try await second.check()
+  }
+
+  @Test func severalProcessesMayStartAtOnce() async throws {
+    let settings = directory.settings()
+    let id = id
+    try await withThrowingTaskGroup { group in
+      for _ in 0..<6 {
+        group.addTask {
+          // On a thread of its own, as in a process of its own: opening blocks.
+          try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            Thread.detachNewThread { continuation.resume(with: Result { _ = try LedgerStore(settings) }) }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let store = try LedgerStore(settings)
+    try await store.write([.send(Samples.send(id))])
+    #expect(try await store.totals(hub: .default).accepted == 1)
+  }
+
+  @Test func aFileOfSomethingElseIsRefused() async throws {
+    let queue = try DatabaseQueue(path: directory.path())
+    try await queue.write { db in try db.execute(sql: "CREATE TABLE recipes (name TEXT)") }
+    #expect(await error { _ = try LedgerStore(directory.settings()) }?.code == .unusable)
+    #expect(await error { try await LedgerReader(directory.settings()).check() }?.code == .unusable)
+    try Data("no database at all, but long enough to be taken for one".utf8).write(to: URL(filePath: directory.path("text")))
+    #expect(await error { _ = try LedgerStore(directory.settings("text")) }?.code == .unusable)
+  }
+
+  @Test func aFileOfALaterReleaseIsRefused() async throws {
+    try LedgerStore(directory.settings()).close()
+    let queue = try DatabaseQueue(path: directory.path())
+    try await queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
+    let refusal = try #require(await error { _ = try LedgerStore(directory.settings()) })
+    #expect(refusal.code == .unusable)
+    #expect(refusal.message.contains("later release (schema 99"))
+    #expect(await error { try await LedgerReader(directory.settings()).check() }?.code == .unusable)
+  }
+
+  @Test func aDirectoryThatIsNotThereIsNamed() async throws {
+    let settings = LedgerStoreConfiguration(path: directory.path("missing/ledger.sqlite"))
+    let failure = try #require(await error { _ = try LedgerStore(settings) })
+    #expect(failure.message.contains("missing/ledger.sqlite"))
+  }
+
+  @Test func columnsAreReadBackAsTheyWereWritten() {
+    let devices = [
+      Samples.device(), Samples.device(.wns, .unconfirmed, number: .max),
+      DeviceResult(
+        registration: RegistrationID(high: .max, low: 0), platform: .fcm, outcome: .expired, reason: "é", status: 70_000,
+        attempts: 300),
+    ]
+    let stored = StoredDevices.encode(devices)
+    #expect(StoredDevices.decode(stored) == devices)
+    for length in 1..<stored.count where StoredDevices.decode(stored.prefix(length)) != nil {
+      #expect(StoredDevices.decode(stored.prefix(length)).map { devices.starts(with: $0) } == true)
+    }
+    #expect(Tally(stored: Tally(devices).stored)?.counts == Tally(devices).counts)
+    #expect(Tally(stored: Data([0xFF, 0x01])) == nil)
+    for outcome in DeviceResult.Outcome.allCases { #expect(StoredCode.outcome(StoredCode.code(outcome)) == outcome) }
+    for platform in Platform.allCases { #expect(StoredCode.platform(StoredCode.code(platform)) == platform) }
+    for state in StatusRecord.State.allCases { #expect(StoredCode.state(StoredCode.code(state)) == state) }
+  }
+}

@@ -1,0 +1,160 @@
+import FanfareCore
+import GRDB
+import Testing
+
+@testable import Ledger
+
+@Suite(.timeLimit(.minutes(1))) struct LedgerStoreTests {
+  private let directory: TemporaryDirectory
+  private let store: LedgerStore
+  private let id = SendID.timeOrdered(at: .start)
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try LedgerStore(directory.settings())
+  }
+
+  @Test func aSendIsKnownFromItsAcceptanceOn() async throws {
+    try await store.write([.send(Samples.send(id))])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.state == .accepted)
+    #expect(report.sender == "alice")
+    #expect(report.acceptedAt == .start)
+    #expect(report.settledAt == nil)
+    #expect(report.counts.isEmpty)
+    let totals = try await store.totals(hub: .default)
+    #expect(totals.accepted == 1)
+    #expect(totals.inFlight == 1)
+  }
+
+  @Test func itsEndIsRecordedWithEveryDevice() async throws {
+    let devices = [Samples.device(), Samples.device(.fcm, .deviceGone, number: 2), Samples.device(.apns, .delivered, number: 3)]
+    try await store.write([.send(Samples.send(id))])
+    try await store.write([.status(Samples.status(id, devices: devices))])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.state == .settled)
+    #expect(report.settledAt == .start + .seconds(1))
+    #expect(report.devices == devices)
+    #expect(report.counts == [.apns: [.delivered: 2], .fcm: [.deviceGone: 1]])
+    let totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled, totals.inFlight) == (1, 1, 0))
+    #expect(totals.devices == report.counts)
+  }
+
+  @Test func ofALargeSendTheCountsAreKept() async throws {
+    let devices = (0..<5).map { Samples.device(.wns, .delivered, number: $0) }
+    try await store.write([.send(Samples.send(id)), .status(Samples.status(id, devices: devices))])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.devices == nil)
+    #expect(report.counts == [.wns: [.delivered: 5]])
+  }
+
+  @Test(arguments: [StatusRecord.State.noTarget, .expired, .deadLettered])
+  func sendsWithoutDevicesEndInTheirOwnWay(state: StatusRecord.State) async throws {
+    try await store.write([.send(Samples.send(id)), .status(Samples.status(id, state: state))])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.state.rawValue == state.rawValue)
+    #expect(report.devices == [])
+    let totals = try await store.totals(hub: .default)
+    #expect(totals.settled == 1)
+    #expect([totals.noTarget, totals.expired, totals.deadLettered].reduce(0, +) == 1)
+  }
+
+  @Test func aRecordThatIsReadAgainChangesNothing() async throws {
+    let samples: [Sample] = [.send(Samples.send(id)), .status(Samples.status(id, devices: [Samples.device()]))]
+    try await store.write(samples)
+    let (report, totals) = (try await store.report(of: id, hub: .default), try await store.totals(hub: .default))
+    for _ in 0..<3 { #expect(try await store.write(samples + samples.reversed()) == 0) }
+    #expect(try await store.report(of: id, hub: .default) == report)
+    #expect(try await store.totals(hub: .default) == totals)
+    #expect(totals.duplicates == 0)
+  }
+
+  @Test func theOrderOfTheTopicsDoesNotMatter() async throws {
+    let status = Samples.status(id, devices: [Samples.device()])
+    try await store.write([.status(status)])
+    var totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled, totals.unannounced) == (1, 1, 1))
+    #expect(try await store.report(of: id, hub: .default)?.acceptedAt == .start)
+    try await store.write([.send(Samples.send(id))])
+    let other = try LedgerStore(directory.settings("other.sqlite"))
+    try await other.write([.send(Samples.send(id)), .status(status)])
+    totals = try await store.totals(hub: .default)
+    #expect(totals == (try await other.totals(hub: .default)))
+    #expect(totals.unannounced == 0)
+    #expect(try await store.report(of: id, hub: .default) == (try await other.report(of: id, hub: .default)))
+  }
+
+  @Test func ofTwoRecordsOfOneItemTheFirstCounts() async throws {
+    let first = Samples.status(id, devices: [Samples.device()])
+    let second = Samples.status(id, settledAfter: .seconds(9), devices: [Samples.device(.apns, .failed)])
+    try await store.write([.send(Samples.send(id)), .status(first)])
+    #expect(try await store.write([.status(second)]) == 1)
+    // Read again, the second one is no news either.
+    #expect(try await store.write([.status(second), .status(first)]) == 0)
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.devices == first.devices)
+    let totals = try await store.totals(hub: .default)
+    #expect(totals.duplicates == 1)
+    #expect(totals.devices == [.apns: [.delivered: 1]])
+  }
+
+  @Test func hubsAreApart() async throws {
+    try await store.write([.send(Samples.send(id)), .status(Samples.status(id, hub: Samples.otherHub, state: .noTarget))])
+    #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
+    #expect(try await store.report(of: id, hub: Samples.otherHub)?.state == .noTarget)
+    #expect(try await store.totals(hub: .default).settled == 0)
+    #expect(try await store.totals(hub: Samples.otherHub).settled == 1)
+    let third = try #require(HubName("third"))
+    #expect(try await store.report(of: id, hub: third) == nil)
+    #expect(try await store.totals(hub: third) == LedgerTotals())
+  }
+
+  @Test func aSendOfSeveralItemsIsSettledWithTheLastOfThem() async throws {
+    func part(_ part: Int, _ state: StatusRecord.State, after: Int64) -> Sample {
+      .status(
+        Samples.status(
+          id, part: part, state: state, settledAfter: .seconds(after),
+          devices: state == .settled ? [Samples.device(.apns, .delivered, number: UInt64(part))] : []))
+    }
+    try await store.write([.send(Samples.send(id)), part(2, .settled, after: 3)])
+    #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
+    #expect(try await store.totals(hub: .default).inFlight == 1)
+    try await store.write([part(0, .noTarget, after: 9), part(2, .settled, after: 3)])
+    #expect(try await store.report(of: id, hub: .default)?.settledAt == nil)
+    try await store.write([part(1, .settled, after: 1)])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.state == .settled)
+    #expect(report.settledAt == .start + .seconds(9))
+    #expect(report.devices?.map(\.registration.low) == [1, 2])
+    let totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled, totals.noTarget, totals.duplicates) == (1, 1, 0, 0))
+    #expect(totals.devices == [.apns: [.delivered: 2]])
+  }
+
+  @Test func ofADeviceOnlyThePlatformIsKept() async throws {
+    let send = SendRequest(
+      id: id, acceptedAt: .start, audience: .device(.apns, handle: "c0ffee"), content: Content(message: Message(body: "x")))
+    try await store.write([.send(send)])
+    let queue = try DatabaseQueue(path: directory.path())
+    let audience = try await queue.read { db in try String.fetchOne(db, sql: "SELECT audience FROM sends") }
+    #expect(audience == "device/apns")
+  }
+
+  @Test func aFailedTransactionLeavesNoTrace() async throws {
+    try await store.write([.send(Samples.send(id))])
+    let queue = try DatabaseQueue(path: directory.path())
+    try await queue.write { db in
+      try db.execute(
+        sql: "CREATE TRIGGER fail BEFORE UPDATE ON device_totals BEGIN SELECT RAISE(ABORT, 'disk'); END")
+    }
+    let other = SendID.timeOrdered(at: .start)
+    try await store.write([.status(Samples.status(other, devices: [Samples.device()]))])
+    let before = try await store.totals(hub: .default)
+    await #expect(throws: LedgerError.self) {
+      try await store.write([.status(Samples.status(id, devices: [Samples.device()]))])
+    }
+    #expect(try await store.totals(hub: .default) == before)
+    #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
+  }
+}

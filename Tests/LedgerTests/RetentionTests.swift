@@ -1,0 +1,84 @@
+import FanfareCore
+import Testing
+
+@testable import Ledger
+
+@Suite(.timeLimit(.minutes(1))) struct RetentionTests {
+  private let day: Duration = .seconds(86_400)
+
+  private func store(_ directory: TemporaryDirectory, _ clock: SettableClock) throws -> LedgerStore {
+    var settings = directory.settings()
+    settings.retention = 2 * day
+    return try LedgerStore(settings, clock: clock)
+  }
+
+  /// Makes time pass: with a record of that time, as age is measured on records.
+  private func pass(to time: UnixTime, _ store: LedgerStore, _ clock: SettableClock) async throws {
+    clock.set(time)
+    try await store.write([.send(Samples.send(SendID.timeOrdered(at: time), at: time))])
+  }
+
+  @Test func settledSendsGoWhenTheyAreOldAndTotalsStay() async throws {
+    let directory = try TemporaryDirectory()
+    let clock = SettableClock(.start)
+    let store = try store(directory, clock)
+    let (settled, open, several) = (SendID.random(), SendID.random(), SendID.random())
+    try await store.write([
+      .send(Samples.send(settled)), .status(Samples.status(settled, devices: [Samples.device()])),
+      .send(Samples.send(open)),
+      .send(Samples.send(several)), .status(Samples.status(several, part: 0)), .status(Samples.status(several, part: 1)),
+    ])
+    try await pass(to: .start + day, store, clock)
+    #expect(try await store.report(of: settled, hub: .default) != nil)
+    try await pass(to: .start + 3 * day, store, clock)
+    #expect(try await store.report(of: settled, hub: .default) == nil)
+    #expect(try await store.report(of: several, hub: .default) == nil)
+    #expect(try await store.report(of: open, hub: .default)?.state == .accepted)
+    let totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled) == (5, 2))
+    #expect(totals.devices == [.apns: [.delivered: 1]])
+    // Longer than any send can take: it will not end any more.
+    try await pass(to: .start + Retention.open + day, store, clock)
+    #expect(try await store.report(of: open, hub: .default) == nil)
+  }
+
+  @Test func oneTransactionRemovesABoundedNumber() async throws {
+    let directory = try TemporaryDirectory()
+    let clock = SettableClock(.start)
+    let store = try store(directory, clock)
+    let ids = (0..<Retention.minimum + 100).map { _ in SendID.random() }
+    try await store.write(ids.flatMap { [Sample.send(Samples.send($0)), .status(Samples.status($0, state: .noTarget))] })
+    func left() async throws -> Int {
+      var left = 0
+      for id in ids where try await store.report(of: id, hub: .default) != nil { left += 1 }
+      return left
+    }
+    try await pass(to: .start + 3 * day, store, clock)
+    #expect(try await left() == 100)
+    try await pass(to: .start + 3 * day + .seconds(1), store, clock)
+    #expect(try await left() == 0)
+  }
+
+  @Test func anOldLogIsTakenInAsIfItWereNew() async throws {
+    let directory = try TemporaryDirectory()
+    let clock = SettableClock(.start + 100 * day)
+    let store = try store(directory, clock)
+    let id = SendID.random()
+    let status = Samples.status(id, devices: [Samples.device()])
+    try await store.write([.send(Samples.send(id)), .status(status)])
+    // Repeated within the log's own time: still known, hence not counted again.
+    try await store.write([.status(status), .send(Samples.send(id))])
+    #expect(try await store.totals(hub: .default).accepted == 1)
+    #expect(try await store.report(of: id, hub: .default)?.state == .settled)
+  }
+
+  @Test func aRecordFromTheFutureDoesNotEmptyTheLedger() async throws {
+    let directory = try TemporaryDirectory()
+    let clock = SettableClock(.start)
+    let store = try store(directory, clock)
+    let id = SendID.random()
+    try await store.write([.send(Samples.send(id)), .status(Samples.status(id))])
+    try await store.write([.send(Samples.send(.random(), at: .start + 1000 * day))])
+    #expect(try await store.report(of: id, hub: .default) != nil)
+  }
+}

@@ -1,0 +1,146 @@
+import FanfareCore
+import Support
+import Testing
+
+@testable import Ledger
+
+/// Random histories, repeated and shuffled, against a model that only knows sets.
+@Suite(.timeLimit(.minutes(2))) struct StormTests {
+  @Test(arguments: [UInt64(1), 2, 3, 4, 5, 6]) func totalsAddUpInAStorm(seed: UInt64) async throws {
+    var generator = SeededGenerator(seed: seed)
+    let history = History(sends: 150, conflicts: true, using: &generator)
+    let directory = try TemporaryDirectory()
+    let store = try LedgerStore(directory.settings())
+    var model = Model()
+    for batch in history.storm(using: &generator) {
+      try await store.write(batch)
+      for sample in batch { model.take(sample) }
+      let totals = try await store.totals(hub: .default)
+      #expect(totals.accepted == totals.settled + totals.inFlight)
+    }
+    for hub in [HubName.default, Samples.otherHub] {
+      let totals = try await store.totals(hub: hub)
+      #expect(totals == model.totals(hub: hub))
+      #expect(totals.inFlight == 0)
+      #expect(totals.unannounced == 0)
+      // What single sends say adds up to what the sums say.
+      var devices = Tally()
+      for send in history.sends where send.hub == hub {
+        let report = try #require(try await store.report(of: send.id, hub: hub))
+        for (platform, outcomes) in report.counts {
+          for (outcome, count) in outcomes { devices.add(count, to: Tally.Key(platform: platform, outcome: outcome)) }
+        }
+      }
+      #expect(devices.counts == totals.devices)
+    }
+  }
+
+  @Test(arguments: [UInt64(7), 8, 9]) func twoStormsOfOneHistoryEndAlike(seed: UInt64) async throws {
+    var generator = SeededGenerator(seed: seed)
+    let history = History(sends: 80, conflicts: false, using: &generator)
+    let directory = try TemporaryDirectory()
+    let stores = [try LedgerStore(directory.settings("1")), try LedgerStore(directory.settings("2"))]
+    for store in stores {
+      for batch in history.storm(using: &generator) { try await store.write(batch) }
+    }
+    for hub in [HubName.default, Samples.otherHub] {
+      #expect(try await stores[0].totals(hub: hub) == (try await stores[1].totals(hub: hub)))
+    }
+    for send in history.sends {
+      let report = try await stores[0].report(of: send.id, hub: send.hub)
+      #expect(report != nil)
+      #expect(report == (try await stores[1].report(of: send.id, hub: send.hub)))
+    }
+  }
+}
+
+/// Sends of one to four items, with all their records.
+private struct History {
+  private(set) var sends: [SendRequest] = []
+  private var samples: [Sample] = []
+
+  init(sends count: Int, conflicts: Bool, using generator: inout SeededGenerator) {
+    for number in 0..<count {
+      let hub = Bool.random(using: &generator) ? HubName.default : Samples.otherHub
+      let send = Samples.send(SendID(high: UInt64.random(in: 0...UInt64.max, using: &generator), low: UInt64(number)), hub: hub)
+      sends.append(send)
+      samples.append(.send(send))
+      let parts = number % 4 == 0 ? Int.random(in: 2...4, using: &generator) : 1
+      for part in 0..<parts {
+        samples.append(.status(Self.status(of: send, part: part, using: &generator)))
+        if conflicts, number % 5 == 0 {
+          samples.append(.status(Self.status(of: send, part: part, using: &generator)))
+        }
+      }
+    }
+  }
+
+  /// Every record at least once, many more often, in any order, in batches of any size.
+  func storm(using generator: inout SeededGenerator) -> [[Sample]] {
+    var storm = samples
+    for sample in samples where Bool.random(using: &generator) { storm.append(sample) }
+    storm.shuffle(using: &generator)
+    var batches: [[Sample]] = []
+    while !storm.isEmpty {
+      let size = min(storm.count, Int.random(in: 1...60, using: &generator))
+      batches.append(Array(storm.suffix(size)))
+      storm.removeLast(size)
+    }
+    return batches
+  }
+
+  private static func status(of send: SendRequest, part: Int, using generator: inout SeededGenerator) -> StatusRecord {
+    let state = StatusRecord.State.allCases.randomElement(using: &generator) ?? .settled
+    let count = state == .settled ? Int.random(in: 0...6, using: &generator) : 0
+    let devices = (0..<count).map { index in
+      Samples.device(
+        Platform.allCases.randomElement(using: &generator) ?? .apns,
+        DeviceResult.Outcome.allCases.randomElement(using: &generator) ?? .failed, number: UInt64(part * 100 + index))
+    }
+    return Samples.status(
+      send.id, hub: send.hub, part: part, state: state,
+      settledAfter: .milliseconds(Int64.random(in: 1...100_000, using: &generator)), devices: devices)
+  }
+}
+
+/// What a ledger should know after some records: of each item the first record, and how many others there were.
+private struct Model {
+  private struct Key: Hashable {
+    let hub: HubName
+    let send: SendID
+  }
+
+  private var sends: Set<Key> = []
+  private var items: [Key: [Int: StatusRecord]] = [:]
+  private var seconds: Set<StatusRecord> = []
+
+  mutating func take(_ sample: Sample) {
+    switch sample {
+    case .send(let send): sends.insert(Key(hub: send.hub, send: send.id))
+    case .status(let status):
+      let key = Key(hub: status.hub, send: status.send)
+      guard let first = items[key]?[status.part] else {
+        items[key, default: [:]][status.part] = status
+        return
+      }
+      if first != status { seconds.insert(status) }
+    }
+  }
+
+  func totals(hub: HubName) -> LedgerTotals {
+    var totals = LedgerTotals()
+    for key in sends where key.hub == hub {
+      totals.accepted += 1
+      let records = items[key, default: [:]].values
+      guard !records.isEmpty else { continue }
+      totals.settled += 1
+      let states = Set(records.map(\.state))
+      if states == [.noTarget] { totals.noTarget += 1 }
+      if states == [.expired] { totals.expired += 1 }
+      if states == [.deadLettered] { totals.deadLettered += 1 }
+      for device in records.flatMap(\.devices) { totals.devices[device.platform, default: [:]][device.outcome, default: 0] += 1 }
+    }
+    totals.duplicates = seconds.count { $0.hub == hub }
+    return totals
+  }
+}

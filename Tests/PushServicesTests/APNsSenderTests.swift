@@ -1,0 +1,210 @@
+import Crypto
+import FanfareCore
+import Foundation
+import HTTP2Session
+import Logging
+import NIOPosix
+import Support
+import Synchronization
+import Testing
+
+@testable import PushServices
+
+@Suite struct APNsSenderTests {
+  private static let token = String(repeating: "0a", count: 32)
+  private static let certificates = Result { try TestCertificates() }
+  private let clock = ManualClock(at: Fixtures.now)
+
+  private func sender(_ double: HTTP2Double, _ change: (inout APNsConfiguration) -> Void = { _ in }) throws -> APNsSender {
+    var configuration = TestKeys.apns(port: double.port, trustRoots: try Self.certificates.get().authorityPEM)
+    change(&configuration)
+    return try APNsSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
+  }
+
+  private func push(
+    _ sender: APNsSender, ticket: UInt64 = 1, handle: String = token, message: Message = Message(body: "hello"),
+    collapseKey: String? = nil, expiresIn: Duration = .seconds(60)
+  ) throws -> Push {
+    Push(
+      ticket: ticket, id: Fixtures.pushID, handle: handle,
+      rendering: try sender.render(Fixtures.send(message, collapseKey: collapseKey)), expiresAt: clock.now() + expiresIn)
+  }
+
+  private func submit(_ sender: APNsSender, _ pushes: Push...) async throws -> [PushOutcome] {
+    try await Outcomes.submit(pushes, to: sender)
+  }
+
+  private func verdicts(_ sender: APNsSender, _ pushes: Push...) async throws -> [PushOutcome.Verdict] {
+    try await Outcomes.verdicts(pushes, to: sender)
+  }
+
+  @Test func whatArrives() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
+    try await Outcomes.running(sender(double)) { sender in
+      let outcomes = try await submit(
+        sender, push(sender, collapseKey: "score"), push(sender, ticket: 2, message: Message(data: ["k": "v"])))
+      #expect(outcomes == [PushOutcome(.accepted, status: 200), PushOutcome(.accepted, status: 200)])
+      #expect(sender.complaint == nil)
+    }
+    let requests = double.requests.map(\.request).sorted { $0.body.count < $1.body.count }
+    let (alert, background) = (requests[0], requests[1])
+    #expect(alert.method == "POST")
+    #expect(alert.path == "/3/device/" + Self.token)
+    #expect(alert.authority == "localhost:\(double.port)")
+    #expect(String(decoding: alert.body, as: UTF8.self) == #"{"aps":{"alert":{"body":"hello"}}}"#)
+    #expect(
+      alert.headers.map(\.name).sorted() == [
+        "apns-collapse-id", "apns-expiration", "apns-id", "apns-priority", "apns-push-type", "apns-topic", "authorization",
+      ])
+    #expect(alert.headers["apns-id"] == Fixtures.pushID.description)
+    #expect(alert.headers["apns-topic"] == "com.example.app")
+    #expect(alert.headers["apns-push-type"] == "alert")
+    #expect(alert.headers["apns-priority"] == "10")
+    #expect(alert.headers["apns-expiration"] == String(Fixtures.now.seconds + 60))
+    #expect(alert.headers["apns-collapse-id"] == "score")
+    #expect(background.headers["apns-push-type"] == "background")
+    #expect(background.headers["apns-priority"] == "5")
+    try verify(alert.headers["authorization"])
+    await double.close()
+  }
+
+  /// The provider token as Apple reads it: header, claims, and a signature of 64 bytes.
+  private func verify(_ authorization: String?) throws {
+    let authorization = try #require(authorization)
+    #expect(authorization.hasPrefix("bearer "))
+    let parts = authorization.dropFirst(7).split(separator: ".").map(String.init)
+    func decoded(_ part: String) throws -> Data {
+      let base64 = part.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
+      return try #require(Data(base64Encoded: base64 + String(repeating: "=", count: (4 - base64.count % 4) % 4)))
+    }
+    let header = try Fixtures.object(Array(decoded(parts[0])))
+    #expect(header as? [String: String] == ["alg": "ES256", "kid": "ABC123DEFG"])
+    let claims = try Fixtures.object(Array(decoded(parts[1])))
+    #expect(claims["iss"] as? String == "TEAM123456")
+    #expect(claims["iat"] as? Int == Int(Fixtures.now.seconds))
+    #expect(claims.count == 2)
+    let signature = try P256.Signing.ECDSASignature(rawRepresentation: decoded(parts[2]))
+    #expect(TestKeys.p256.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
+  }
+
+  @Test func whatNeedsNoRequestIsReportedWithoutOne() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
+    try await Outcomes.running(sender(double)) { sender in
+      let outcomes = try await submit(
+        sender, push(sender, ticket: 1, handle: "../x"), push(sender, ticket: 2, expiresIn: .zero),
+        push(sender, ticket: 3))
+      #expect(outcomes.map(\.verdict) == [.deviceGone, .retryLater, .accepted])
+      #expect(outcomes.map(\.reason) == ["BadDeviceToken", "Expired", ""])
+    }
+    #expect(double.requests.count == 1)
+    await double.close()
+  }
+
+  @Test func anExpiredTokenIsSignedAnewOnANewConnectionButNotWithinTwentyMinutes() async throws {
+    let refuses = Mutex(true)
+    let double = try await HTTP2Double(Self.certificates.get()) { _ in
+      refuses.withLock { $0 }
+        ? .answer(.init(status: 403, body: #"{"reason":"ExpiredProviderToken"}"#)) : .answer(.init())
+    }
+    try await Outcomes.running(sender(double)) { sender in
+      expectEqual(try await verdicts(sender, push(sender)), [.reauthenticate])
+      #expect(sender.complaint != nil)
+      clock.advance(by: .seconds(21 * 60))
+      expectEqual(try await verdicts(sender, push(sender)), [.reauthenticate])
+      refuses.withLock { $0 = false }
+      expectEqual(try await verdicts(sender, push(sender)), [.accepted])
+      #expect(sender.complaint == nil)
+    }
+    let tokens = double.requests.map { $0.request.headers["authorization"] ?? "" }
+    #expect(tokens[0] == tokens[1])
+    #expect(tokens[1] != tokens[2])
+    #expect(Set(double.requests.map(\.connection)).count > 1)
+    await double.close()
+  }
+
+  @Test func anotherKeyNeedsAnotherConnectionOnce() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { request in
+      request.headers["apns-expiration"] == String(Fixtures.now.seconds + 60)
+        ? .answer(.init(status: 403, body: #"{"reason":"UnrelatedKeyIdInToken"}"#)) : .answer(.init())
+    }
+    try await Outcomes.running(sender(double)) { sender in
+      expectEqual(try await verdicts(sender, push(sender)), [.retryHere])
+      expectEqual(try await verdicts(sender, push(sender, expiresIn: .seconds(61))), [.accepted])
+      expectEqual(try await verdicts(sender, push(sender)), [.retryHere])
+      expectEqual(try await verdicts(sender, push(sender, expiresIn: .seconds(61))), [.accepted])
+    }
+    #expect(double.requests.map(\.connection) == [1, 2, 2, 2])
+    await double.close()
+  }
+
+  @Test func aRefusalOfTheAppIsComplainedOfUntilSomethingWorks() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { request in
+      request.path.hasSuffix("ff") ? .answer(.init(status: 400, body: #"{"reason":"TopicDisallowed"}"#)) : .answer(.init())
+    }
+    try await Outcomes.running(sender(double)) { sender in
+      let refused = try await submit(sender, push(sender, handle: "ff"))
+      #expect(refused == [PushOutcome(.configurationError, reason: "TopicDisallowed", status: 400)])
+      #expect(sender.complaint == "APNs answers TopicDisallowed")
+      _ = try await submit(sender, push(sender))
+      #expect(sender.complaint == nil)
+    }
+    await double.close()
+  }
+
+  @Test func silenceAndBrokenConnectionsAreUnknown() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { request in
+      request.path.hasSuffix("00") ? .silence : request.path.hasSuffix("11") ? .close : .answer(.init())
+    }
+    try await Outcomes.running(sender(double) { $0.requestTimeout = .seconds(1) }) { sender in
+      try await Outcomes.warmUp(sender, push(sender))
+      let silent = try await submit(sender, push(sender, handle: "00"))
+      #expect(silent == [PushOutcome(.unknown, reason: "DeadlineExceeded")])
+      let broken = try await submit(sender, push(sender, handle: "11"))
+      #expect(broken == [PushOutcome(.unknown, reason: "ConnectionLost")])
+    }
+    await double.close()
+  }
+
+  @Test func aServiceOutOfReachIsComplainedOf() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
+    // Its certificate is not to be trusted.
+    let stranger = try TestCertificates()
+    try await Outcomes.running(
+      sender(double) {
+        $0.trustRoots = stranger.authorityPEM
+        $0.requestTimeout = .milliseconds(500)
+      }
+    ) { sender in
+      let outcomes = try await submit(sender, push(sender))
+      #expect(outcomes.map(\.verdict) == [.retryLater])
+      #expect(sender.complaint?.contains("cannot connect") == true)
+    }
+    #expect(double.requests.isEmpty)
+    await double.close()
+  }
+
+  @Test func nothingIsTakenAfterTheEnd() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
+    let sender = try sender(double)
+    try await Outcomes.running(sender) { _ in }
+    expectEqual(try await submit(sender, push(sender)), [PushOutcome(.retryLater, reason: "Closed")])
+    await double.close()
+  }
+
+  @Test func aThousandPushesInOneBatch() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
+    try await Outcomes.running(sender(double)) { sender in
+      let rendering = try sender.render(Fixtures.send(Message(body: "hello")))
+      let pushes = (0..<1000).map { index in
+        Push(
+          ticket: index, id: PushID(high: index, low: index), handle: Self.token, rendering: rendering,
+          expiresAt: clock.now() + .seconds(60))
+      }
+      let outcomes = try await Outcomes.submit(pushes, to: sender)
+      #expect(outcomes.count == 1000)
+      #expect(outcomes.allSatisfy { $0.verdict == .accepted })
+    }
+    #expect(Set(double.requests.map { $0.request.headers["apns-id"] }).count == 1000)
+    await double.close()
+  }
+}

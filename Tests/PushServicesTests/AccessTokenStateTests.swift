@@ -1,0 +1,112 @@
+import FanfareCore
+import Testing
+
+@testable import PushServices
+
+@Suite final class AccessTokenStateTests {
+  private var state = AccessTokenState()
+  private var time = Fixtures.now
+
+  private func grant(_ value: String = "t", seconds: Int64 = 3600) {
+    state.fetched(.granted(value, lifetime: .seconds(seconds)), now: time)
+  }
+
+  /// What a push gets now: a token, `wait`, or the reason of its refusal; and whether a fetch was asked for.
+  private func use() -> (String, Bool) {
+    let (use, startsFetch) = state.use(now: time)
+    switch use {
+    case .send(let token): return (token.value, startsFetch)
+    case .wait: return ("wait", startsFetch)
+    case .refuse(let outcome): return ("\(outcome.verdict) \(outcome.reason)", startsFetch)
+    }
+  }
+
+  private func refused(_ generation: Int, _ reason: String = "x") -> (PushOutcome.Verdict, Bool) {
+    state.refused(generation: generation, reason: reason, now: time)
+  }
+
+  @Test func isFetchedOnceHoweverManyWait() {
+    #expect(use() == ("wait", true))
+    #expect(use() == ("wait", false))
+    grant()
+    #expect(use() == ("t", false))
+  }
+
+  @Test func isRenewedFiveMinutesBeforeItsEndWhileItServes() {
+    _ = use()
+    grant()
+    time = time + .seconds(3600 - 301)
+    #expect(use() == ("t", false))
+    time = time + .seconds(1)
+    #expect(use() == ("t", true))
+    #expect(use() == ("t", false))
+    grant("u")
+    #expect(use() == ("u", false))
+  }
+
+  @Test func aShortLivedOneIsNotRenewedAllTheTime() {
+    _ = use()
+    grant(seconds: 60)
+    #expect(use() == ("t", false))
+    time = time + .seconds(48)
+    #expect(use() == ("t", true))
+  }
+
+  @Test func aFailedRenewalKeepsTheOldOneUntilItsEnd() {
+    _ = use()
+    grant()
+    time = time + .seconds(3400)
+    #expect(use() == ("t", true))
+    state.fetched(.unavailable(status: 503, retryAfter: nil), now: time)
+    #expect(use() == ("t", false))
+    time = time + .seconds(1)
+    #expect(use() == ("t", true))
+    state.fetched(.refused(reason: "invalid_grant", status: 400), now: time)
+    #expect(use() == ("t", false))
+    time = time + .seconds(3600 - 3401)
+    #expect(use() == ("wait", true))
+    state.fetched(.refused(reason: "invalid_grant", status: 400), now: time)
+    #expect(use() == ("configurationError invalid_grant", false))
+  }
+
+  @Test func pausesGrowAndEnd() {
+    _ = use()
+    for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
+      state.fetched(.unavailable(status: 0, retryAfter: nil), now: time)
+      time = time + .milliseconds(Int64(pause) * 1000 - 1)
+      #expect(use() == ("retryLater TokenUnavailable", false))
+      time = time + .milliseconds(1)
+      #expect(use() == ("wait", true))
+    }
+  }
+
+  @Test func aRefusedTokenIsReplacedOnce() {
+    _ = use()
+    grant("a")
+    state.worked(generation: 1)
+    time = time + .seconds(60)
+    #expect(refused(1) == (.reauthenticate, true))
+    // Further refusals of the same token are the same refusal.
+    #expect(refused(1) == (.reauthenticate, false))
+    grant("b")
+    #expect(refused(1) == (.reauthenticate, false))
+    #expect(refused(2, "UNAUTHENTICATED") == (.configurationError, false))
+    #expect(use() == ("configurationError UNAUTHENTICATED", false))
+    // The operator may have mended it meanwhile.
+    time = time + .seconds(60)
+    #expect(use() == ("wait", true))
+    grant("c")
+    state.worked(generation: 3)
+    #expect(use() == ("c", false))
+    #expect(state.hasWorked(generation: 3))
+    #expect(!state.hasWorked(generation: 2))
+  }
+
+  @Test func aTokenThatWorksIsNotThrownAwayForOneAnswer() {
+    _ = use()
+    grant("a")
+    state.worked(generation: 1)
+    #expect(refused(1) == (.reauthenticate, false))
+    #expect(use() == ("a", false))
+  }
+}

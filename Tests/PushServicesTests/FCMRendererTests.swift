@@ -1,0 +1,126 @@
+import FanfareCore
+import Foundation
+import Testing
+
+@testable import PushServices
+
+@Suite struct FCMRendererTests {
+  /// The `message` of the request for one device, parsed.
+  static func message(_ send: SendRequest, token: String = "T", timeToLive: Int64 = 60) throws -> [String: Any] {
+    let body = FCMBody.complete(try FCMRenderer.render(send), id: Fixtures.pushID, token: token, timeToLive: timeToLive)
+    let parsed = try Fixtures.object(body)
+    #expect(parsed.keys.allSatisfy { ["message", "validate_only"].contains($0) })
+    return try #require(parsed["message"] as? [String: Any])
+  }
+
+  static func body(_ send: SendRequest, timeToLive: Int64 = 60) throws -> String {
+    String(
+      decoding: FCMBody.complete(try FCMRenderer.render(send), id: Fixtures.pushID, token: "T", timeToLive: timeToLive),
+      as: UTF8.self)
+  }
+
+  private static let id = #""pushId":"11112222-3333-8444-8555-666677778888""#
+
+  @Test func message() throws {
+    let message = Message(title: "T", body: "B", data: ["k": "v", "a": "b"], badge: 3, sound: "default")
+    #expect(
+      try Self.body(Fixtures.send(message, collapseKey: "score"))
+        == #"{"message":{"notification":{"title":"T","body":"B"},"data":{"a":"b","k":"v",\#(Self.id)},"token":"T","#
+        + #""android":{"ttl":"60s","priority":"HIGH","collapse_key":"score","notification":{"notification_count":3,"sound":"default"}}}}"#
+    )
+  }
+
+  @Test func dataOnlyAndPriority() throws {
+    #expect(
+      try Self.body(Fixtures.send(Message(data: ["message": "hello"]), priority: .normal))
+        == #"{"message":{"data":{"message":"hello",\#(Self.id)},"token":"T","android":{"ttl":"60s","priority":"NORMAL"}}}"#)
+  }
+
+  @Test func timeToLiveStaysWithinFCMsLimits() throws {
+    for (seconds, text) in [(Int64(-5), "0s"), (0, "0s"), (2_419_201, "2419200s"), (.max, "2419200s")] {
+      let message = try Self.message(Fixtures.send(Message(body: "b")), timeToLive: seconds)
+      #expect(member(message, "android", "ttl") as? String == text)
+    }
+  }
+
+  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
+    let content = Message(title: text, body: text, data: ["key" + text: text], sound: text)
+    let message = try Self.message(Fixtures.send(content, collapseKey: "c" + text), token: "t\"\\" + text)
+    #expect(member(message, "notification", "title") as? String == text)
+    #expect(member(message, "notification", "body") as? String == text)
+    #expect(member(message, "data", "key" + text) as? String == text)
+    #expect(member(message, "android", "notification", "sound") as? String == text)
+    #expect(member(message, "android", "collapse_key") as? String == "c" + text)
+    #expect(message["token"] as? String == "t\"\\" + text)
+  }
+
+  @Test(arguments: ["from", "message_type", "google.x", "gcm.notification.title", "pushId"]) func reservedKeys(key: String) {
+    let bodies = ["{\"data\":{\"\(key)\":\"v\"}}", "{\"data\":{\"\(key)\":1}}"]
+    for content in [Content(message: Message(data: [key: "v"]))] + bodies.map({ Content(fcm: Array($0.utf8)) }) {
+      #expect(throws: PushOutcome(.rejected, reason: "ReservedDataKey")) { try FCMRenderer.render(Fixtures.send(content)) }
+    }
+  }
+
+  @Test func payloadLimit() throws {
+    // 4096 bytes of keys and values, of which the push's id takes 42.
+    let fits = String(repeating: "\"", count: 4096 - 42)
+    #expect(try !FCMRenderer.render(Fixtures.send(Message(body: fits))).body.isEmpty)
+    for content in [
+      Content(message: Message(body: fits + "x")), Content(message: Message(data: ["k": fits])),
+      Content(fcm: Array(#"{"data":{"k":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
+      Content(fcm: Array(#"{"data":{"k":7,"l":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
+    ] {
+      #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) { try FCMRenderer.render(Fixtures.send(content)) }
+    }
+  }
+
+  /// A v1 message and the whole request that it becomes.
+  @Test(arguments: [
+    (
+      #"{"notification":{"title":"t"},"apns":{"headers":{"apns-priority":"5"}}}"#,
+      #"{"notification":{"title":"t"},"apns":{"headers":{"apns-priority":"5"}},"data":{ID},"token":"T","android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#
+    ),
+    (
+      #"{"android":{"priority":"normal","collapseKey":"own","notification":{"icon":"i"}},"data":{"k":"v"}}"#,
+      #"{"data":{"k":"v",ID},"token":"T","android":{"ttl":"60s","priority":"normal","collapseKey":"own","notification":{"icon":"i"}}}"#
+    ),
+    (
+      #"{"android":{"ttl":"5s"},"webpush":{"x":[1,2]}}"#,
+      #"{"webpush":{"x":[1,2]},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"},"data":{ID},"token":"T"}"#
+    ),
+    (#"{"android_v2":{"background_sync":{}}}"#, #"{"android_v2":{"background_sync":{}},"data":{ID},"token":"T"}"#),
+    (#"{"data":{}}"#, ""), ("{}", ""),
+  ])
+  func nativeMessage(native: String, expected: String) throws {
+    let send = Fixtures.send(Content(fcm: Array(native.utf8)), collapseKey: "c")
+    guard !expected.isEmpty else {
+      #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try FCMRenderer.render(send) }
+      return
+    }
+    #expect(try Self.body(send) == #"{"message":"# + expected.replacingOccurrences(of: "ID", with: Self.id) + "}")
+  }
+
+  @Test(arguments: [
+    #"{"token":"x","data":{"k":"v"}}"#, #"{"fid":"x","android":{}}"#, #"{"topic":"x","notification":{}}"#, #"{"condition":"x"}"#,
+    #"{"to\u006ben":"x"}"#, #"{"to":"x","data":{"k":"v"}}"#, #"{"registration_ids":["x"],"data":{"k":"v"}}"#,
+    #"{"condition":"x","data":{"k":7}}"#,
+  ])
+  func aMessageWithATargetIsRefused(native: String) {
+    #expect(throws: PushOutcome(.rejected, reason: "TargetInPayload")) {
+      try FCMRenderer.render(Fixtures.send(Content(fcm: Array(native.utf8))))
+    }
+  }
+
+  @Test(arguments: [
+    "[]", "7", "{", "", "{}}", #"{"data":"x"}"#, #"{"android":7}"#, #"{"notification":[]}"#,
+    #"{"android_v2":{},"android":{"ttl":"1s"}}"#,
+    #"{"data":{"k":1},"android":{}}"#, #"{"priority":"urgent","data":{}}"#, #"{"time_to_live":"x","data":{}}"#,
+    #"{"notification":{"body_loc_args":"x"}}"#, #"{"notification":{"badge":"x","title":"t"}}"#,
+    #"{"time_to_live":-1,"data":{"k":"v"}}"#,
+  ])
+  func aMessageThatIsNoneIsRefused(native: String) {
+    #expect(throws: PushOutcome(.rejected, reason: "BadPayload")) {
+      try FCMRenderer.render(Fixtures.send(Content(fcm: Array(native.utf8))))
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import CryptoExtras
+import FanfareCore
+import Foundation
+import HTTP2Session
+import JWTKit
+import Logging
+import NIOHTTP1
+import Support
+import Synchronization
+import Testing
+
+@testable import PushServices
+
+@Suite struct FCMSenderTests {
+  private static let certificates = Result { try TestCertificates() }
+  private let clock = ManualClock(at: Fixtures.now)
+
+  /// Numbers the tokens that it gives out, as long as it is told to.
+  private final class TokenEndpoint: Sendable {
+    let answer = Mutex<HTTP1Server.Response?>(nil)
+    let count = Mutex(0)
+
+    func respond(_ request: HTTP1Server.Request) -> HTTP1Server.Response? {
+      let number = count.withLock { count in
+        count += 1
+        return count
+      }
+      return answer.withLock { $0 }
+        ?? .init(status: .ok, body: #"{"access_token":"ya29.\#(number)","expires_in":3599,"token_type":"Bearer"}"#)
+    }
+  }
+
+  private struct Laboratory {
+    let tokens: TokenEndpoint
+    let endpoint: HTTP1Server
+    let double: HTTP2Double
+    let sender: FCMSender
+
+    func close() async throws {
+      await double.close()
+      try await endpoint.close()
+    }
+  }
+
+  private func laboratory(
+    _ react: @escaping @Sendable (HTTP2ServerRequest) -> HTTP2Double.Reaction = { _ in .answer(.init()) }
+  ) async throws -> Laboratory {
+    let certificates = try Self.certificates.get()
+    let tokens = TokenEndpoint()
+    let endpoint = try await HTTP1Server(certificates) { tokens.respond($0) }
+    let double = try await HTTP2Double(certificates, react: react)
+    var configuration = FCMConfiguration(serviceAccount: try ServiceAccountKey(json: TestKeys.serviceAccountFile()))
+    configuration.host = "localhost"
+    configuration.port = double.port
+    configuration.tokenEndpoint = "https://localhost:\(endpoint.port)/token"
+    configuration.trustRoots = certificates.authorityPEM
+    configuration.requestTimeout = .seconds(10)
+    let sender = try FCMSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
+    return Laboratory(tokens: tokens, endpoint: endpoint, double: double, sender: sender)
+  }
+
+  private func push(_ sender: FCMSender, ticket: UInt64 = 1, handle: String = "T", body: String = "hello") throws -> Push {
+    Push(
+      ticket: ticket, id: Fixtures.pushID, handle: handle, rendering: try sender.render(Fixtures.send(Message(body: body))),
+      expiresAt: clock.now() + .seconds(60))
+  }
+
+  @Test func whatArrives() async throws {
+    let laboratory = try await laboratory()
+    try await Outcomes.running(laboratory.sender) { sender in
+      expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.accepted, status: 200)])
+      #expect(sender.complaint == nil)
+    }
+    let request = try #require(laboratory.double.requests.first?.request)
+    #expect(request.method == "POST")
+    #expect(request.path == "/v1/projects/demo-project/messages:send")
+    #expect(request.authority == "localhost:\(laboratory.double.port)")
+    #expect(request.headers["authorization"] == "Bearer ya29.1")
+    #expect(request.headers["content-type"] == "application/json")
+    let message = try #require(try Fixtures.object(request.body)["message"])
+    #expect(member(message, "token") as? String == "T")
+    #expect(member(message, "notification", "body") as? String == "hello")
+    #expect(member(message, "android", "ttl") as? String == "60s")
+    #expect(member(message, "data", "pushId") as? String == Fixtures.pushID.description)
+    try await verify(#require(laboratory.endpoint.requests.first))
+    try await laboratory.close()
+  }
+
+  /// The assertion as Google reads it.
+  private func verify(_ request: HTTP1Server.Request) async throws {
+    #expect(request.head.uri == "/token")
+    #expect(request.head.headers["content-type"] == ["application/x-www-form-urlencoded"])
+    let prefix = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion="
+    #expect(request.body.hasPrefix(prefix))
+    let keys = JWTKeyCollection()
+    let publicKey = try Insecure.RSA.PublicKey(pem: TestKeys.rsa.get().publicKey.pemRepresentation)
+    await keys.add(rsa: publicKey, digestAlgorithm: .sha256, kid: "key-1")
+    let claims = try await keys.verify(String(request.body.dropFirst(prefix.count)), as: ServiceAccountAssertion.self)
+    #expect(claims.iss == "push@demo-project.example")
+    #expect(claims.aud == "https://oauth2.example/token")
+    #expect(claims.scope == "https://www.googleapis.com/auth/firebase.messaging")
+    #expect(claims.iat == Fixtures.now.seconds)
+    #expect(claims.exp == Fixtures.now.seconds + 3600)
+  }
+
+  @Test func pushesWaitForOneTokenAndKeepIt() async throws {
+    let laboratory = try await laboratory()
+    // Handed in before there is anything, and by several callers.
+    let sender = laboratory.sender
+    let early = Task { try await Outcomes.verdicts([push(sender, ticket: 1), push(sender, ticket: 2)], to: sender) }
+    let second = Task { try await Outcomes.verdicts([push(sender, ticket: 3)], to: sender) }
+    try await Outcomes.running(sender) { sender in
+      expectEqual(try await early.value, [.accepted, .accepted])
+      expectEqual(try await second.value, [.accepted])
+      _ = try await Outcomes.submit([push(sender)], to: sender)
+      #expect(laboratory.tokens.count.withLock { $0 } == 1)
+      clock.advance(by: .seconds(3700))
+      expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
+      #expect(laboratory.tokens.count.withLock { $0 } == 2)
+    }
+    #expect(laboratory.double.requests.last?.request.headers["authorization"] == "Bearer ya29.2")
+    try await laboratory.close()
+  }
+
+  @Test func aRefusedTokenIsReplacedAndThenTheCredentialIsToBlame() async throws {
+    let laboratory = try await laboratory { request in
+      request.headers["authorization"] == "Bearer ya29.3"
+        ? .answer(.init()) : .answer(.init(status: 401, body: #"{"error":{"status":"UNAUTHENTICATED"}}"#))
+    }
+    try await Outcomes.running(laboratory.sender) { sender in
+      let first = try await Outcomes.submit([push(sender, ticket: 1), push(sender, ticket: 2)], to: sender)
+      #expect(first.map(\.verdict) == [.reauthenticate, .reauthenticate])
+      let second = try await Outcomes.submit([push(sender)], to: sender)
+      #expect(second == [PushOutcome(.configurationError, reason: "UNAUTHENTICATED", status: 401)])
+      #expect(sender.complaint == "FCM answers UNAUTHENTICATED")
+      clock.advance(by: .seconds(60))
+      expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
+      #expect(sender.complaint == nil)
+    }
+    try await laboratory.close()
+  }
+
+  @Test func aTokenEndpointThatRefusesIsTheOperatorsBusiness() async throws {
+    let laboratory = try await laboratory()
+    laboratory.tokens.answer.withLock { $0 = .init(status: .badRequest, body: #"{"error":"invalid_grant"}"#) }
+    try await Outcomes.running(laboratory.sender) { sender in
+      let refused = PushOutcome(.configurationError, reason: "invalid_grant", status: 400)
+      expectEqual(try await Outcomes.submit([push(sender)], to: sender), [refused])
+      expectEqual(try await Outcomes.submit([push(sender)], to: sender), [refused])
+      #expect(sender.complaint == "the token endpoint answers invalid_grant")
+      #expect(laboratory.tokens.count.withLock { $0 } == 1)
+      laboratory.tokens.answer.withLock { $0 = .init(status: .serviceUnavailable) }
+      clock.advance(by: .seconds(60))
+      let unavailable = try await Outcomes.submit([push(sender)], to: sender)
+      #expect(unavailable.map(\.verdict) == [.retryLater])
+      #expect(unavailable.map(\.reason) == ["TokenUnavailable"])
+      laboratory.tokens.answer.withLock { $0 = nil }
+      clock.advance(by: .seconds(60))
+      expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
+      #expect(sender.complaint == nil)
+    }
+    try await laboratory.close()
+  }
+
+  @Test func aBlamedTokenIsGivenUpOnlyIfThePayloadHasPassed() async throws {
+    let laboratory = try await laboratory { request in
+      guard String(decoding: request.body, as: UTF8.self).contains(#""token":"bad""#) else { return .answer(.init()) }
+      let violation = #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
+      return .answer(.init(status: 400, body: #"{"error":{"status":"INVALID_ARGUMENT","details":[\#(violation)]}}"#))
+    }
+    try await Outcomes.running(laboratory.sender) { sender in
+      expectEqual(try await Outcomes.verdicts([push(sender, handle: "bad")], to: sender), [.rejected])
+      expectEqual(try await Outcomes.verdicts([push(sender, handle: "good")], to: sender), [.accepted])
+      expectEqual(try await Outcomes.verdicts([push(sender, handle: "bad")], to: sender), [.deviceGone])
+      expectEqual(try await Outcomes.verdicts([push(sender, handle: "bad", body: "other")], to: sender), [.rejected])
+    }
+    try await laboratory.close()
+  }
+
+  @Test func whatWaitsForATokenIsReportedAtTheEnd() async throws {
+    let laboratory = try await laboratory()
+    let sender = laboratory.sender
+    async let outcomes = Outcomes.submit([push(sender)], to: sender)
+    let run = Task { try await sender.run() }
+    run.cancel()
+    expectEqual(try await outcomes.map(\.verdict), [.retryLater])
+    try await run.value
+    expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.retryLater, reason: "Closed")])
+    try await laboratory.close()
+  }
+}

@@ -1,0 +1,89 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import Support
+import Synchronization
+
+/// An HTTP/1.1 server over TLS that shows requests as they came, and answers as the test wants.
+final class HTTP1Server: Sendable {
+  struct Request: Sendable {
+    var head: HTTPRequestHead
+    var body = ""
+  }
+
+  struct Response: Sendable {
+    var status: HTTPResponseStatus
+    var headers: HTTPHeaders = [:]
+    var body = ""
+  }
+
+  private let recorder: Recorder
+  private let channel: any Channel
+
+  /// Every request so far.
+  var requests: [Request] { recorder.requests.withLock { $0 } }
+  /// How many connections have been opened so far.
+  var connectionCount: Int { recorder.connections.withLock { $0 } }
+  var port: Int { channel.localAddress?.port ?? 0 }
+
+  /// Listens. `answer` gives nil for a request that is never to be answered.
+  init(_ certificates: TestCertificates, answer: @escaping @Sendable (Request) -> Response?) async throws {
+    var configuration = try certificates.serverTLS()
+    configuration.applicationProtocols = ["http/1.1"]
+    let tls = try NIOSSLContext(configuration: configuration)
+    let recorder = Recorder()
+    self.recorder = recorder
+    channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+          try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+          try channel.pipeline.syncOperations.addHandler(Handler(recorder: recorder, answer: answer))
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+  }
+
+  func close() async throws { try await channel.close() }
+
+  private final class Recorder: Sendable {
+    let requests = Mutex<[Request]>([])
+    let connections = Mutex(0)
+  }
+
+  private final class Handler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private let recorder: Recorder
+    private let answer: @Sendable (Request) -> Response?
+    private var request: Request?
+
+    init(recorder: Recorder, answer: @escaping @Sendable (Request) -> Response?) {
+      self.recorder = recorder
+      self.answer = answer
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+      recorder.connections.withLock { $0 += 1 }
+      context.fireChannelActive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      switch unwrapInboundIn(data) {
+      case .head(let head): request = Request(head: head)
+      case .body(let buffer): request?.body += String(buffer: buffer)
+      case .end:
+        guard let request else { return }
+        recorder.requests.withLock { $0.append(request) }
+        guard let response = answer(request) else { return }
+        var head = HTTPResponseHead(version: .http1_1, status: response.status, headers: response.headers)
+        head.headers.replaceOrAdd(name: "content-length", value: String(response.body.utf8.count))
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: response.body)))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+      }
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import FanfareCore
+import Foundation
+import Testing
+
+@testable import PushServices
+
+@Suite struct LegacyMessageTests {
+  private func message(_ legacy: String, priority: Priority = .high) throws -> [String: Any] {
+    try FCMRendererTests.message(Fixtures.send(Content(fcm: Array(legacy.utf8)), priority: priority))
+  }
+
+  private func same(_ found: Any?, _ expected: String) throws -> Bool {
+    let expected = try JSONSerialization.jsonObject(with: Data(expected.utf8), options: .fragmentsAllowed)
+    return (found as? NSObject) == (expected as? NSObject)
+  }
+
+  @Test func dataBecomesText() throws {
+    let legacy = #"""
+      {"priority":"high","data":{"s":"x","i":7,"d":1.50,"e":1e3,"t":true,"f":false,"n":null,"o":{ "a" : [1, " b " ] },"l":[ ]}}
+      """#
+    let data = try #require(try message(legacy)["data"] as? [String: String])
+    #expect(
+      data == [
+        "s": "x", "i": "7", "d": "1.50", "e": "1e3", "t": "true", "f": "false", "o": #"{"a":[1," b "]}"#, "l": "[]",
+        "pushId": Fixtures.pushID.description,
+      ])
+  }
+
+  /// Legacy message, path in the v1 message, value there.
+  @Test(arguments: [
+    (#"{"data":{"message":"hello"}}"#, ["android"], #"{"ttl":"60s","priority":"HIGH"}"#),
+    (#"{"priority":"normal","data":{"k":"v"}}"#, ["android", "priority"], #""NORMAL""#),
+    (#"{"priority":10,"notification":{"title":"t"}}"#, ["android", "priority"], #""HIGH""#),
+    (#"{"priority":5,"notification":{"title":"t"}}"#, ["apns", "headers", "apns-priority"], #""5""#),
+    (#"{"priority":"high","notification":{"title":"t"}}"#, ["apns", "headers", "apns-priority"], #""10""#),
+    (#"{"priority":"high","data":{"k":"v"}}"#, ["apns", "headers", "apns-priority"], #""5""#),
+    (#"{"time_to_live":30,"data":{"k":"v"}}"#, ["android", "ttl"], #""30s""#),
+    (#"{"time_to_live":"30","data":{"k":"v"}}"#, ["webpush", "headers", "TTL"], #""30""#),
+    (#"{"time_to_live":30,"data":{"k":"v"}}"#, ["apns", "headers", "apns-expiration"], #""1795248030""#),
+    (#"{"time_to_live":9999999,"data":{"k":"v"}}"#, ["android", "ttl"], #""2419200s""#),
+    (#"{"collapse_key":"c","data":{"k":"v"}}"#, ["android", "collapse_key"], #""c""#),
+    (#"{"collapse_key":"c","data":{"k":"v"}}"#, ["apns", "headers", "apns-collapse-id"], #""c""#),
+    (#"{"restricted_package_name":"p","data":{"k":"v"}}"#, ["android", "restricted_package_name"], #""p""#),
+    (#"{"content_available":true,"data":{"k":"v"}}"#, ["apns", "payload", "aps"], #"{"content-available":1}"#),
+    (#"{"mutable_content":true,"notification":{"title":"t"}}"#, ["apns", "payload", "aps"], #"{"mutable-content":1}"#),
+    (#"{"delay_while_idle":true,"data":{"k":"v"}}"#, ["android"], #"{"ttl":"60s","priority":"HIGH"}"#),
+    (#"{"notification":{"title":"t","body":"b","icon":"i"}}"#, ["notification"], #"{"title":"t","body":"b"}"#),
+    (
+      ##"{"notification":{"icon":"i","sound":"s","tag":"g","color":"#ff0000","click_action":"c","android_channel_id":"h"}}"##,
+      ["android", "notification"],
+      ##"{"icon":"i","sound":"s","tag":"g","color":"#ff0000","click_action":"c","channel_id":"h"}"##
+    ),
+    (
+      #"{"notification":{"title":"t","badge":"4","sound":"s","click_action":"c"}}"#, ["apns", "payload", "aps"],
+      #"{"badge":4,"sound":"s","category":"c"}"#
+    ),
+    (
+      #"{"notification":{"body":"b","body_loc_key":"k","body_loc_args":["x","y"],"title_loc_key":"m","title_loc_args":"[\"z\"]"}}"#,
+      ["android", "notification"],
+      #"{"title_loc_key":"m","body_loc_key":"k","title_loc_args":["z"],"body_loc_args":["x","y"]}"#
+    ),
+    (
+      #"{"notification":{"body":"b","body_loc_key":"k","body_loc_args":["x"],"subtitle":"u"}}"#,
+      ["apns", "payload", "aps", "alert"],
+      #"{"body":"b","loc-key":"k","loc-args":["x"],"subtitle":"u"}"#
+    ),
+  ])
+  func everyField(legacy: String, path: [String], expected: String) throws {
+    let found = path.reduce(try message(legacy) as Any?) { member($0, $1) }
+    #expect(try same(found, expected), "\(String(describing: found))")
+  }
+
+  @Test func aMessageThatSaysNothingOfAppleOrTheWebIsForAndroidOnly() throws {
+    let message = try message(#"{"delay_while_idle":false,"data":{"message":"hello"}}"#)
+    #expect(Set(message.keys) == ["data", "token", "android"])
+  }
+
+  @Test func dryRun() throws {
+    let send = Fixtures.send(Content(fcm: Array(#"{"dry_run":true,"data":{"k":"v"}}"#.utf8)))
+    let body = FCMBody.complete(try FCMRenderer.render(send), id: Fixtures.pushID, token: "T", timeToLive: 1)
+    #expect(try Fixtures.object(body)["validate_only"] as? Bool == true)
+  }
+
+  @Test func theCallersPriorityHoldsWhereTheMessageSaysNothing() throws {
+    #expect(member(try message(#"{"data":{"k":1}}"#, priority: .normal), "android", "priority") as? String == "NORMAL")
+  }
+
+  @Test func collapseKeysThatAppleRefusesAreRefused() {
+    let legacy = #"{"collapse_key":"\#(String(repeating: "x", count: 65))","data":{"k":"v"}}"#
+    #expect(throws: PushOutcome(.rejected, reason: "BadCollapseId")) { try message(legacy) }
+  }
+
+  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
+    let legacy: [String: Any] = [
+      "priority": "high", "data": ["k": text, "o": ["x": text]], "notification": ["title": text, "tag": text, "sound": text],
+    ]
+    let json = Array(try JSONSerialization.data(withJSONObject: legacy))
+    let message = try FCMRendererTests.message(Fixtures.send(Content(fcm: json)))
+    #expect(member(message, "data", "k") as? String == text)
+    let inner = try Fixtures.object(Array((member(message, "data", "o") as? String ?? "").utf8))
+    #expect(inner["x"] as? String == text)
+    #expect(member(message, "notification", "title") as? String == text)
+    #expect(member(message, "android", "notification", "tag") as? String == text)
+    #expect(member(message, "apns", "payload", "aps", "sound") as? String == text)
+  }
+
+  @Test(arguments: [
+    (#"{"data":{"k":"v"}}"#, false), (#"{"data":{"k":1}}"#, true), (#"{"notification":{"title":"t","image":"i"}}"#, false),
+    (#"{"notification":{"icon":"i"}}"#, true), (#"{"priority":"high"}"#, true), (#"{"priority":"high","android":{}}"#, false),
+    (#"{"apns":{},"data":{"k":1}}"#, false),
+  ])
+  func isRecognised(json: String, expected: Bool) throws {
+    #expect(try LegacyMessage.isLegacy(Array(json.utf8)) == expected)
+  }
+}

@@ -1,0 +1,61 @@
+import FanfareCore
+import Synchronization
+import Testing
+
+/// Submits pushes and waits for what becomes of them.
+enum Outcomes {
+  struct TimedOut: Error {}
+
+  /// The outcomes in the order of the pushes. Throws when they have not all come within ten seconds.
+  static func submit(_ pushes: [Push], to sender: any PushSender) async throws -> [PushOutcome] {
+    let (stream, continuation) = AsyncStream.makeStream(of: [PushResult].self)
+    sender.submit(pushes) { continuation.yield($0) }
+    return try await withThrowingTaskGroup(of: [PushOutcome].self) { group in
+      group.addTask {
+        var outcomes: [UInt64: PushOutcome] = [:]
+        for await results in stream {
+          for result in results {
+            precondition(outcomes.updateValue(result.outcome, forKey: result.ticket) == nil, "reported twice")
+          }
+          if outcomes.count == pushes.count { break }
+        }
+        return pushes.compactMap { outcomes[$0.ticket] }
+      }
+      group.addTask {
+        try await Task.sleep(for: .seconds(10))
+        throw TimedOut()
+      }
+      defer { group.cancelAll() }
+      guard let outcomes = try await group.next(), outcomes.count == pushes.count else { throw TimedOut() }
+      return outcomes
+    }
+  }
+
+  /// The verdicts alone.
+  static func verdicts(_ pushes: [Push], to sender: any PushSender) async throws -> [PushOutcome.Verdict] {
+    try await submit(pushes, to: sender).map(\.verdict)
+  }
+
+  /// Sends until there is a connection, so that a short deadline after it is about the answer and nothing else.
+  static func warmUp(_ sender: any PushSender, _ push: Push) async throws {
+    for _ in 0..<10 where try await verdicts([push], to: sender) == [.accepted] { return }
+    throw TimedOut()
+  }
+
+  /// Runs a sender as long as `body` does.
+  static func running<S: PushSender>(_ sender: S, _ body: (S) async throws -> Void) async throws {
+    let task = Task { try await sender.run() }
+    do { try await body(sender) } catch {
+      task.cancel()
+      _ = await task.result
+      throw error
+    }
+    task.cancel()
+    try await task.value
+  }
+}
+
+/// `#expect` for values that are awaited, inside closures whose effects the macro does not see.
+func expectEqual<Value: Equatable>(_ found: Value, _ expected: Value, sourceLocation: SourceLocation = #_sourceLocation) {
+  #expect(found == expected, sourceLocation: sourceLocation)
+}

@@ -1,0 +1,80 @@
+import FanfareCore
+import Testing
+
+@testable import PushServices
+
+@Suite final class ProviderTokenStateTests {
+  private struct Broken: Error {}
+  private var state = ProviderTokenState()
+  private var time = Fixtures.now
+
+  private func value() throws -> String { try state.token(now: time) { "t\($0.seconds)" }.value }
+  private func generation() throws -> Int { try state.token(now: time) { "t\($0.seconds)" }.generation }
+
+  private func expired(_ generation: Int) throws -> Bool {
+    try state.expired(generation: generation, now: time) { "t\($0.seconds)" }
+  }
+  private func valueIfSigningFails() throws -> String { try state.token(now: time) { _ in throw Broken() }.value }
+
+  @Test func isKeptForFortyFiveMinutes() throws {
+    let first = try value()
+    time = time + .seconds(45 * 60 - 1)
+    #expect(try value() == first)
+    time = time + .seconds(1)
+    #expect(try value() != first)
+  }
+
+  @Test func isSignedAtMostEveryTwentyMinutes() throws {
+    let first = try generation()
+    time = time + .seconds(20 * 60 - 1)
+    #expect(try !expired(first))
+    #expect(try generation() == first)
+    time = time + .seconds(1)
+    #expect(try expired(first))
+    let second = try generation()
+    #expect(second != first)
+    // An answer to the token before changes nothing.
+    time = time + .seconds(30 * 60)
+    #expect(try expired(first))
+    #expect(try generation() == second)
+  }
+
+  @Test func fallsBackWhenThereWereTooMany() throws {
+    let first = try value()
+    time = time + .seconds(45 * 60)
+    let second = try value()
+    #expect(second != first)
+    state.updatedTooOften(generation: try generation(), now: time)
+    #expect(try value() == first)
+    // The old one is due, but nothing is signed until 20 minutes after the last signature.
+    time = time + .seconds(14 * 60)
+    #expect(try value() == first)
+    time = time + .seconds(6 * 60)
+    let third = try value()
+    #expect(third != first)
+    #expect(third != second)
+  }
+
+  @Test func tooManyWithoutAnOlderOneChangesNothing() throws {
+    let first = try value()
+    state.updatedTooOften(generation: try generation(), now: time)
+    #expect(try value() == first)
+  }
+
+  @Test func aFailureToSignLeavesTheOldOne() throws {
+    #expect(throws: Broken.self) { try self.valueIfSigningFails() }
+    let first = try value()
+    time = time + .seconds(50 * 60)
+    #expect(try valueIfSigningFails() == first)
+    time = time + .seconds(10 * 60)
+    #expect(throws: Broken.self) { try self.valueIfSigningFails() }
+  }
+
+  @Test func survivesAClockThatStepsBack() throws {
+    let first = try value()
+    time = time + .seconds(-60)
+    #expect(try value() == first)
+    time = time + .seconds(-3 * 3600)
+    #expect(try value() != first)
+  }
+}

@@ -1,0 +1,125 @@
+import FanfareCore
+import Foundation
+import FoundationXML
+import Testing
+
+@testable import PushServices
+
+@Suite struct WNSRendererTests {
+  /// Collects the texts of all elements and the attributes of the root.
+  private final class Reader: NSObject, XMLParserDelegate {
+    var texts: [String] = []
+    var root: [String: String]?
+    private var isInText = false
+
+    func parser(
+      _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
+      attributes: [String: String]
+    ) {
+      if root == nil { root = attributes }
+      isInText = name == "text"
+      if isInText { texts.append("") }
+    }
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) {
+      if isInText { texts[texts.count - 1] += string }
+    }
+
+    func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
+      isInText = false
+    }
+  }
+
+  private func read(_ body: [UInt8]) throws -> Reader {
+    let reader = Reader()
+    let parser = XMLParser(data: Data(body))
+    parser.delegate = reader
+    try #require(parser.parse(), "\(String(decoding: body, as: UTF8.self))")
+    return reader
+  }
+
+  private func field(_ rendering: RenderedPush, _ name: String) -> String? {
+    rendering.headers.first { $0.name == name }?.value
+  }
+
+  /// The text without what XML 1.0 forbids.
+  private func allowed(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.filter {
+          $0.value >= 0x20 && $0.value != 0xFFFE && $0.value != 0xFFFF || [0x09, 0x0A, 0x0D].contains($0.value)
+        }))
+  }
+
+  @Test func toast() throws {
+    let rendering = try WNSRenderer.render(Fixtures.send(Message(title: "T", body: "B"), collapseKey: "score1"))
+    #expect(
+      String(decoding: rendering.body, as: UTF8.self)
+        == #"<toast><visual><binding template="ToastGeneric"><text>T</text><text>B</text></binding></visual></toast>"#)
+    #expect(
+      rendering.headers == [
+        .init("content-type", "text/xml"), .init("x-wns-type", "wns/toast"), .init("x-wns-priority", "1"),
+        .init("x-wns-tag", "score1"),
+      ])
+  }
+
+  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesButForWhatXMLForbids(text: String) throws {
+    let message = Message(title: text, body: "x" + text, data: ["k" + text: text])
+    let reader = try read(WNSRenderer.render(Fixtures.send(message)).body)
+    #expect(reader.texts == [allowed(text), "x" + allowed(text)])
+    let launch = try #require(reader.root?["launch"])
+    let values = try Fixtures.object(Array(launch.utf8))
+    // Inside JSON the control characters are escaped, and only the two non-characters are lost.
+    let inJSON = String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value != 0xFFFE && $0.value != 0xFFFF }))
+    #expect(values["k" + inJSON] as? String == inJSON)
+  }
+
+  @Test func badgeAndRaw() throws {
+    let badge = try WNSRenderer.render(
+      Fixtures.send(Message(data: ["k": "v"], badge: 7), priority: .normal, collapseKey: "score"))
+    #expect(String(decoding: badge.body, as: UTF8.self) == #"<badge value="7"/>"#)
+    #expect(field(badge, "x-wns-type") == "wns/badge")
+    #expect(field(badge, "x-wns-priority") == "2")
+    #expect(field(badge, "x-wns-tag") == nil)
+    let raw = try WNSRenderer.render(Fixtures.send(Message(data: ["k": "v\"", "a": "b"])))
+    #expect(String(decoding: raw.body, as: UTF8.self) == #"{"a":"b","k":"v\""}"#)
+    #expect(field(raw, "x-wns-type") == "wns/raw")
+    #expect(field(raw, "content-type") == "application/octet-stream")
+  }
+
+  @Test(arguments: [
+    ("<toast><visual/></toast>", "wns/toast"), ("<toast launch='x'/>", "wns/toast"), ("<toast/>", "wns/toast"),
+    ("\u{FEFF} \n<?xml version=\"1.0\"?>\n<toast>", "wns/toast"), ("<tile>", "wns/tile"), ("<badge value=\"1\"/>", "wns/badge"),
+    ("<toaster>", "wns/raw"), ("<Toast>", "wns/raw"), ("toast", "wns/raw"), ("{\"secureId\":\"x\"}", "wns/raw"), ("<", "wns/raw"),
+    ("<toast", "wns/raw"), ("<?xml", "wns/raw"),
+  ])
+  func nativePayload(payload: String, type: String) throws {
+    let rendering = try WNSRenderer.render(Fixtures.send(Content(message: Message(body: "other"), wns: payload)))
+    #expect(rendering.body == Array(payload.utf8))
+    #expect(field(rendering, "x-wns-type") == type)
+    #expect(field(rendering, "content-type") == (type == "wns/raw" ? "application/octet-stream" : "text/xml"))
+  }
+
+  @Test func refusals() {
+    for content in [
+      Content(message: Message()), Content(message: Message(sound: "default")), Content(wns: ""), Content(apns: []),
+    ] {
+      #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try WNSRenderer.render(Fixtures.send(content)) }
+    }
+    for content in [
+      Content(wns: String(repeating: "x", count: 5001)), Content(message: Message(body: String(repeating: "<", count: 1250))),
+    ] {
+      #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) { try WNSRenderer.render(Fixtures.send(content)) }
+    }
+  }
+
+  @Test(arguments: ["", "seventeenletters1", "a b", "a-b", "é", "a\r\nx-evil: 1"]) func tagsThatDoNotFitAreLeftOut(key: String)
+    throws
+  {
+    #expect(field(try WNSRenderer.render(Fixtures.send(Message(body: "b"), collapseKey: key)), "x-wns-tag") == nil)
+  }
+
+  @Test func correlationVector() {
+    #expect(WNSCorrelation.vector(of: Fixtures.pushID) == "EREiIjMzhESFVWZmd3eIiA.0")
+  }
+}

@@ -1,0 +1,178 @@
+import FanfareCore
+import Logging
+import NIOHTTP1
+import Support
+import Synchronization
+import Testing
+
+@testable import PushServices
+
+@Suite struct WNSSenderTests {
+  private static let certificates = Result { try TestCertificates() }
+  private static let store = WNSConfiguration.Flow.store(packageSID: "ms-app://s-1-15-2-1", secret: "s&cret+/=")
+  private static let channel = "https://wns2-by3p.notify.windows.com/?token=AwYAAAB%2bx%2F%2f%3d%3D&x=a%20b+c"
+  private let clock = ManualClock(at: Fixtures.now)
+
+  private func server(
+    _ answer: @escaping @Sendable (HTTP1Server.Request) -> HTTP1Server.Response? = { _ in
+      .init(status: .ok, headers: ["X-WNS-Status": "received"])
+    }
+  ) async throws -> HTTP1Server {
+    try await HTTP1Server(Self.certificates.get()) { request in
+      request.head.uri.hasPrefix("/token")
+        ? .init(status: .ok, body: #"{"token_type":"Bearer","expires_in":"86399","access_token":"EgA1"}"#) : answer(request)
+    }
+  }
+
+  private func sender(
+    _ server: HTTP1Server, flow: WNSConfiguration.Flow = store, _ change: (inout WNSConfiguration) -> Void = { _ in }
+  ) throws -> WNSSender {
+    var configuration = WNSConfiguration(flow: flow)
+    configuration.tokenEndpoint = "https://localhost:\(server.port)/token"
+    configuration.connectTo = ("localhost", server.port)
+    configuration.trustRoots = try Self.certificates.get().authorityPEM
+    configuration.requestTimeout = .seconds(10)
+    change(&configuration)
+    return try WNSSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
+  }
+
+  private func push(_ sender: WNSSender, ticket: UInt64 = 1, handle: String = channel) throws -> Push {
+    Push(
+      ticket: ticket, id: Fixtures.pushID, handle: handle,
+      rendering: try sender.render(Fixtures.send(Message(body: "hello"), collapseKey: "score")),
+      expiresAt: clock.now() + .seconds(60))
+  }
+
+  private func pushes(_ server: HTTP1Server) -> [HTTP1Server.Request] {
+    server.requests.filter { !$0.head.uri.hasPrefix("/token") }
+  }
+
+  @Test func whatArrives() async throws {
+    let server = try await server()
+    try await Outcomes.running(sender(server)) { sender in
+      expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.accepted, status: 200)])
+      #expect(sender.complaint == nil)
+    }
+    let token = try #require(server.requests.first)
+    #expect(
+      token.body
+        == "grant_type=client_credentials&client_id=ms-app%3A%2F%2Fs-1-15-2-1&client_secret=s%26cret%2B%2F%3D&scope=notify.windows.com"
+    )
+    let request = try #require(pushes(server).first)
+    #expect(request.head.method == .POST)
+    // Byte for byte as the app gave it.
+    #expect(request.head.uri == "/?token=AwYAAAB%2bx%2F%2f%3d%3D&x=a%20b+c")
+    let fields = Dictionary(request.head.headers.map { ($0.name.lowercased(), $0.value) }) { $0 + "," + $1 }
+    #expect(
+      fields == [
+        "host": "wns2-by3p.notify.windows.com", "authorization": "Bearer EgA1", "content-type": "text/xml",
+        "content-length": String(request.body.utf8.count), "x-wns-type": "wns/toast", "x-wns-priority": "1", "x-wns-tag": "score",
+        "x-wns-ttl": "60", "ms-cv": "EREiIjMzhESFVWZmd3eIiA.0",
+      ])
+    #expect(request.body.contains("<text>hello</text>"))
+    try await server.close()
+  }
+
+  @Test func theFlowOfEntraID() async throws {
+    let server = try await server()
+    let flow = WNSConfiguration.Flow.entra(tenant: "t", applicationID: "app", secret: "s")
+    try await Outcomes.running(sender(server, flow: flow)) { sender in
+      expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
+    }
+    #expect(
+      server.requests.first?.body
+        == "grant_type=client_credentials&client_id=app&client_secret=s&scope=https%3A%2F%2Fwns.windows.com%2F.default")
+    #expect(
+      WNSTokenRequest(WNSConfiguration(flow: flow)).url == "https://login.microsoftonline.com/t/oauth2/v2.0/token")
+    #expect(WNSTokenRequest(WNSConfiguration(flow: Self.store)).url == "https://login.live.com/accesstoken.srf")
+    try await server.close()
+  }
+
+  @Test(arguments: [
+    "https://evil.example/?token=x", "https://notify.windows.com.evil.example/?token=x", "https://evilnotify.windows.com/",
+    "http://cloud.notify.windows.com/?token=x", "https://u@cloud.notify.windows.com/", "https://cloud.notify.windows.com:8443/",
+    "https://cloud.notify.windows.com/?token=a b", "https://cloud.notify.windows.com/?token=%zz", "x",
+  ])
+  func nothingGoesAnywhereElse(handle: String) async throws {
+    let server = try await server()
+    try await Outcomes.running(sender(server)) { sender in
+      expectEqual(
+        try await Outcomes.submit([push(sender, handle: handle)], to: sender), [PushOutcome(.deviceGone, reason: "BadChannelURI")]
+      )
+    }
+    #expect(pushes(server).isEmpty)
+    try await server.close()
+  }
+
+  @Test func answers() async throws {
+    let server = try await server { request in
+      switch request.head.uri {
+      case "/?token=gone": .init(status: .gone, body: "expired")
+      case "/?token=blocked": .init(status: .gone, headers: ["X-WNS-Error-Description": "Domain Blocked"])
+      case "/?token=slow": .init(status: .notAcceptable, headers: ["Retry-After": "30"])
+      case "/?token=foreign": .init(status: .forbidden)
+      case "/?token=elsewhere": .init(status: .movedPermanently, headers: ["Location": "https://localhost/"])
+      case "/?token=big": .init(status: .badRequest, body: String(repeating: "x", count: 100_000))
+      case "/?token=throttled": .init(status: .ok, headers: ["X-WNS-Status": "channelthrottled"])
+      default: .init(status: .ok, headers: ["X-WNS-Status": "received"])
+      }
+    }
+    try await Outcomes.running(sender(server)) { sender in
+      func outcome(_ token: String) async throws -> PushOutcome {
+        let handle = "https://cloud.notify.windows.com/?token=" + token
+        return try #require(try await Outcomes.submit([push(sender, handle: handle)], to: sender).first)
+      }
+      expectEqual(try await outcome("foreign"), PushOutcome(.configurationError, reason: "Forbidden", status: 403))
+      #expect(sender.complaint == "WNS answers Forbidden")
+      expectEqual(try await outcome("good").verdict, .accepted)
+      #expect(sender.complaint == nil)
+      expectEqual(try await outcome("foreign").verdict, .deviceGone)
+      expectEqual(try await outcome("gone").verdict, .deviceGone)
+      expectEqual(try await outcome("slow").retryAfter, .seconds(30))
+      expectEqual(try await outcome("elsewhere").verdict, .malformed)
+      expectEqual(try await outcome("big"), PushOutcome(.unknown, reason: "ResponseTooLarge"))
+      expectEqual(try await outcome("throttled").reason, "channelthrottled")
+      expectEqual(try await outcome("blocked").reason, "DomainBlocked")
+    }
+    try await server.close()
+  }
+
+  @Test func manyPushesShareFewConnections() async throws {
+    let server = try await server()
+    try await Outcomes.running(sender(server) { $0.maximumConnections = 3 }) { sender in
+      let pushes = try (0..<50).map { try push(sender, ticket: $0) }
+      expectEqual(try await Outcomes.verdicts(pushes, to: sender), Array(repeating: .accepted, count: 50))
+    }
+    #expect(pushes(server).count == 50)
+    #expect((1...4).contains(server.connectionCount))
+    try await server.close()
+  }
+
+  @Test func moreThanMayWaitIsGivenBack() async throws {
+    let server = try await server()
+    let sender = try sender(server) { $0.maximumQueuedPushes = 2 }
+    let pushes = try (0..<3).map { try push(sender, ticket: $0) }
+    expectEqual(
+      try await Outcomes.submit(pushes, to: sender), Array(repeating: PushOutcome(.retryLater, reason: "QueueFull"), count: 3))
+    try await server.close()
+  }
+
+  @Test func silenceIsUnknown() async throws {
+    let server = try await server { $0.head.uri == "/?token=silent" ? nil : .init(status: .ok) }
+    try await Outcomes.running(sender(server) { $0.requestTimeout = .seconds(1) }) { sender in
+      try await Outcomes.warmUp(sender, push(sender))
+      expectEqual(
+        try await Outcomes.submit([push(sender, handle: "https://cloud.notify.windows.com/?token=silent")], to: sender),
+        [PushOutcome(.unknown, reason: "DeadlineExceeded")])
+    }
+    try await server.close()
+  }
+
+  @Test func nothingIsTakenAfterTheEnd() async throws {
+    let server = try await server()
+    let sender = try sender(server)
+    try await Outcomes.running(sender) { _ in }
+    expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.retryLater, reason: "Closed")])
+    try await server.close()
+  }
+}

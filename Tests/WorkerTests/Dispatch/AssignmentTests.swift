@@ -1,0 +1,162 @@
+import FanfareCore
+import RDKafka
+import Support
+import Synchronization
+import Testing
+
+@testable import Worker
+
+struct AssignmentTests {
+  /// Counts completions.
+  private final class Completions: Sendable {
+    private let counter = Mutex(0)
+    var count: Int { counter.withLock { $0 } }
+    func rebalance() -> Rebalance { Rebalance { [self] in counter.withLock { $0 += 1 } } }
+  }
+
+  @Test func `an assignment takes effect at once`() {
+    let completions = Completions()
+    var desk = Desk(assign: false)
+    #expect(desk.state.complaints == ["no partition has been assigned yet"])
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), into: &$1) }
+    #expect(completions.count == 1)
+    #expect(desk.state.complaints.isEmpty)
+  }
+
+  @Test func `a revoked partition settles what is in flight, leaves what was not begun, then is given back`() {
+    let completions = Completions()
+    var desk = Desk { $0.maximumPushes = 2 }
+    for user in ["a", "b", "c"] { desk.register(user, .fcm) }
+    desk.acknowledges = false
+    desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")), desk.send(to: .user("c")), desk.send(to: .user("a")))
+    #expect(desk.pushes.count == 2)
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    #expect(completions.count == 0)
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    desk.answer(desk.pushes[1], PushOutcome(.accepted))
+    #expect(completions.count == 0)
+    #expect(desk.position == nil)
+    desk.acknowledge()
+    // Only when Kafka has the status records, with the position stored first.
+    #expect(completions.count == 1)
+    #expect(desk.position == 2)
+    #expect(desk.pushes.count == 2)
+    #expect(desk.state.records == 0)
+    #expect(desk.state.lanes.isEmpty)
+    #expect(desk.state.pushes == 0)
+  }
+
+  @Test func `what is still in flight at the deadline is given up, and its late outcome commits nothing`() {
+    let completions = Completions()
+    var desk = Desk()
+    for user in ["a", "b"] { desk.register(user, .fcm) }
+    desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")))
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(desk.position == 1)
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.advance(.milliseconds(1_100))
+    #expect(completions.count == 0)
+    desk.advance(.milliseconds(100))
+    #expect(completions.count == 1)
+    // It comes back to this worker, and is done again.
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), into: &$1) }
+    desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)
+    #expect(desk.position == 1)
+    #expect(desk.statuses.count == 1)
+    #expect(desk.state.pushes == 0)
+  }
+
+  @Test func `a device that waits for a repetition does not hold up a revocation`() {
+    let completions = Completions()
+    var desk = Desk()
+    desk.register("a", .fcm)
+    desk.deliver(desk.send(to: .user("a")))
+    desk.answer(desk.pushes[0], PushOutcome(.retryLater))
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    #expect(completions.count == 1)
+    #expect(desk.position == nil)
+    #expect(desk.state.records == 0)
+    desk.advance(.seconds(60))
+    #expect(desk.pushes.count == 1)
+  }
+
+  @Test func `other partitions go on while one is given back`() {
+    let completions = Completions()
+    let other = TopicPartition(topic: "fanfare.sends", partition: 1)
+    var desk = Desk()
+    desk.turn { $0.state.assign([other], completions.rebalance(), into: &$1) }
+    for user in ["a", "b"] { desk.register(user, .fcm) }
+    desk.deliver(desk.send(to: .user("a")), from: Desk.partition)
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.deliver(desk.send(to: .user("b")), from: other)
+    #expect(desk.pushes.count == 2)
+    desk.answer(desk.pushes[1], PushOutcome(.accepted))
+    #expect(desk.stored[other] == 1)
+    #expect(completions.count == 1)
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(completions.count == 2)
+    #expect(desk.position == 1)
+  }
+
+  @Test func `nothing of a lost partition is committed, and it is let go at once`() {
+    let completions = Completions()
+    var desk = Desk()
+    desk.register("a", .fcm)
+    desk.acknowledges = false
+    desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("a")))
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    desk.turn { $0.state.lose([Desk.partition], completions.rebalance(), into: &$1) }
+    #expect(completions.count == 1)
+    desk.acknowledge()
+    #expect(desk.position == nil)
+    #expect(desk.state.records == 0)
+    // The second send was pushed by then; its answer only frees the place.
+    desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)
+    #expect(desk.state.pushes == 0)
+    #expect(desk.unacknowledged.isEmpty)
+  }
+
+  @Test func `a shutdown takes nothing more, settles what is in flight, and then the worker may leave`() {
+    let completions = Completions()
+    var desk = Desk { $0.maximumPushes = 1 }
+    for user in ["a", "b"] { desk.register(user, .fcm) }
+    desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")))
+    let credit = desk.credit
+    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    #expect(!desk.hasDrained)
+    desk.deliver(desk.send(to: .user("b")))
+    #expect(desk.credit == credit)
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(desk.hasDrained)
+    #expect(desk.position == 1)
+    #expect(desk.pushes.count == 1)
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    #expect(completions.count == 1)
+  }
+
+  @Test func `a shutdown gives up at its deadline`() {
+    var desk = Desk()
+    desk.register("a", .fcm)
+    desk.deliver(desk.send(to: .user("a")))
+    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    desk.advance(.seconds(19))
+    #expect(!desk.hasDrained)
+    desk.advance(.seconds(1))
+    #expect(desk.hasDrained)
+    #expect(desk.position == nil)
+  }
+
+  @Test func `a send that lies in two partitions survives the loss of one`() {
+    let other = TopicPartition(topic: "fanfare.sends", partition: 1)
+    var desk = Desk()
+    desk.turn { $0.state.assign([other], Rebalance {}, into: &$1) }
+    desk.register("a", .fcm)
+    let send = desk.send(to: .user("a"))
+    desk.deliver(send, from: Desk.partition)
+    desk.deliver(send, from: other)
+    desk.turn { $0.state.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(desk.stored == [other: 1])
+    #expect(desk.statuses.count == 1)
+  }
+}

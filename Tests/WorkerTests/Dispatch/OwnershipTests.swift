@@ -1,0 +1,126 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// A device belongs to the last user who logged in on it, also for what was on its way when she did.
+struct OwnershipTests {
+  @Test func `a push that waited for room is not sent to a device that has gone to somebody else`() {
+    var desk = Desk { $0.maximumPushes = 1 }
+    desk.register("alice", .fcm)
+    desk.register("bob", .fcm)
+    desk.deliver(desk.send(to: .user("alice")), desk.send(to: .user("bob")))
+    #expect(desk.pushes.map(\.handle) == ["alice-0"])
+    desk.registry[.user("bob")] = []
+    desk.advance(.milliseconds(300))
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(desk.pushes.count == 1)
+    #expect(desk.statuses.count == 2)
+    #expect(desk.statuses[1].devices.map(\.outcome) == [.rejected])
+    #expect(desk.statuses[1].devices.map(\.reason) == ["NoLongerRegistered"])
+    #expect(desk.statuses[1].devices.map(\.attempts) == [0])
+    #expect(desk.state.pushes == 0)
+  }
+
+  @Test func `one that waited less is sent without another look-up`() {
+    var desk = Desk { $0.maximumPushes = 1 }
+    desk.register("alice", .fcm)
+    desk.register("bob", .fcm)
+    desk.deliver(desk.send(to: .user("alice")), desk.send(to: .user("bob")))
+    desk.advance(.milliseconds(250))
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(desk.pushes.count == 2)
+    #expect(desk.queries.count == 2)
+  }
+
+  @Test func `a send that waited behind another of its user is looked up when its turn comes`() {
+    var desk = Desk()
+    desk.register("bob", .fcm)
+    desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("bob")))
+    desk.registry[.user("bob")] = []
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(desk.pushes.count == 1)
+    #expect(desk.statuses.map(\.state) == [.settled, .noTarget])
+  }
+
+  @Test func `a repetition goes to the handle the device has by then, and to nobody once it is gone`() {
+    var desk = Desk()
+    let first = Desk.target("old", .fcm)
+    desk.registry[.user("bob")] = [first]
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], PushOutcome(.unknown))
+    desk.registry[.user("bob")] = [
+      Target(registration: first.registration, platform: .fcm, handle: "new", registeredAt: desk.wall)
+    ]
+    desk.advance(.seconds(5))
+    #expect(desk.pushes.map(\.handle) == ["old", "new"])
+    #expect(desk.pushes[0].id == desk.pushes[1].id)
+    desk.answer(desk.pushes[1], PushOutcome(.retryLater, retryAfter: .seconds(1)))
+    desk.registry[.user("bob")] = []
+    desk.advance(.seconds(5))
+    #expect(desk.pushes.count == 2)
+    #expect(desk.statuses.first?.devices.map(\.outcome) == [.rejected])
+    #expect(desk.statuses.first?.devices.map(\.attempts) == [2])
+  }
+
+  @Test func `of a tag's devices only the one that is repeated is asked for`() {
+    var desk = Desk()
+    let targets = (0..<10).map { Desk.target("device-\($0)", .fcm) }
+    desk.registry[.tag("news")] = targets
+    desk.registry[.registration(targets[3].registration)] = [targets[3]]
+    desk.deliver(desk.send(to: .tag("news")))
+    for (index, push) in desk.pushes.enumerated() {
+      desk.answer(push, index == 3 || index == 4 ? PushOutcome(.unknown) : PushOutcome(.accepted))
+    }
+    desk.advance(.seconds(10))
+    #expect(
+      desk.queries.dropFirst().map(\.audience) == [
+        .registration(targets[3].registration), .registration(targets[4].registration),
+      ])
+    #expect(desk.pushes.count == 11)
+    desk.answer(desk.pushes[10], PushOutcome(.accepted))
+    #expect(desk.statuses.first?.devices.map(\.outcome).filter { $0 == .delivered }.count == 9)
+    #expect(desk.statuses.first?.devices[4].reason == "NoLongerRegistered")
+  }
+
+  @Test func `while the registry cannot be asked nothing is sent, and nothing is lost`() {
+    var desk = Desk()
+    desk.register("bob", .fcm)
+    desk.isRegistryDown = true
+    desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("eve")))
+    #expect(desk.state.complaints == ["the registry cannot be asked"])
+    for _ in 0..<20 { desk.advance(.seconds(1)) }
+    let asked = desk.queries.count
+    #expect(asked < 30)
+    #expect(desk.pushes.isEmpty)
+    #expect(desk.statuses.isEmpty)
+    desk.isRegistryDown = false
+    desk.advance(.seconds(6))
+    desk.answerAll()
+    #expect(desk.statuses.count == 2)
+    #expect(desk.position == 2)
+    #expect(desk.state.complaints.isEmpty)
+  }
+
+  @Test func `places reserved while the registry is asked are given back`() {
+    var desk = Desk { $0.maximumPushes = 2 }
+    for user in ["a", "b", "c", "d"] {
+      desk.register(user, .fcm)
+      desk.deliver(desk.send(to: .user(user)))
+    }
+    desk.advance(.seconds(1))
+    desk.answersLookUps = false
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    desk.answer(desk.pushes[1], PushOutcome(.accepted))
+    // Both places are reserved for pushes being checked.
+    #expect(desk.state.pushes == 2)
+    #expect(desk.pushes.count == 2)
+    desk.turn { $0.state.lose([Desk.partition], Rebalance {}, into: &$1) }
+    #expect(desk.state.pushes == 0)
+    desk.answerLookUp()
+    #expect(desk.pushes.count == 2)
+    #expect(desk.state.pushes == 0)
+  }
+}

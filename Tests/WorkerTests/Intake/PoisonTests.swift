@@ -1,0 +1,71 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+struct PoisonTests {
+  static var poisons: [(name: String, value: [UInt8], reason: DeadLetter.Reason)] {
+    let sound = String(
+      decoding: SendRequest(
+        id: .random(), acceptedAt: UnixTime(milliseconds: 1_800_000_000_000), audience: .user("bob"),
+        content: Content(message: Message(body: "hello"))
+      ).encoded(), as: UTF8.self)
+    return [
+      ("empty", [], .undecodable),
+      ("binary", (0...255).map { UInt8($0) }, .undecodable),
+      ("not an event", Array(#"{"hello":"world"}"#.utf8), .undecodable),
+      ("huge", Array(#"{"id":""#.utf8) + [UInt8](repeating: 0x61, count: 2 << 20), .tooLarge),
+      ("cut off", Array(sound.utf8.dropLast(10)), .undecodable),
+      ("missing field", Array(sound.replacing(#""to":"#, with: #""two":"#).utf8), .undecodable),
+      ("deep nesting", [UInt8](repeating: UInt8(ascii: "["), count: 100_000), .undecodable),
+      ("unknown hub", Array(sound.replacing(#""hub":"default""#, with: #""hub":"nowhere""#).utf8), .unknownHub),
+    ]
+  }
+
+  @Test(arguments: poisons.indices) func `a record that cannot be used is set aside, and the next one is taken`(index: Int) throws
+  {
+    let poison = Self.poisons[index]
+    var desk = Desk()
+    desk.register("bob", .fcm)
+    desk.acknowledges = false
+    desk.deliver([poison.value], key: "key")
+    desk.deliver(desk.send(to: .user("bob")))
+    #expect(desk.pushes.count == 1, "\(poison.name)")
+    desk.answerAll()
+    #expect(desk.position == nil)
+    desk.acknowledge()
+    #expect(desk.position == 2)
+    let letter = try #require(desk.deadLetters.first)
+    #expect(letter.reason == poison.reason, "\(poison.name): \(letter.detail)")
+    // Compared outside of #expect, which would compute the difference of a megabyte.
+    let isKept = letter.value == Array(poison.value.prefix(DeadLetter.maximumKeptBytes))
+    #expect(isKept)
+    #expect(letter.key == Array("key".utf8))
+    #expect(letter.origin == DeadLetter.Origin(topic: "fanfare.sends", partition: 0, offset: 0))
+    #expect(desk.statuses.map(\.state) == (poison.reason == .unknownHub ? [.deadLettered, .settled] : [.settled]))
+    #expect(desk.state.records == 0)
+  }
+
+  @Test func `an unknown version of a record is told from garbage`() throws {
+    var desk = Desk()
+    let sound = String(decoding: desk.send(to: .user("bob")).encoded(), as: UTF8.self)
+    let type = try #require(sound.firstMatch(of: /"type":"([^"]*)"/)).output.1
+    desk.deliver([Array(sound.replacing(type, with: "\(type)9").utf8)])
+    #expect(desk.deadLetters.map(\.reason) == [.unknownType])
+    #expect(desk.position == 1)
+  }
+
+  @Test func `a value too large for the dead-letter topic is left out, and the partition goes on`() throws {
+    var desk = Desk()
+    desk.acknowledges = false
+    desk.deliver([[UInt8](repeating: 0x61, count: 1000)])
+    desk.acknowledge(RDKafkaError(code: .messageTooLarge, message: "injected"))
+    desk.acknowledge()
+    let letter = try #require(desk.deadLetters.first)
+    #expect(letter.value.isEmpty)
+    #expect(letter.detail.contains("1000 bytes"))
+    #expect(desk.position == 1)
+  }
+}
