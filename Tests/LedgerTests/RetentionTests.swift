@@ -4,11 +4,11 @@ import Testing
 @testable import Ledger
 
 @Suite(.timeLimit(.minutes(1))) struct RetentionTests {
-  private let day: Duration = .seconds(86_400)
+  private let day = Duration.seconds(86_400)
 
   private func store(_ directory: TemporaryDirectory, _ clock: SettableClock) throws -> LedgerStore {
     var settings = directory.settings()
-    settings.retention = 2 * day
+    settings.retention = day * 2
     return try LedgerStore(settings, clock: clock)
   }
 
@@ -30,7 +30,7 @@ import Testing
     ])
     try await pass(to: .start + day, store, clock)
     #expect(try await store.report(of: settled, hub: .default) != nil)
-    try await pass(to: .start + 3 * day, store, clock)
+    try await pass(to: .start + day * 3, store, clock)
     #expect(try await store.report(of: settled, hub: .default) == nil)
     #expect(try await store.report(of: several, hub: .default) == nil)
     #expect(try await store.report(of: open, hub: .default)?.state == .accepted)
@@ -53,15 +53,15 @@ import Testing
       for id in ids where try await store.report(of: id, hub: .default) != nil { left += 1 }
       return left
     }
-    try await pass(to: .start + 3 * day, store, clock)
+    try await pass(to: .start + day * 3, store, clock)
     #expect(try await left() == 100)
-    try await pass(to: .start + 3 * day + .seconds(1), store, clock)
+    try await pass(to: .start + day * 3 + .seconds(1), store, clock)
     #expect(try await left() == 0)
   }
 
   @Test func anOldLogIsTakenInAsIfItWereNew() async throws {
     let directory = try TemporaryDirectory()
-    let clock = SettableClock(.start + 100 * day)
+    let clock = SettableClock(.start + day * 100)
     let store = try store(directory, clock)
     let id = SendID.random()
     let status = Samples.status(id, devices: [Samples.device()])
@@ -78,7 +78,7 @@ import Testing
     let store = try store(directory, clock)
     let id = SendID.random()
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id))])
-    try await store.write([.send(Samples.send(.random(), at: .start + 1000 * day))])
+    try await store.write([.send(Samples.send(.random(), at: .start + day * 1000))])
     #expect(try await store.report(of: id, hub: .default) != nil)
   }
 }
