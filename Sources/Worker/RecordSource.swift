@@ -13,6 +13,10 @@ package protocol RecordSource: Sendable {
   /// partition that has another owner.
   func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
 
+  /// Commits positions now; returns when the broker has them. Throws `.rebalancing` while the group is between two assignments: later it may
+  /// succeed, for the partitions that are still owned then.
+  func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError)
+
   /// How many records lie behind the position of each partition assigned.
   func lag() -> [TopicPartition: Int64]
 

@@ -81,6 +81,8 @@ final class Laboratory: Sendable {
     body: String, timeout: Duration = .seconds(30)
   ) async throws -> HTTP2Response {
     var shared = HTTP2Headers()
+    shared.append(":method", method)
+    shared.append(":scheme", "https")
     if let authority { shared.append(":authority", authority) }
     var headers = HTTP2Headers()
     for (name, value) in fields { if let value { headers.append(name, value) } }

@@ -20,11 +20,6 @@ extension Engine {
     if effects.suppressedAlarms > 0 {
       logger.error("Further alarms of the same moment are left out", metadata: [LogKeys.count: "\(effects.suppressedAlarms)"])
     }
-    if effects.hasDrained, !isClosing {
-      isClosing = true
-      let source = source
-      group.addTask { await source.close() }
-    }
   }
 
   /// What is shown and looked at from time to time only.

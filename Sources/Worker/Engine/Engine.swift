@@ -21,7 +21,8 @@ struct Engine {
   var metrics: WorkerMetrics
   var complaints: [String]
   var lagDue: Int64 = 0
-  var isClosing = false
+  /// How far the worker is on its way out.
+  var departure = Departure.none
   private var failure: RDKafkaError?
 
   init(
@@ -73,6 +74,7 @@ struct Engine {
     }
     state.finishTurn(at: now, into: &effects)
     perform(effects, in: &group)
+    depart(mail, hasDrained: effects.hasDrained, at: now, in: &group)
   }
 
   private mutating func take(_ event: ConsumerEvent, at now: Moment, into effects: inout Effects) {

@@ -29,6 +29,8 @@ struct Mail: Sendable {
   var acknowledged: [Acknowledgement] = []
   var lookedUp: [LookedUp] = []
   var dropped: [Dropped] = []
+  /// How the last commit before the end went; nil where there was none since.
+  var lastCommit: Result<Void, RDKafkaError>?
   var hasTicked = false
   var isToShutDown = false
   /// Whether the consumer's events are over.

@@ -106,6 +106,14 @@ struct PartitionLedger: Sendable {
     return offsets
   }
 
+  /// The position of every partition owned in which something has settled, whether handed out before or not.
+  var positions: [PartitionOffset] {
+    assignments.compactMap { assignment in
+      guard let assignment, let position = assignment.offsets.position else { return nil }
+      return PartitionOffset(partition: assignment.partition, offset: position)
+    }
+  }
+
   /// When the last record taken from the partition was written, milliseconds since 1970; nil when none was.
   func lastTimestamp(of partition: TopicPartition) -> Int64? {
     slots[partition].flatMap { assignments[$0]?.lastTimestamp }

@@ -35,7 +35,10 @@ struct Demo {
         "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "\(port)",
       ])
     let runtime = try Runtime(role: "demo", settings: settings)
-    let simulator = try PushSimulator(eventLoopGroup: runtime.eventLoopGroup, logger: runtime.logger)
+    // It is cancelled at the end, and its servers report as errors what that interrupts.
+    var silent = runtime.logger
+    silent.logLevel = .critical
+    let simulator = try PushSimulator(eventLoopGroup: runtime.eventLoopGroup, logger: silent)
     let cluster = try EmbeddedCluster(topics: settings.kafka.specifications(replicationFactor: 1), logger: runtime.logger)
     defer { cluster.close() }
     return try await simulator.withRunning { endpoints in

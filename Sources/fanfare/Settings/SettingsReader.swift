@@ -24,7 +24,9 @@ final class SettingsReader: AccessReporter {
   func report(_ event: AccessEvent) {
     let key = event.metadata.key.components.joined(separator: ".")
     var failure: (any Error)? = event.conversionError
-    if case .failure(let error) = event.result { failure = error }
+    for provider in event.providerResults {
+      if case .failure(let error) = provider.result { failure = error }
+    }
     heard.withLock { $0[key] = .some(failure) }
   }
 
