@@ -190,19 +190,30 @@ package final class Ledger: Service {
     onRecorded?(batch)
   }
 
-  /// Sends the consumer back where the file knows less than the group has committed; see `Rewind`.
+  /// Sends the consumer back where the file knows less than the group has committed; see `Rewind`. Tries for as long as the assignment
+  /// waits, for a broker that starts at the same time may not answer at once.
   private func rewind(_ partitions: [TopicPartition]) async throws {
-    do {
-      let rewinds = try await Rewind.offsets(
-        of: partitions, committed: consumer.committed(partitions), recorded: store.positions(),
-        lowest: { [consumer] partition in try await consumer.watermarks(partition).low })
-      guard !rewinds.isEmpty else { return }
-      try await consumer.commit(rewinds)
-      logger.notice(
-        "The ledger reads again what its file does not hold", metadata: [LogKeys.partitions: "\(rewinds.map(\.partition))"])
-    } catch {
-      // Going on would leave a gap that nobody notices.
-      throw LedgerError(.consumer, "the ledger cannot go back to where its file ends: \(error)")
+    let deadline = ContinuousClock.now + configuration.consumer.rebalanceDeadline * 0.8
+    while true {
+      do {
+        let rewinds = try await Rewind.offsets(
+          of: partitions, committed: consumer.committed(partitions), recorded: store.positions(),
+          lowest: { [consumer] partition in try await consumer.watermarks(partition).low })
+        guard !rewinds.isEmpty else { return }
+        try await consumer.commit(rewinds)
+        logger.notice(
+          "The ledger reads again what its file does not hold", metadata: [LogKeys.partitions: "\(rewinds.map(\.partition))"])
+        return
+      } catch {
+        try Task.checkCancellation()
+        // Shutting down, it reads nothing more anyway.
+        if state.withLock({ $0.deadline != nil }) { return }
+        // Going on would leave a gap that nobody notices.
+        guard ContinuousClock.now < deadline else {
+          throw LedgerError(.consumer, "the ledger cannot go back to where its file ends: \(error)")
+        }
+        try await Task.sleep(for: configuration.firstRetryDelay)
+      }
     }
   }
 

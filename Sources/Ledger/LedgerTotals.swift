@@ -22,6 +22,6 @@ package struct LedgerTotals: Hashable, Sendable {
 
   package init() {}
 
-  /// Sends known and not settled: at any moment, `accepted == settled + inFlight`.
+  /// Sends known and not settled: at any moment, `accepted == settled + inFlight`. A send that never ends stays in this number.
   package var inFlight: Int { accepted - settled }
 }

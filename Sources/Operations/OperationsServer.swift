@@ -6,6 +6,9 @@ import ServiceLifecycle
 
 /// The port of a role that serves nothing else: health, readiness and metrics over HTTP.
 package final class OperationsServer: Service {
+  /// The most connections served at once: a few scrapers and probes.
+  private static let maximumConnections = 64
+
   private let host: String
   private let port: Int
   private let routes: OperationsRoutes
@@ -29,7 +32,10 @@ package final class OperationsServer: Service {
       router: router,
       // Scrapers keep their connection; one that has gone away without a word is given up after two scrapes or so.
       server: .http1(configuration: .init(idleTimeout: .seconds(120))),
-      configuration: ApplicationConfiguration(address: .hostname(host, port: port)),
+      configuration: ApplicationConfiguration(
+        address: .hostname(host, port: port),
+        // Beyond that, connections wait: nobody may use up the descriptors through this port.
+        availableConnectionsDelegate: MaximumAvailableConnections(Self.maximumConnections)),
       onServerRunning: { channel in bound.resolve(channel.localAddress?.port) },
       logger: logger)
     defer { bound.resolve(nil) }

@@ -132,7 +132,9 @@ import Testing
     var settings = directory.settings()
     settings.busyTimeout = .milliseconds(1)
     let store = try LedgerStore(settings)
-    let other = try DatabaseQueue(path: settings.path)
+    var lockable = Configuration()
+    lockable.allowsUnsafeTransactions = true
+    let other = try DatabaseQueue(path: settings.path, configuration: lockable)
     let (locked, release) = AsyncStream.makeStream(of: Void.self)
     try await withThrowingTaskGroup { tasks in
       try await other.writeWithoutTransaction { db in try db.execute(sql: "BEGIN IMMEDIATE") }

@@ -4,7 +4,7 @@ import Testing
 @testable import Ledger
 
 @Suite(.timeLimit(.minutes(1))) struct RetentionTests {
-  private let day: Duration = .seconds(86_400)
+  private let day = Duration.seconds(86_400)
 
   private func store(_ directory: TemporaryDirectory, _ clock: SettableClock) throws -> LedgerStore {
     var settings = directory.settings()

@@ -73,7 +73,7 @@ enum LedgerEntry: Sendable {
   }
 
   /// A name cut to a sane length: whoever may write to the topic must not be able to fill the file with one record.
-  private static func bounded(_ name: String) -> String { name.utf8.count <= 256 ? name : String(name.prefix(64)) }
+  private static func bounded(_ name: String) -> String { name.utf8.count <= 256 ? name : String(name.unicodeScalars.prefix(64)) }
 }
 
 extension StatusRecord {
