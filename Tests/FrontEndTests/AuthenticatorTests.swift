@@ -10,7 +10,8 @@ import Testing
       _ = try DemoAuthenticator(boundTo: host)
     }
     for host in [
-      "0.0.0.0", "::", "", "192.168.1.1", "127.0.0.1.example.com", "127.0.0", "127.0.0.256", "localhost.example.com", "128.0.0.1", "::ffff:1.2.3.4",
+      "0.0.0.0", "::", "", "192.168.1.1", "127.0.0.1.example.com", "127.0.0", "127.0.0.256", "localhost.example.com", "128.0.0.1",
+      "::ffff:1.2.3.4",
       " 127.0.0.1",
     ] {
       let error = #expect(throws: FrontEndError.self) { try DemoAuthenticator(boundTo: host) }
@@ -34,7 +35,9 @@ import Testing
     func read(_ text: String) -> BasicCredentials? { BasicCredentials("Basic " + Data(text.utf8).base64EncodedString()) }
     #expect(read("a:b:c") == BasicCredentials(user: "a", password: "b:c"))
     #expect(read("René:") == BasicCredentials(user: "René", password: ""))
-    for wrong in ["", "a", ":b", "a\n:b", "a:b\u{0}c", "a:" + String(repeating: "x", count: 512), String(repeating: "x", count: 112) + ":"] {
+    for wrong in [
+      "", "a", ":b", "a\n:b", "a:b\u{0}c", "a:" + String(repeating: "x", count: 512), String(repeating: "x", count: 112) + ":",
+    ] {
       #expect(read(wrong) == nil)
     }
     #expect("\(String(describing: read("alice:secret")))".contains("secret") == false)

@@ -47,7 +47,10 @@ import Testing
         }
       }
       let stored = try await kafka.sends(in: topics, count: 15)
-      #expect(stored.filter { $0.key == "username:bob" }.map { $0.send.content.message?.body } == ["1", "3", "4", "5", "1", "3", "4", "5", "1", "3", "4", "5"])
+      #expect(
+        stored.filter { $0.key == "username:bob" }.map { $0.send.content.message?.body } == [
+          "1", "3", "4", "5", "1", "3", "4", "5", "1", "3", "4", "5",
+        ])
       #expect(stored.filter { $0.key == "username:carol" }.count == 3)
       #expect(stored.allSatisfy { $0.send.traceparent?.hasPrefix("00-4bf9") == true && $0.send.sender == "alice" })
     }

@@ -11,8 +11,10 @@ import Testing
   // Made with `htpasswd -nbB`, `mkpasswd -m yescrypt`, `mkpasswd -m sha512crypt -R 1000` and `openssl passwd -6`, at low cost.
   private static let bcrypt = #"$2y$04$MI0972Rll9Ecwmd0N6d2SuQ8EExHQJwNVTeZ1xwW4/vOhWVqHluoS"#
   private static let yescrypt = #"$y$j75$GFL4zbXYuYMniJo7D8JP20$NA86f7wbd9HuglobMGjfYu7xzpybiUUOl6K93tROpo."#
-  private static let sha512 = #"$6$rounds=1000$4JdX3/5IMn0aRDSi$ROIY.x7oDsVm2bKmgO6sI0J52X8CnnJuwNbGbHrApBodvfgFc7NkhdSDLhw85R1wHEcNCGn1hnPs6IZRWt.1l."#
-  private static let openssl = #"$6$abcdefgh$.jmCRlh0Tq70vFbeg2pLx9UK3DYFplAs2OkHnpkXTixQGMXitGITdXk3Zgf0EJgtrf1IGKksTz6.LLCywaJZU."#
+  private static let sha512 =
+    #"$6$rounds=1000$4JdX3/5IMn0aRDSi$ROIY.x7oDsVm2bKmgO6sI0J52X8CnnJuwNbGbHrApBodvfgFc7NkhdSDLhw85R1wHEcNCGn1hnPs6IZRWt.1l."#
+  private static let openssl =
+    #"$6$abcdefgh$.jmCRlh0Tq70vFbeg2pLx9UK3DYFplAs2OkHnpkXTixQGMXitGITdXk3Zgf0EJgtrf1IGKksTz6.LLCywaJZU."#
   private static let changed = #"$2y$04$m0O5zpk4c31Z4Yyp.LWbF.UBmwQRDzCklccB3ahQVkxiOPZGsIVZ6"#
 
   private static let file = """
@@ -28,6 +30,14 @@ import Testing
   private static let passwords = [
     ("brigitte", "correct horse: battery"), ("Yves Müller", "päss wörd"), ("sven", "tr0ub4dor&3"), ("olga", "tr0ub4dor&3"),
   ]
+
+  /// How often something was done.
+  private final class Count: Sendable {
+    private let count = Atomic(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+    func increment() { count.add(1, ordering: .relaxed) }
+  }
 
   /// A password file of the test's own, removed afterwards.
   private func withFile(_ text: String, _ body: (String) async throws -> Void) async throws {
@@ -174,32 +184,32 @@ import Testing
     let verified = VerifiedCredentials(capacity: 10, timeToLive: .seconds(60), now: { time })
     let pool = HashingPool(concurrency: 1, maximumWaiting: 0)
     let known = try credentials("a", "b")
-    let checks = Atomic(0)
+    let checks = Count()
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for _ in 0..<100 {
         group.addTask {
           try await verified.verify(known, generation: 0) { () throws(AuthenticationError) in
-            checks.add(1, ordering: .relaxed)
+            checks.increment()
             return try await pool.run { true }
           }
         }
       }
       for try await isRight in group { #expect(isRight) }
     }
-    #expect(checks.load(ordering: .relaxed) == 1)
+    #expect(checks.value == 1)
   }
 
   @Test func rememberedCredentialsAreBoundedInTimeAndNumber() async throws {
     let time = Mutex(ContinuousClock.now)
     let verified = VerifiedCredentials(capacity: 3, timeToLive: .seconds(60), now: { time.withLock { $0 } })
-    let checks = Atomic(0)
+    let checks = Count()
     func check(_ user: String, isRight: Bool = true, generation: Int = 0) async throws -> Bool {
       try await verified.verify(try credentials(user, "p"), generation: generation) { () throws(AuthenticationError) in
-        checks.add(1, ordering: .relaxed)
+        checks.increment()
         return isRight
       }
     }
-    func count() -> Int { checks.load(ordering: .relaxed) }
+    func count() -> Int { checks.value }
     #expect(try await check("a") && count() == 1)
     #expect(try await check("a", isRight: false) && count() == 1, "remembered")
     time.withLock { $0 += .seconds(60) }

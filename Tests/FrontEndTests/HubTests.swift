@@ -10,7 +10,8 @@ import Testing
     try names.map { name in
       FrontEndHub(
         name: try #require(HubName(name)),
-        authenticator: try DemoAuthenticator(boundTo: "127.0.0.1", roles: name == "gamma" ? RolePolicy(everyone: [.device]) : Harness.roles))
+        authenticator: try DemoAuthenticator(
+          boundTo: "127.0.0.1", roles: name == "gamma" ? RolePolicy(everyone: [.device]) : Harness.roles))
     }
   }
 
@@ -90,7 +91,8 @@ import Testing
     }
     let one = try hubs("default")
     for (key, change) in [
-      ("port", { $0.port = 65536 }), ("maximumBodySize", { $0.maximumBodySize = 0 }), ("maximumBatchSize", { $0.maximumBatchSize = 1 }),
+      ("port", { $0.port = 65536 }), ("maximumBodySize", { $0.maximumBodySize = 0 }),
+      ("maximumBatchSize", { $0.maximumBatchSize = 1 }),
       ("maximumHeaderFieldSize", { $0.maximumHeaderFieldSize = 10 }), ("maximumHeaderSize", { $0.maximumHeaderSize = 2000 }),
       ("maximumHeaderCount", { $0.maximumHeaderCount = 1 }), ("maximumConnections", { $0.maximumConnections = 0 }),
       ("bodyTimeout", { $0.bodyTimeout = .zero }), ("idleTimeout", { $0.idleTimeout = .zero }),

@@ -44,8 +44,9 @@ import Testing
     let bare = SendReport(
       id: id, hub: .default, state: state, sender: "alice", acceptedAt: nil, settledAt: nil, counts: [:], devices: nil)
     try await Harness.run({ $0.history = ScriptedHistory(reports: [bare]) }) { app in
+      let reply = try await app.request(.get, "/api/sends/\(id)")
       #expect(
-        try await app.request(.get, "/api/sends/\(id)").json == [
+        try reply.json == [
           "id": .string("\(id)"), "state": .string(state.rawValue), "acceptedAt": nil, "settledAt": nil, "counts": [:],
           "devices": nil,
         ])

@@ -39,7 +39,8 @@ import Testing
         (.post, "/api/notifications?pns=apns&to_tag=bob", #""\#(message)""#),
         (.post, "/api/notifications?pns=apns&to_tag=carol", #""\#(message)""#),
         (.post, "/api/notifications?pns=\(message)&to_tag=bob", #""\#(message)""#),
-        (.post, "/api/notifications?pns=apns&to_tag=bob", message), (.post, "/api/notifications?pns=apns&to_tag=bob", #""\#(message)"#),
+        (.post, "/api/notifications?pns=apns&to_tag=bob", message),
+        (.post, "/api/notifications?pns=apns&to_tag=bob", #""\#(message)"#),
         (.post, "/api/notifications/secure?to_tag=bob", #""\#(message)""#),
         (.post, "/api/notifications/secure?to_tag=carol", #""\#(message)""#),
         (.post, "/api/sends", #"{"to":{"user":"bob"},"message":{"body":"\#(message)"}}"#),
@@ -50,13 +51,18 @@ import Testing
         (.post, "/api/sends", #"{"to":{"user":"bob"},"native":{"apns":{"a":\#(message)}}}"#),
         (.post, "/api/sends", #"{"to":{"device":{"platform":"apns","handle":"\#(handle)"}},"message":{"body":"x"}}"#),
         (.post, "/api/sends", #"{"to":{"user":"bob"},"message":{"body":"x"},"priority":"\#(message)"}"#),
-        (.post, "/api/sends", #"{"to":{"user":"bob"},"message":{"body":"x"},"collapseKey":"\#(String(repeating: message, count: 9))"}"#),
+        (
+          .post, "/api/sends",
+          #"{"to":{"user":"bob"},"message":{"body":"x"},"collapseKey":"\#(String(repeating: message, count: 9))"}"#
+        ),
         (.post, "/api/sends/batch", #"{"to":{"user":"carol"},"message":{"body":"\#(message)"}}"#),
         (.get, "/api/sends/\(message)", nil), (.get, "/api/notifications/\(message)", nil), (.get, "/\(message)", nil),
         (.delete, "/api/sends/\(message)", nil),
       ] as [(Harness.Method, String, String?)] {
         let type = path.hasSuffix("batch") ? "application/x-ndjson" : "application/json"
-        for header in [authorization, ("Authorization", Harness.basic("alice", Self.password + "x")), ("Authorization", Self.password)] {
+        for header in [
+          authorization, ("Authorization", Harness.basic("alice", Self.password + "x")), ("Authorization", Self.password),
+        ] {
           let reply = try await app.request(method, path, as: nil, body: body, type: type, headers: [header])
           answers.append("\(reply.headers)\n\(reply.text)")
         }

@@ -84,7 +84,7 @@ import Testing
       try await app.request(.post, "/api/notifications/secure?to_tag=bob", as: "devon", body: #""x""#)
         .expectProblem(403, "forbidden")
       try await app.request(.get, "/api/notifications/secure", as: "bob").expectProblem(404, "notFound")
-      #expect(sink.records.isEmpty)
+      #expect(sink.isEmpty)
     }
   }
 }

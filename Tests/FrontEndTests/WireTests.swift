@@ -2,6 +2,8 @@ import FanfareCore
 import Support
 import Testing
 
+@testable import FrontEnd
+
 /// What no HTTP client would do, byte by byte.
 @Suite(.timeLimit(.minutes(2))) struct WireTests {
   private let authorization = "Authorization: \(Harness.basic("alice", "alice"))"
