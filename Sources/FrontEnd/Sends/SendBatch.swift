@@ -18,15 +18,15 @@ struct SendBatch {
 
   /// Splits a body into lines. Blank lines at its end are not lines; elsewhere they are, so that answers can be counted off.
   ///
-  /// Throws `.tooLarge` for more lines than could all be sends: each refused line is answered with a document of hundreds of bytes, and a
+  /// Throws `.tooLarge` for more lines than a batch of `maximumSize` bytes has room for sends: each refused line is answered with a document of hundreds of bytes, and a
   /// body of newlines must not make the answer hundreds of times its own size.
-  init(_ body: ArraySlice<UInt8>, maximumLineSize: Int) throws(Refusal) {
+  init(_ body: ArraySlice<UInt8>, maximumSize: Int, maximumLineSize: Int) throws(Refusal) {
     self.maximumLineSize = maximumLineSize
     var rest = body[..<(body.lastIndex { !Self.isBlank($0) }.map { $0 + 1 } ?? body.startIndex)]
-    let most = max(1, body.count / Self.minimumLineSize)
+    let most = maximumSize / Self.minimumLineSize
     while !rest.isEmpty {
       guard lines.count < most else {
-        throw Refusal(.tooLarge, "the batch has more lines than a body of its size has room for sends")
+        throw Refusal(.tooLarge, "the batch has more than \(most) lines")
       }
       let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
       lines.append(.unread(rest[rest.startIndex..<end]))

@@ -38,7 +38,7 @@ struct SendRoutes: Sendable {
     try Self.refuseIdempotencyKey(of: request)
     try MediaType.require(MediaType.ndjson, of: request)
     let body = try await request.bytes(upTo: maximumBatchSize)
-    var batch = try SendBatch(body, maximumLineSize: maximumBodySize)
+    var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
     guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
     batch.read(by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: clock.now())
     let sends = batch.sends
