@@ -13,7 +13,9 @@ package struct BasicCredentials: Hashable, Sendable, CustomStringConvertible {
 
   /// Takes a name and a password; nil when either cannot be one.
   package init?(user: String, password: String) {
-    guard UserName.isSound(user), password.utf8.count <= Self.maximumPasswordLength, !password.utf8.contains(0) else { return nil }
+    guard UserName.isSound(user), password.utf8.count <= Self.maximumPasswordLength, !password.utf8.contains(0) else {
+      return nil
+    }
     self.user = user
     self.password = password
   }

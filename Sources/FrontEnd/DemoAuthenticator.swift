@@ -9,7 +9,8 @@ package struct DemoAuthenticator: Authenticator {
     guard allowRemote || Self.isLoopback(host) else {
       throw FrontEndError(
         .insecureAuthentication,
-        "the demo authenticator lets everybody in and so refuses to serve \(host); bind to 127.0.0.1 or allow remote callers explicitly")
+        "the demo authenticator lets everybody in and so refuses to serve \(host); bind to 127.0.0.1 or allow remote callers explicitly"
+      )
     }
     self.roles = roles
   }

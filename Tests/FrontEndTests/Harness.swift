@@ -19,6 +19,7 @@ struct Harness: Sendable {
     var sink: any SendSink = RecordingSink()
     var history: any SendHistory = ScriptedHistory()
     var registry: (any DeviceRegistry)?
+    var secureStore: (any SecurePayloadStore)?
     var hasRoom: @Sendable () -> Bool = { true }
     var operations: OperationsRoutes?
     var logger = TestKafka.quietLogger
@@ -47,7 +48,8 @@ struct Harness: Sendable {
     let frontEnd = try FrontEnd(
       configuration: setup.configuration, hubs: setup.hubs ?? [FrontEndHub(name: .default, authenticator: demo)],
       dependencies: FrontEnd.Dependencies(
-        registry: setup.registry ?? temporary.registry, secureStore: temporary.registry, history: setup.history, sink: setup.sink,
+        registry: setup.registry ?? temporary.registry, secureStore: setup.secureStore ?? temporary.registry,
+        history: setup.history, sink: setup.sink,
         hasRoom: setup.hasRoom, clock: clock),
       operations: setup.operations, logger: setup.logger)
     try await withThrowingTaskGroup { group in
@@ -90,6 +92,30 @@ struct Harness: Sendable {
     }
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
     return try await execute(request)
+  }
+
+  /// Posts bytes as JSON.
+  func post(_ bytes: [UInt8], to path: String) async throws -> Reply {
+    try await execute(post(to: path, body: .bytes(ByteBuffer(bytes: bytes))))
+  }
+
+  /// Posts bytes as JSON in pieces, without telling beforehand how many there will be.
+  func postInChunks(_ bytes: [UInt8], to path: String) async throws -> Reply {
+    let pieces = stride(from: 0, to: bytes.count, by: 10_000).map { ByteBuffer(bytes: bytes[$0..<min($0 + 10_000, bytes.count)]) }
+    let stream = AsyncStream { continuation in
+      for piece in pieces { continuation.yield(piece) }
+      continuation.finish()
+    }
+    return try await execute(post(to: path, body: .stream(stream, length: .unknown)))
+  }
+
+  private func post(to path: String, body: HTTPClientRequest.Body) -> HTTPClientRequest {
+    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
+    request.method = .POST
+    request.headers.add(name: "Authorization", value: Self.basic("alice", "alice"))
+    request.headers.add(name: "Content-Type", value: "application/json")
+    request.body = body
+    return request
   }
 
   /// Makes a request as it is.

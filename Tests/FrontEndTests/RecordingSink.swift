@@ -16,6 +16,9 @@ final class RecordingSink: SendSink {
   /// What was accepted, in order.
   var records: [ProducerRecord] { kept.withLock { $0 } }
 
+  /// Whether nothing was accepted.
+  var isEmpty: Bool { records.isEmpty }
+
   /// The sends in what was accepted.
   func sends() throws -> [SendRequest] {
     try records.map { try SendRequest.decode($0.value[...], recordTime: UnixTime(milliseconds: 0)) }

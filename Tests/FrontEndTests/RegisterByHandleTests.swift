@@ -125,10 +125,8 @@ import Testing
     try await Harness.run { app in
       let id = try await app.issue(handle: "aa01")
       for tag in ["username:bob", "username:", "username:Alice", "username:alice2"] {
-        let reply = try await app.complete(id, handle: "aa01", tags: ["news", tag])
-        #expect(reply.status == (tag == "username:" ? 400 : 403))
+        try await app.complete(id, handle: "aa01", tags: ["news", tag]).expectProblem(403, "forbidden", naming: "tags")
       }
-      try await app.complete(id, handle: "aa01", tags: ["username:bob"]).expectProblem(403, "forbidden")
       #expect(try await app.reached(.tag("news")) == [])
       #expect(try await app.complete(id, handle: "aa01", tags: ["username:alice", "news"]).status == 200)
     }
@@ -156,7 +154,6 @@ import Testing
       for body in ["", "nonsense", "[]", "null", "{", #"{"Platform":"apns","Handle":"aa01"}x"#, "{\"Platform\":\"\u{1}\"}"] {
         try await app.request(.put, "/api/register/\(id)", body: body).expectProblem(400, "malformedBody")
       }
-      try await app.request(.post, "/api/register?handle=%zz").expectProblem(400, "invalidParameter")
       try await app.request(.post, "/api/register?handle=%0a").expectProblem(400, "invalidParameter", naming: "handle")
       try await app.request(.post, "/api/register?handle=a&handle=b").expectProblem(400, "invalidParameter", naming: "handle")
       try await app.request(.put, "/api/register/\(id)", body: "{}", type: "text/plain")

@@ -57,11 +57,14 @@ extension Audience {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "platform":
+        guard platform == nil else { throw reader.givenTwice() }
         guard let known = Platform(name: try reader.readString()) else {
           throw reader.error("must be \"apns\", \"fcm\" or \"wns\"")
         }
         platform = known
-      case "handle": handle = try reader.readString()
+      case "handle":
+        guard handle == nil else { throw reader.givenTwice() }
+        handle = try reader.readString()
       default: throw reader.error("is not a known member")
       }
     }

@@ -164,12 +164,16 @@ package struct JSONReader: Sendable {
       switch step {
       case .key(let range):
         if !field.isEmpty { field += "." }
-        field += String(decoding: bytes[range].prefix(64), as: UTF8.self)
+        // An empty name still is a place in the document.
+        field += range.isEmpty ? "\"\"" : String(decoding: bytes[range].prefix(64), as: UTF8.self)
       case .index(let index): field += "[\(index)]"
       }
     }
     return JSONError(field: field, problem: problem)
   }
+
+  /// The error about a member that the object already had.
+  package func givenTwice() -> JSONError { error("must be given once") }
 
   func typeError(_ expected: String) -> JSONError {
     position < bytes.endIndex ? error("must be \(expected)") : grammarError()

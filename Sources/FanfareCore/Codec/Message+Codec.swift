@@ -48,18 +48,29 @@ extension Message {
     var data: [String: String] = [:]
     var badge: Int?
     try reader.readObject { (key, reader) throws(JSONError) in
+      func once(_ isFirst: Bool) throws(JSONError) {
+        guard isFirst || !strict else { throw reader.givenTwice() }
+      }
       switch key {
-      case "title": title = try reader.readString()
-      case "body": body = try reader.readString()
-      case "sound": sound = try SendFields.text(&reader, maximum: 256)
+      case "title":
+        try once(title == nil)
+        title = try reader.readString()
+      case "body":
+        try once(body == nil)
+        body = try reader.readString()
+      case "sound":
+        try once(sound == nil)
+        sound = try SendFields.text(&reader, maximum: 256)
       case "badge":
+        try once(badge == nil)
         let number = try reader.readInteger()
         guard (0...Int64(Int32.max)).contains(number) else { throw reader.error("must be 0 to \(Int32.max)") }
         badge = Int(number)
       case "data":
         try reader.readObject { (key, reader) throws(JSONError) in
           guard !key.utf8.isEmpty else { throw reader.error("must not have an empty key") }
-          data[key.text] = try reader.readString()
+          let isFirst = data.updateValue(try reader.readString(), forKey: key.text) == nil
+          guard isFirst || !strict else { throw reader.givenTwice() }
           guard data.count <= maximumDataKeys else { throw reader.error("is one key more than the \(maximumDataKeys) allowed") }
         }
       default:

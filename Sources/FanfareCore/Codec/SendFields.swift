@@ -19,7 +19,8 @@ package struct SendFields: Sendable {
 
   /// Reads the member of that name; false, and nothing read, when a send has no such member.
   ///
-  /// `strict`: unknown members inside `to`, `message` and `native` are errors that name them, as callers are told; a record's are passed over.
+  /// `strict`: members inside `message` and `native` that are unknown, or given twice, are errors that name them, as callers are told; in a
+  /// record unknown ones are passed over and the last of several counts.
   package mutating func read(_ key: JSONReader.Key, from reader: inout JSONReader, strict: Bool = false) throws(JSONError) -> Bool
   {
     switch key {
@@ -77,9 +78,14 @@ package struct SendFields: Sendable {
     }
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
-      case "apns": apns = try object(&reader)
-      case "fcm", "gcm": fcm = try object(&reader)
+      case "apns":
+        guard !strict || apns == nil else { throw reader.givenTwice() }
+        apns = try object(&reader)
+      case "fcm", "gcm":
+        guard !strict || fcm == nil else { throw reader.givenTwice() }
+        fcm = try object(&reader)
       case "wns":
+        guard !strict || wns == nil else { throw reader.givenTwice() }
         wns = try reader.readString()
         guard wns?.isEmpty == false else { throw reader.error("must not be empty") }
       default:

@@ -22,6 +22,8 @@ struct AnswerMiddleware: RouterMiddleware {
       response = answer(to: error, request: request, context: context)
     }
     response.headers[.requestID] = context.requestID
+    // Nothing may follow the head of such an answer (RFC 9110 §9.3.2): a client would take it for the beginning of the next one.
+    if request.method == .head { response = response.createHeadResponse() }
     metrics.record(
       .now - start, method: request.method, route: context.coreContext.endpointPath.value, status: response.status)
     return response

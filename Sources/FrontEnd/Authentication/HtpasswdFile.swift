@@ -6,13 +6,14 @@ struct HtpasswdFile: Sendable {
   /// The most bytes of a file.
   static let maximumSize = 16 * 1024 * 1024
 
-  private let users: [String: PasswordHash]
+  /// By the names' bytes: two names that merely look the same are two users, as everywhere.
+  private let users: [[UInt8]: PasswordHash]
   /// What an unknown user's password is checked against.
   private let decoys: [PasswordHash]
 
   /// Reads a file's text. Throws at the first line that is not acceptable, with its number and nothing of its content.
   init(_ text: String) throws(FrontEndError) {
-    var users: [String: PasswordHash] = [:]
+    var users: [[UInt8]: PasswordHash] = [:]
     var number = 0
     for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
       number += 1
@@ -24,7 +25,7 @@ struct HtpasswdFile: Sendable {
       // `htpasswd` writes nothing behind the hash; shadow files have further fields.
       let hash = line[line.index(after: colon)...].prefix { $0 != ":" && !$0.isWhitespace }
       do {
-        guard users.updateValue(try PasswordHash(String(hash)), forKey: name) == nil else {
+        guard users.updateValue(try PasswordHash(String(hash)), forKey: Array(name.utf8)) == nil else {
           throw fail("names a user for the second time")
         }
       } catch let error as PasswordHash.Unacceptable {
@@ -59,7 +60,7 @@ struct HtpasswdFile: Sendable {
   /// What to check a user's password against, and whether the user exists at all. An unknown user gets the hash of some known one,
   /// always the same, so that neither the time nor its spread tells who has an account.
   func hash(of user: String) -> (hash: PasswordHash, isKnown: Bool) {
-    if let hash = users[user] { return (hash, true) }
+    if let hash = users[Array(user.utf8)] { return (hash, true) }
     var hasher = Hasher()
     hasher.combine(user)
     return (decoys[Int(UInt(bitPattern: hasher.finalize()) % UInt(decoys.count))], false)
@@ -70,6 +71,7 @@ struct HtpasswdFile: Sendable {
     do throws(PasswordHash.Unacceptable) {
       return try PasswordHash("$2y$12$DCq7YPn5Rq63x1Lad4cll.TV4S6ytwfsfvkY8jIucDrjc8deX1s.")
     } catch {
+      // The text is a constant: only a libcrypt without bcrypt refuses it, and with that no password could be checked.
       fatalError("libcrypt does not know bcrypt: \(error.reason)")
     }
   }()

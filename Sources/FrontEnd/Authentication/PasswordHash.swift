@@ -8,8 +8,7 @@ struct PasswordHash: Hashable, Sendable {
     let schemes = ["$2y$", "$2b$", "$2a$", "$y$", "$6$"]
     guard schemes.contains(where: text.hasPrefix) else { throw Unacceptable(reason: Self.complaint(about: text)) }
     // A bare setting, without a hash behind it, would make every password wrong, and nobody would know why.
-    let fields = text.split(separator: "$", omittingEmptySubsequences: true)
-    guard fields.count >= 3, Crypt.accepts(text), text.hasPrefix("$2") == false || text.utf8.count == 60 else {
+    guard Self.isWhole(text), Crypt.accepts(text) else {
       throw Unacceptable(reason: "has a hash that is cut short or malformed")
     }
     self.text = text
@@ -27,6 +26,15 @@ struct PasswordHash: Hashable, Sendable {
   /// Why a hash is not taken, without anything of it.
   struct Unacceptable: Error {
     let reason: String
+  }
+
+  /// Whether there is a hash of the scheme's length (`crypt(5)`) behind the setting.
+  private static func isWhole(_ text: String) -> Bool {
+    // libcrypt notices a cost that bcrypt does not have only when it hashes.
+    if text.hasPrefix("$2") { return text.utf8.count == 60 && (4...31).contains(Int(text.dropFirst(4).prefix(2)) ?? 0) }
+    let isYescrypt = text.hasPrefix("$y$")
+    let fields = text.utf8.split(separator: UInt8(ascii: "$"), omittingEmptySubsequences: false)
+    return fields.count >= (isYescrypt ? 5 : 4) && fields.last?.count == (isYescrypt ? 43 : 86)
   }
 
   private static func complaint(about text: String) -> String {

@@ -41,7 +41,7 @@ final class VerifiedCredentials: Sendable {
 
   /// Whether the credentials are right: as found before, or as `check` says now. `check` runs once for all who ask at the same time.
   ///
-  /// - Parameter generation: Which version of the users `check` goes by. What an older one says is neither kept nor shared.
+  /// `generation` is the version of the users that `check` goes by; what an older one says is neither kept nor shared.
   func verify(
     _ credentials: BasicCredentials, generation: Int, check: () async throws(AuthenticationError) -> Bool
   ) async throws(AuthenticationError) -> Bool {

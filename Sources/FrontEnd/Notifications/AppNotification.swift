@@ -15,7 +15,8 @@ enum AppNotification {
       return Content(apns: payload)
     case .fcm: return Content(fcm: data("message", text))
     case .wns:
-      let binding = #"<toast><visual><binding template="ToastText01"><text id="1">\#(xml(text))</text></binding></visual></toast>"#
+      let binding =
+        #"<toast><visual><binding template="ToastText01"><text id="1">\#(xml(text))</text></binding></visual></toast>"#
       return Content(wns: binding)
     }
   }

@@ -15,7 +15,7 @@ struct InstallationBody: Hashable {
         guard let name = ["platform", "instId", "deviceToken", "channelUri"].first(where: key.matches) else {
           throw reader.error("is not a known member")
         }
-        guard members.updateValue(try reader.readString(), forKey: name) == nil else { throw reader.error("must be given once") }
+        guard members.updateValue(try reader.readString(), forKey: name) == nil else { throw reader.givenTwice() }
       }
       try reader.finish()
       self = try Self(members)

@@ -14,16 +14,16 @@ struct RegistrationBody: Hashable {
       var reader = try JSONReader(body)
       try reader.readObject { (key, reader) throws(JSONError) in
         if key.matches("platform") {
-          guard platform == nil else { throw reader.error("must be given once") }
+          guard platform == nil else { throw reader.givenTwice() }
           guard let known = Platform(name: try reader.readString()) else {
             throw reader.error("must be \"apns\", \"gcm\", \"fcm\" or \"wns\"")
           }
           platform = known
         } else if key.matches("handle") {
-          guard handle == nil else { throw reader.error("must be given once") }
+          guard handle == nil else { throw reader.givenTwice() }
           handle = try reader.readString()
         } else if key.matches("tags") {
-          guard tags == nil else { throw reader.error("must be given once") }
+          guard tags == nil else { throw reader.givenTwice() }
           tags = try Self.readTags(from: &reader)
         } else {
           try reader.skipValue()

@@ -20,9 +20,8 @@ struct RegistrationRoutes: Sendable {
     let caller = try await gate.admit(request, context, as: .device)
     let query = try Query(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
-    let handle = try query.value(of: "handle")
-    // An app that announces JSON on every request and sends none with this one still means the first flow if it names its handle.
-    if body.isEmpty, handle != nil || !MediaType.announcesJSON(request) { return try await issue(handle, to: caller) }
+    // Whatever is announced: some HTTP libraries set a media type on every request.
+    if body.isEmpty { return try await issue(try query.value(of: "handle"), to: caller) }
     try MediaType.require(MediaType.json, of: request)
     return try await install(try InstallationBody(body), for: caller)
   }

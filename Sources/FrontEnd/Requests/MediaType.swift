@@ -22,11 +22,4 @@ enum MediaType {
       }
     }
   }
-
-  /// Whether the body is announced as JSON.
-  static func announcesJSON(_ request: Request) -> Bool {
-    guard let field = request.headers[.contentType] else { return false }
-    let type = field.prefix { $0 != ";" && !$0.isWhitespace }.lowercased()
-    return json.contains(type)
-  }
 }

@@ -10,14 +10,24 @@ struct SendBatch {
     case refused(Refusal)
   }
 
+  /// Fewer bytes than the shortest line that can be a send (`{"to":{"tag":"a"},"native":{"wns":"a"}}`) has.
+  private static let minimumLineSize = 32
+
   private(set) var lines: [Line] = []
   private let maximumLineSize: Int
 
   /// Splits a body into lines. Blank lines at its end are not lines; elsewhere they are, so that answers can be counted off.
-  init(_ body: ArraySlice<UInt8>, maximumLineSize: Int) {
+  ///
+  /// Throws `.tooLarge` for more lines than a batch of `maximumSize` bytes has room for sends: each refused line is answered with a document of hundreds of bytes, and a
+  /// body of newlines must not make the answer hundreds of times its own size.
+  init(_ body: ArraySlice<UInt8>, maximumSize: Int, maximumLineSize: Int) throws(Refusal) {
     self.maximumLineSize = maximumLineSize
     var rest = body[..<(body.lastIndex { !Self.isBlank($0) }.map { $0 + 1 } ?? body.startIndex)]
+    let most = maximumSize / Self.minimumLineSize
     while !rest.isEmpty {
+      guard lines.count < most else {
+        throw Refusal(.tooLarge, "the batch has more than \(most) lines")
+      }
       let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
       lines.append(.unread(rest[rest.startIndex..<end]))
       rest = end == rest.endIndex ? [] : rest[(end + 1)...]
@@ -74,6 +84,7 @@ struct SendBatch {
       case .refused(let refusal):
         output.append(literal: #"{"error":"#)
         output.append(contentsOf: Problem(refusal: refusal, requestID: requestID).document)
+      // `read` leaves none unread, and `settle` none read: an answer that leaves a line out would be counted off wrongly.
       case .unread, .read: fatalError("a line of a batch was neither accepted nor refused")
       }
       output.append(literal: "}\n")

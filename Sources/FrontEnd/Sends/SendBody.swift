@@ -15,7 +15,7 @@ enum SendBody {
       var reader = try JSONReader(body)
       try reader.readObject { (key, reader) throws(JSONError) in
         guard let index = members.firstIndex(where: { $0 ~= key }) else { throw reader.error("is not a known member") }
-        guard seen & 1 << index == 0 else { throw reader.error("must be given once") }
+        guard seen & 1 << index == 0 else { throw reader.givenTwice() }
         seen |= 1 << index
         _ = try fields.read(key, from: &reader, strict: true)
       }
@@ -52,7 +52,9 @@ enum SendBody {
       return Refusal(.notSupported, "sendAt is not supported; supported are \(members.joined(separator: ", "))")
     }
     let audiences = ["user", "tag", "registration", "device"]
-    if error.field.hasPrefix("to."), !audiences.contains(where: { error.field == "to.\($0)" || error.field.hasPrefix("to.\($0).") }) {
+    if error.field.hasPrefix("to."),
+      !audiences.contains(where: { error.field == "to.\($0)" || error.field.hasPrefix("to.\($0).") })
+    {
       return Refusal(.notSupported, "\(error.field) is not supported; supported are \(audiences.joined(separator: ", "))")
     }
     return Refusal(error)

@@ -35,7 +35,8 @@ struct SendIntake: Sendable {
       let value = send.encoded()
       // A worker would set a larger record aside: the caller had better know now.
       guard value.count <= SendRequest.maximumRecordSize else {
-        results[index] = .failure(Refusal(.tooLarge, "the send makes a record of more than \(SendRequest.maximumRecordSize) bytes"))
+        results[index] = .failure(
+          Refusal(.tooLarge, "the send makes a record of more than \(SendRequest.maximumRecordSize) bytes"))
         continue
       }
       let key = send.audience.recordKey(of: send.id, hub: send.hub)

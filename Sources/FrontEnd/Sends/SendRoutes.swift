@@ -19,7 +19,7 @@ struct SendRoutes: Sendable {
     }
     routes.post("api/sends/batch") { request, context in
       let caller = try await gate.admit(request, context, as: .sender)
-      return try await sendBatch(request, context, by: caller)
+      return try await caller.hub.metrics.countingRefusals { try await sendBatch(request, context, by: caller) }
     }
     routes.get("api/sends/{id}") { try await report($0, $1) }
   }
@@ -38,7 +38,7 @@ struct SendRoutes: Sendable {
     try Self.refuseIdempotencyKey(of: request)
     try MediaType.require(MediaType.ndjson, of: request)
     let body = try await request.bytes(upTo: maximumBatchSize)
-    var batch = SendBatch(body, maximumLineSize: maximumBodySize)
+    var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
     guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
     batch.read(by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: clock.now())
     let sends = batch.sends
@@ -60,7 +60,7 @@ struct SendRoutes: Sendable {
     } catch {
       throw Refusal(.historyUnavailable, "what happened to sends cannot be looked up now")
     }
-    guard let report, report.hub == caller.hub.name, report.sender == caller.user || caller.roles.contains(.operator) else {
+    guard let report, report.hub == caller.hub.name, caller.posted(report) || caller.roles.contains(.operator) else {
       throw Self.unknownSend
     }
     var response = Response.json(report.json)

@@ -1,0 +1,15 @@
+import FanfareCore
+
+/// A registry that only fails.
+struct BrokenRegistry: DeviceRegistry {
+  let error: any Error & Sendable
+
+  func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw error }
+  func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration { throw error }
+  func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration { throw error }
+  func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw error }
+  func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { throw error }
+  func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { throw error }
+  func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] { throw error }
+  func check() async throws { throw error }
+}

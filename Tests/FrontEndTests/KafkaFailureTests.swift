@@ -1,0 +1,62 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import FrontEnd
+
+@Suite(.timeLimit(.minutes(2))) struct KafkaFailureTests {
+  private let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
+
+  @Test func anUnreachableKafkaIsAnsweredInTimeAndNothingIsAccepted() async throws {
+    // Nobody listens on the discard port.
+    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:9", clientID: "test-unreachable", tuning: .embedded)
+    var configuration = ProducerConfiguration(client: client)
+    configuration.deliveryTimeout = .milliseconds(500)
+    configuration.requestTimeout = .milliseconds(200)
+    let producer = try Producer(configuration: configuration, logger: TestKafka.quietLogger)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await producer.run() }
+      try await Harness.run({ $0.sink = KafkaSink(producer: producer) }) { app in
+        let start = ContinuousClock.now
+        try await app.request(.post, "/api/sends", body: send).expectProblem(503, "kafkaUnavailable")
+        try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#)
+          .expectProblem(503, "kafkaUnavailable")
+        let batch = try await app.request(.post, "/api/sends/batch", body: "\(send)\n\(send)", type: "application/x-ndjson")
+        #expect(batch.status == 200)
+        let lines = try batch.body.split(separator: UInt8(ascii: "\n")).map { try JSON($0) }
+        #expect(lines.map { $0["error"]?["code"] } == ["kafkaUnavailable", "kafkaUnavailable"])
+        #expect(ContinuousClock.now - start < .seconds(20), "the wait is bounded")
+        // What does not need Kafka goes on.
+        #expect(try await app.request(.post, "/api/register").status == 200)
+      }
+      await producer.close(timeout: .seconds(1))
+    }
+  }
+
+  @Test func aKafkaThatComesBackIsUsedAgain() async throws {
+    let kafka = try TestKafka.embedded()
+    let topics = try await kafka.sendsTopic()
+    try await kafka.withProducer(configure: {
+      $0.deliveryTimeout = .seconds(2)
+      $0.requestTimeout = .milliseconds(500)
+    }) { producer in
+      try await producer.prepare(topics: [topics.sends], timeout: .seconds(10))
+      try await Harness.run({
+        $0.sink = KafkaSink(producer: producer)
+        $0.configuration.topics = topics
+      }) { app in
+        #expect(try await app.request(.post, "/api/sends", body: send).status == 202)
+        try kafka.cluster?.setBroker(isUp: false)
+        let refused = try await app.request(.post, "/api/sends", body: send)
+        #expect(refused.status == 503)
+        #expect(["kafkaUnavailable", "outcomeUnknown"].contains(refused.code))
+        try kafka.cluster?.setBroker(isUp: true)
+        // The client's connection comes back in its own time.
+        var status = 503
+        while status == 503 { status = try await app.request(.post, "/api/sends", body: send).status }
+        #expect(status == 202)
+      }
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import Logging
+import Synchronization
+
+/// Everything that is logged, as text.
+final class LogRecorder: Sendable {
+  private let lines = Mutex<[String]>([])
+
+  /// All lines, with their metadata.
+  var text: String { lines.withLock { $0.joined(separator: "\n") } }
+
+  /// A logger that records from `trace` up.
+  var logger: Logger { Logger(label: "test") { _ in Handler(recorder: self) } }
+
+  private func add(_ line: String) {
+    lines.withLock { $0.append(line) }
+  }
+
+  private struct Handler: LogHandler {
+    let recorder: LogRecorder
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+      recorder.add("\(event.level) \(event.message) \(metadata) \(event.metadata ?? [:])")
+    }
+  }
+}

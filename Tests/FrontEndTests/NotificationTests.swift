@@ -1,0 +1,120 @@
+import FanfareCore
+import Foundation
+import RDKafka
+import Support
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct NotificationTests {
+  private static let hostile = [
+    "hello", "", #"say "hi" & <b>bye</b> \ / ' ]]> <!-- -->"#, "line\nbreak\r\ntab\t\u{0}\u{1}\u{1F}\u{7F}\u{85}\u{2028}",
+    "👩‍👩‍👧‍👦 🇩🇪 é e\u{301} \u{FEFF}\u{FFFD}\u{10FFFF}", "}}],\"aps\":{}", "</text><script/>", "&amp;&#13;",
+    String(repeating: "é\"<", count: 12 * 1024),
+  ]
+
+  /// Every platform, every message, read back from the topic and taken apart by somebody else's parsers.
+  @Test func whatTheDeviceReceivesIsEscapedWhateverItSays() async throws {
+    try await Harness.runWithKafka { app, kafka, topics in
+      var expected: [SendID: (pns: String, text: String)] = [:]
+      for (number, message) in Self.hostile.enumerated() {
+        for pns in [["apns", "gcm", "wns"], ["APNS", "fcm", "Wns"], ["apns", "GCM", "wns"]][number % 3] {
+          let reply = try await app.request(
+            .post, "/api/notifications?pns=\(pns)&to_tag=bob", body: try JSON.encoded(message))
+          #expect(reply.status == 200)
+          let id = try reply.sendID()
+          #expect(reply["Location"] == "/api/sends/\(id)")
+          #expect(try reply.json == ["id": .string("\(id)")])
+          expected[id] = (pns.lowercased(), "From alice: \(message)")
+        }
+      }
+      let stored = try await kafka.sends(in: topics, count: expected.count)
+      for record in stored {
+        let asked = expected.removeValue(forKey: record.send.id)
+        let (pns, text) = try #require(asked)
+        #expect(record.key == "username:bob")
+        #expect(record.headers == [RecordHeader(name: "content-type", text: "application/cloudevents+json")])
+        #expect(record.send.audience == .user("bob"))
+        #expect(record.send.sender == "alice" && record.send.hub == .default)
+        #expect(record.send.acceptedAt == app.clock.now())
+        let content = record.send.content
+        switch pns {
+        case "apns":
+          #expect(record.send.platforms == PlatformSet(.apns))
+          #expect(try JSON(content.apns ?? []) == ["aps": ["alert": .string(text)], "inAppMessage": .string(text)])
+          #expect(content.fcm == nil && content.wns == nil && content.message == nil)
+        case "gcm", "fcm":
+          #expect(record.send.platforms == PlatformSet(.fcm))
+          #expect(try JSON(content.fcm ?? []) == ["data": ["message": .string(text)]])
+          #expect(content.apns == nil && content.wns == nil && content.message == nil)
+        default:
+          #expect(record.send.platforms == PlatformSet(.wns))
+          let toast = try #require(Toast(content.wns ?? ""))
+          #expect(toast.path == ["toast", "visual", "binding", "text"])
+          #expect(toast.template == "ToastText01" && toast.textID == "1")
+          // XML 1.0 has no way to say control characters: they are left out. A parser must see all others.
+          let sayable = text.unicodeScalars.filter { $0.value >= 0x20 || [9, 10, 13].contains($0.value) }
+          #expect(Array(toast.text.utf8) == Array(String(String.UnicodeScalarView(sayable)).utf8))
+          #expect(content.apns == nil && content.fcm == nil && content.message == nil)
+        }
+      }
+      #expect(expected.isEmpty)
+    }
+  }
+
+  @Test func namesOfAnyScriptAreAddressed() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      let names = ["bob", "René Müller", "a+b@example.com", "日本", "\"<&>'", "50%"]
+      for name in names {
+        let escaped = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        let reply = try await app.request(
+          .post, "/api/notifications?pns=apns&to_tag=\(escaped)", as: name, body: #""x""#)
+        #expect(reply.status == 200)
+      }
+      // A plus sign is a plus sign: a name of a mail address is not escaped by every app.
+      #expect(
+        try await app.request(.post, "/api/notifications?pns=apns&to_tag=a+b@example.com", body: #""x""#).status == 200)
+      let sends = try sink.sends()
+      #expect(sends.map(\.audience) == (names + ["a+b@example.com"]).map { .user($0) })
+      #expect(sends.map(\.sender) == names + ["alice"])
+      #expect(sink.records.map { String(decoding: $0.key ?? [], as: UTF8.self) }.last == "username:a+b@example.com")
+      for (send, name) in zip(sends, names) {
+        #expect(try JSON(send.content.apns ?? [])["inAppMessage"] == .string("From \(name): x"))
+      }
+    }
+  }
+
+  @Test func whatIsWrongIsNamedAndNothingIsEnqueued() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      for (query, field) in [
+        ("to_tag=bob", "pns"), ("pns=&to_tag=bob", "pns"), ("pns=mpns&to_tag=bob", "pns"), ("pns=apns", "to_tag"),
+        ("pns=apns&to_tag=", "to_tag"), ("pns=apns&to_tag=username:bob", "to_tag"), ("pns=apns&to_tag=a%0ab", "to_tag"),
+        ("pns=apns&to_tag=a%00b", "to_tag"), ("pns=apns&pns=gcm&to_tag=bob", "pns"),
+        ("pns=apns&to_tag=bob&to_tag=carol", "to_tag"), ("pns=apns&to_tag=\(String(repeating: "x", count: 112))", "to_tag"),
+      ] {
+        try await app.request(.post, "/api/notifications?\(query)", body: #""x""#)
+          .expectProblem(400, "invalidParameter", naming: field)
+      }
+      for body in ["hello", "", #""x" "y""#, #"{"message":"x"}"#, "[\"x\"]", "null", "7", "\"a\nb\"", #""\x""#, "\"open"] {
+        try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: body).expectProblem(400, "malformedBody")
+      }
+      try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#, type: "text/plain")
+        .expectProblem(415, "unsupportedMediaType")
+      try await app.request(
+        .post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#, type: "application/json;charset=iso-8859-1"
+      ).expectProblem(415, "unsupportedMediaType")
+      #expect(sink.isEmpty)
+    }
+  }
+
+  /// The field's apps leave the type out, or write it in their own way.
+  @Test(arguments: [
+    nil, "application/json", "application/json; charset=UTF-8", "APPLICATION/JSON;Charset=\"utf-8\"", "text/json",
+  ])
+  func theMediaTypeMayBeWrittenInManyWays(type: String?) async throws {
+    try await Harness.run { app in
+      let reply = try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#, type: type)
+      #expect(reply.status == 200)
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import FanfareCore
+import Foundation
+import RDKafka
+import Testing
+
+@testable import FrontEnd
+
+@Suite(.timeLimit(.minutes(2))) struct ProblemTests {
+  private static let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
+
+  /// Every route that asks who is there, with what it takes and the role it needs.
+  private static let routes: [(method: Harness.Method, path: String, body: String?, role: Role?)] = [
+    (.post, "/api/register?handle=aa", nil, .device), (.post, "/api/register", "{}", .device),
+    (.put, "/api/register/1", "{}", .device), (.delete, "/api/register/1", nil, .device),
+    (.post, "/api/notifications?pns=apns&to_tag=bob", #""x""#, .sender),
+    (.post, "/api/notifications/secure?to_tag=bob", #""x""#, .sender), (.get, "/api/notifications/1", nil, .device),
+    (.post, "/api/sends", send, .sender), (.post, "/api/sends/batch", send, .sender),
+    (.get, "/api/sends/\(SendID.random())", nil, nil),
+  ]
+
+  @Test func strangersAreAskedWhoTheyAre() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      for route in Self.routes {
+        let anonymous = try await app.request(route.method, route.path, as: nil, body: route.body)
+        anonymous.expectProblem(401, "unauthenticated")
+        #expect(anonymous["WWW-Authenticate"] == #"Basic realm="fanfare", charset="UTF-8""#)
+        try await app.request(
+          route.method, route.path, body: route.body, headers: [("Authorization", Harness.basic("alice", "wrong"))]
+        ).expectProblem(401, "unauthenticated")
+      }
+      let encoded = Data("alice:alice".utf8).base64EncodedString()
+      for field in [
+        "", "Basic", "Basic ", "Basic !!!", "Bearer \(encoded)", encoded, "Basic \(Data("alice".utf8).base64EncodedString())",
+        "Basic \(Data("a\0:a\0".utf8).base64EncodedString())", "Basic \(Data([0xFF, 0x3A, 0xFF]).base64EncodedString())",
+        "Basic \(Data(":".utf8).base64EncodedString())", "Basic \(encoded), Basic \(encoded)",
+      ] {
+        try await app.request(.post, "/api/sends", as: nil, body: Self.send, headers: [("Authorization", field)])
+          .expectProblem(401, "unauthenticated")
+      }
+      for field in ["basic \(encoded)", "BASIC   \(encoded)"] {
+        let reply = try await app.request(.post, "/api/sends", as: nil, body: Self.send, headers: [("Authorization", field)])
+        #expect(reply.status == 202)
+      }
+      #expect(sink.records.count == 2)
+    }
+  }
+
+  @Test func everyRouteNeedsItsRole() async throws {
+    try await Harness.run { app in
+      for route in Self.routes {
+        let type = route.path.hasSuffix("batch") ? "application/x-ndjson" : "application/json"
+        for (user, roles) in [("devon", Set([Role.device])), ("sandy", [.sender])] {
+          let reply = try await app.request(route.method, route.path, as: user, body: route.body, type: type)
+          if let role = route.role, !roles.contains(role) {
+            reply.expectProblem(403, "forbidden", naming: role.rawValue)
+          } else {
+            #expect(![401, 403].contains(reply.status), "\(route.method) \(route.path) as \(user)")
+          }
+        }
+      }
+    }
+  }
+
+  @Test func pathsAndMethodsThatAreNotThere() async throws {
+    try await Harness.run { app in
+      for path in [
+        "/", "/api", "/api/nothing", "/api/sends/a/b", "/api/register/1/2", "/metrics", "/hubs/other/nothing", "/%00%ff",
+      ] {
+        try await app.request(.get, path, as: nil).expectProblem(404, "notFound")
+      }
+      for (method, path, allowed) in [
+        (.get, "/api/register", "POST"), (.patch, "/api/register/1", "DELETE, PUT"), (.put, "/api/notifications", "POST"),
+        (.delete, "/api/sends", "POST"), (.put, "/api/sends/1", "GET, HEAD"), (.options, "/api/sends", "POST"),
+        (.post, "/api/notifications/1", "GET, HEAD"), (.get, "/hubs/default/api/sends", "POST"),
+      ] as [(Harness.Method, String, String)] {
+        let reply = try await app.request(method, path, as: nil)
+        reply.expectProblem(405, "methodNotAllowed", naming: method.rawValue)
+        #expect(reply["Allow"] == allowed)
+      }
+    }
+  }
+
+  @Test func requestIdentifiersAreHonouredWhenTheyAreSane() async throws {
+    try await Harness.run { app in
+      for given in ["abc-123_x.y:z/1+2=@", String(repeating: "x", count: 128)] {
+        let refused = try await app.request(.get, "/nothing", headers: [("X-Request-Id", given)])
+        refused.expectProblem(404, "notFound")
+        #expect(refused["X-Request-Id"] == given)
+        let accepted = try await app.request(.post, "/api/sends", body: Self.send, headers: [("X-Request-Id", given)])
+        #expect(accepted.status == 202 && accepted["X-Request-Id"] == given)
+      }
+      var made: Set<String> = []
+      for given in [nil, "", "two words", "quote\"", "<script>", "é", String(repeating: "x", count: 129)] {
+        let reply = try await app.request(
+          .post, "/api/sends", body: Self.send, headers: given.map { [("X-Request-Id", $0)] } ?? [])
+        let id = try #require(reply["X-Request-Id"])
+        #expect(id != given && UUID(uuidString: id) != nil)
+        made.insert(id)
+      }
+      #expect(made.count == 7)
+    }
+  }
+
+  @Test func traceParentsAreHonouredWhenTheyAreWellFormed() async throws {
+    let sink = RecordingSink()
+    let sound = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    let values: [(String, Bool)] = [
+      (sound, true), ("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more", true),
+      ("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", false), ("ff\(sound.dropFirst(2))", false),
+      ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", false),
+      ("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", false), ("\(sound)-more", false), ("nonsense", false),
+      (String(sound.dropLast()), false),
+    ]
+    try await Harness.run({ $0.sink = sink }) { app in
+      for (value, _) in values {
+        let reply = try await app.request(
+          .post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#, headers: [("traceparent", value)])
+        #expect(reply.status == 200)
+      }
+      #expect(try sink.sends().map(\.traceparent) == values.map { $0.1 ? $0.0 : nil })
+    }
+  }
+
+  /// Every way in which Kafka can fail, and whether the caller may think that nothing was accepted.
+  @Test(arguments: [
+    (RDKafkaError.Code.queueFull, 503, "overloaded"), (.messageTooLarge, 413, "tooLarge"),
+    (.notPersisted, 503, "kafkaUnavailable"),
+    (.possiblyPersisted, 503, "outcomeUnknown"), (.timedOut, 503, "outcomeUnknown"), (.unreachable, 503, "kafkaUnavailable"),
+    (.unknownTopic, 503, "kafkaUnavailable"), (.unauthorized, 503, "kafkaUnavailable"), (.closed, 503, "kafkaUnavailable"),
+    (.fatal, 503, "kafkaUnavailable"), (.broker, 503, "kafkaUnavailable"),
+  ])
+  func nothingIsAcceptedThatKafkaDidNotTake(code: RDKafkaError.Code, status: Int, problem: String) async throws {
+    let sink = RecordingSink { _ in RDKafkaError(code: code, message: "marked words") }
+    try await Harness.run({ $0.sink = sink }) { app in
+      for (path, body) in [("/api/sends", Self.send), ("/api/notifications?pns=apns&to_tag=bob", #""x""#)] {
+        let reply = try await app.request(.post, path, body: body)
+        reply.expectProblem(status, problem)
+        #expect(!reply.text.contains("marked"))
+        #expect(reply["Location"] == nil)
+      }
+    }
+  }
+
+  @Test func whileThereIsNoRoomCallersAreToldWhenToComeBack() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({
+      $0.sink = sink
+      $0.hasRoom = { false }
+    }) { app in
+      try await app.request(.post, "/api/sends", body: Self.send).expectProblem(503, "overloaded")
+      try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#).expectProblem(503, "overloaded")
+      try await app.request(.post, "/api/sends/batch", body: Self.send, type: "application/x-ndjson").expectProblem(
+        503, "overloaded")
+      #expect(sink.isEmpty)
+      // What needs no room goes on.
+      #expect(try await app.request(.post, "/api/register").status == 200)
+    }
+  }
+
+  @Test func aRegistryThatFailsIsNotTheCallersFault() async throws {
+    struct Marked: Error, CustomStringConvertible { let description = "marked words" }
+    for (error, status, code) in [
+      (RegistryError(.unavailable, "marked words"), 503, "registryUnavailable"), (Marked(), 500, "internalError"),
+    ] as [(any Error, Int, String)] {
+      try await Harness.run({ $0.registry = BrokenRegistry(error: error) }) { app in
+        for reply in [
+          try await app.request(.post, "/api/register"),
+          try await app.request(.post, "/api/register", body: #"{"platform":"ios","instId":"i","deviceToken":"aa"}"#),
+          try await app.complete("\(RegistrationID.random())", handle: "aa"),
+          try await app.request(.delete, "/api/register/\(RegistrationID.random())"),
+        ] {
+          reply.expectProblem(status, code)
+          #expect(!reply.text.contains("marked"))
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import FanfareCore
+import Foundation
+import RDKafka
+import Support
+import Testing
+
+@testable import FrontEnd
+
+@Suite(.timeLimit(.minutes(2))) struct SecrecyTests {
+  private static let password = "PASSWORD-MARK-1"
+  private static let handle = "MARKHANDLE-2"
+  private static let message = "MESSAGE-MARK-3"
+
+  /// Whatever callers do, right or wrong: no password, token or payload comes back in an error or reaches the log.
+  @Test func secretsComeBackInNoErrorAndReachNoLog() async throws {
+    let log = LogRecorder()
+    let sink = RecordingSink { record in
+      String(decoding: record.key ?? [], as: UTF8.self) == "username:carol" ? RDKafkaError(code: .fatal, message: "no") : nil
+    }
+    let authorization = ("Authorization", Harness.basic("alice", Self.password))
+    let encoded = String(authorization.1.dropFirst(6))
+    try await Harness.run({
+      $0.hubs = [FrontEndHub(name: .default, authenticator: OnePassword(password: Self.password))]
+      $0.sink = sink
+      $0.logger = log.logger
+      $0.configuration.bodyTimeout = .milliseconds(100)
+    }) { app in
+      let (handle, message) = (Self.handle, Self.message)
+      var answers: [String] = []
+      for (method, path, body) in [
+        (.post, "/api/register?handle=\(handle)", nil), (.post, "/api/register?handle=\(handle)&handle=\(handle)", nil),
+        (.post, "/api/register?handle=\(handle)%0a", nil),
+        (.put, "/api/register/1", #"{"Platform":"fcm","Handle":"\#(handle)"}"#),
+        (.put, "/api/register/1", #"{"Platform":"apns","Handle":"\#(handle)"}"#),
+        (.put, "/api/register/1", #"{"Platform":"\#(handle)","Handle":"aa","Tags":["\#(message) "]}"#),
+        (.put, "/api/register/1", #"{"Platform":"fcm","Handle":"\#(handle)"#), (.put, "/api/register/1", handle),
+        (.post, "/api/register", #"{"platform":"ios","instId":"i","deviceToken":"\#(handle)"}"#),
+        (.post, "/api/register", #"{"platform":"windows","instId":"i","channelUri":"https://x/\#(handle)"}"#),
+        (.post, "/api/notifications?pns=apns&to_tag=bob", #""\#(message)""#),
+        (.post, "/api/notifications?pns=apns&to_tag=carol", #""\#(message)""#),
+        (.post, "/api/notifications?pns=\(message)&to_tag=bob", #""\#(message)""#),
+        (.post, "/api/notifications?pns=apns&to_tag=bob", message),
+        (.post, "/api/notifications?pns=apns&to_tag=bob", #""\#(message)"#),
+        (.post, "/api/notifications/secure?to_tag=bob", #""\#(message)""#),
+        (.post, "/api/notifications/secure?to_tag=carol", #""\#(message)""#),
+        (.post, "/api/sends", #"{"to":{"user":"bob"},"message":{"body":"\#(message)"}}"#),
+        (.post, "/api/sends", #"{"to":{"user":"carol"},"message":{"body":"\#(message)"}}"#),
+        (.post, "/api/sends", #"{"to":{"user":"bob"},"message":{"body":"\#(message)","badge":"\#(message)"}}"#),
+        (.post, "/api/sends", #"{"to":{"user":"bob"},"message":{"data":{"k":["\#(message)"]}}}"#),
+        (.post, "/api/sends", #"{"to":{"user":"bob"},"native":{"apns":"\#(message)"}}"#),
+        (.post, "/api/sends", #"{"to":{"user":"bob"},"native":{"apns":{"a":\#(message)}}}"#),
+        (.post, "/api/sends", #"{"to":{"device":{"platform":"apns","handle":"\#(handle)"}},"message":{"body":"x"}}"#),
+        (.post, "/api/sends", #"{"to":{"user":"bob"},"message":{"body":"x"},"priority":"\#(message)"}"#),
+        (
+          .post, "/api/sends",
+          #"{"to":{"user":"bob"},"message":{"body":"x"},"collapseKey":"\#(String(repeating: message, count: 9))"}"#
+        ),
+        (.post, "/api/sends/batch", #"{"to":{"user":"carol"},"message":{"body":"\#(message)"}}"#),
+        (.get, "/api/sends/\(message)", nil), (.get, "/api/notifications/\(message)", nil), (.get, "/\(message)", nil),
+        (.delete, "/api/sends/\(message)", nil),
+      ] as [(Harness.Method, String, String?)] {
+        let type = path.hasSuffix("batch") ? "application/x-ndjson" : "application/json"
+        for header in [
+          authorization, ("Authorization", Harness.basic("alice", Self.password + "x")), ("Authorization", Self.password),
+        ] {
+          let reply = try await app.request(method, path, as: nil, body: body, type: type, headers: [header])
+          answers.append("\(reply.headers)\n\(reply.text)")
+        }
+      }
+      for raw in [
+        "POST /api/sends HTTP/1.1\r\n\(authorization.0): \(authorization.1)\r\nContent-Length: 99\r\n\r\n\"\(message)",
+        "POST /api/sends HTTP/1.1\r\n\(authorization.0): \(authorization.1)\r\n\(message) \(handle)\r\n\r\n",
+        "\(message)\r\n\(authorization.1)\r\n\r\n",
+      ] { answers.append(try await RawConnection.exchange(raw, port: app.port)) }
+      #expect(answers.count == 31 * 3 + 3)
+      for mark in [Self.password, encoded, handle, handle.lowercased(), message] {
+        #expect(!answers.contains { $0.contains(mark) })
+        #expect(!log.text.contains(mark))
+      }
+      #expect(log.text.contains("A request was refused"), "there is a log that could have told")
+    }
+  }
+
+  /// The only user is alice, and she has a password.
+  private struct OnePassword: Authenticator {
+    let password: String
+
+    func authenticate(_ credentials: BasicCredentials, hub: HubName) async throws -> Principal? {
+      credentials.user == "alice" && credentials.password == password
+        ? Principal(user: "alice", roles: [.device, .sender]) : nil
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import FanfareCore
+import Support
+import Testing
+
+@testable import FrontEnd
+
+/// What no HTTP client would do, byte by byte.
+@Suite(.timeLimit(.minutes(2))) struct WireTests {
+  private let authorization = "Authorization: \(Harness.basic("alice", "alice"))"
+  private let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
+
+  /// An answer to HEAD with a body would be taken for the beginning of the next answer.
+  @Test func headIsAnsweredWithoutABodyEvenWhenItFails() async throws {
+    try await Harness.run { app in
+      let text = try await RawConnection.exchange(
+        ["/nothing", "/api/sends/1", "/api/sends"].map { "HEAD \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
+          + "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
+      let answers = RawConnection.split(text)
+      #expect(answers.map { $0.head.prefix(12) } == ["HTTP/1.1 404", "HTTP/1.1 401", "HTTP/1.1 405", "HTTP/1.1 404"])
+      #expect(answers.dropLast().allSatisfy { $0.body.isEmpty })
+      #expect(answers.last?.body.isEmpty == false)
+      #expect(answers.allSatisfy { $0.head.contains("application/problem+json") })
+    }
+  }
+
+  @Test func whatIsNotHTTPIsAProblemToo() async throws {
+    try await Harness.run { app in
+      for (request, status, code) in [
+        ("nonsense\r\n\r\n", "400", "malformedRequest"),
+        ("GET / HTTP/1.1\r\nHost: x\r\nBad Header: x\r\n\r\n", "400", "malformedRequest"),
+        ("POST /api/sends HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "400", "malformedRequest"),
+        ("GET / HTTP/1.1\r\nHost: x\r\nX-A: \(String(repeating: "x", count: 20_000))\r\n\r\n", "431", "headersTooLarge"),
+        ("GET /\(String(repeating: "x", count: 40_000)) HTTP/1.1\r\nHost: x\r\n\r\n", "431", "headersTooLarge"),
+      ] {
+        let answer = try #require(RawConnection.split(try await RawConnection.exchange(request, port: app.port)).first)
+        #expect(answer.head.hasPrefix("HTTP/1.1 \(status)"), "\(answer.head)")
+        #expect(answer.head.lowercased().contains("connection: close"))
+        #expect(try JSON(answer.body.utf8)["code"] == .string(code))
+      }
+      let chunked = try await RawConnection.exchange(
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", port: app.port)
+      #expect(chunked.hasPrefix("HTTP/1.1 400"))
+      #expect(chunked.contains("malformedRequest"))
+    }
+  }
+
+  @Test func queriesWithBrokenEscapesAreRefused() async throws {
+    try await Harness.run { app in
+      for query in ["handle=%zz", "handle=%2", "handle=%", "handle=%ff%fe", "%zz=1"] {
+        let text = try await RawConnection.exchange(
+          "POST /api/register?\(query) HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+          port: app.port)
+        #expect(text.hasPrefix("HTTP/1.1 400"))
+        #expect(text.contains("invalidParameter"))
+      }
+    }
+  }
+
+  @Test func aClientThatAsksBeforeItSendsIsToldToGoOn() async throws {
+    try await Harness.run { app in
+      let text = try await RawConnection.exchange(
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nExpect: 100-continue\r\nConnection: close\r\n"
+          + "Content-Length: \(send.utf8.count)\r\n\r\n\(send)", port: app.port)
+      let answers = RawConnection.split(text)
+      #expect(answers.map { $0.head.prefix(12) } == ["HTTP/1.1 100", "HTTP/1.1 202"])
+    }
+  }
+
+  @Test func aBodyThatDoesNotArriveInTimeCostsTheConnection() async throws {
+    try await Harness.run({ $0.configuration.bodyTimeout = .milliseconds(100) }) { app in
+      let text = try await RawConnection.exchange(
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: 100\r\n\r\n{\"to\"", port: app.port)
+      #expect(text.hasPrefix("HTTP/1.1 408"))
+      #expect(text.contains("requestTimeout"))
+      // What was refused before the body arrived is answered at once, and the rest of the body is not waited for forever.
+      let refused = try await RawConnection.exchange(
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: 9999999\r\n\r\n{\"to\"", port: app.port)
+      #expect(refused.hasPrefix("HTTP/1.1 413"))
+    }
+  }
+
+  @Test func pipelinedRequestsAreAnsweredInOrder() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      let post = "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)"
+      let text = try await RawConnection.exchange(
+        String(repeating: post, count: 20) + "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
+      let answers = RawConnection.split(text)
+      #expect(answers.count == 21)
+      #expect(try answers.dropLast().map { try JSON($0.body.utf8)["id"]?.text } == (try sink.sends().map { "\($0.id)" }))
+    }
+  }
+}
