@@ -124,6 +124,12 @@ final class ConsumerHandle: Sendable {
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "store") }
   }
 
+  /// Starts a commit of what is stored; its end arrives as an event with the ticket 0.
+  func commitStored() {
+    // That there is nothing to commit is no error here, and any other arrives as the event.
+    _ = unsafe rd_kafka_commit(handle.pointer, nil, 1)
+  }
+
   /// Starts a commit; its end arrives as an event with `ticket`, which must not be 0.
   func commit(_ offsets: [PartitionOffset], ticket: Int) throws(RDKafkaError) {
     let list = try PartitionList(offsets)

@@ -22,6 +22,8 @@ struct ConsumerLoop {
     var change: ConsumerHandle.Change
     var state: Rebalance.State?
     var deadline = ContinuousClock.now
+    /// Until when a revocation that the application has completed is held back; see `holdBack`.
+    var heldUntil: ContinuousClock.Instant?
   }
 
   /// Makes the loop of one handle; what it shares with the application comes from outside.
@@ -116,9 +118,25 @@ struct ConsumerLoop {
           "A rebalance takes effect although the application has not completed it",
           metadata: [LogKeys.partitions: "\(first.change.list.partitions)"])
       }
+      guard !holdBack() else { return }
       apply(first.change)
       rebalances.removeFirst()
     }
+  }
+
+  /// Whether the first rebalance has to wait a little for the sake of the other members.
+  ///
+  /// The embedded cluster begins a new generation with the first member that has given up its partitions and joins again, and from then on
+  /// refuses the positions of those that are still committing theirs; a real one takes them until all have joined. So there everybody
+  /// commits at once and joins again a moment later.
+  private mutating func holdBack() -> Bool {
+    guard configuration.client.tuning == .embedded, case .revoke = rebalances[0].change.kind else { return false }
+    guard let heldUntil = rebalances[0].heldUntil else {
+      rebalances[0].heldUntil = .now + .milliseconds(500)
+      handle.commitStored()
+      return true
+    }
+    return heldUntil > .now
   }
 
   private mutating func announce() {

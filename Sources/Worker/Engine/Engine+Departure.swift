@@ -6,8 +6,11 @@ extension Engine {
   enum Departure {
     /// It works, or settles what is in flight.
     case none
-    /// Everything is settled, and the positions are to be committed: a group that is between two assignments refuses that for a while.
+    /// Everything is settled, and the positions are to be committed with the next tick.
     case commitDue
+    /// The group is between two assignments and refuses positions until it has been heard of again. Trying meanwhile would do harm: librdkafka
+    /// before 2.10 takes a refused generation for the loss of all partitions.
+    case waitingForGroup
     /// They are being committed.
     case committing
     /// It leaves the group.
@@ -21,16 +24,26 @@ extension Engine {
     if let result = mail.lastCommit {
       departure = .leaving
       if case .failure(let error) = result {
-        if error.code == .rebalancing || error.isRetriable, now.uptime < state.shutdownDeadline ?? 0 {
-          departure = .commitDue
+        if error.isRetriable, now.uptime < state.shutdownDeadline ?? 0 {
+          departure = error.code == .rebalancing ? .waitingForGroup : .commitDue
         } else {
           logger.warning("The last positions could not be committed", metadata: [LogKeys.error: "\(error)"])
         }
       }
       if case .leaving = departure { leave(in: &group) }
     }
-    // Tried with every tick, with what is owned by then.
-    guard case .commitDue = departure, hasDrained || mail.hasTicked else { return }
+    switch departure {
+    case .commitDue where hasDrained || mail.hasTicked: commitPositions(in: &group)
+    case .waitingForGroup where mail.events.contains(where: \.isRebalance): commitPositions(in: &group)
+    case .waitingForGroup where now.uptime >= state.shutdownDeadline ?? 0:
+      departure = .leaving
+      leave(in: &group)
+    default: break
+    }
+  }
+
+  /// With what is owned by now.
+  private mutating func commitPositions(in group: inout DiscardingTaskGroup) {
     departure = .committing
     let (source, mailbox, positions) = (source, mailbox, state.ledger.positions)
     group.addTask {
@@ -44,5 +57,15 @@ extension Engine {
   private func leave(in group: inout DiscardingTaskGroup) {
     let source = source
     group.addTask { await source.close() }
+  }
+}
+
+extension ConsumerEvent {
+  /// Whether the group has given or taken partitions.
+  fileprivate var isRebalance: Bool {
+    switch self {
+    case .assigned, .revoked, .lost: true
+    case .records, .failed: false
+    }
   }
 }
