@@ -45,7 +45,8 @@ final class Deployment: Sendable {
       throw error
     }
     processes.destroy()
-    try FileManager.default.removeItem(at: directory)
+    // Kept for whoever wants to read what the processes said.
+    if ProcessInfo.processInfo.environment["FANFARE_TEST_KEEP"] == nil { try FileManager.default.removeItem(at: directory) }
   }
 
   private init(directory: URL, processes: Processes) async throws {

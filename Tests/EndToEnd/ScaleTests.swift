@@ -50,12 +50,15 @@ import Testing
       }
       for worker in workers { _ = try await deployment.ready(worker) }
 
-      // A worker is added and another one leaves while the sends are on their way.
-      async let added = deployment.startWorker()
-      var accepted = try await post(0..<Self.sends / 2, to: callers)
-      #expect(try await workers[0].terminate() == 0)
-      _ = try await added
-      accepted += try await post(Self.sends / 2..<Self.sends, to: callers)
+      // A worker is added while sends are on their way, and another one leaves while more are.
+      let third = Self.sends / 300 * 100
+      var accepted = try await post(0..<third, to: callers)
+      let added = try deployment.startWorker()
+      accepted += try await post(third..<2 * third, to: callers)
+      _ = try await deployment.ready(added)
+      async let status = workers[0].terminate()
+      accepted += try await post(2 * third..<Self.sends, to: callers)
+      #expect(try await status == 0)
       #expect(Set(accepted).count == Self.sends)
 
       let counts = Dictionary(Self.devices.map { ($0.user, 1) }, uniquingKeysWith: +)

@@ -33,7 +33,9 @@ import Yams
   @Test func theExampleIsTheDefaults() async throws {
     let example = try await Settings.load(file: Self.example.path, environment: [:])
     let defaults = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
-    #expect("\(example)" == "\(defaults)")
+    // Sets and dictionaries print in any order.
+    func words(_ settings: Settings) -> [Substring] { "\(settings)".split { !$0.isLetter && !$0.isNumber }.sorted() }
+    #expect(words(example) == words(defaults))
   }
 
   @Test(arguments: [

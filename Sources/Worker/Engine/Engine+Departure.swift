@@ -34,7 +34,7 @@ extension Engine {
     }
     switch departure {
     case .commitDue where hasDrained || mail.hasTicked: commitPositions(in: &group)
-    case .waitingForGroup where mail.events.contains(where: \.isRebalance): commitPositions(in: &group)
+    case .waitingForGroup where mail.events.contains(where: \.isAssignment): commitPositions(in: &group)
     case .waitingForGroup where now.uptime >= state.shutdownDeadline ?? 0:
       departure = .leaving
       leave(in: &group)
@@ -61,11 +61,8 @@ extension Engine {
 }
 
 extension ConsumerEvent {
-  /// Whether the group has given or taken partitions.
-  fileprivate var isRebalance: Bool {
-    switch self {
-    case .assigned, .revoked, .lost: true
-    case .records, .failed: false
-    }
+  /// Whether the group has come to a new assignment, which it says even where this member gets nothing.
+  fileprivate var isAssignment: Bool {
+    if case .assigned = self { true } else { false }
   }
 }

@@ -8,7 +8,7 @@ struct SimulatedHub: Sendable {
   let fcm: FCMConfiguration
   let wns: WNSConfiguration
 
-  /// - Parameter serviceAccount: The simulator's key file, with its own token endpoint in it.
+  /// Takes the credentials and the key file (`serviceAccount`) with the simulator's token endpoint in it. Throws `PushConfigurationError`.
   init(name: HubName, credentials: SimulatorCredentials, endpoints: SimulatorEndpoints, serviceAccount: [UInt8]) throws {
     var apns = APNsConfiguration(
       hub: name, keyID: credentials.apns.keyID, teamID: credentials.apns.teamID, privateKey: credentials.apns.privateKeyPEM,
