@@ -14,7 +14,6 @@ let house: [SwiftSetting] = [
 
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let asyncHTTPClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
-let atomics: Target.Dependency = .product(name: "Atomics", package: "swift-atomics")
 let collections: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let configuration: Target.Dependency = .product(name: "Configuration", package: "swift-configuration")
 let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
@@ -28,8 +27,6 @@ let jwtKit: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
-let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
-let nioFoundationEssentials: Target.Dependency = .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
@@ -42,7 +39,6 @@ let package = Package(
   name: "fanfare",
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    .package(url: "https://github.com/apple/swift-atomics", from: "1.3.0"),
     .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: [.defaults, "YAML"]),
@@ -103,14 +99,14 @@ let package = Package(
     // What an operator sees of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
-      dependencies: ["FanfareCore", atomics, coreMetrics, httpTypes, hummingbird, logging, metrics, nioCore, serviceLifecycle],
+      dependencies: ["FanfareCore", coreMetrics, httpTypes, hummingbird, logging, metrics, nioCore, serviceLifecycle],
       swiftSettings: house),
 
     // The push services, faked over real TLS.
     .target(
       name: "PushSimulator",
       dependencies: [
-        "FanfareCore", "HTTP2Session", crypto, httpTypes, hummingbird, hummingbirdTLS, jwtKit, logging, nioCore, nioPosix, nioSSL,
+        "FanfareCore", "HTTP2Session", crypto, httpTypes, hummingbird, hummingbirdTLS, logging, nioCore, nioPosix, nioSSL,
         serviceLifecycle, x509,
       ],
       swiftSettings: house),
@@ -137,7 +133,7 @@ let package = Package(
     .testTarget(name: "RDKafkaTests", dependencies: ["RDKafka", "Support", logging], swiftSettings: house),
     .testTarget(
       name: "HTTP2SessionTests",
-      dependencies: ["HTTP2Session", "Support", logging, nioCore, nioEmbedded, nioPosix, nioSSL],
+      dependencies: ["HTTP2Session", "Support", logging, nioCore, nioPosix, nioSSL],
       swiftSettings: house),
     .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
     .testTarget(

@@ -10,7 +10,7 @@ enum RegistrationRules {
 
   /// Everything that a device can be addressed by, sorted: what the app asks for, the user's own tag, and the installation's.
   ///
-  /// Throws `.forbidden` for another user's tag, and for a user, tag or installation that breaks the rules of its kind: a store that
+  /// Throws `.forbidden` for another user's or installation's tag, and for a user, tag or installation that breaks the rules of its kind: a store that
   /// cut a text short at a NUL would hand out somebody else's tag.
   static func tags(of user: String, given: [String], installation: String? = nil) throws(RegistryError) -> [String] {
     guard UserName.isSound(user) else { throw RegistryError(.forbidden, "user: must be \(UserName.rule)") }
@@ -26,6 +26,12 @@ enum RegistrationRules {
       if let named = Tag.user(of: tag) {
         guard named.hasSameBytes(as: user) else {
           throw RegistryError(.forbidden, "tags: one that begins with \(Tag.usernamePrefix) may only name the caller")
+        }
+      } else if tag.hasPrefix(Tag.installationPrefix) {
+        // Whoever could carry another device's tag would receive what is sent to it.
+        guard let installation, tag.hasSameBytes(as: Tag.installationPrefix + installation) else {
+          throw RegistryError(
+            .forbidden, "tags: one that begins with \(Tag.installationPrefix) may only name the device's own installation")
         }
       } else {
         guard Tag.isSound(tag) else { throw RegistryError(.forbidden, "tags: each must be \(Tag.rule)") }

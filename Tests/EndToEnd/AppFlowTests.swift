@@ -12,7 +12,7 @@ import Testing
     try await Deployment.with { deployment in
       let worker = try deployment.startWorker()
       let api = try await deployment.startFrontEnd()
-      _ = try await deployment.ready(worker)
+      let operations = try await deployment.ready(worker)
 
       // Flow A: an id, then the registration under it.
       let issued = try await api.call("POST", "/api/register?handle=\(Self.phone)", user: "bob")
@@ -72,7 +72,18 @@ import Testing
       try await phoneChangesHands(deployment, api, id: id)
       try await secretsStay(deployment, api)
       try await kcatTakesPart(deployment, api)
-      try await metricsAreSound([api, deployment.ledger])
+      try await metricsAreSound(
+        deployment, api, ["fanfare_sends_accepted_total", "fanfare_accept_seconds_bucket", "fanfare_http_request_seconds_bucket"])
+      try await metricsAreSound(
+        deployment, operations,
+        [
+          "fanfare_sends_settled_total", "fanfare_push_outcomes_total", "fanfare_accept_to_outcome_seconds_bucket",
+          "fanfare_pushes_in_flight", "fanfare_sends_in_flight", "fanfare_consumer_lag_records",
+          "fanfare_registry_lookup_seconds_bucket",
+          "fanfare_push_connections", "fanfare_push_credential_expiry_timestamp_seconds", "fanfare_circuit_state",
+        ])
+      try await metricsAreSound(
+        deployment, deployment.ledger, ["fanfare_ledger_records_total", "fanfare_ledger_duplicates_total"])
     }
   }
 
@@ -146,11 +157,20 @@ import Testing
     #expect(try await read.exitStatus() == 0)
   }
 
-  private func metricsAreSound(_ callers: [Caller]) async throws {
-    for caller in callers {
-      let answer = try await caller.get("/metrics")
-      #expect(answer.status == 200)
-      #expect(answer.text.contains("fanfare_build_info"))
+  /// A role's metrics have the names that dashboards are built on, and promtool has nothing to say against them.
+  private func metricsAreSound(_ deployment: Deployment, _ caller: Caller, _ names: [String]) async throws {
+    let answer = try await caller.get("/metrics")
+    #expect(answer.status == 200)
+    for name in names + ["fanfare_build_info", "process_resident_memory_bytes"] {
+      #expect(answer.text.contains("\n\(name){") || answer.text.contains("\n\(name) "), "\(name) is missing")
     }
+    let promtool = "/usr/bin/promtool"
+    guard FileManager.default.isExecutableFile(atPath: promtool) else { return }
+    let file = deployment.directory.appending(path: "metrics.txt")
+    try answer.body.write(to: file)
+    let check = try RoleProcess(
+      ["-c", "\(promtool) check metrics < '\(file.path)'"], name: "promtool", program: URL(fileURLWithPath: "/bin/sh"),
+      directory: deployment.directory)
+    #expect(try await check.exitStatus() == 0, "\(check.log)")
   }
 }

@@ -45,7 +45,7 @@ import Testing
           .post, "/api/register", as: user, body: #"{"platform":"ios","instId":"i-1","deviceToken":"\#(handle)"}"#)
       }
       let id = try #require(try await install("aa01", as: "alice").json["id"]?.text.flatMap { RegistrationID($0) })
-      try await install("bb02", as: "bob").expectProblem(409, "conflict")
+      try await install("bb02", as: "bob").expectProblem(410, "gone")
       #expect(try await app.reached(.user("alice")) == [id], "nothing has changed")
       #expect(try await app.reached(.device(.apns, handle: "bb02")) == [])
 

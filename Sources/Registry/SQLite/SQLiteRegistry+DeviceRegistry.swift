@@ -50,7 +50,7 @@ extension SQLiteRegistry: DeviceRegistry {
         handle: DeviceHandle.normalized(application.handle, platform: application.platform), tags: tags,
         installation: application.installation, registeredAt: now)
       guard stored?.mayBeReplaced(by: registration) ?? true else {
-        throw RegistryError(.conflict, "the installation belongs to somebody else")
+        throw RegistryError(.gone, "the installation belongs to somebody else")
       }
       try table.put(registration, replacing: stored)
       return registration

@@ -14,6 +14,7 @@ enum SimulatorRole {
         try simulator.credentials.write(to: settings.directory, endpoints: endpoints)
         return endpoints.adminURL
       },
+      runtime.operations(checks: []),
     ])
   }
 

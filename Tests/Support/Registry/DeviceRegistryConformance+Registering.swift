@@ -88,6 +88,14 @@ extension DeviceRegistryConformance {
       #expect(third.id != first.id)
       #expect(try await store.reached(by: .user("alice")) == [third.id])
     },
+    Self("nobody carries another installation's tag") { store in
+      let device = try await store.install("i-1", "alice", "aa", platform: .apns)
+      let id = try await store.issue(hub: .default, handle: "h2", at: .start)
+      await expect(.forbidden) { try await store.complete(id, "bob", "h2", tags: ["installation:i-1"]) }
+      await expect(.forbidden) { try await store.install("i-2", "bob", "h3", tags: ["installation:i-1"]) }
+      #expect(try await store.reached(by: .tag("installation:i-1")) == [device.id])
+      _ = try await store.install("i-1", "alice", "aa", platform: .apns, tags: ["installation:i-1"])
+    },
     Self("hubs are worlds of their own") { store in
       let other = try #require(HubName("other"))
       let here = try await store.register("alice", "h1", tags: ["news"])
