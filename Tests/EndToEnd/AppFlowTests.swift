@@ -84,6 +84,7 @@ import Testing
         ])
       try await metricsAreSound(
         deployment, deployment.ledger, ["fanfare_ledger_records_total", "fanfare_ledger_duplicates_total"])
+      for end in try await deployment.terminate() { #expect(end.status == 0, "\(end.name)") }
     }
   }
 

@@ -22,6 +22,12 @@ final class Deployment: Sendable {
       return process
     }
 
+    func terminate() async throws -> [(name: String, status: Int32)] {
+      var ends: [(name: String, status: Int32)] = []
+      for process in all.withLock({ $0 }).reversed() { ends.append((process.name, try await process.terminate())) }
+      return ends
+    }
+
     func destroy() {
       for process in all.withLock({ $0 }) { process.destroy() }
     }
@@ -85,6 +91,9 @@ final class Deployment: Sendable {
     try await eventually("the worker to be ready") { try await caller.get("/readyz").status == 200 }
     return caller
   }
+
+  /// Asks every process to end (SIGTERM), the last one first, and gives their exit statuses.
+  func terminate() async throws -> [(name: String, status: Int32)] { try await processes.terminate() }
 
   /// The payloads that arrived on a device, oldest first, as JSON values; XML as text.
   func arrivals(_ platform: String, _ handle: String) async throws -> [Any] {

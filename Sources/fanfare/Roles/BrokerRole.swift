@@ -1,5 +1,6 @@
 import Operations
 import RDKafka
+import ServiceLifecycle
 
 /// The embedded cluster as a role.
 enum BrokerRole {
@@ -9,13 +10,19 @@ enum BrokerRole {
       brokers: settings.broker.brokers, topics: settings.kafka.specifications(replicationFactor: settings.broker.brokers),
       logger: runtime.logger)
     return RoleServices(services: [
-      UntilShutdown {
-        // The brokers run on threads of their own; this only keeps them until the end.
-        defer { cluster.close() }
-        try await Task.sleep(for: .seconds(Int64.max / 4))
-      },
+      ClusterService(cluster: cluster),
       Announcement(name: "broker", file: settings.broker.announceFile, logger: runtime.logger) { cluster.bootstrapServers },
       runtime.operations(checks: []),
     ])
+  }
+}
+
+/// Keeps the cluster, whose brokers run on threads of their own, until the end.
+private struct ClusterService: Service {
+  let cluster: EmbeddedCluster
+
+  func run() async throws {
+    defer { cluster.close() }
+    try await gracefulShutdown()
   }
 }
