@@ -205,7 +205,7 @@ struct ConsumerLoop {
   /// Tells the application, at most every ten seconds about the same error: librdkafka repeats itself while a broker is away.
   private mutating func report(_ error: RDKafkaError) {
     let now = ContinuousClock.now
-    if let last = lastReports[error.number], now - last < .seconds(10) { return }
+    if !error.isFatal, let last = lastReports[error.number], now - last < .seconds(10) { return }
     lastReports[error.number] = now
     continuation.yield(.failed(error))
     if error.isFatal { hasFailed = true }

@@ -85,9 +85,11 @@ struct KafkaSettings: Sendable, CustomReflectable {
   /// The topics to be made, on a cluster of the given replication factor.
   func specifications(replicationFactor: Int) -> [TopicSpecification] {
     topics.all.map { name in
-      TopicSpecification(
-        name: name, partitions: Int32(partitions), replicationFactor: Int16(replicationFactor),
-        configuration: ["retention.ms": name == topics.deadLetter ? "2592000000" : "604800000"])
+      var configuration = ["retention.ms": name == topics.deadLetter ? "2592000000" : "604800000"]
+      // Kafka's default of 1 would let the leader alone acknowledge a send.
+      if replicationFactor >= 3 { configuration["min.insync.replicas"] = "2" }
+      return TopicSpecification(
+        name: name, partitions: Int32(partitions), replicationFactor: Int16(replicationFactor), configuration: configuration)
     }
   }
 }

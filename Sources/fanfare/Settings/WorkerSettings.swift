@@ -4,7 +4,7 @@ import Worker
 ///
 /// - `worker.group` (text): the consumer group that all workers share; default `<kafka.topicPrefix>.workers`.
 /// - `worker.instance` (text): a name that survives restarts, for static membership: a restart then moves no partition.
-/// - `worker.maximumRecords` (1…10000000, default 10000): records taken and not settled.
+/// - `worker.maximumRecords` (1…1048576, default 10000): records taken and not settled.
 /// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
 /// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
 /// - `worker.defaultTimeToLive` (seconds, default 86400): the life of a send that names none.
@@ -19,7 +19,7 @@ struct WorkerSettings: Sendable {
     var worker = WorkerConfiguration()
     group = try reader.optionalString("worker.group")
     instance = try reader.optionalString("worker.instance")
-    worker.maximumRecords = try reader.int("worker.maximumRecords", default: worker.maximumRecords, in: 1...10_000_000)
+    worker.maximumRecords = try reader.int("worker.maximumRecords", default: worker.maximumRecords, in: 1...1_048_576)
     worker.maximumPushes = try reader.int("worker.maximumPushes", default: worker.maximumPushes, in: 1...1_000_000)
     worker.maximumPushesPerSender = try reader.int(
       "worker.maximumPushesPerSender", default: worker.maximumPushesPerSender, in: 1...1_000_000)
