@@ -37,6 +37,11 @@ let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
 
 let package = Package(
   name: "fanfare",
+  products: [
+    .executable(name: "fanfare", targets: ["fanfare"]),
+    // For `fanfare bench` alone: see its source.
+    .library(name: "PushSink", type: .dynamic, targets: ["CPushSink"]),
+  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
@@ -60,6 +65,9 @@ let package = Package(
     .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt", providers: [.apt(["libcrypt-dev"])]),
+
+    // What makes a push service of nghttpd, for `fanfare bench`.
+    .target(name: "CPushSink"),
 
     // Safe Swift over the C libraries; they know nothing about push.
     .target(name: "RDKafka", dependencies: ["CRDKafka", logging], swiftSettings: house),
@@ -116,7 +124,8 @@ let package = Package(
       name: "fanfare",
       dependencies: [
         "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PushServices", "PushSimulator", "RDKafka", "Registry",
-        "Worker", argumentParser, asyncHTTPClient, configuration, logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
+        "Worker", argumentParser, asyncHTTPClient, configuration, hummingbird, logging, metrics, nioCore, nioHTTP1, nioPosix,
+        nioSSL,
         serviceLifecycle,
         unixSignals, yams,
       ],

@@ -40,20 +40,28 @@ extension SQLiteRegistry: DeviceRegistry {
 
   /// Creates or replaces the registration of an installation; see `DeviceRegistry`.
   package func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration {
-    let tags = try RegistrationRules.tags(
-      of: application.user, given: application.tags, installation: application.installation)
+    try await install([application], at: now)[0]
+  }
+
+  /// Creates or replaces the registrations of many installations in one transaction: all of them, or none when one is refused.
+  package func install(_ applications: [InstallationApplication], at now: UnixTime) async throws -> [Registration] {
+    let tags = try applications.map { application in
+      try RegistrationRules.tags(of: application.user, given: application.tags, installation: application.installation)
+    }
     return try await write(at: now) { db in
-      let table = RegistrationTable(db, application.hub)
-      let stored = try table.find(installation: application.installation)
-      let registration = Registration(
-        id: stored?.id ?? .random(), hub: application.hub, user: application.user, platform: application.platform,
-        handle: DeviceHandle.normalized(application.handle, platform: application.platform), tags: tags,
-        installation: application.installation, registeredAt: now)
-      guard stored?.mayBeReplaced(by: registration) ?? true else {
-        throw RegistryError(.gone, "the installation belongs to somebody else")
+      try zip(applications, tags).map { application, tags in
+        let table = RegistrationTable(db, application.hub)
+        let stored = try table.find(installation: application.installation)
+        let registration = Registration(
+          id: stored?.id ?? .random(), hub: application.hub, user: application.user, platform: application.platform,
+          handle: DeviceHandle.normalized(application.handle, platform: application.platform), tags: tags,
+          installation: application.installation, registeredAt: now)
+        guard stored?.mayBeReplaced(by: registration) ?? true else {
+          throw RegistryError(.gone, "the installation belongs to somebody else")
+        }
+        try table.put(registration, replacing: stored)
+        return registration
       }
-      try table.put(registration, replacing: stored)
-      return registration
     }
   }
 

@@ -1,0 +1,113 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// Posts at a fixed rate, whatever the answers do: as independent callers would. Each post's time counts from the moment it was due, so that a
+/// server that stalls is charged for everything that had to wait for it.
+struct OpenLoop: Sendable {
+  let host: String
+  let port: Int
+  let path: String
+  let headers: HTTPHeaders
+  /// Posts a second, by all connections together.
+  let rate: Int
+  /// Posts altogether.
+  let count: Int
+  /// More than there will ever be posts at the same time: an HTTP/1.1 connection carries one.
+  let connections: Int
+
+  /// Runs it. `body` makes the body of the post that is due at that time of the monotonic clock. Gives the times to the answers, in nanoseconds.
+  /// Throws when an answer is not 200 or 202, or a connection breaks.
+  func run(on group: any EventLoopGroup, body: @escaping @Sendable (NIODeadline) -> String) async throws -> [Int64] {
+    let interval = 1_000_000_000 / Int64(rate)
+    var callers: [any Channel] = []
+    var results: [EventLoopFuture<[Int64]>] = []
+    // A little later than now, so that no post is due before its connection is there.
+    let start = NIODeadline.now() + .milliseconds(500)
+    for number in 0..<connections {
+      let dues = stride(from: number, to: count, by: connections).map { start + .nanoseconds(interval * Int64($0)) }
+      let (channel, result) = try await ClientBootstrap(group: group)
+        .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+        .connect(host: host, port: port) { channel in
+          channel.eventLoop.makeCompletedFuture {
+            let caller = Caller(
+              dues: dues, head: HTTPRequestHead(version: .http1_1, method: .POST, uri: path, headers: headers), body: body,
+              result: channel.eventLoop.makePromise())
+            try channel.pipeline.syncOperations.addHTTPClientHandlers()
+            try channel.pipeline.syncOperations.addHandler(caller)
+            return (channel, caller.result.futureResult)
+          }
+        }
+      callers.append(channel)
+      results.append(result)
+    }
+    var times: [Int64] = []
+    for result in results { times += try await result.get() }
+    for channel in callers { try await channel.close() }
+    return times
+  }
+
+  /// One connection: posts when it is time and the answer before has come.
+  private final class Caller: ChannelInboundHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias OutboundOut = HTTPClientRequestPart
+
+    let result: EventLoopPromise<[Int64]>
+    private let dues: [NIODeadline]
+    private let head: HTTPRequestHead
+    private let body: @Sendable (NIODeadline) -> String
+    private var next = 0
+    private var times: [Int64] = []
+
+    init(
+      dues: [NIODeadline], head: HTTPRequestHead, body: @escaping @Sendable (NIODeadline) -> String,
+      result: EventLoopPromise<[Int64]>
+    ) {
+      self.dues = dues
+      self.head = head
+      self.body = body
+      self.result = result
+    }
+
+    func channelActive(context: ChannelHandlerContext) { schedule(context) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      switch unwrapInboundIn(data) {
+      case .head(let head):
+        if head.status != .ok && head.status != .accepted { fail(BenchError("the front end answered \(head.status.code)")) }
+      case .body: break
+      case .end:
+        times.append((NIODeadline.now() - dues[next]).nanoseconds)
+        next += 1
+        schedule(context)
+      }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+      fail(error)
+      context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+      // After the last answer this changes nothing.
+      fail(BenchError("the front end closed a connection"))
+    }
+
+    private func schedule(_ context: ChannelHandlerContext) {
+      guard next < dues.count else { return result.succeed(times) }
+      guard dues[next] > .now() else { return post(context) }
+      context.eventLoop.assumeIsolated().scheduleTask(deadline: dues[next]) { self.post(context) }
+    }
+
+    private func post(_ context: ChannelHandlerContext) {
+      var head = head
+      let body = ByteBuffer(string: body(dues[next]))
+      head.headers.add(name: "content-length", value: "\(body.readableBytes)")
+      context.write(wrapOutboundOut(.head(head)), promise: nil)
+      context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+      context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+
+    private func fail(_ error: any Error) { result.fail(error) }
+  }
+}

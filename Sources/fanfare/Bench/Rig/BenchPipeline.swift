@@ -1,0 +1,166 @@
+import FanfareCore
+import FoundationEssentials
+import Ledger
+import PushSimulator
+import RDKafka
+
+/// A cluster and a worker in processes of their own, the sends that wait for it, and what it writes: for one run.
+final class BenchPipeline: Sendable {
+  /// What the worker has used when something was the case.
+  struct Sample: Sendable {
+    var moment: ContinuousClock.Instant
+    var usage: ProcessUsage
+  }
+
+  let rig: BenchRig
+  let sink: Sink
+  let statuses: StatusCollector
+  /// Where Kafka is.
+  let client: KafkaClientConfiguration
+  let topics: Topics
+  /// The settings that say so.
+  let kafkaSettings: String
+  private let producer: Producer
+
+  private init(rig: BenchRig, sink: Sink, bootstrapServers: String, topics: Topics, counting: StatusCollector.Counting) throws {
+    self.rig = rig
+    self.sink = sink
+    self.topics = topics
+    let isEmbedded = rig.options.kafka == nil
+    client = KafkaClientConfiguration(
+      bootstrapServers: bootstrapServers, clientID: "fanfare-bench", tuning: isEmbedded ? .embedded : .production)
+    kafkaSettings = """
+      kafka:
+        bootstrapServers: "\(bootstrapServers)"
+        embedded: \(isEmbedded)
+        topicPrefix: \(topics.prefix)
+      log: {level: warning}
+
+      """
+    statuses = try StatusCollector(client: client, topics: topics, counting: counting, logger: rig.logger)
+    var configuration = ProducerConfiguration(client: client)
+    configuration.linger = .milliseconds(20)
+    producer = try Producer(configuration: configuration, logger: rig.logger)
+  }
+
+  /// Runs `body` with a new cluster, or with new topics on the cluster that was given, and ends everything afterwards.
+  static func with<Value: Sendable>(
+    _ rig: BenchRig, sink: Sink, counting: StatusCollector.Counting = .keptRecords,
+    _ body: @Sendable (BenchPipeline) async throws -> Value
+  ) async throws -> Value {
+    let topics = Topics(prefix: "bench-\(SendID.random())")
+    var broker: ChildProcess?
+    defer { broker?.destroy() }
+    let servers: String
+    if let kafka = rig.options.kafka {
+      servers = kafka
+      let administrator = try TopicAdministrator(
+        client: KafkaClientConfiguration(bootstrapServers: kafka, clientID: "fanfare-bench"), logger: rig.logger)
+      _ = try await administrator.createTopics(
+        topics.all.map { TopicSpecification(name: $0, partitions: 64, replicationFactor: 1, configuration: [:]) })
+    } else {
+      let process = try rig.start(
+        "broker", settings: "kafka: {topicPrefix: \(topics.prefix), partitions: 64}\nlog: {level: error}\n")
+      broker = process
+      servers = try await process.address()
+    }
+    let pipeline = try BenchPipeline(
+      rig: rig, sink: sink, bootstrapServers: servers, topics: topics, counting: counting)
+    return try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await pipeline.producer.run() }
+      group.addTask { await pipeline.statuses.run() }
+      defer { group.cancelAll() }
+      return try await body(pipeline)
+    }
+  }
+
+  /// Starts a worker that pushes to the sink, and ends it when `body` has returned. It drains as any worker does.
+  func withWorker<Value>(
+    registry: String, connections: Int, settings: String = "", _ body: (ChildProcess) async throws -> Value
+  ) async throws -> Value {
+    let hub =
+      if case .simulator(_, let directory) = sink.kind {
+        "hub: {default: {authentication: {method: demo}, simulator: \(directory)}}\n"
+      } else {
+        rig.apnsSettings(sink, connections: connections)
+      }
+    let worker = try rig.start("worker", settings: kafkaSettings + "registry: {path: \(registry)}\n" + settings + hub)
+    defer { worker.destroy() }
+    let value: Value
+    do { value = try await body(worker) } catch { throw BenchError("\(error)\n\(worker.log.suffix(3000))") }
+    let status = try await worker.terminate()
+    guard status == 0 else { throw BenchError("the worker ended with status \(status)\n\(worker.log.suffix(3000))") }
+    return value
+  }
+
+  /// Starts a front end, and ends it when `body`, which gets its port, has returned.
+  func withFrontEnd<Value>(registry: String, _ body: (ChildProcess, Int) async throws -> Value) async throws -> Value {
+    let ledger = rig.path("ledger.sqlite")
+    // The front end is not ready before a ledger has made its file.
+    _ = try LedgerStore(LedgerStoreConfiguration(path: ledger))
+    let api = try rig.start(
+      "api",
+      settings: kafkaSettings + """
+        registry: {path: \(registry)}
+        ledger: {path: \(ledger)}
+        api: {port: 0}
+        hub: {default: {authentication: {method: demo}}}
+
+        """)
+    defer { api.destroy() }
+    guard let port = Int(try await api.address().split(separator: ":").last ?? "") else {
+      throw BenchError("the front end announced no port")
+    }
+    try await Ready.wait(for: api, port: port)
+    do { return try await body(api, port) } catch { throw BenchError("\(error)\n\(api.log.suffix(3000))") }
+  }
+
+  /// Puts sends on the topic, and returns when all are acknowledged.
+  func produce(_ sends: some Sequence<SendRequest>) async throws {
+    var batch: [ProducerRecord] = []
+    func flush() async throws {
+      for result in await producer.send(batch) { _ = try result.get() }
+      batch.removeAll(keepingCapacity: true)
+    }
+    for send in sends {
+      batch.append(
+        ProducerRecord(topic: topics.sends, key: send.audience.recordKey(of: send.id, hub: send.hub), value: send.encoded()))
+      if batch.count == 20_000 { try await flush() }
+    }
+    try await flush()
+  }
+
+  /// What the worker has used at the moment when so many status records (or devices) have come. Throws when that takes longer than the limit.
+  func sample(_ worker: ChildProcess, at count: Int, within limit: Duration = .seconds(180)) async throws -> Sample {
+    try await withTimeLimit(limit, "the status topic to reach \(count)") { [statuses] in
+      do {
+        return try await statuses.when(count) { Sample(moment: .now, usage: try worker.usage()) }
+      } catch is CancellationError {
+        throw BenchError("the status topic reached only \(statuses.count) of \(count)")
+      }
+    }
+  }
+
+  /// What became of the devices, between two numbers of status records.
+  func results(_ range: Range<Int>? = nil) throws -> [DeviceResult] {
+    let records = try statuses.records()
+    return records[range ?? records.indices].flatMap(\.devices)
+  }
+
+  /// Throws unless every push that the status records call delivered was counted at the sink, once.
+  func checkSink(delivered: Int, before: Int?) async throws {
+    guard let before, let after = try await sink.accepted() else { return }
+    guard after - before == delivered else {
+      throw BenchError("the status records say that \(delivered) pushes were accepted; the sink accepted \(after - before)")
+    }
+  }
+}
+
+extension Measurement {
+  /// What the worker did between two moments.
+  init(count: Int, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
+    self.init(
+      count: count, seconds: (end.moment - start.moment) / .seconds(1),
+      cpuSeconds: end.usage.cpuSeconds - start.usage.cpuSeconds, peakBytes: end.usage.peakBytes)
+  }
+}

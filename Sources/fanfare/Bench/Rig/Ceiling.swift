@@ -1,0 +1,71 @@
+import Foundation
+
+/// h2load, nghttp2's load generator: the most that the sink takes from one C program which does nothing else.
+struct Ceiling: Sendable {
+  let h2load: URL
+  let rig: BenchRig
+
+  /// Nil where it is not installed.
+  init?(_ rig: BenchRig) {
+    guard let h2load = ChildProcess.find("h2load") else { return nil }
+    self.h2load = h2load
+    self.rig = rig
+  }
+
+  /// Sends that many pushes with the product's own header fields, over that many connections with 100 streams each.
+  func run(_ sink: Sink, pushes: Int, connections: Int, body: [UInt8]? = nil) async throws -> Measurement {
+    let bodyFile = rig.path("h2load-body")
+    try Data(body ?? rig.specimen.body).write(to: URL(fileURLWithPath: bodyFile))
+    // Many devices, as the product has: a path is never compressed away.
+    let addresses = rig.path("h2load-addresses")
+    try Data(
+      (0..<min(pushes, 1000)).map { "https://\(sink.host):\(sink.port)/3/device/\(Population.handle($0))\n" }.joined().utf8
+    ).write(to: URL(fileURLWithPath: addresses))
+    var arguments = [
+      "--requests=\(pushes)", "--clients=\(connections)", "--max-concurrent-streams=100", "--data=\(bodyFile)",
+      "--input-file=\(addresses)",
+    ]
+    for field in rig.specimen.headers { arguments.append("--header=\(field.name): \(field.value)") }
+    // A simulator allows one stream until the first push has succeeded, as APNs does; h2load begins with all of them.
+    let mayBeRefused = if case .simulator = sink.kind { 100 * connections } else { 0 }
+    return try await measure(arguments, requests: pushes, mayBeRefused: mayBeRefused)
+  }
+
+  /// Posts a body to a URL that many times over HTTP/1.1.
+  func post(_ url: String, requests: Int, connections: Int, headers: [String], body: [UInt8]) async throws -> Measurement {
+    let bodyFile = rig.path("h2load-body")
+    try Data(body).write(to: URL(fileURLWithPath: bodyFile))
+    return try await measure(
+      ["--h1", "--requests=\(requests)", "--clients=\(connections)", "--data=\(bodyFile)"] + headers.map { "--header=\($0)" } + [
+        url
+      ],
+      requests: requests)
+  }
+
+  private func measure(_ arguments: [String], requests: Int, mayBeRefused: Int = 0) async throws -> Measurement {
+    let before = try ProcessUsage()
+    let process = try ChildProcess(arguments, name: "h2load", program: h2load, directory: rig.directory, keepsOutput: true)
+    defer { process.destroy() }
+    let status = try await process.exitStatus(within: .seconds(120))
+    let after = try ProcessUsage()
+    let lines = try process.output().split(separator: "\n")
+    // finished in 1.05s, 190000.00 req/s, 5.00MB/s
+    // requests: 200000 total, 200000 started, 200000 done, 200000 succeeded, 0 failed, 0 errored, 0 timeout
+    func number(before unit: String, onLineWith beginning: String) -> Double? {
+      let line = lines.first { $0.hasPrefix(beginning) }
+      let part = line?.split { $0 == "," || $0 == ":" }.first { $0.hasSuffix(unit) }
+      return part?.split(separator: " ").first.flatMap { Double($0) }
+    }
+    guard status == 0, let rate = number(before: "req/s", onLineWith: "finished in"), rate > 0,
+      let succeeded = number(before: "succeeded", onLineWith: "requests")
+    else {
+      throw BenchError("h2load (status \(status)) did not say how fast it was: \(lines.suffix(8).joined(separator: " | "))")
+    }
+    guard Int(succeeded) >= requests - mayBeRefused else {
+      throw BenchError("h2load: \(Int(succeeded)) of \(requests) requests succeeded")
+    }
+    return Measurement(
+      count: requests, seconds: Double(requests) / rate,
+      cpuSeconds: after.endedChildrenCPUSeconds - before.endedChildrenCPUSeconds)
+  }
+}

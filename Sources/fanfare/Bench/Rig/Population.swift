@@ -1,0 +1,61 @@
+import FanfareCore
+import Registry
+
+/// The users and devices that are sent to. Everything follows from numbers, so that no run needs to remember them.
+struct Population: Sendable {
+  /// A device to be registered.
+  struct Device: Sendable {
+    var number: Int
+    var owner: Int
+    var platform: Platform = .apns
+    var handle: String
+    var tags: [String] = []
+  }
+
+  let devices: [Device]
+
+  /// Users with an iPhone each; the first `tagged` of them carry the tag, too.
+  static func iPhones(_ count: Int, tags: [(tag: String, devices: Range<Int>)] = []) -> Population {
+    Population(
+      devices: (0..<count).map { number in
+        Device(
+          number: number, owner: number, handle: handle(number),
+          tags: tags.filter { $0.devices.contains(number) }.map(\.tag))
+      })
+  }
+
+  /// A user's name.
+  static func user(_ number: Int) -> String { "user-\(number)" }
+
+  /// An APNs handle that means no fault to a simulator. 32 bytes, as Apple's are.
+  static func handle(_ number: Int, prefix: String = "5e") -> String {
+    // A seed of its own for each: neighbouring seeds of SplitMix64 give the same numbers one step apart.
+    var generator = SplitMix64(seed: UInt64(number) &* 0xD129_0B26_88D6_4A7D)
+    var text = prefix
+    while text.utf8.count < 64 { text += String(generator.next(), radix: 16) }
+    return String(text.prefix(64))
+  }
+
+  /// A send as a caller of the HTTP API would make it.
+  static func send(to audience: Audience, number: Int, body: String = "The score is 3 to 1") -> SendRequest {
+    let now = SystemWallClock().now()
+    return SendRequest(
+      id: .timeOrdered(at: now), sender: "bench", acceptedAt: now, audience: audience,
+      content: Content(message: Message(title: "Number \(number)", body: body)))
+  }
+
+  /// Makes a registry of them. Throws `RegistryError`.
+  func register(in path: String) async throws {
+    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
+    let now = SystemWallClock().now()
+    for start in stride(from: 0, to: devices.count, by: 5000) {
+      _ = try await registry.install(
+        devices[start..<min(start + 5000, devices.count)].map { device in
+          InstallationApplication(
+            installation: "bench-\(device.number)", hub: .default, user: Self.user(device.owner), platform: device.platform,
+            handle: device.handle, tags: device.tags)
+        }, at: now)
+    }
+    try registry.close()
+  }
+}

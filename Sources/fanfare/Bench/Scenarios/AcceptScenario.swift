@@ -1,0 +1,89 @@
+import FanfareCore
+
+/// What the front end takes in, each send acknowledged by Kafka, beside the same HTTP server answering without doing anything.
+struct AcceptScenario: BenchScenario {
+  let name = "accept"
+
+  private static let headers = [
+    "authorization: Basic YmVuY2g6YmVuY2g=", "content-type: application/json;charset=utf-8",
+  ]
+
+  func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
+    let rig = bench.rig
+    guard let load = bench.ceiling else {
+      var report = ScenarioReport(scenario: name, unit: "sends", sink: "–")
+      report.notes.append("not measured: h2load is not installed")
+      return [report]
+    }
+    let constant = try ChildProcess(["bench-constant"], name: "constant", directory: rig.directory)
+    defer { constant.destroy() }
+    let constantURL = "http://\(try await constant.address())/api/notifications?pns=apns&to_tag=user-1"
+    let posts = rig.options.scaled(100_000)
+    let connections = 64
+    @Sendable func post(_ url: String, _ count: Int) async throws -> Measurement {
+      try await load.post(url, requests: count, connections: connections, headers: Self.headers, body: Array(#""hello""#.utf8))
+    }
+    _ = try await post(constantURL, posts / 10)
+    let singles = try await bench.pairs {
+      try await post(constantURL, posts)
+    } product: {
+      try await withFrontEnd(rig) { base, api in
+        let url = "\(base)/api/notifications?pns=apns&to_tag=user-1"
+        _ = try await post(url, posts / 10)
+        return try await measure(api) { try await post(url, posts) }
+      }
+    }
+    var single = ScenarioReport(
+      scenario: "\(name), one by one", unit: "sends", sink: "Kafka, acks=all", pairs: singles, goals: [.share(0.6)])
+    single.notes.append("the ceiling is the same HTTP server answering a constant; \(connections) connections")
+
+    let (lines, batches) = (1000, rig.options.scaled(400, floor: 8))
+    let batch = (0..<lines).map {
+      #"{"to":{"user":"user-\#($0)"},"message":{"title":"Number \#($0)","body":"The score is 3 to 1"}}"#
+    }
+    var runs: [MeasuredPair] = []
+    for _ in 0..<rig.options.pairs {
+      let measurement = try await withFrontEnd(rig) { base, api in
+        func post(_ count: Int) async throws -> Measurement {
+          try await load.post(
+            base + "/api/sends/batch", requests: count, connections: 8,
+            headers: [Self.headers[0], "content-type: application/x-ndjson"], body: Array(batch.joined(separator: "\n").utf8))
+        }
+        _ = try await post(max(8, batches / 10))
+        return try await measure(api) { try await post(batches) }
+      }
+      runs.append(
+        MeasuredPair(
+          ceiling: nil,
+          product: Measurement(
+            count: measurement.count * lines, seconds: measurement.seconds, cpuSeconds: measurement.cpuSeconds,
+            peakBytes: measurement.peakBytes)))
+    }
+    var batched = ScenarioReport(
+      scenario: "\(name), NDJSON", unit: "lines", sink: "Kafka, acks=all", pairs: runs, goals: [.rate(150_000)])
+    batched.notes.append("\(lines) lines a request, 8 connections")
+    return [single, batched]
+  }
+
+  /// Runs a front end over a cluster of its own, and ends both.
+  private func withFrontEnd(
+    _ rig: BenchRig, _ body: @escaping @Sendable (String, ChildProcess) async throws -> Measurement
+  ) async throws -> Measurement {
+    let nowhere = Sink(kind: .external, host: "", port: 0, trustRoots: nil, process: nil)
+    return try await BenchPipeline.with(rig, sink: nowhere, counting: .records) { pipeline in
+      try await pipeline.withFrontEnd(registry: rig.path("accept.sqlite")) { api, port in
+        try await body("http://127.0.0.1:\(port)", api)
+      }
+    }
+  }
+
+  /// What the load says of the rate, with what the front end has used of CPU and memory.
+  private func measure(_ api: ChildProcess, _ load: () async throws -> Measurement) async throws -> Measurement {
+    let before = try api.usage()
+    var measurement = try await load()
+    let after = try api.usage()
+    measurement.cpuSeconds = after.cpuSeconds - before.cpuSeconds
+    measurement.peakBytes = after.peakBytes
+    return measurement
+  }
+}

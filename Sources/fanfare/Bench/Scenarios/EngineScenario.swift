@@ -1,0 +1,123 @@
+import HTTP2Session
+import NIOCore
+import NIOSSL
+import Synchronization
+
+/// What the HTTP/2 client costs by itself: the same requests as the ceiling's, from this process.
+struct EngineScenario: BenchScenario {
+  let name = "engine"
+
+  func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
+    let rig = bench.rig
+    let sink = try await Sink.start(rig)
+    defer { sink.stop() }
+    let pushes = rig.options.scaled(200_000)
+    var reports: [ScenarioReport] = []
+    for connections in rig.options.connections {
+      // Warm-up of both sides.
+      _ = try await push(pushes / 10, connections: connections, to: sink, rig: rig)
+      let pairs = try await bench.pairs {
+        try await bench.ceiling?.run(sink, pushes: pushes, connections: connections)
+      } product: {
+        let before = try await sink.accepted()
+        let measurement = try await push(pushes, connections: connections, to: sink, rig: rig)
+        if let before, let after = try await sink.accepted(), after - before != pushes {
+          throw BenchError("the client reports \(pushes) answers; the sink answered \(after - before)")
+        }
+        return measurement
+      }
+      reports.append(
+        ScenarioReport(
+          scenario: name, unit: "pushes", connections: connections, sink: sink.name, pairs: pairs,
+          goals: [.share(0.85), .cpu(6), .multiple(1.6)]))
+    }
+    return reports
+  }
+
+  private func push(_ count: Int, connections: Int, to sink: Sink, rig: BenchRig) async throws -> Measurement {
+    var tls = TLSConfiguration.makeClientConfiguration()
+    if let roots = sink.trustRoots { tls.trustRoots = .file(roots) }
+    var configuration = HTTP2PoolConfiguration(host: sink.host, port: sink.port, tls: tls)
+    (configuration.minimumConnections, configuration.maximumConnections) = (connections, connections)
+    configuration.maximumStreamsPerConnection = 100
+    let pool = try HTTP2ConnectionPool(configuration: configuration, eventLoopGroup: rig.eventLoopGroup, logger: rig.logger)
+    async let running: Void = pool.run()
+    let load = EngineLoad(pool: pool, specimen: rig.specimen, authority: "\(sink.host):\(sink.port)", count: count)
+    // The handshakes are not what is measured.
+    try await load.run(connections * 100)
+    let (start, before) = (ContinuousClock.now, try ProcessUsage())
+    try await load.run(count - connections * 100)
+    let (end, after) = (ContinuousClock.now, try ProcessUsage())
+    await pool.close(timeout: .seconds(5))
+    await running
+    return Measurement(
+      count: count - connections * 100, seconds: (end - start) / .seconds(1), cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+      peakBytes: after.peakBytes)
+  }
+}
+
+/// Keeps some hundred requests in the pool until all are answered.
+private final class EngineLoad: Sendable {
+  private struct State {
+    var unsent = 0
+    var unanswered = 0
+    var done: CheckedContinuation<Void, any Error>?
+  }
+
+  private let pool: HTTP2ConnectionPool
+  private let shared: HTTP2Headers
+  private let paths: [String]
+  private let body: [UInt8]
+  private let state = Mutex(State())
+
+  init(pool: HTTP2ConnectionPool, specimen: PushSpecimen, authority: String, count: Int) {
+    self.pool = pool
+    var shared: HTTP2Headers = [":method": "POST", ":scheme": "https", ":authority": authority]
+    for field in specimen.headers { shared.append(field.name, field.value) }
+    self.shared = shared
+    body = specimen.body
+    paths = (0..<min(count, 1000)).map { "/3/device/" + Population.handle($0) }
+  }
+
+  /// Sends that many more. Throws when one of them is not answered with 200.
+  func run(_ count: Int) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      let first = state.withLock { state in
+        let first = min(count, 500)
+        state = State(unsent: count - first, unanswered: count, done: continuation)
+        return first
+      }
+      submit(first)
+    }
+  }
+
+  private func submit(_ count: Int) {
+    let requests = (0..<count).map { number in
+      HTTP2Request(ticket: UInt64(number), shared: shared, path: paths[number % paths.count], body: body, timeout: .seconds(30))
+    }
+    pool.submit(requests) { [self] in answered($0) }
+  }
+
+  private func answered(_ completions: [HTTP2Completion]) {
+    for completion in completions {
+      guard case .success(let response) = completion.result, response.status == 200 else {
+        return state.withLock { state in
+          state.unsent = 0
+          state.done?.resume(throwing: BenchError("a push was not answered with 200: \(completion.result)"))
+          state.done = nil
+        }
+      }
+    }
+    let next = state.withLock { state in
+      state.unanswered -= completions.count
+      let next = min(state.unsent, completions.count)
+      state.unsent -= next
+      if state.unanswered == 0 {
+        state.done?.resume()
+        state.done = nil
+      }
+      return next
+    }
+    if next > 0 { submit(next) }
+  }
+}

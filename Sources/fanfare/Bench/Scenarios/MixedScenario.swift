@@ -1,0 +1,100 @@
+import FanfareCore
+import FoundationEssentials
+import PushSimulator
+
+/// Users with one to four devices on three platforms, some of them dead, a service that asks for patience now and then, and messages of all
+/// sizes; against the simulator, which validates everything.
+struct MixedScenario: BenchScenario {
+  let name = "mixed"
+
+  func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
+    let rig = bench.rig
+    let (users, sends) = (rig.options.scaled(20_000), rig.options.scaled(60_000, floor: 500))
+    let population = Self.population(users: users)
+    let registry = rig.path("mixed.sqlite")
+    try await population.register(in: registry)
+    let sink = try await Sink.simulator(rig)
+    defer { sink.stop() }
+    guard case .simulator(let adminURL, _) = sink.kind else { throw BenchError("the sink is no simulator") }
+    let admin = APIClient(base: adminURL)
+    // The ceiling sends what the product sends on average.
+    let size = Self.bodies.map(\.utf8.count).reduce(0, +) / Self.bodies.count
+    let body = Array(#"{"aps":{"alert":{"body":"\#(String(repeating: "x", count: size))"}}}"#.utf8)
+    let pushes = sends * population.devices.count / users
+    let pairs = try await bench.pairs {
+      try await bench.ceiling?.run(sink, pushes: pushes, connections: 1, body: body)
+    } product: {
+      for (service, status, reason) in [("apns", 429, "TooManyRequests"), ("fcm", 429, "QUOTA_EXCEEDED"), ("wns", 406, "")] {
+        _ = try await admin.request(
+          "POST", "/faults", user: "bench",
+          body:
+            #"{"service":"\#(service)","action":"answer","status":\#(status),"reason":"\#(reason)","retryAfter":1,"share":0.01}"#)
+      }
+      // The dead devices are gone after the first run; each run begins with all of them.
+      let copy = rig.path("mixed-\(SendID.random()).sqlite")
+      try FileManager.default.copyItem(atPath: registry, toPath: copy)
+      let measurement = try await run(rig, sink: sink, registry: copy, users: users, sends: sends)
+      _ = try await admin.request("DELETE", "/faults", user: "bench")
+      return measurement
+    }
+    return [
+      ScenarioReport(
+        scenario: name, unit: "pushes", connections: nil, sink: sink.name, pairs: pairs,
+        goals: [.share(0.3), .multiple(6), .memory(150)])
+    ]
+  }
+
+  private func run(_ rig: BenchRig, sink: Sink, registry: String, users: Int, sends: Int) async throws -> Measurement {
+    let before = try await sink.accepted()
+    return try await BenchPipeline.with(rig, sink: sink) { pipeline in
+      try await pipeline.produce(
+        (0..<sends).lazy.map { number in
+          Population.send(
+            to: .user(Population.user((number &* 7919) % users)), number: number, body: Self.bodies[number % Self.bodies.count])
+        })
+      // At the end everything waits for the last pushes that were told to come back in a second: as little the machine's limit as the start.
+      let (first, last) = (sends / 10, sends * 9 / 10)
+      let (start, end) = try await pipeline.withWorker(registry: registry, connections: 4) { worker in
+        let start = try await pipeline.sample(worker, at: first)
+        let end = try await pipeline.sample(worker, at: last)
+        _ = try await pipeline.sample(worker, at: sends)
+        return (start, end)
+      }
+      let results = try pipeline.results()
+      let strange = results.first { $0.outcome != .delivered && $0.outcome != .deviceGone }
+      if let strange { throw BenchError("a device's result is \(strange.outcome.rawValue) \(strange.reason)") }
+      try await pipeline.checkSink(delivered: results.count { $0.outcome == .delivered }, before: before)
+      return Measurement(count: try pipeline.results(first..<last).count, from: start, to: end)
+    }
+  }
+
+  /// Texts that make payloads of 200 to 4,096 bytes.
+  private static let bodies = stride(from: 100, through: 3900, by: 380).map { String(repeating: "fanfare ", count: $0 / 8) }
+
+  /// One to four devices each; 70 % Android, 28 % iPhone, 2 % Windows; every fiftieth is dead.
+  private static func population(users: Int) -> Population {
+    var generator = SplitMix64(seed: 1)
+    var devices: [Population.Device] = []
+    for user in 0..<users {
+      for _ in 0..<Int.random(in: 1...4, using: &generator) {
+        let number = devices.count
+        let isDead = Int.random(in: 0..<50, using: &generator) == 0
+        let handle = Population.handle(number, prefix: "5e")
+        switch Int.random(in: 0..<100, using: &generator) {
+        case 0..<70:
+          devices.append(.init(number: number, owner: user, platform: .fcm, handle: (isDead ? "dead-" : "live-") + handle))
+        case 70..<98:
+          devices.append(
+            .init(
+              number: number, owner: user, platform: .apns, handle: isDead ? Population.handle(number, prefix: "dead") : handle))
+        default:
+          devices.append(
+            .init(
+              number: number, owner: user, platform: .wns,
+              handle: "https://cloud.notify.windows.com/?token=\(isDead ? "dead" : "live")\(handle)"))
+        }
+      }
+    }
+    return Population(devices: devices)
+  }
+}

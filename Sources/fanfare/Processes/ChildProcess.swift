@@ -1,0 +1,130 @@
+import Foundation
+import Synchronization
+
+/// A process that this one has started: a role of the product, or a peer of it. It ends with `terminate()` or `destroy()`.
+final class ChildProcess: Sendable {
+  /// What it is called in errors.
+  let name: String
+  /// Its id.
+  let id: Int32
+  /// What it says on standard output, line by line.
+  private let lines: AsyncStream<String>
+  /// Its exit status, once.
+  private let ended: AsyncStream<Int32>
+  private let process: Mutex<Process>
+  private let errors: URL
+  private let file: URL?
+
+  /// This program.
+  static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+
+  /// The full path of a program of the search path; nil if it is not installed.
+  static func find(_ program: String) -> URL? {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    return path.split(separator: ":").map { URL(fileURLWithPath: "\($0)/\(program)") }
+      .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+  }
+
+  /// Starts it in the directory, where its standard error goes, too. Throws when it cannot be started.
+  ///
+  /// With `keepsOutput`, standard output goes into a file, for `output()`, instead of being read line by line.
+  init(
+    _ arguments: [String], name: String, environment: [String: String] = [:], program: URL = program, directory: URL,
+    keepsOutput: Bool = false
+  ) throws {
+    self.name = name
+    let (lines, line) = AsyncStream.makeStream(of: String.self)
+    let (ended, end) = AsyncStream.makeStream(of: Int32.self)
+    (self.lines, self.ended) = (lines, ended)
+    errors = directory.appending(path: "\(name)-\(UUID()).log")
+    try Data().write(to: errors)
+    let process = Process()
+    process.executableURL = program
+    process.arguments = arguments
+    process.currentDirectoryURL = directory
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    if keepsOutput {
+      let file = directory.appending(path: "\(name)-\(UUID()).out")
+      try Data().write(to: file)
+      process.standardOutput = try FileHandle(forWritingTo: file)
+      self.file = file
+    } else {
+      let output = Pipe()
+      process.standardOutput = output
+      let splitter = LineSplitter(line)
+      output.fileHandleForReading.readabilityHandler = { handle in
+        let data = handle.availableData
+        if data.isEmpty { handle.readabilityHandler = nil }
+        splitter.take(data)
+      }
+      file = nil
+    }
+    process.standardError = try FileHandle(forWritingTo: errors)
+    process.standardInput = FileHandle.nullDevice
+    process.terminationHandler = { process in
+      end.yield(process.terminationStatus)
+      end.finish()
+    }
+    try process.run()
+    id = process.processIdentifier
+    self.process = Mutex(process)
+  }
+
+  /// The next line on standard output. Throws when there is none within the limit, or no more.
+  func line(within limit: Duration = .seconds(60)) async throws -> String {
+    let line = try await withTimeLimit(limit, "a line of \(name)\n\(log.suffix(4000))") { [lines] in
+      await lines.first { _ in true }
+    }
+    guard let line else { throw Failure("\(name) said nothing more", log: log) }
+    return line
+  }
+
+  /// The address that a role announces for one of its listeners.
+  func address(of listener: String? = nil) async throws -> String {
+    while true {
+      let words = try await line().split(separator: " ")
+      if words.count == 2, words[0] == listener ?? name { return String(words[1]) }
+    }
+  }
+
+  /// What it has written to standard output so far, of a process that keeps it.
+  func output() throws -> String { try file.map { try String(contentsOf: $0, encoding: .utf8) } ?? "" }
+
+  /// The exit status, once the process has ended. To be asked once.
+  func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
+    let status = try await withTimeLimit(limit, "the end of \(name)") { [ended] in await ended.first { _ in true } }
+    guard let status else { throw Failure("\(name) has ended before", log: log) }
+    return status
+  }
+
+  /// Asks the process to end (SIGTERM) and gives its exit status.
+  func terminate() async throws -> Int32 {
+    process.withLock { $0.terminate() }
+    return try await exitStatus()
+  }
+
+  /// Ends the process if it still runs, without ceremony.
+  func destroy() {
+    process.withLock { process in
+      // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block that one.
+      if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
+  }
+
+  /// What it has used so far. Throws when it has ended.
+  func usage() throws -> ProcessUsage { try ProcessUsage(of: id) }
+
+  /// What it wrote to standard error.
+  var log: String {
+    do { return try String(contentsOf: errors, encoding: .utf8) } catch { return "\(error)" }
+  }
+
+  /// What went wrong with a process, with the end of its log.
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ problem: String, log: String) {
+      description = "\(problem)\n\(log.suffix(4000))"
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import Foundation
+
+/// What a process has used since it started.
+struct ProcessUsage: Sendable {
+  /// User and system time of all its threads, in seconds; the kernel counts in hundredths.
+  var cpuSeconds: Double
+  /// The same of the processes that it has started and that have ended.
+  var endedChildrenCPUSeconds: Double
+  /// The most memory it ever had resident, in bytes.
+  var peakBytes: Int
+  /// The memory it has resident now, in bytes.
+  var residentBytes: Int
+
+  /// Reads `/proc`, see proc_pid_stat(5) and proc_pid_status(5). Throws when there is no such process any more.
+  init(of id: Int32 = getpid()) throws {
+    let stat = try String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8)
+    // The second field, the program's name in parentheses, may itself contain spaces and parentheses.
+    let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
+    guard fields.count > 15 else { throw CocoaError(.fileReadCorruptFile) }
+    let times = fields[12...15].compactMap { Double($0) }
+    guard times.count == 4 else { throw CocoaError(.fileReadCorruptFile) }
+    let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
+    cpuSeconds = (times[0] + times[1]) / ticks
+    endedChildrenCPUSeconds = (times[2] + times[3]) / ticks
+    (peakBytes, residentBytes) = (0, 0)
+    for line in try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8).split(separator: "\n") {
+      let words = line.split { $0 == ":" || $0 == "\t" || $0 == " " }
+      guard words.count >= 2, let kibibytes = Int(words[1]) else { continue }
+      if words[0] == "VmHWM" { peakBytes = kibibytes * 1024 }
+      if words[0] == "VmRSS" { residentBytes = kibibytes * 1024 }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import Foundation
+import Testing
+
+/// The benchmark measures what it says: with small numbers, every push and every record is counted at both ends.
+@Suite(.timeLimit(.minutes(5)))
+struct BenchTests {
+  @Test func everyScenarioCountsWhatItSends() async throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-bench-test-\(UUID())")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }  // what is left behind is in the system's temporary directory
+    let bench = try RoleProcess(["bench", "--quick", "--json"], name: "bench", directory: directory)
+    defer { bench.destroy() }
+    let line = try await bench.line(within: .seconds(240))
+    #expect(try await bench.exitStatus() == 0)
+    let report = try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: [[String: Any]]])
+    let rows = try #require(report["scenarios"])
+    let names = Set(rows.compactMap { ($0["scenario"] as? String)?.split(separator: ",").first })
+    #expect(names == ["engine", "single", "tag", "mixed", "latency", "accept", "far away", "backlog"])
+    for row in rows {
+      let rate = row["perSecond"] as? Double ?? 0
+      let times = row["latencies"] as? [[String: Any]] ?? []
+      #expect(rate > 0 || !times.isEmpty, "\(row)")
+    }
+  }
+}
