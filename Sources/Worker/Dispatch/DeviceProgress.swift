@@ -30,7 +30,7 @@ struct DeviceProgress: Sendable {
   var firstAttemptAt: Int64 = 0
   /// Its sender's recoveries when it was last held for it; nil when it has been sent since with the sender recovered, or was never held.
   var heldAt: Int?
-  /// Uptime of the last look-up of the device.
+  /// Uptime since which the last look-up of the device may be out of date: when it was asked.
   var checkedAt: Int64
   /// The result; meaningful when done.
   var outcome = DeviceResult.Outcome.failed
