@@ -43,7 +43,8 @@ import Testing
   }
 
   private func laboratory(
-    log: LogLines = LogLines(), _ react: @escaping @Sendable (HTTP2ServerRequest) -> HTTP2Double.Reaction = { _ in .answer(.init()) }
+    log: LogLines = LogLines(),
+    _ react: @escaping @Sendable (HTTP2ServerRequest) -> HTTP2Double.Reaction = { _ in .answer(.init()) }
   ) async throws -> Laboratory {
     let certificates = try Self.certificates.get()
     let tokens = TokenEndpoint()
