@@ -17,7 +17,12 @@ package struct Identifier<Subject>: Hashable, Sendable {
   /// A random identifier (UUID version 4): uniformly distributed, so that any fixed slice of the id space holds its share.
   package static func random() -> Self {
     var generator = SystemRandomNumberGenerator()
-    return Self(
+    return random(using: &generator)
+  }
+
+  /// A random identifier (UUID version 4) made of the generator's numbers.
+  package static func random(using generator: inout some RandomNumberGenerator) -> Self {
+    Self(
       high: (generator.next() & 0xFFFF_FFFF_FFFF_0FFF) | 0x4000,
       low: (generator.next() & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000)
   }

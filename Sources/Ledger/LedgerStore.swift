@@ -37,8 +37,8 @@ package final class LedgerStore: Sendable {
     do { try pool.close() } catch { throw LedgerFile.ledgerError(error) }
   }
 
-  /// Puts a batch into the file, and with it how far the log has been read, in one transaction. Returns how many of its records are
-  /// second records of their work items. Throws `LedgerError`, and nothing is changed.
+  /// Puts a batch into the file, and with it how far the log has been read, in one transaction. Returns how many records
+  /// have turned out to have come for nothing. Throws `LedgerError`, and nothing is changed.
   func write(_ batch: LedgerBatch) async throws -> Int {
     let (maximumDevices, now) = (configuration.maximumDevices, clock.now())
     do {

@@ -14,8 +14,8 @@ package struct LedgerTotals: Hashable, Sendable {
   package var deadLettered = 0
   /// Sends known by their end only: their own record has not been read. Nothing, once the ledger has caught up with both topics.
   package var unannounced = 0
-  /// Records of work items that had another record before: repeated dispatches after a crash. Each counts once; a record that is merely
-  /// read again does not.
+  /// Records that came for nothing, because the work item had another before, or another attempt at the send was complete first: repeated
+  /// dispatches after a crash. Each counts once; a record that is merely read again does not.
   package var duplicates = 0
   /// How many devices ended how.
   package var devices: [Platform: [DeviceResult.Outcome: Int]] = [:]

@@ -21,6 +21,7 @@ package final class FCMSender: PushSender {
   private let shared = Mutex<(generation: Int, headers: HTTP2Headers)>((0, HTTP2Headers()))
   private let proven = ProvenPayloads()
   private let complaints = Complaints()
+  private let thirdPartyRefusals = OncePerToken()
   private let gauges: SenderGauges
   private let clock: any WallClock
   private let eventLoopGroup: any EventLoopGroup
@@ -156,6 +157,11 @@ package final class FCMSender: PushSender {
           outcome = PushOutcome(verdict, reason: outcome.reason, status: outcome.status)
           if verdict == .configurationError { complaint = outcome.reason }
         case .configurationError: complaint = outcome.reason
+        case .rejected where outcome.reason == FCMAnswer.thirdPartyRefusal:
+          if thirdPartyRefusals.isNews(generation: token) {
+            logger.error(
+              "Firebase cannot log in to the push service behind a device", metadata: [LogKeys.reason: "\(outcome.reason)"])
+          }
         default:
           if outcome.reason == "UnknownReason" {
             logger.warning("answer of unknown meaning", metadata: [LogKeys.status: "\(response.status)"])

@@ -26,6 +26,7 @@ package final class WNSSender: PushSender {
   private let keeper: AccessTokenKeeper
   private let guarded: Mutex<Guarded>
   private let complaints = Complaints()
+  private let forbiddenChannels = OncePerToken()
   private let gauges: SenderGauges
   private let clock: any WallClock
   private let eventLoopGroup: any EventLoopGroup
@@ -212,7 +213,10 @@ package final class WNSSender: PushSender {
       outcome = PushOutcome(verdict, reason: outcome.reason, status: status)
     case .malformed:
       logger.error("push service finds a request malformed", metadata: [LogKeys.status: "\(status)"])
-    default: break
+    default:
+      if status == 403, !appWorks, forbiddenChannels.isNews(generation: token) {
+        logger.error("WNS forbids a channel and has taken no push yet", metadata: [LogKeys.reason: "\(outcome.reason)"])
+      }
     }
     if outcome.verdict == .configurationError, complaints.set(.answer, "WNS answers \(outcome.reason)") {
       logger.error("push service cannot be used", metadata: [LogKeys.reason: "\(outcome.reason)"])

@@ -42,8 +42,20 @@ package struct RetryPolicy: Hashable, Sendable {
     var hasReauthenticated = false
     /// Whether an earlier attempt had no answer, so that the device may have it already.
     var wasUnanswered = false
-    /// From the first attempt until now.
+    /// How many of the attempts were made before it was last held: they do not count against it.
+    var heldAttempts = 0
+    /// How often it was held, and its sender worked for another push afterwards.
+    var contradictions = 0
+    /// From the first attempt, or the first since it was last held, until now.
     var age = Duration.zero
+
+    /// What remains of it when the push is held: once the sender works again, the push deserves all its attempts.
+    var held: History {
+      History(attempts: attempts, wasUnanswered: wasUnanswered, heldAttempts: attempts, contradictions: contradictions)
+    }
+
+    fileprivate var countedAttempts: Int { attempts - heldAttempts }
+    fileprivate var givenUp: DeviceResult.Outcome { wasUnanswered ? .unconfirmed : .failed }
   }
 
   /// What is to be done.
@@ -54,14 +66,18 @@ package struct RetryPolicy: Hashable, Sendable {
     case again
     /// Send again after that time.
     case wait(Duration)
-    /// The sender cannot work: stop it, and keep this push until it can.
+    /// The sender cannot work: stop it, and keep this push, behind the others, until it can.
     case hold
   }
 
   /// How often a push is repeated at once when the service certainly has not seen it; then it waits like any other.
   package var quickRetries = 3
-  /// The most times one push is handed to a service, whatever happens.
+  /// The most times one push is handed to a service that works. Attempts up to the last one it was held for do not count: while the
+  /// configuration is refused, a push is kept until the send expires, however often it is the one that tries.
   package var maximumAttempts = 8
+  /// How often a push may be held although its sender then worked for others. Once more, and the fault is its own: it fails by the reason the
+  /// service gave, and the sender goes on. So one push stops the others at most so many times.
+  package var maximumContradictions = 3
   /// The longest single wait in a worker's memory. A service that asks for more is not disobeyed: the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
   /// How long after the first attempt a push may still begin to wait.
@@ -88,15 +104,15 @@ package struct RetryPolicy: Hashable, Sendable {
     case .accepted: return .finish(.delivered)
     case .rejected, .malformed: return .finish(.rejected)
     case .deviceGone: return .finish(.deviceGone)
-    case .configurationError: return .hold
-    case .reauthenticate:
-      // The sender has had its chance to get a new credential; a second refusal is the operator's to solve.
-      return history.hasReauthenticated ? .hold : .again
-    case .retryHere where history.quickRetries < quickRetries && history.attempts < maximumAttempts: return .again
+    // The sender has had its chance to get a new credential; a second refusal is the operator's to solve.
+    case .reauthenticate where !history.hasReauthenticated: return .again
+    case .configurationError, .reauthenticate:
+      return history.contradictions < maximumContradictions ? .hold : .finish(history.givenUp)
+    case .retryHere where history.quickRetries < quickRetries && history.countedAttempts < maximumAttempts: return .again
     case .retryHere, .retryLater:
       let schedule = refused[platform] ?? refusedElsewhere
       let delay = outcome.retryAfter.map { $0 + $0 * (jitter / 10) } ?? schedule.delay(history.waits, jitter: jitter)
-      return wait(delay, history: history, remaining: remaining, otherwise: history.wasUnanswered ? .unconfirmed : .failed)
+      return wait(delay, history: history, remaining: remaining, otherwise: history.givenUp)
     case .unknown:
       guard history.waits < unansweredRetries else { return .finish(.unconfirmed) }
       return wait(
@@ -107,7 +123,7 @@ package struct RetryPolicy: Hashable, Sendable {
   private func wait(
     _ delay: Duration, history: History, remaining: Duration, otherwise end: DeviceResult.Outcome
   ) -> Decision {
-    guard history.attempts < maximumAttempts, delay <= maximumDelay, history.age <= maximumAge else { return .finish(end) }
+    guard history.countedAttempts < maximumAttempts, delay <= maximumDelay, history.age <= maximumAge else { return .finish(end) }
     // Waiting past the end of the send's life would only keep its result back.
     return delay < remaining ? .wait(delay) : .finish(.expired)
   }

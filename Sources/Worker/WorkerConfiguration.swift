@@ -32,7 +32,8 @@ package struct WorkerConfiguration: Sendable {
 
   /// The life of a send that names none.
   package var defaultTimeToLive = Duration.seconds(24 * 60 * 60)
-  /// A push is handed to its sender at most this long after its device was last known to belong to the user it is for.
+  /// A push is handed to its sender at most this long after the look-up was asked that found its device among those of the user it is for;
+  /// where the registry takes longer to answer, in the moment it does.
   package var ownershipWindow = Duration.milliseconds(250)
   /// From the wish to shut down until what is still in flight is given up.
   package var drainDeadline = Duration.seconds(20)

@@ -110,11 +110,47 @@ import Testing
           status: outcome == .unconfirmed ? 0 : 404, attempts: 3)
       }
       let status = StatusRecord(
-        send: .random(), hub: .default, part: 7, state: state, sender: state == .settled ? Self.hostile : nil,
+        send: .random(), hub: .default, part: state == .settled ? 7 : 0, parts: state == .settled ? 9 : 1,
+        attempt: state == .settled ? .random() : nil, state: state, sender: state == .settled ? Self.hostile : nil,
         audience: .user("bob"),
         acceptedAt: Self.time, settledAt: Self.time + .seconds(1), devices: state == .settled ? devices : [])
       #expect(try StatusRecord.decode(status.encoded()[...]) == status)
     }
+  }
+
+  @Test func aStatusInOnePartDoesNotSayHowMany() throws {
+    let status = StatusRecord(
+      send: .random(), hub: .default, state: .noTarget, sender: nil, audience: .user("bob"), acceptedAt: Self.time,
+      settledAt: Self.time, devices: [])
+    let text = String(decoding: status.encoded(), as: UTF8.self)
+    #expect(text.hasPrefix(#"{"specversion":"1.0","id":"\#(status.send)/0","#))
+    #expect(!text.contains("parts") && !text.contains("attempt"))
+    #expect(try StatusRecord.decode(status.encoded()[...]).parts == 1)
+  }
+
+  /// Parts of two attempts are different records, and so are their names.
+  @Test func aStatusInPartsNamesItsAttempt() {
+    let attempt = AttemptID.random()
+    let status = StatusRecord(
+      send: .random(), hub: .default, part: 1, parts: 3, attempt: attempt, state: .settled, sender: nil, audience: .user("bob"),
+      acceptedAt: Self.time, settledAt: Self.time, devices: [])
+    let text = String(decoding: status.encoded(), as: UTF8.self)
+    #expect(text.hasPrefix(#"{"specversion":"1.0","id":"\#(status.send)/\#(attempt)/1","#))
+    #expect(text.contains(#""part":1,"parts":3,"attempt":"\#(attempt)","#))
+  }
+
+  @Test(arguments: [
+    (#""part":-1"#, "data.part must be 0 to 0"), (#""part":1"#, "data.part must be 0 to 0"),
+    (#""part":3,"parts":3"#, "data.part must be 0 to 2"), (#""part":0,"parts":0"#, "data.parts must be 1 to 10000000"),
+    (#""part":0,"parts":10000001"#, "data.parts must be 1 to 10000000"),
+    (#""part":0,"parts":2,"attempt":"x""#, "data.attempt must be a UUID"),
+  ])
+  func aPartThatCannotBeIsRefused(part: String, detail: String) {
+    let status = StatusRecord(
+      send: .random(), hub: .default, state: .noTarget, sender: nil, audience: .user("bob"), acceptedAt: Self.time,
+      settledAt: Self.time, devices: [])
+    let record = String(decoding: status.encoded(), as: UTF8.self).replacing(#""part":0"#, with: part)
+    #expect(throws: RecordError(.undecodable, detail)) { try StatusRecord.decode(Array(record.utf8)[...]) }
   }
 
   @Test(arguments: [Array("plain {}".utf8), [0xFF, 0x00], []])

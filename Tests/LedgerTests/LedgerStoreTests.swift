@@ -111,10 +111,11 @@ import Testing
   }
 
   @Test func aSendOfSeveralItemsIsSettledWithTheLastOfThem() async throws {
+    let attempt = AttemptID.random()
     func part(_ part: Int, _ state: StatusRecord.State, after: Int64) -> Sample {
       .status(
         Samples.status(
-          id, part: part, state: state, settledAfter: .seconds(after),
+          id, part: part, of: 3, attempt: attempt, state: state, settledAfter: .seconds(after),
           devices: state == .settled ? [Samples.device(.apns, .delivered, number: UInt64(part))] : []))
     }
     try await store.write([.send(Samples.send(id)), part(2, .settled, after: 3)])
@@ -130,6 +131,66 @@ import Testing
     let totals = try await store.totals(hub: .default)
     #expect((totals.accepted, totals.settled, totals.noTarget, totals.duplicates) == (1, 1, 0, 0))
     #expect(totals.devices == [.apns: [.delivered: 2]])
+  }
+
+  /// A crash after one of two parts, a repetition whose first of three parts was written, and a repetition that needed a single one, in every
+  /// order, each record read twice: the send counts the devices of one complete attempt, and ends with it.
+  @Test func ofSeveralAttemptsOneCounts() async throws {
+    func parts(_ written: Int, of parts: Int, firstDevice: Int) -> [StatusRecord] {
+      let attempt = parts > 1 ? AttemptID.random() : nil
+      return (0..<written).map { part in
+        let devices = (0..<2).map { Samples.device(.apns, .delivered, number: UInt64(firstDevice + part * 2 + $0)) }
+        return Samples.status(id, part: part, of: parts, attempt: attempt, devices: devices)
+      }
+    }
+    let attempts = [
+      parts(1, of: 2, firstDevice: 0), parts(2, of: 2, firstDevice: 10), parts(1, of: 3, firstDevice: 20),
+      parts(1, of: 1, firstDevice: 30),
+    ]
+    let records = attempts.flatMap { $0 }
+    for (number, order) in Self.permutations(of: Array(records.indices)).enumerated() {
+      let hub = try #require(HubName("hub-\(number)"))
+      let send = SendID.random()
+      func sample(_ record: StatusRecord) -> Sample {
+        .status(
+          Samples.status(
+            send, hub: hub, part: record.part, of: record.parts, attempt: record.attempt, devices: record.devices))
+      }
+      var seen: [Int: Int] = [:]
+      var winner: Int?
+      for index in order {
+        try await store.write([sample(records[index]), sample(records[index])])
+        let attempt = try #require(attempts.firstIndex { $0.contains(records[index]) })
+        seen[attempt, default: 0] += 1
+        if winner == nil, seen[attempt] == records[index].parts { winner = attempt }
+        let report = try #require(try await store.report(of: send, hub: hub))
+        #expect(report.state == (winner == nil ? .accepted : .settled))
+        #expect(report.devices == (winner.map { attempts[$0].flatMap(\.devices) } ?? []))
+      }
+      try await store.write(records.reversed().map(sample) + [.send(Samples.send(send, hub: hub))])
+      let totals = try await store.totals(hub: hub)
+      let counted = winner.map { attempts[$0].flatMap(\.devices).count } ?? 0
+      #expect(totals.devices == [.apns: [.delivered: counted]])
+      #expect((totals.accepted, totals.settled, totals.unannounced) == (1, 1, 0))
+      #expect(totals.duplicates == records.count - counted / 2)
+    }
+  }
+
+  private static func permutations(of elements: [Int]) -> [[Int]] {
+    guard elements.count > 1 else { return [elements] }
+    return elements.flatMap { first in permutations(of: elements.filter { $0 != first }).map { [first] + $0 } }
+  }
+
+  @Test func partsThatCannotBelongTogetherDoNotMeet() async throws {
+    let attempt = AttemptID.random()
+    try await store.write([
+      .send(Samples.send(id)), .status(Samples.status(id, part: 0, of: 2, attempt: attempt)),
+      .status(Samples.status(id, part: 1, of: 3, attempt: attempt)), .status(Samples.status(id, part: 1, of: 2)),
+    ])
+    #expect(try await store.totals(hub: .default).settled == 0)
+    try await store.write([.status(Samples.status(id, part: 1, of: 2, attempt: attempt))])
+    let totals = try await store.totals(hub: .default)
+    #expect((totals.settled, totals.duplicates) == (1, 2))
   }
 
   @Test func ofADeviceOnlyThePlatformIsKept() async throws {

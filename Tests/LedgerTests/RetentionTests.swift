@@ -26,7 +26,8 @@ import Testing
     try await store.write([
       .send(Samples.send(settled)), .status(Samples.status(settled, devices: [Samples.device()])),
       .send(Samples.send(open)),
-      .send(Samples.send(several)), .status(Samples.status(several, part: 0)), .status(Samples.status(several, part: 1)),
+      .send(Samples.send(several)), .status(Samples.status(several, part: 0, of: 2)),
+      .status(Samples.status(several, part: 1, of: 2)),
     ])
     try await pass(to: .start + day, store, clock)
     #expect(try await store.report(of: settled, hub: .default) != nil)

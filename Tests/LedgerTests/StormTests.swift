@@ -17,6 +17,7 @@ import Testing
       for sample in batch { model.take(sample) }
       let totals = try await store.totals(hub: .default)
       #expect(totals.accepted == totals.settled + totals.inFlight)
+      #expect(totals == model.totals(hub: .default))
     }
     for hub in [HubName.default, Samples.otherHub] {
       let totals = try await store.totals(hub: hub)
@@ -59,18 +60,30 @@ private struct History {
   private(set) var sends: [SendRequest] = []
   private var samples: [Sample] = []
 
+  /// `conflicts`: some sends have several complete attempts, and items with two records.
   init(sends count: Int, conflicts: Bool, using generator: inout SeededGenerator) {
     for number in 0..<count {
       let hub = Bool.random(using: &generator) ? HubName.default : Samples.otherHub
       let send = Samples.send(SendID(high: UInt64.random(in: 0...UInt64.max, using: &generator), low: UInt64(number)), hub: hub)
       sends.append(send)
       samples.append(.send(send))
-      let parts = number % 4 == 0 ? Int.random(in: 2...4, using: &generator) : 1
-      for part in 0..<parts {
-        samples.append(.status(Self.status(of: send, part: part, using: &generator)))
-        if conflicts, number % 5 == 0 {
-          samples.append(.status(Self.status(of: send, part: part, using: &generator)))
-        }
+      append(attemptAt: send, parts: number % 4 == 0 ? Int.random(in: 2...4, using: &generator) : 1, using: &generator)
+      if number % 3 == 0 {
+        append(attemptAt: send, parts: Int.random(in: 2...4, using: &generator), isCutShort: true, using: &generator)
+      }
+      guard conflicts, number % 5 == 0 else { continue }
+      append(attemptAt: send, parts: Int.random(in: 1...3, using: &generator), hasConflicts: true, using: &generator)
+    }
+  }
+
+  private mutating func append(
+    attemptAt send: SendRequest, parts: Int, isCutShort: Bool = false, hasConflicts: Bool = false,
+    using generator: inout SeededGenerator
+  ) {
+    let attempt = parts > 1 ? AttemptID.random(using: &generator) : nil
+    for part in 0..<parts - (isCutShort ? 1 : 0) {
+      for _ in 0...(hasConflicts ? 1 : 0) {
+        samples.append(.status(Self.status(of: send, part: part, of: parts, attempt: attempt, using: &generator)))
       }
     }
   }
@@ -89,7 +102,9 @@ private struct History {
     return batches
   }
 
-  private static func status(of send: SendRequest, part: Int, using generator: inout SeededGenerator) -> StatusRecord {
+  private static func status(
+    of send: SendRequest, part: Int, of parts: Int, attempt: AttemptID?, using generator: inout SeededGenerator
+  ) -> StatusRecord {
     let state = StatusRecord.State.allCases.randomElement(using: &generator) ?? .settled
     let count = state == .settled ? Int.random(in: 0...6, using: &generator) : 0
     let devices = (0..<count).map { index in
@@ -98,41 +113,51 @@ private struct History {
         DeviceResult.Outcome.allCases.randomElement(using: &generator) ?? .failed, number: UInt64(part * 100 + index))
     }
     return Samples.status(
-      send.id, hub: send.hub, part: part, state: state,
+      send.id, hub: send.hub, part: part, of: parts, attempt: attempt, state: state,
       settledAfter: .milliseconds(Int64.random(in: 1...100_000, using: &generator)), devices: devices)
   }
 }
 
-/// What a ledger should know after some records: of each item the first record, and how many others there were.
+/// What a ledger should know after some records: of each send the first complete attempt, of each of its items the first record, and how many
+/// others there were.
 private struct Model {
   private struct Key: Hashable {
     let hub: HubName
     let send: SendID
   }
 
-  private var sends: Set<Key> = []
-  private var items: [Key: [Int: StatusRecord]] = [:]
-  private var seconds: Set<StatusRecord> = []
+  private struct Send {
+    var isAnnounced = false
+    var records: Set<StatusRecord> = []
+    /// The first record of each item, by attempt.
+    var open: [AttemptID?: [StatusRecord]] = [:]
+    var counted: [StatusRecord]?
+  }
+
+  private var sends: [Key: Send] = [:]
 
   mutating func take(_ sample: Sample) {
     switch sample {
-    case .send(let send): sends.insert(Key(hub: send.hub, send: send.id))
+    case .send(let send): sends[Key(hub: send.hub, send: send.id), default: Send()].isAnnounced = true
     case .status(let status):
-      let key = Key(hub: status.hub, send: status.send)
-      guard let first = items[key]?[status.part] else {
-        items[key, default: [:]][status.part] = status
-        return
+      var send = sends[Key(hub: status.hub, send: status.send), default: Send()]
+      if send.records.insert(status).inserted, send.counted == nil,
+        send.open[status.attempt]?.contains(where: { $0.part == status.part }) != true
+      {
+        send.open[status.attempt, default: []].append(status)
+        if send.open[status.attempt]?.count == status.parts { send.counted = send.open[status.attempt] }
       }
-      if first != status { seconds.insert(status) }
+      sends[Key(hub: status.hub, send: status.send)] = send
     }
   }
 
   func totals(hub: HubName) -> LedgerTotals {
     var totals = LedgerTotals()
-    for key in sends where key.hub == hub {
+    for (key, send) in sends where key.hub == hub {
       totals.accepted += 1
-      let records = items[key, default: [:]].values
-      guard !records.isEmpty else { continue }
+      if !send.isAnnounced { totals.unannounced += 1 }
+      totals.duplicates += send.records.count - (send.counted?.count ?? send.open.values.reduce(0) { $0 + $1.count })
+      guard let records = send.counted else { continue }
       totals.settled += 1
       let states = Set(records.map(\.state))
       if states == [.noTarget] { totals.noTarget += 1 }
@@ -140,7 +165,6 @@ private struct Model {
       if states == [.deadLettered] { totals.deadLettered += 1 }
       for device in records.flatMap(\.devices) { totals.devices[device.platform, default: [:]][device.outcome, default: 0] += 1 }
     }
-    totals.duplicates = seconds.count { $0.hub == hub }
     return totals
   }
 }

@@ -24,8 +24,8 @@ import Testing
   /// Every row of Google's table: HTTP status, FCM's code, canonical status, verdict, reason.
   static let rows: [(Int, String?, String, PushOutcome.Verdict, String)] = [
     (400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", .rejected, "INVALID_ARGUMENT"),
-    (401, "THIRD_PARTY_AUTH_ERROR", "UNAUTHENTICATED", .configurationError, "THIRD_PARTY_AUTH_ERROR"),
-    (401, "APNS_AUTH_ERROR", "UNAUTHENTICATED", .configurationError, "THIRD_PARTY_AUTH_ERROR"),
+    (401, "THIRD_PARTY_AUTH_ERROR", "UNAUTHENTICATED", .rejected, "THIRD_PARTY_AUTH_ERROR"),
+    (401, "APNS_AUTH_ERROR", "UNAUTHENTICATED", .rejected, "THIRD_PARTY_AUTH_ERROR"),
     (401, nil, "UNAUTHENTICATED", .reauthenticate, "UNAUTHENTICATED"),
     (403, "SENDER_ID_MISMATCH", "PERMISSION_DENIED", .deviceGone, "SENDER_ID_MISMATCH"),
     (403, nil, "PERMISSION_DENIED", .configurationError, "PERMISSION_DENIED"),

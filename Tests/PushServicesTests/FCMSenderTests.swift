@@ -43,6 +43,7 @@ import Testing
   }
 
   private func laboratory(
+    log: LogLines = LogLines(),
     _ react: @escaping @Sendable (HTTP2ServerRequest) -> HTTP2Double.Reaction = { _ in .answer(.init()) }
   ) async throws -> Laboratory {
     let certificates = try Self.certificates.get()
@@ -55,7 +56,7 @@ import Testing
     configuration.tokenEndpoint = "https://localhost:\(endpoint.port)/token"
     configuration.trustRoots = certificates.authorityPEM
     configuration.requestTimeout = .seconds(10)
-    let sender = try FCMSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
+    let sender = try FCMSender(configuration: configuration, clock: clock, logger: log.logger)
     return Laboratory(tokens: tokens, endpoint: endpoint, double: double, sender: sender)
   }
 
@@ -136,6 +137,28 @@ import Testing
       clock.advance(by: .seconds(60))
       expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
       #expect(sender.complaint == nil)
+    }
+    try await laboratory.close()
+  }
+
+  @Test func aRefusalByADevicesOwnServiceIsSaidButDoesNotStopTheSender() async throws {
+    let detail = #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"THIRD_PARTY_AUTH_ERROR"}"#
+    let log = LogLines()
+    let laboratory = try await laboratory(log: log) { request in
+      String(decoding: request.body, as: UTF8.self).contains(#""token":"iphone""#)
+        ? .answer(.init(status: 401, body: #"{"error":{"status":"UNAUTHENTICATED","details":[\#(detail)]}}"#)) : .answer(.init())
+    }
+    try await Outcomes.running(laboratory.sender) { sender in
+      for _ in 0..<3 {
+        expectEqual(
+          try await Outcomes.submit([push(sender, handle: "iphone")], to: sender),
+          [PushOutcome(.rejected, reason: "THIRD_PARTY_AUTH_ERROR", status: 401)])
+        expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
+      }
+      #expect(sender.complaint == nil)
+      // The token is not to blame, and the log is told once, not for each such device.
+      #expect(laboratory.tokens.count.withLock { $0 } == 1)
+      #expect(log.count(of: "Firebase cannot log in to the push service behind a device") == 1)
     }
     try await laboratory.close()
   }

@@ -31,9 +31,9 @@ import Testing
     #expect(outcome.status == status)
   }
 
-  @Test func forbiddenIsAboutTheChannelOnlyWhenTheAppWorks() {
-    #expect(outcome(403, appWorks: false).verdict == .configurationError)
-    #expect(outcome(403, appWorks: true).verdict == .deviceGone)
+  @Test func forbiddenCondemnsTheChannelOnlyWhenTheAppWorksAndTheAppNever() {
+    #expect(outcome(403, appWorks: false) == PushOutcome(.retryLater, reason: "Forbidden", status: 403))
+    #expect(outcome(403, appWorks: true) == PushOutcome(.deviceGone, reason: "ChannelForbidden", status: 403))
   }
 
   @Test func domainBlocked() {

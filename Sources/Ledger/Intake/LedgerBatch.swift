@@ -3,9 +3,6 @@ import RDKafka
 
 /// Records that go into the file in one transaction, and how far in the log they reach.
 struct LedgerBatch: Sendable {
-  /// The largest number of a part; a record with another is a faulty writer's.
-  static let maximumPart = 10_000_000
-
   private(set) var entries: [LedgerEntry] = []
   /// The offset after the last record of each partition.
   private(set) var positions: [TopicPartition: Int64] = [:]
@@ -54,10 +51,6 @@ struct LedgerBatch: Sendable {
       let recordTime = UnixTime(milliseconds: max(0, record.timestamp))
       return .accepted(LedgerEntry.Acceptance(try SendRequest.decode(record.value, recordTime: recordTime)))
     }
-    let status = try StatusRecord.decode(record.value)
-    guard (0...maximumPart).contains(status.part) else {
-      throw RecordError(.undecodable, "data.part must be 0 to \(maximumPart)")
-    }
-    return .settled(LedgerEntry.Settlement(status, maximumDevices: maximumDevices))
+    return .settled(LedgerEntry.Settlement(try StatusRecord.decode(record.value), maximumDevices: maximumDevices))
   }
 }

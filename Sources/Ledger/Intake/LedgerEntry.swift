@@ -28,12 +28,14 @@ enum LedgerEntry: Sendable {
     let send: SendID
     let hub: HubName
     let part: Int
+    let parts: Int
+    let attempt: AttemptID?
     let state: StatusRecord.State
     let acceptedAt: UnixTime
     let settledAt: UnixTime
     let sender: String?
     let audience: String
-    /// Equal for equal content: tells a record that is read again from another record of the same work item.
+    /// Equal for equal content: tells a record that is read again from another record of the same send.
     let digest: Int64
     let tally: Tally
     /// Each device's result; nil when there are more than are kept.
@@ -43,6 +45,8 @@ enum LedgerEntry: Sendable {
       send = record.send
       hub = record.hub
       part = record.part
+      parts = record.parts
+      attempt = record.attempt
       state = record.state
       acceptedAt = record.acceptedAt
       settledAt = record.settledAt
@@ -87,6 +91,11 @@ extension StatusRecord {
     mix(UInt64(StoredCode.code(state)))
     mix(UInt64(bitPattern: acceptedAt.milliseconds))
     mix(UInt64(bitPattern: settledAt.milliseconds))
+    if parts > 1 {
+      mix(UInt64(part) << 32 | UInt64(parts))
+      mix(attempt?.high ?? 0)
+      mix(attempt?.low ?? 0)
+    }
     for device in devices {
       mix(device.registration.high)
       mix(device.registration.low)

@@ -33,7 +33,7 @@ struct BatchWriter {
         """)
   }
 
-  /// Puts the batch in. Returns how many of its records are second records of their work items.
+  /// Puts the batch in. Returns how many records have turned out not to count: second records of their work items, or of other attempts.
   mutating func write(_ batch: LedgerBatch) throws -> Int {
     for entry in batch.entries {
       switch entry {
@@ -73,7 +73,7 @@ struct BatchWriter {
   private mutating func write(_ settlement: LedgerEntry.Settlement) throws {
     let hub = try number(of: settlement.hub)
     let id = Data(settlement.send.bytes).databaseValue
-    if settlement.part == 0 {
+    if settlement.parts == 1 {
       try run(
         settle,
         [
@@ -90,70 +90,67 @@ struct BatchWriter {
     try writeOutOfOrder(settlement, hub: hub, id: id)
   }
 
-  /// A record whose send is not known yet, has several items, or has this item already.
+  /// A record whose send is not known yet, has several items, or has ended already.
   private mutating func writeOutOfOrder(_ settlement: LedgerEntry.Settlement, hub: Int64, id: DatabaseValue) throws {
     let select = try db.cachedStatement(sql: "SELECT \(SendRow.columns) FROM sends WHERE hub = ? AND id = ?")
     let stored = try Row.fetchOne(select, arguments: [hub, id]).map(SendRow.init)
-    let part = [hub.databaseValue, id, settlement.part.databaseValue]
-    if let digest = try recordedDigest(of: settlement, part, in: stored) {
-      guard digest != settlement.digest else { return }
+    let attempts = AttemptTable(db, hub: hub, send: id)
+    let recorded = settlement.parts == 1 ? stored?.digest : try attempts.digest(of: settlement)
+    guard recorded != settlement.digest else { return }
+    if recorded != nil || stored?.isSettled == true {
       try run(
         db.cachedStatement(sql: "INSERT INTO duplicates (hub, send, part, digest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"),
-        part + [settlement.digest.databaseValue])
+        [hub.databaseValue, id, settlement.part.databaseValue, settlement.digest.databaseValue])
       deltas[hub, default: HubDelta()].duplicates += db.changesCount
       return
     }
-    if settlement.part > 0 {
-      try run(
-        db.cachedStatement(sql: "INSERT INTO parts (hub, send, part, digest) VALUES (?, ?, ?, ?)"),
-        part + [settlement.digest.databaseValue])
-    }
     var row = stored ?? SendRow(settlement)
-    row.add(settlement, maximumDevices: maximumDevices)
-    try put(row, isNew: stored == nil, hub: hub, id: id)
-
     var delta = deltas[hub, default: HubDelta()]
-    if let stored {
-      if stored.isSettled, let state = stored.state { delta.count(state, -1) }
-    } else {
+    if stored == nil {
       delta.accepted += 1
       delta.unannounced += 1
     }
-    if row.isSettled, let state = row.state { delta.count(state) }
-    delta.devices.add(settlement.tally)
+    let sum = try sum(with: settlement, in: attempts)
+    if sum.items < settlement.parts {
+      row.expect(parts: settlement.parts)
+    } else {
+      if row.knownParts > 1 || settlement.parts > 1 { delta.duplicates += try attempts.close(with: settlement) }
+      row.settle(sum, digest: settlement.parts == 1 ? settlement.digest : nil)
+      if let state = sum.state { delta.count(state) }
+      delta.devices.add(sum.tally)
+    }
+    try put(row, isNew: stored == nil, hub: hub, id: id)
     deltas[hub] = delta
   }
 
-  private func recordedDigest(
-    of settlement: LedgerEntry.Settlement, _ part: [DatabaseValue], in stored: SendRow?
-  ) throws -> Int64? {
-    guard let stored else { return nil }
-    if settlement.part == 0 { return stored.firstPart }
-    let select = try db.cachedStatement(sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND part = ?")
-    return try Int64.fetchOne(select, arguments: StatementArguments(part))
+  private func sum(with settlement: LedgerEntry.Settlement, in attempts: AttemptTable) throws -> ItemSum {
+    guard settlement.parts == 1 else { return try attempts.add(settlement, maximumDevices: maximumDevices) }
+    var sum = ItemSum()
+    sum.add(settlement, maximumDevices: maximumDevices)
+    return sum
   }
 
   private func put(_ row: SendRow, isNew: Bool, hub: Int64, id: DatabaseValue) throws {
     if isNew {
       let insert = try db.cachedStatement(
         sql: """
-          INSERT INTO sends (known_parts, settled_parts, state, settled_at, part_0, counts, devices, accepted_at, is_announced,
-            sender, audience, hub, id)
+          INSERT INTO sends (known_parts, settled_parts, part_0, \(ItemSum.columns), accepted_at, is_announced, sender, audience,
+            hub, id)
           VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
           """)
       try run(
         insert,
-        row.itemColumns + [
+        row.itemValues + [
           row.acceptedAt.milliseconds.databaseValue, row.sender?.databaseValue ?? .null, row.audience.databaseValue,
           hub.databaseValue, id,
         ])
     } else {
       let update = try db.cachedStatement(
         sql: """
-          UPDATE sends SET known_parts = ?, settled_parts = ?, state = ?, settled_at = ?, part_0 = ?, counts = ?, devices = ?
+          UPDATE sends SET known_parts = ?, settled_parts = ?, part_0 = ?, state = ?, settled_at = ?, counts = ?, devices = ?
           WHERE hub = ? AND id = ?
           """)
-      try run(update, row.itemColumns + [hub.databaseValue, id])
+      try run(update, row.itemValues + [hub.databaseValue, id])
     }
   }
 

@@ -11,7 +11,7 @@ enum Lookup {
     guard let row = try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map(SendRow.init) else { return nil }
     return SendReport(
       id: send, hub: hub, state: row.report, sender: row.sender, acceptedAt: row.acceptedAt,
-      settledAt: row.isSettled ? row.settledAt : nil, counts: row.tally.counts, devices: row.devices)
+      settledAt: row.sum.settledAt, counts: row.sum.tally.counts, devices: row.sum.devices)
   }
 
   /// The sums of a hub; all nothing for a hub that is not known.

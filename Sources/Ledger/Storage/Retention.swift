@@ -50,6 +50,8 @@ struct Retention: Sendable {
     let key: StatementArguments = [row[0] as Int64, row[1] as Data]
     try db.cachedStatement(sql: "DELETE FROM sends WHERE hub = ? AND id = ?").execute(arguments: key)
     try db.cachedStatement(sql: "DELETE FROM duplicates WHERE hub = ? AND send = ?").execute(arguments: key)
-    if row[2] as Int > 1 { try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ?").execute(arguments: key) }
+    guard row[2] as Int > 1 else { return }
+    try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ?").execute(arguments: key)
+    try db.cachedStatement(sql: "DELETE FROM attempts WHERE hub = ? AND send = ?").execute(arguments: key)
   }
 }

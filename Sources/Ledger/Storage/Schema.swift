@@ -3,18 +3,20 @@ import GRDB
 /// The tables, and how a file gets them.
 enum Schema {
   /// Tells a ledger's file from any other database (`PRAGMA application_id`): "FnLd".
-  private static let applicationID: Int32 = 0x466E_4C64
+  static let applicationID: Int32 = 0x466E_4C64
 
   /// The steps from an empty file to the present one; `PRAGMA user_version` counts those done. Only ever appended to.
   ///
   /// - sends: one row per send, with the sum of all its work items. A send that is one item, as most are, is this row alone. `part_0` is
-  ///   the digest of the item's record, null while it is open. `devices` holds each device's result while there are few, `counts` the numbers
-  ///   while there are many. Codes are those of `StoredCode`; times are Unix milliseconds.
-  /// - parts: which further items of a send are in its row already.
-  /// - duplicates: records that came second, so that each is counted once however often it is read.
+  ///   the digest of that item's record, null while it is open and for a send of several items. `known_parts` is how many items it has,
+  ///   `settled_parts` how many have counted: none, or all those of one attempt. `devices` holds each device's result while there are few,
+  ///   `counts` the numbers while there are many. Codes are those of `StoredCode`; times are Unix milliseconds.
+  /// - attempts: while a send of several items is open, what those of each attempt have come to. See `AttemptTable`.
+  /// - parts: which items those are, and afterwards those that have counted.
+  /// - duplicates: records that have not counted, so that each is counted as such once however often it is read.
   /// - totals, device_totals: sums per hub, changed in the transaction that changes what they sum up.
   /// - positions: what has been read; see `Rewind`.
-  private static let steps = [
+  static let steps = [
     """
     CREATE TABLE hubs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 
@@ -65,7 +67,22 @@ enum Schema {
       topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
       PRIMARY KEY (topic, partition)
     ) WITHOUT ROWID;
+    """,
+    // Parts did not say to which attempt they belong, nor how many there are. A send of several that is open is counted anew.
     """
+    DROP TABLE parts;
+    CREATE TABLE attempts (
+      hub INTEGER NOT NULL, send BLOB NOT NULL, attempt BLOB NOT NULL, settled_parts INTEGER NOT NULL,
+      state INTEGER NOT NULL, settled_at INTEGER NOT NULL, counts BLOB, devices BLOB,
+      PRIMARY KEY (hub, send, attempt)
+    ) WITHOUT ROWID;
+    CREATE TABLE parts (
+      hub INTEGER NOT NULL, send BLOB NOT NULL, attempt BLOB NOT NULL, part INTEGER NOT NULL, digest INTEGER NOT NULL,
+      PRIMARY KEY (hub, send, attempt, part)
+    ) WITHOUT ROWID;
+    UPDATE sends SET settled_parts = 0, state = NULL, settled_at = NULL, part_0 = NULL, counts = NULL, devices = NULL
+    WHERE settled_parts > 0 AND settled_parts < known_parts;
+    """,
   ]
 
   /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two processes which

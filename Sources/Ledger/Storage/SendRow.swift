@@ -2,68 +2,50 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// A row of the table of sends, for what one statement cannot do: items of sends that have several, and records that come out of order.
+/// A row of the table of sends, for what one statement cannot do: sends of several items, and records that come out of order.
 struct SendRow {
   private(set) var isAnnounced: Bool
+  /// How many items the send has: as many as the attempt that has counted, or the largest one known, has.
   private(set) var knownParts: Int
-  private(set) var settledParts: Int
-  /// What all settled items have in common; `.settled` where they differ.
-  private(set) var state: StatusRecord.State?
-  private(set) var settledAt: UnixTime?
-  private(set) var firstPart: Int64?
-  private(set) var tally: Tally
-  /// Nil when there are more than are kept.
-  private(set) var devices: [DeviceResult]?
+  /// What has counted: nothing, or one item, or all those of one attempt.
+  private(set) var sum: ItemSum
+  /// The digest of the item's record, of a send that was one item.
+  private(set) var digest: Int64?
   let acceptedAt: UnixTime
   let sender: String?
   let audience: String
 
+  /// What `init(_:)` reads.
   static let columns =
-    "is_announced, known_parts, settled_parts, state, settled_at, part_0, counts, devices, accepted_at, sender, audience"
+    "is_announced, known_parts, settled_parts, part_0, accepted_at, sender, audience, \(ItemSum.columns)"
 
   /// Reads `columns`. Throws when no release has written the row.
   init(_ row: Row) throws {
     isAnnounced = row[0]
     knownParts = row[1]
-    settledParts = row[2]
-    if let code = row[3] as UInt8? {
-      guard let state = StoredCode.state(code) else { throw Self.damaged }
-      self.state = state
-    }
-    settledAt = (row[4] as Int64?).map(UnixTime.init(milliseconds:))
-    firstPart = row[5]
-    if let stored = row[6] as Data? {
-      guard let tally = Tally(stored: stored) else { throw Self.damaged }
-      self.tally = tally
-      devices = nil
-    } else {
-      guard let devices = StoredDevices.decode(row[7] as Data? ?? Data()) else { throw Self.damaged }
-      self.devices = devices
-      tally = Tally(devices)
-    }
-    acceptedAt = UnixTime(milliseconds: row[8])
-    sender = row[9]
-    audience = row[10]
+    digest = row[3]
+    acceptedAt = UnixTime(milliseconds: row[4])
+    sender = row[5]
+    audience = row[6]
+    sum = try ItemSum(items: row[2], row, from: 7)
   }
 
   /// A send of which nothing is known but that this item of it has ended.
   init(_ settlement: LedgerEntry.Settlement) {
     isAnnounced = false
     knownParts = 1
-    settledParts = 0
-    tally = Tally()
-    devices = []
+    sum = ItemSum()
     acceptedAt = settlement.acceptedAt
     sender = settlement.sender
     audience = settlement.audience
   }
 
-  /// Whether every known item has ended.
-  var isSettled: Bool { settledParts >= knownParts }
+  /// Whether every item of one attempt has ended.
+  var isSettled: Bool { sum.items >= knownParts }
 
   /// Where the send stands, as callers are told.
   var report: SendReport.State {
-    guard isSettled, let state else { return .accepted }
+    guard isSettled, let state = sum.state else { return .accepted }
     return switch state {
     case .settled: .settled
     case .noTarget: .noTarget
@@ -72,36 +54,23 @@ struct SendRow {
     }
   }
 
-  /// Adds an item that is not in the row yet. The result is the same in whatever order items come.
-  mutating func add(_ settlement: LedgerEntry.Settlement, maximumDevices: Int) {
-    knownParts = max(knownParts, settlement.part + 1)
-    settledParts += 1
-    state = state.map { $0 == settlement.state ? $0 : .settled } ?? settlement.state
-    settledAt = max(settledAt ?? settlement.settledAt, settlement.settledAt)
-    if settlement.part == 0 { firstPart = settlement.digest }
-    tally.add(settlement.tally)
-    guard let held = devices, let more = settlement.devices, held.count + more.count <= maximumDevices else {
-      devices = nil
-      return
-    }
-    // One item keeps its order of dispatch; several have none in common.
-    devices = held.isEmpty ? more : more.isEmpty ? held : (held + more).sorted { $0.registration < $1.registration }
+  /// Takes note that the send has several items, not all of which are there.
+  mutating func expect(parts: Int) {
+    knownParts = max(knownParts, parts)
   }
 
-  /// The columns that items change, for `settled_parts` to `devices` of an insert or update.
-  var itemColumns: [DatabaseValue] {
-    [
-      knownParts.databaseValue, settledParts.databaseValue, (state.map { Int64(StoredCode.code($0)) }).databaseValue,
-      (settledAt?.milliseconds).databaseValue, firstPart.databaseValue,
-      (devices == nil ? tally.stored : nil).databaseValue, devices.map(StoredDevices.encode).databaseValue,
-    ]
+  /// The send has ended with these items. `digest`: that of the record, where it is a single one.
+  mutating func settle(_ sum: ItemSum, digest: Int64?) {
+    self.sum = sum
+    self.digest = digest
+    knownParts = sum.items
+  }
+
+  /// The values of the columns that items change: `known_parts`, `settled_parts`, `part_0` and those of `ItemSum`.
+  var itemValues: [DatabaseValue] {
+    [knownParts.databaseValue, sum.items.databaseValue, digest.databaseValue] + sum.values
   }
 
   /// The file holds what no release has written.
   static let damaged = LedgerError(.unusable, "the ledger holds a row that it cannot read")
-}
-
-extension Optional where Wrapped: DatabaseValueConvertible {
-  /// The value, or NULL.
-  fileprivate var databaseValue: DatabaseValue { self?.databaseValue ?? .null }
 }

@@ -4,6 +4,8 @@ import FanfareCore
 enum FCMAnswer {
   /// The least wait after 429 without `Retry-After`, by Google's rules for senders.
   static let quotaDelay: Duration = .seconds(60)
+  /// The reason where Firebase could not log in to the push service behind the one device.
+  static let thirdPartyRefusal = "THIRD_PARTY_AUTH_ERROR"
 
   /// What an answer means for the push. FCM's own error code decides, then the canonical status, then the HTTP status.
   ///
@@ -35,7 +37,9 @@ enum FCMAnswer {
 
     switch error.errorCode {
     case badArgument: return judgeArgument()
-    case "THIRD_PARTY_AUTH_ERROR", "APNS_AUTH_ERROR": return (.configurationError, "THIRD_PARTY_AUTH_ERROR")
+    // Our credential is good; the Firebase project's own, for the APNs or web push behind this token, is not. The project's other devices
+    // must not wait for that to be mended.
+    case thirdPartyRefusal, "APNS_AUTH_ERROR": return (.rejected, thirdPartyRefusal)
     case "SENDER_ID_MISMATCH": return (.deviceGone, "SENDER_ID_MISMATCH")
     case "UNREGISTERED": return (.deviceGone, "UNREGISTERED")
     case "QUOTA_EXCEEDED": return (.retryLater, quota)

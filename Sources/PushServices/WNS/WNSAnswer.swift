@@ -18,7 +18,8 @@ enum WNSAnswer {
   /// What an answer means for the push.
   ///
   /// `appWorks` says whether WNS has taken a push with the same credential. If it has, a 403 is about the channel, which belongs to another
-  /// app; if it has not, it is about us.
+  /// app. If it has not, nobody can tell yet: the push waits, and by its next attempt another may have shown that the app works. A single
+  /// channel never stops the sender, and an app that never works fails its pushes by name.
   static func outcome(status: Int, fields: Fields, appWorks: Bool, now: UnixTime) -> PushOutcome {
     func retry(_ reason: String, default delay: Duration? = nil) -> PushOutcome {
       PushOutcome(
@@ -38,7 +39,7 @@ enum WNSAnswer {
       }
     case 400: return outcome(.malformed, "BadRequest")
     case 401: return outcome(.reauthenticate, "Unauthorized")
-    case 403: return appWorks ? outcome(.deviceGone, "ChannelForbidden") : outcome(.configurationError, "Forbidden")
+    case 403: return appWorks ? outcome(.deviceGone, "ChannelForbidden") : retry("Forbidden")
     case 404: return outcome(.deviceGone, "NotFound")
     case 405: return outcome(.malformed, "MethodNotAllowed")
     case 406: return retry("Throttled")

@@ -26,9 +26,11 @@ struct DeviceProgress: Sendable {
   var history = RetryPolicy.History()
   /// Whether the first attempt has its outcome, or cannot be made because the sender is stopped.
   var isFirstAttemptOver = false
-  /// Uptime of the first attempt, for the age of the later ones.
+  /// Uptime of the first attempt, or of the first since it was held, for the age of the later ones.
   var firstAttemptAt: Int64 = 0
-  /// Uptime of the last look-up of the device.
+  /// Its sender's recoveries when it was last held for it; nil when it has been sent since with the sender recovered, or was never held.
+  var heldAt: Int?
+  /// Uptime since which the last look-up of the device may be out of date: when it was asked.
   var checkedAt: Int64
   /// The result; meaningful when done.
   var outcome = DeviceResult.Outcome.failed

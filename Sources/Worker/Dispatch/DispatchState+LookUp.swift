@@ -3,16 +3,17 @@ import FanfareCore
 
 /// Who a device belongs to is the registry's knowledge, and it changes while sends wait.
 ///
-/// What is guaranteed: a push of a send to a user is handed to its sender at most `ownershipWindow` after a look-up found the device among that
-/// user's; one that waited longer, in a queue or for a repetition, is looked up again first, and is not sent when the device has gone to somebody
-/// else. So once a registration has returned, pushes for the previous user can still arrive only if they were with the sender by
-/// then, or were looked up within the window before. Of a send to a tag only repetitions are looked up again: such a
+/// What is guaranteed: a push of a send to a user is handed to its sender at most `ownershipWindow` after the look-up was asked that found the
+/// device among that user's; one that waited longer, in a queue or for a repetition, is looked up again first, and is not sent when the device has
+/// gone to somebody else. Where the registry alone takes longer than the window, the push is handed over in the moment it answers: asking again
+/// would never end. So once a registration has returned, pushes for the previous user can still arrive only if they were with the sender by
+/// then, or a look-up for them was asked within the window before, or is still open. Of a send to a tag only repetitions are looked up again: such a
 /// send is for whoever carries the tag when it is dispatched, and its devices may be too many to ask for twice.
 extension DispatchState {
   /// Puts the next question to the registry, if none is open: repetitions first, since a place among the pushes is reserved for each.
   mutating func askRegistry(at now: Moment, into effects: inout Effects) {
     guard !isLookingUp, now.uptime >= lookUpNotBefore else { return }
-    var lookUp = LookUp()
+    var lookUp = LookUp(askedAt: now.uptime)
     addRechecks(to: &lookUp)
     addItems(to: &lookUp, at: now, into: &effects)
     guard !lookUp.entries.isEmpty else { return }
@@ -36,10 +37,13 @@ extension DispatchState {
     }
     failedLookUps = 0
     var stopped: [Ticket] = []
+    // The answer of a slow registry is good for this moment, and no longer.
+    let checkedAt = max(answer.lookUp.askedAt, now.uptime - configuration.ownershipWindow.milliseconds)
     for entry in answer.lookUp.entries {
+      let found = targets[entry.query]
       switch entry.purpose {
-      case .devices: receive(targets[entry.query], for: entry.ticket, at: now, into: &effects)
-      case .recheck: recheck(entry.ticket, against: targets[entry.query], stopped: &stopped, at: now, into: &effects)
+      case .devices: receive(found, for: entry.ticket, checkedAt: checkedAt, at: now, into: &effects)
+      case .recheck: recheck(entry.ticket, against: found, checkedAt: checkedAt, stopped: &stopped, at: now, into: &effects)
       }
     }
     // Back to the head of their queues, in the order they had.
@@ -99,7 +103,9 @@ extension DispatchState {
   }
 
   /// The devices of an item are known.
-  private mutating func receive(_ targets: [Target], for ticket: Ticket, at now: Moment, into effects: inout Effects) {
+  private mutating func receive(
+    _ targets: [Target], for ticket: Ticket, checkedAt: Int64, at now: Moment, into effects: inout Effects
+  ) {
     let slot = ticket.slot
     guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { return }
     var targets = targets
@@ -124,7 +130,7 @@ extension DispatchState {
     items[slot].openFirstAttempts = targets.count
     items[slot].devices = targets.map {
       DeviceProgress(
-        target: $0, sender: table.sender(hub: hub, platform: $0.platform), isRegistered: isRegistered, checkedAt: now.uptime)
+        target: $0, sender: table.sender(hub: hub, platform: $0.platform), isRegistered: isRegistered, checkedAt: checkedAt)
     }
     devices += targets.count
     var unreachable: [Int] = []
@@ -139,7 +145,8 @@ extension DispatchState {
 
   /// It is known whose the device is now. If its sender was stopped meanwhile, the ticket goes to `stopped`.
   private mutating func recheck(
-    _ ticket: Ticket, against targets: [Target], stopped: inout [Ticket], at now: Moment, into effects: inout Effects
+    _ ticket: Ticket, against targets: [Target], checkedAt: Int64, stopped: inout [Ticket], at now: Moment,
+    into effects: inout Effects
   ) {
     guard let device = device(ticket), device.phase == .checking else { return }
     let (slot, index) = (ticket.slot, ticket.device)
@@ -154,7 +161,7 @@ extension DispatchState {
       return finish(slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status, at: now, into: &effects)
     }
     items[slot].devices[index].target = target
-    items[slot].devices[index].checkedAt = now.uptime
+    items[slot].devices[index].checkedAt = checkedAt
     items[slot].devices[index].phase = .queued
     if senders[sender].gate.state == .closed || senders[sender].probe == ticket {
       submit(ticket, at: now, into: &effects)

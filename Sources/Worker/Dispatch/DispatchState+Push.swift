@@ -38,10 +38,11 @@ extension DispatchState {
   mutating func receive(_ results: [PushResult], from sender: Int, at now: Moment, into effects: inout Effects) {
     for result in results {
       releasePlace(of: sender)
-      learn(from: result.outcome, of: sender, at: now, into: &effects)
       let ticket = Ticket(rawValue: result.ticket)
-      // Items that were given up have no say any more; their pushes only give back their places.
-      guard let device = device(ticket), device.phase == .inFlight else { continue }
+      // Items that were given up get no result any more; their pushes only give back their places, and tell about the sender.
+      let isOpen = device(ticket)?.phase == .inFlight
+      learn(from: result.outcome, isJudged: isOpen, of: sender, at: now, into: &effects)
+      guard isOpen else { continue }
       noteDevice(result.outcome, from: sender, about: ticket, into: &effects)
       judge(ticket, result.outcome, at: now, into: &effects)
     }
@@ -83,7 +84,7 @@ extension DispatchState {
       items[slot].hasStarted = true
       effects.tallies.dispatched.append(items[slot].hub)
     }
-    if device.history.attempts == 0 { items[slot].devices[index].firstAttemptAt = now.uptime }
+    if device.history.attempts == device.history.heldAttempts { items[slot].devices[index].firstAttemptAt = now.uptime }
     items[slot].devices[index].history.attempts += 1
     items[slot].devices[index].phase = .inFlight
     takePlace(of: sender)
@@ -101,6 +102,10 @@ extension DispatchState {
     var history = items[slot].devices[index].history
     if history.attempts > 0 { history.age = .milliseconds(now.uptime - items[slot].devices[index].firstAttemptAt) }
     if outcome.verdict == .unknown { history.wasUnanswered = true }
+    if let heldAt = items[slot].devices[index].heldAt, heldAt != senders[sender].gate.recoveries {
+      history.contradictions += 1
+      items[slot].devices[index].heldAt = nil
+    }
     let decision = configuration.retry.decide(
       outcome, on: items[slot].devices[index].target.platform, history: history, remaining: items[slot].expiresAt - now.wall,
       jitter: Double.random(in: 0..<1, using: &generator))
@@ -115,6 +120,8 @@ extension DispatchState {
       return
     }
     items[slot].devices[index].history = history
+    // Refused for the configuration and not held: the fault is its own, and was no test of the sender.
+    if outcome.verdict == .configurationError { senders[sender].gate.withdrawProbe() }
     finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
   }
 
@@ -136,25 +143,29 @@ extension DispatchState {
       items[slot].devices[index].phase = .resting
       resting.insert(ticket, due: now.uptime + delay.milliseconds)
     case .hold:
-      // When the operator has mended it, the credential deserves a new chance.
-      history.hasReauthenticated = false
+      history = history.held
+      items[slot].devices[index].heldAt = senders[sender].gate.recoveries
       items[slot].devices[index].phase = .queued
-      senders[sender].queue.prepend(ticket)
+      // Behind all others, so that another is the next to try and one push that is refused by itself cannot keep the sender stopped. The order
+      // of first attempts, which is what a user is promised, is that of the queue without those that had theirs.
+      senders[sender].queue.append(ticket)
       stop(sender, reason: outcome.reason, at: now, into: &effects)
     }
     items[slot].devices[index].history = history
     passFirstAttempt(slot, index)
   }
 
-  /// Lets the sender's gate learn from an answer of the service, whatever has become of the send meanwhile.
-  private mutating func learn(from outcome: PushOutcome, of sender: Int, at now: Moment, into effects: inout Effects) {
+  /// Lets the sender's gate learn from an answer of the service, whatever has become of the send meanwhile. Whether a mistake of the
+  /// configuration stops the sender is for the judgement of the push to say, where there is going to be one.
+  private mutating func learn(
+    from outcome: PushOutcome, isJudged: Bool, of sender: Int, at now: Moment, into effects: inout Effects
+  ) {
     switch outcome.verdict {
     case .accepted, .rejected, .malformed, .deviceGone:
       if senders[sender].gate.succeed() { effects.alarm(.senderResumed(sender: sender)) }
     case .retryHere, .retryLater, .reauthenticate, .unknown: senders[sender].gate.remainUnsure(at: now.uptime)
     case .configurationError:
-      // The push itself is held by its judgement; this one may have been given up.
-      stop(sender, reason: outcome.reason, at: now, into: &effects)
+      if !isJudged { stop(sender, reason: outcome.reason, at: now, into: &effects) }
     }
   }
 

@@ -10,10 +10,13 @@ extension DispatchState {
     var key: [UInt8] = []
     key.reserveCapacity(36)
     send.id.append(to: &key)
-    for part in parts {
+    // Whoever repeats this after a crash may find other devices and need other parts: an id of its own keeps the two from being mixed.
+    let attempt = parts.count > 1 ? AttemptID.random(using: &generator) : nil
+    for (part, results) in parts.enumerated() {
       let status = StatusRecord(
-        send: send.id, hub: send.hub, part: part.part, state: state, sender: send.sender, audience: send.audience,
-        acceptedAt: send.acceptedAt, settledAt: now.wall, devices: part.results, traceparent: send.traceparent)
+        send: send.id, hub: send.hub, part: part, parts: parts.count, attempt: attempt, state: state, sender: send.sender,
+        audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now.wall, devices: results,
+        traceparent: send.traceparent)
       effects.productions.append(
         Production(kind: .status, ticket: ticket, record: ProducerRecord(topic: topics.status, key: key, value: status.encoded()))
       )

@@ -18,6 +18,8 @@ struct LookUp: Sendable {
     let query: Int
   }
 
+  /// Uptime when it was asked: what the answer says was true no later than the answer, and perhaps only then.
+  let askedAt: Int64
   var queries: [AudienceQuery] = []
   var entries: [Entry] = []
 }

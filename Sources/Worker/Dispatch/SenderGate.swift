@@ -12,6 +12,8 @@ struct SenderGate: Sendable {
   private var probeDue: Int64 = 0
   private var hasProbe = false
   private(set) var state = State.closed
+  /// How often the sender turned out to work again.
+  private(set) var recoveries = 0
 
   /// Tries again after so many milliseconds.
   init(probeInterval: Int64) {
@@ -33,7 +35,7 @@ struct SenderGate: Sendable {
     hasProbe = true
   }
 
-  /// The probe was not sent after all: another may be, at once.
+  /// The probe was not sent after all, or its answer says nothing about the sender: another may be sent at once.
   mutating func withdrawProbe() {
     guard state == .halfOpen else { return }
     state = .open
@@ -65,6 +67,7 @@ struct SenderGate: Sendable {
     guard state == .halfOpen else { return false }
     state = .closed
     hasProbe = false
+    recoveries += 1
     return true
   }
 }

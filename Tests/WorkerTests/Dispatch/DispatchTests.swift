@@ -153,10 +153,32 @@ struct DispatchTests {
     #expect(desk.pushes.count == 10_000)
     #expect(Set(desk.pushes.map(\.handle)).count == 10_000)
     #expect(desk.mostPushes == 64)
-    #expect(desk.statuses.count == 16)
-    #expect(Set(desk.statuses.map(\.part)).count == 16)
-    #expect(desk.statuses.flatMap(\.devices).count == 10_000)
+    #expect(desk.statuses.map(\.part) == Array(0..<10))
+    #expect(desk.statuses.allSatisfy { $0.parts == 10 && $0.attempt != nil && $0.attempt == desk.statuses[0].attempt })
+    #expect(Set(desk.statuses.flatMap(\.devices).map(\.registration)).count == 10_000)
     #expect(desk.position == 1)
+  }
+
+  @Test func `a large send that is repeated is told as another attempt`() throws {
+    var desk = Desk { $0.devicesPerStatus = 2 }
+    desk.registry[.tag("news")] = (0..<5).map { Desk.target("device-\($0)", .fcm) }
+    desk.acknowledges = false
+    let send = desk.send(to: .tag("news"))
+    desk.deliver(send)
+    desk.answerAll()
+    let first = try desk.unacknowledged.map { try StatusRecord.decode($0.record.value[...]) }
+    // The partition is lost with these on their way, comes back, and a device has gone by then.
+    desk.turn { $0.state.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.turn { $0.state.assign([Desk.partition], Rebalance {}, into: &$1) }
+    desk.registry[.tag("news")]?.removeLast()
+    desk.unacknowledged = []
+    desk.acknowledges = true
+    let pushed = desk.pushes.count
+    desk.deliver(send)
+    desk.answerAll(from: pushed)
+    #expect(first.map(\.parts) == [3, 3, 3])
+    #expect(desk.statuses.map(\.parts) == [2, 2])
+    #expect(Set((first + desk.statuses).map(\.attempt)).count == 2)
   }
 
   @Test func `no sender gets more than its share of the places`() {

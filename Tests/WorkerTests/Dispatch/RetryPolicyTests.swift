@@ -55,6 +55,20 @@ struct RetryPolicyTests {
     #expect(decide(PushOutcome(.reauthenticate), History(attempts: 2, hasReauthenticated: true)) == .hold)
   }
 
+  @Test func `what is refused while others pass fails, however long it was kept while nobody did`() {
+    for outcome in [PushOutcome(.configurationError), PushOutcome(.reauthenticate)] {
+      func history(_ contradictions: Int, wasUnanswered: Bool = false) -> RetryPolicy.History {
+        History(attempts: 1000, hasReauthenticated: true, wasUnanswered: wasUnanswered, contradictions: contradictions)
+      }
+      #expect(decide(outcome, history(0)) == .hold)
+      #expect(decide(outcome, history(2)) == .hold)
+      #expect(decide(outcome, history(3)) == .finish(.failed))
+      #expect(decide(outcome, history(3, wasUnanswered: true)) == .finish(.unconfirmed))
+    }
+    #expect(decide(PushOutcome(.retryLater), History(attempts: 1007, heldAttempts: 1000)) == .wait(.seconds(5)))
+    #expect(decide(PushOutcome(.retryLater), History(attempts: 1008, heldAttempts: 1000)) == .finish(.failed))
+  }
+
   @Test func `what was never answered ends unconfirmed, what was refused ends failed`() {
     #expect(decide(PushOutcome(.unknown), History(attempts: 4, waits: 3, wasUnanswered: true)) == .finish(.unconfirmed))
     #expect(decide(PushOutcome(.retryLater), History(attempts: 8, waits: 7)) == .finish(.failed))

@@ -1,0 +1,62 @@
+import FanfareCore
+import Foundation
+import GRDB
+
+/// The items of one send that has several, by attempt. What they have come to counts only when an attempt is complete, and then replaces all
+/// others: so whatever records of however many attempts come, in any order and any number of times, the send counts the devices of exactly one.
+struct AttemptTable {
+  private let db: Database
+  private let send: [DatabaseValue]
+
+  /// The attempts at the send of that hub's number and id.
+  init(_ db: Database, hub: Int64, send: DatabaseValue) {
+    self.db = db
+    self.send = [hub.databaseValue, send]
+  }
+
+  /// The digest of the record that was added as this item; nil when there is none.
+  func digest(of item: LedgerEntry.Settlement) throws -> Int64? {
+    let select = try db.cachedStatement(sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND attempt = ? AND part = ?")
+    return try Int64.fetchOne(select, arguments: StatementArguments(send + [Self.key(of: item), item.part.databaseValue]))
+  }
+
+  /// Adds an item that is not there yet. Returns what the items of its attempt have come to; with as many as `item.parts` it is complete.
+  func add(_ item: LedgerEntry.Settlement, maximumDevices: Int) throws -> ItemSum {
+    let key = Self.key(of: item)
+    try db.cachedStatement(sql: "INSERT INTO parts (hub, send, attempt, part, digest) VALUES (?, ?, ?, ?, ?)")
+      .execute(arguments: StatementArguments(send + [key, item.part.databaseValue, item.digest.databaseValue]))
+    let select = try db.cachedStatement(
+      sql: "SELECT settled_parts, \(ItemSum.columns) FROM attempts WHERE hub = ? AND send = ? AND attempt = ?")
+    var sum =
+      try Row.fetchOne(select, arguments: StatementArguments(send + [key])).map { try ItemSum(items: $0[0], $0, from: 1) }
+      ?? ItemSum()
+    sum.add(item, maximumDevices: maximumDevices)
+    let put = try db.cachedStatement(
+      sql: "REPLACE INTO attempts (hub, send, attempt, settled_parts, \(ItemSum.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    try put.execute(arguments: StatementArguments(send + [key, sum.items.databaseValue] + sum.values))
+    return sum
+  }
+
+  /// The send has ended with this item: its attempt needs only be known again, and records of others have come for nothing. Returns how many
+  /// those are.
+  func close(with item: LedgerEntry.Settlement) throws -> Int {
+    let others = StatementArguments(send + [Self.key(of: item)])
+    try db.cachedStatement(
+      sql: """
+        INSERT INTO duplicates (hub, send, part, digest)
+        SELECT hub, send, part, digest FROM parts WHERE hub = ? AND send = ? AND attempt <> ? ON CONFLICT DO NOTHING
+        """
+    ).execute(arguments: others)
+    let count = db.changesCount
+    try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ? AND attempt <> ?").execute(arguments: others)
+    try db.cachedStatement(sql: "DELETE FROM attempts WHERE hub = ? AND send = ?").execute(arguments: StatementArguments(send))
+    return count
+  }
+
+  /// An attempt's name in the file: its id where it has one, and its number of parts, so that parts which cannot belong together never meet.
+  private static func key(of item: LedgerEntry.Settlement) -> DatabaseValue {
+    var key = item.attempt?.bytes ?? []
+    key.appendVarint(UInt64(item.parts))
+    return Data(key).databaseValue
+  }
+}

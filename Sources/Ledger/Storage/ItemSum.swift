@@ -1,0 +1,67 @@
+import FanfareCore
+import Foundation
+import GRDB
+
+/// What work items of one send have come to together. The same in whatever order they are added.
+struct ItemSum: Sendable {
+  /// How many were added.
+  private(set) var items = 0
+  /// What all have in common; `.settled` where they differ; nil when there is none.
+  private(set) var state: StatusRecord.State?
+  /// When the last one ended.
+  private(set) var settledAt: UnixTime?
+  private(set) var tally = Tally()
+  /// Nil when there are more than are kept.
+  private(set) var devices: [DeviceResult]? = []
+
+  /// The columns of a row that keep it: the number of items in a table's own, then these.
+  static let columns = "state, settled_at, counts, devices"
+
+  init() {}
+
+  /// Reads `columns`, which begin at `first`. Throws when no release has written the row.
+  init(items: Int, _ row: Row, from first: Int) throws {
+    self.items = items
+    if let code = row[first] as UInt8? {
+      guard let state = StoredCode.state(code) else { throw SendRow.damaged }
+      self.state = state
+    }
+    settledAt = (row[first + 1] as Int64?).map(UnixTime.init(milliseconds:))
+    if let stored = row[first + 2] as Data? {
+      guard let tally = Tally(stored: stored) else { throw SendRow.damaged }
+      self.tally = tally
+      devices = nil
+    } else {
+      guard let devices = StoredDevices.decode(row[first + 3] as Data? ?? Data()) else { throw SendRow.damaged }
+      self.devices = devices
+      tally = Tally(devices)
+    }
+  }
+
+  /// Adds an item.
+  mutating func add(_ settlement: LedgerEntry.Settlement, maximumDevices: Int) {
+    items += 1
+    state = state.map { $0 == settlement.state ? $0 : .settled } ?? settlement.state
+    settledAt = max(settledAt ?? settlement.settledAt, settlement.settledAt)
+    tally.add(settlement.tally)
+    guard let held = devices, let more = settlement.devices, held.count + more.count <= maximumDevices else {
+      devices = nil
+      return
+    }
+    // One item keeps its order of dispatch; several have none in common.
+    devices = held.isEmpty ? more : more.isEmpty ? held : (held + more).sorted { $0.registration < $1.registration }
+  }
+
+  /// The values of `columns`.
+  var values: [DatabaseValue] {
+    [
+      (state.map { Int64(StoredCode.code($0)) }).databaseValue, (settledAt?.milliseconds).databaseValue,
+      (devices == nil ? tally.stored : nil).databaseValue, devices.map(StoredDevices.encode).databaseValue,
+    ]
+  }
+}
+
+extension Optional where Wrapped: DatabaseValueConvertible {
+  /// The value, or NULL.
+  var databaseValue: DatabaseValue { self?.databaseValue ?? .null }
+}

@@ -1,0 +1,97 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// What becomes of pushes that are refused as a mistake of the operator: kept while it may be one, given up when it is plainly their own.
+struct HeldPushTests {
+  private static let refusal = PushOutcome(.configurationError, reason: "TopicDisallowed", status: 400)
+
+  private func desk(maximumPushes: Int = 100) -> Desk {
+    var desk = Desk {
+      $0.probeInterval = .seconds(15)
+      $0.maximumPushes = maximumPushes
+    }
+    for user in ["bad", "a", "b"] { desk.register(user, .fcm) }
+    return desk
+  }
+
+  private func stops(_ desk: Desk) -> Int {
+    desk.alarms.count { if case .senderStopped = $0 { true } else { false } }
+  }
+
+  @Test func `a refused push goes behind the others, so that another one is the next to try`() {
+    var desk = desk(maximumPushes: 1)
+    for user in ["bad", "a", "b"] { desk.deliver(desk.send(to: .user(user))) }
+    desk.answer(desk.pushes[0], Self.refusal)
+    desk.advance(.seconds(16))
+    #expect(desk.pushes.map(\.handle) == ["bad-0", "a-0"])
+    desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
+    desk.answer(desk.pushes[2], PushOutcome(.accepted, status: 200))
+    #expect(desk.pushes.map(\.handle) == ["bad-0", "a-0", "b-0", "bad-0"])
+  }
+
+  @Test func `a push that is refused while others pass stops the sender a few times, then fails by its reason`() {
+    var desk = desk()
+    desk.deliver(desk.send(to: .user("bad")))
+    var answered = 0
+    for _ in 0..<12 {
+      desk.deliver(desk.send(to: .user("a")))
+      while answered < desk.pushes.count {
+        let push = desk.pushes[answered]
+        desk.answer(push, push.handle == "bad-0" ? Self.refusal : PushOutcome(.accepted, status: 200))
+        answered += 1
+      }
+      desk.advance(.seconds(16))
+    }
+    #expect(stops(desk) == 3)
+    #expect(desk.state.senders[1].gate.state == .closed)
+    let failed = desk.statuses.flatMap(\.devices).filter { $0.outcome != .delivered }
+    #expect(failed.map(\.outcome) == [.failed])
+    #expect(failed.map(\.reason) == ["TopicDisallowed"])
+    #expect(failed.map(\.status) == [400])
+    #expect(desk.position == 13)
+  }
+
+  @Test func `the last refusal of such a push is no test of the sender: another may try at once`() {
+    var desk = desk(maximumPushes: 1)
+    for user in ["b", "bad", "a"] { desk.deliver(desk.send(to: .user(user))) }
+    let slot = desk.state.items.firstIndex { $0.send?.audience == .user("bad") } ?? 0
+    desk.state.items[slot].devices[0].history.contradictions = 2
+    desk.state.items[slot].devices[0].heldAt = -1
+    desk.answer(desk.pushes[0], Self.refusal)
+    desk.advance(.seconds(16))
+    desk.answer(desk.pushes[1], Self.refusal)
+    #expect(desk.pushes.map(\.handle) == ["b-0", "bad-0", "a-0"])
+    #expect(desk.statuses.flatMap(\.devices).map(\.outcome) == [.failed])
+    desk.answer(desk.pushes[2], PushOutcome(.accepted, status: 200))
+    #expect(desk.state.senders[1].gate.state == .closed)
+  }
+
+  @Test func `while nobody passes, every message is kept, and afterwards each has all its attempts`() {
+    var desk = desk()
+    for user in ["a", "b"] { desk.deliver(desk.send(to: .user(user))) }
+    for push in desk.pushes { desk.answer(push, Self.refusal) }
+    // Hours: far more probes than a push has attempts.
+    for _ in 0..<1_000 {
+      let probe = desk.pushes.count
+      desk.advance(.seconds(16))
+      #expect(desk.pushes.count == probe + 1)
+      desk.answer(desk.pushes[probe], Self.refusal)
+    }
+    #expect(desk.statuses.isEmpty)
+    #expect(Set(desk.pushes.suffix(2).map(\.handle)) == ["a-0", "b-0"])
+    #expect(stops(desk) == 1)
+    desk.advance(.seconds(16))
+    desk.answer(desk.pushes[desk.pushes.count - 1], PushOutcome(.accepted, status: 200))
+    // Busy after all that is no reason to give up.
+    desk.answer(desk.pushes[desk.pushes.count - 1], PushOutcome(.retryLater, reason: "Busy", status: 503))
+    #expect(desk.statuses.count == 1)
+    desk.advance(.seconds(10))
+    desk.answer(desk.pushes[desk.pushes.count - 1], PushOutcome(.accepted, status: 200))
+    #expect(desk.statuses.flatMap(\.devices).map(\.outcome) == [.delivered, .delivered])
+    #expect(desk.position == 2)
+  }
+}
