@@ -56,7 +56,7 @@ enum APIRole {
       dependencies: FrontEnd.Dependencies(
         registry: registry, secureStore: registry, history: history, sink: producer, hasRoom: hasRoom),
       operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
-    services.append(frontEnd)
+    services.append(Listener(section: "api", service: frontEnd))
     return (RoleServices(services: services, checks: checks), frontEnd)
   }
 }
