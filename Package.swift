@@ -18,9 +18,11 @@ let collections: Target.Dependency = .product(name: "DequeModule", package: "swi
 let configuration: Target.Dependency = .product(name: "Configuration", package: "swift-configuration")
 let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let grdbSQLite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
 let hummingbirdTesting: Target.Dependency = .product(name: "HummingbirdTesting", package: "hummingbird")
 let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
@@ -29,9 +31,12 @@ let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
 let serviceLifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let swiftASN1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
@@ -45,6 +50,7 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
     .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: [.defaults, "YAML"]),
@@ -53,6 +59,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
@@ -75,7 +82,7 @@ let package = Package(
     .target(name: "RDKafka", dependencies: ["CRDKafka", logging], swiftSettings: house),
     .target(
       name: "HTTP2Session",
-      dependencies: ["CNGHTTP2", collections, logging, nioCore, nioPosix, nioSSL],
+      dependencies: ["CNGHTTP2", collections, logging, nioCore, nioPosix, nioSSL, nioTLS],
       swiftSettings: house),
 
     // The words and the seams.
@@ -85,8 +92,8 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, logging, metrics, nioCore,
-        serviceLifecycle,
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging,
+        metrics, nioCore, nioHTTP1, nioHTTPTypes, serviceLifecycle,
       ],
       swiftSettings: house),
     .target(name: "Registry", dependencies: ["FanfareCore", grdb, grdbSQLite], swiftSettings: house),
@@ -97,27 +104,26 @@ let package = Package(
     .target(
       name: "PushServices",
       dependencies: [
-        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioPosix, nioSSL,
-        serviceLifecycle,
+        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
     .target(
       name: "Ledger",
-      dependencies: ["FanfareCore", "RDKafka", grdb, logging, metrics, serviceLifecycle],
+      dependencies: ["FanfareCore", "RDKafka", coreMetrics, grdb, logging, metrics, serviceLifecycle],
       swiftSettings: house),
 
     // What an operator sees of every role: the metrics exporter, health and readiness.
     .target(
       name: "Operations",
-      dependencies: ["FanfareCore", coreMetrics, httpTypes, hummingbird, logging, metrics, nioCore, serviceLifecycle],
+      dependencies: [coreMetrics, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle],
       swiftSettings: house),
 
     // The push services, faked over real TLS.
     .target(
       name: "PushSimulator",
       dependencies: [
-        "FanfareCore", "HTTP2Session", crypto, httpTypes, hummingbird, hummingbirdTLS, logging, nioCore, nioPosix, nioSSL,
-        serviceLifecycle, x509,
+        "FanfareCore", "HTTP2Session", crypto, cryptoExtras, httpTypes, hummingbird, hummingbirdTLS, logging, nioCore, nioSSL,
+        serviceLifecycle, swiftASN1, x509,
       ],
       swiftSettings: house),
 
@@ -128,9 +134,7 @@ let package = Package(
         "CJemalloc", "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PushServices", "PushSimulator",
         "RDKafka",
         "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, hummingbird, logging, metrics, nioCore, nioHTTP1,
-        nioPosix,
-        nioSSL,
-        serviceLifecycle,
+        nioPosix, nioSSL, serviceLifecycle,
         unixSignals, yams,
       ],
       swiftSettings: house),
@@ -138,39 +142,35 @@ let package = Package(
     // Tests mirror the targets; `Support` holds what they share, `EndToEnd` the whole flows in real processes.
     .target(
       name: "Support",
-      dependencies: [
-        "FanfareCore", "HTTP2Session", "RDKafka", "Registry", asyncHTTPClient, crypto, logging, nioCore, nioPosix, nioSSL, x509,
-      ],
+      dependencies: ["FanfareCore", "RDKafka", "Registry", crypto, logging, nioSSL, swiftASN1, x509],
       path: "Tests/Support",
       swiftSettings: house),
-    .testTarget(name: "RDKafkaTests", dependencies: ["RDKafka", "Support", logging], swiftSettings: house),
+    .testTarget(name: "RDKafkaTests", dependencies: ["RDKafka", "Support"], swiftSettings: house),
     .testTarget(
       name: "HTTP2SessionTests",
       dependencies: ["HTTP2Session", "Support", logging, nioCore, nioPosix, nioSSL],
       swiftSettings: house),
     .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
     .testTarget(
-      name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "Support", logging, grdb], swiftSettings: house),
+      name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "Support", grdb], swiftSettings: house),
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
-        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto, jwtKit, logging,
-        nioCore,
-        nioPosix, nioSSL, x509,
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", crypto, cryptoExtras, jwtKit, logging, nioCore,
+        nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
     .testTarget(
       name: "PushSimulatorTests",
       dependencies: [
-        "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, jwtKit, logging, nioCore, nioPosix, nioSSL,
+        "PushSimulator", "FanfareCore", "HTTP2Session", asyncHTTPClient, jwtKit, logging, nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
     .testTarget(
       name: "FrontEndTests",
       dependencies: [
-        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, hummingbird,
-        hummingbirdTesting,
-        httpTypes, logging, nioCore, nioPosix,
+        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Support", asyncHTTPClient, logging, metrics, nioCore, nioHTTP1,
+        nioPosix, serviceLifecycle,
       ],
       swiftSettings: house),
     .testTarget(
@@ -178,12 +178,12 @@ let package = Package(
       dependencies: ["Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
       swiftSettings: house),
     .testTarget(
-      name: "LedgerTests", dependencies: ["Ledger", "FanfareCore", "RDKafka", "Support", logging, grdb], swiftSettings: house),
+      name: "LedgerTests", dependencies: ["Ledger", "FanfareCore", "RDKafka", "Support", grdb, logging, serviceLifecycle],
+      swiftSettings: house),
     .testTarget(
       name: "OperationsTests",
       dependencies: [
-        "Operations", "FanfareCore", "Support", hummingbird, hummingbirdTesting, httpTypes, coreMetrics, metrics, logging,
-        nioCore, nioPosix,
+        "Operations", "FanfareCore", "Support", httpTypes, hummingbird, hummingbirdTesting, logging, metrics, nioCore, nioPosix,
       ],
       swiftSettings: house),
     .testTarget(
@@ -192,7 +192,7 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "EndToEnd",
-      dependencies: ["fanfare", "FanfareCore", "RDKafka", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1],
+      dependencies: ["fanfare", "FanfareCore", asyncHTTPClient, nioCore, nioHTTP1],
       swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]

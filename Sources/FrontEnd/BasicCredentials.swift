@@ -22,19 +22,15 @@ package struct BasicCredentials: Hashable, Sendable, CustomStringConvertible {
 
   /// Reads the value of an `Authorization` field; nil for another scheme, and for what is not base64 of UTF-8 with a colon.
   package init?(_ authorization: String) {
-    let scheme = authorization.prefix(6)
-    guard scheme.utf8.count == 6, scheme.lowercased() == "basic ",
-      let data = Data(base64Encoded: String(authorization.dropFirst(6)).trimmed),
-      let text = String(validating: data, as: UTF8.self), let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
+    // On bytes: every request comes through here, and characters cost ten times as much.
+    let bytes = authorization.utf8
+    guard bytes.count > 6, bytes.prefix(6).map({ $0 | 0x20 }).elementsEqual("basic ".utf8),
+      let data = Data(base64Encoded: Data(bytes.dropFirst(6).filter { $0 != UInt8(ascii: " ") })),
+      let colon = data.firstIndex(of: UInt8(ascii: ":")), let user = String(validating: data[..<colon], as: UTF8.self),
+      let password = String(validating: data[data.index(after: colon)...], as: UTF8.self)
     else { return nil }
-    self.init(user: String(text[..<colon]), password: String(text[text.utf8.index(after: colon)...]))
+    self.init(user: user, password: password)
   }
 
   package var description: String { "Basic credentials" }
-}
-
-extension String {
-  fileprivate var trimmed: String {
-    String(trimmingPrefix { $0 == " " }.reversed().trimmingPrefix { $0 == " " }.reversed())
-  }
 }

@@ -7,7 +7,8 @@ package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// There is no ledger at that path yet: none has been started, or its tables are being made. For readers.
     package static let notThere = Self(wrapped: .notThere)
-    /// The file is no ledger, or one of a later release: nothing helps but another file or another release.
+    /// The file is no ledger, one of a later release, or cannot be made or written at all: nothing helps but another file, other rights, or
+    /// another release.
     package static let unusable = Self(wrapped: .unusable)
     /// The file is locked for too long, or the disk fails; the same may succeed later.
     package static let unavailable = Self(wrapped: .unavailable)

@@ -23,7 +23,12 @@ package final class LedgerStore: Sendable {
       pool = try LedgerFile.openForWriting(configuration)
     } catch {
       let cause = LedgerFile.ledgerError(error)
-      throw LedgerError(cause.code, "cannot open the ledger \(configuration.path): \(cause.message)")
+      let code: LedgerError.Code =
+        switch (error as? DatabaseError)?.resultCode {
+        case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: .unusable
+        default: cause.code
+        }
+      throw LedgerError(code, "cannot open the ledger \(configuration.path): \(cause.message)")
     }
   }
 

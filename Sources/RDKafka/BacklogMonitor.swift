@@ -112,6 +112,9 @@ package final class BacklogMonitor: Sendable {
     }
   }
 
+  /// Whether the cluster has been asked at least once; before that there is no room.
+  package var isInformed: Bool { hasObserved.load(ordering: .acquiring) }
+
   /// Whether another record can be produced without endangering one that has not been read. Costs a few loads.
   package func hasRoom() -> Bool {
     hasObserved.load(ordering: .acquiring)

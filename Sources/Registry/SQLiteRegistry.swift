@@ -17,7 +17,7 @@ package final class SQLiteRegistry: Sendable {
 
   /// Opens the file, makes or migrates its tables. Blocks for at most about twice the busy timeout: call it before serving starts.
   ///
-  /// Throws `RegistryError` with the path and the reason when that is impossible.
+  /// Throws, with the path and the reason, `RegistryFileError` when that is impossible, and `RegistryError` when it only is now.
   package init(_ configuration: SQLiteRegistryConfiguration) throws {
     self.configuration = configuration
     do {
@@ -28,8 +28,9 @@ package final class SQLiteRegistry: Sendable {
         try Schema.migrate(db)
       }
     } catch {
-      let reason = (error as? RegistryError)?.message ?? Self.reason(of: error)
-      throw RegistryError(.unavailable, "cannot open the registry \(configuration.path): \(reason)")
+      let reason = (error as? RegistryFileError)?.message ?? Self.reason(of: error)
+      let message = "cannot open the registry \(configuration.path): \(reason)"
+      throw Self.isFinal(error) ? RegistryFileError(message) : RegistryError(.unavailable, message)
     }
   }
 
@@ -124,6 +125,14 @@ package final class SQLiteRegistry: Sendable {
   private static func registryError(_ error: any Error) -> RegistryError {
     if let error = error as? RegistryError { return error }
     return RegistryError(.unavailable, "the registry cannot be used now: \(reason(of: error))")
+  }
+
+  /// Whether the file that cannot be opened now cannot be later either.
+  private static func isFinal(_ error: any Error) -> Bool {
+    switch (error as? DatabaseError)?.resultCode {
+    case .SQLITE_CANTOPEN, .SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: true
+    default: error is RegistryFileError
+    }
   }
 
   private static func reason(of error: any Error) -> String {

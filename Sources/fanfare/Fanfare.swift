@@ -33,12 +33,11 @@ struct Fanfare: AsyncParsableCommand {
       } else {
         try command.run()
       }
-    } catch let error as SettingsError {
+    } catch {
+      guard let error = SettingsError(cause: error) else { exit(withError: error) }
       Console.error("fanfare: \(error)")
       // EX_CONFIG of sysexits.h.
       exit(withError: ExitCode(78))
-    } catch {
-      exit(withError: error)
     }
   }
 }

@@ -3,17 +3,21 @@ import Testing
 
 /// The program as somebody meets it on the command line.
 @Suite(.serialized) struct CommandTests {
+  /// Runs the program until it ends, in a directory that holds nothing but a file `notes`.
   private func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> (
     status: Int32, lines: [String], errors: String
   ) {
-    let process = try RoleProcess(
-      arguments, name: arguments.first ?? "fanfare", environment: environment, directory: FileManager.default.temporaryDirectory)
-    defer { process.destroy() }
-    let status = try await process.exitStatus(within: .seconds(120))
-    var lines: [String] = []
-    // The output ends with the process: reading on until there is nothing more.
-    while let line = try? await process.line() { lines.append(line) }
-    return (status, lines, process.log)
+    try await withDirectory("command") { directory in
+      try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: directory.appending(path: "notes"))
+      let process = try RoleProcess(
+        arguments, name: arguments.first ?? "fanfare", environment: environment, directory: directory)
+      defer { process.destroy() }
+      let status = try await process.exitStatus(within: .seconds(120))
+      var lines: [String] = []
+      // The output ends with the process: reading on until there is nothing more.
+      while let line = try? await process.line() { lines.append(line) }
+      return (status, lines, process.log)
+    }
   }
 
   @Test(arguments: [["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"]])
@@ -24,25 +28,63 @@ import Testing
     #expect(lines.contains { $0.contains("USAGE: fanfare \(command.joined(separator: " "))") })
   }
 
-  @Test(arguments: [
+  private static let kafka = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]
+  private static let demo = kafka.merging(["FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo"]) { $1 }
+  private static let badConfigurations: [(command: [String], environment: [String: String], message: String)] = [
     (["worker"], [:], "kafka.bootstrapServers is missing"),
     (["api"], ["FANFARE_API_PORT": "many"], "api.port must be a whole number from 0 to 65535"),
-    (["api"], ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"], "hub.default.authentication.file is missing"),
+    (["api"], kafka, "hub.default.authentication.file is missing"),
     (
       ["api"],
-      [
-        "FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "FANFARE_API_HOST": "0.0.0.0",
-        "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
-      ], "hub.default.authentication.method cannot be used"
+      demo.merging(["FANFARE_API_HOST": "0.0.0.0"]) { $1 },
+      "hub.default.authentication.method cannot be used"
     ),
     (["ledger", "--config", "/nonexistent/fanfare.yaml"], [:], "--config names a file that cannot be read"),
-  ])
+    (
+      ["api"],
+      demo.merging(["FANFARE_API_HOST": "203.0.113.1", "FANFARE_HUB_DEFAULT_AUTHENTICATION_ALLOW_REMOTE": "true"]) { $1 },
+      "api.host must be an address"
+    ),
+    (["worker"], kafka.merging(["FANFARE_OPERATIONS_HOST": "nowhere.invalid"]) { $1 }, "operations.host must be an address"),
+    (
+      ["worker"],
+      kafka.merging([
+        "FANFARE_HUB_DEFAULT_APNS_KEY_FILE": "notes", "FANFARE_HUB_DEFAULT_APNS_KEY_ID": "ABCDEFGHIJ",
+        "FANFARE_HUB_DEFAULT_APNS_TEAM_ID": "ABCDEFGHIJ", "FANFARE_HUB_DEFAULT_APNS_TOPIC": "app",
+      ]) { $1 },
+      "hub.default.apns.keyFile must be a P-256 key"
+    ),
+    (["broker"], ["FANFARE_BROKER_ANNOUNCE_FILE": "missing/broker"], "broker.announceFile names a file that cannot be written"),
+    (["simulator"], ["FANFARE_SIMULATOR_DIRECTORY": "notes"], "simulator.directory must be a directory that can be made"),
+  ]
+
+  private static let badProperties = [
+    ("client.id=mine", "the property 'client.id' cannot be set"),
+    ("no.such=1", "librdkafka does not know the property 'no.such'"),
+    ("security.protocol=none", "librdkafka does not accept the value of the property 'security.protocol'"),
+  ].flatMap { property, reason in
+    [["api"], ["worker"], ["ledger"], ["topics", "create"]].map { command in
+      (
+        command: command,
+        environment: demo.merging(["FANFARE_KAFKA_PROPERTIES": property]) { $1 },
+        message: "kafka.properties must be properties that this librdkafka and this program take: \(reason)"
+      )
+    }
+  }
+
+  private static let badFiles = ["missing/file", ".", "notes", "/proc/fanfare.sqlite"].flatMap { path in
+    [("api", "registry"), ("worker", "registry"), ("ledger", "ledger")].map { role, file in
+      (
+        command: [role], environment: kafka.merging(["FANFARE_\(file.uppercased())_PATH": path]) { $1 },
+        message:
+          "\(file).path must be a \(file), or a new file in a directory that can be written: cannot open the \(file) \(path): "
+      )
+    }
+  }
+
+  @Test(arguments: badConfigurations + badProperties + badFiles)
   func aBadConfigurationEndsARoleByItsKey(command: [String], environment: [String: String], message: String) async throws {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID())")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
-    let files = ["REGISTRY", "LEDGER"].map { ("FANFARE_\($0)_PATH", directory.appending(path: "\($0).sqlite").path) }
-    let (status, _, errors) = try await run(command, environment: environment.merging(files) { first, _ in first })
+    let (status, _, errors) = try await run(command, environment: environment)
     #expect(status == 78)
     #expect(errors.contains("fanfare: \(message)"), "\(errors)")
   }

@@ -40,19 +40,16 @@ final class Deployment: Sendable {
 
   /// Runs a test in a deployment, and ends every process of it in any case.
   static func with(_ body: (Deployment) async throws -> Void) async throws {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-end-to-end-\(UUID())")
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    let processes = Processes()
-    do {
-      try await body(try await Deployment(directory: directory, processes: processes))
-    } catch {
-      print(processes.logs)
-      processes.destroy()
-      throw error
+    try await withDirectory("deployment") { directory in
+      let processes = Processes()
+      defer { processes.destroy() }
+      do {
+        try await body(try await Deployment(directory: directory, processes: processes))
+      } catch {
+        print(processes.logs)
+        throw error
+      }
     }
-    processes.destroy()
-    // Kept for whoever wants to read what the processes said.
-    if ProcessInfo.processInfo.environment["FANFARE_TEST_KEEP"] == nil { try FileManager.default.removeItem(at: directory) }
   }
 
   private init(directory: URL, processes: Processes) async throws {

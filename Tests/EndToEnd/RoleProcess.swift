@@ -28,7 +28,8 @@ final class RoleProcess: Sendable {
     process.executableURL = program
     process.arguments = arguments
     process.currentDirectoryURL = directory
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    // A developer's own configuration is none of the test's.
+    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("FANFARE_") }.merging(environment) { $1 }
     let output = Pipe()
     process.standardOutput = output
     process.standardError = try FileHandle(forWritingTo: errors)

@@ -79,6 +79,37 @@ import Yams
     #expect(settings.hubs.first?.roles.operators == ["ann", "bob"])
   }
 
+  @Test(arguments: [
+    ("{bootstrapServers: file:1}", [:], "file:1"),
+    ("{bootstrapServersFile: ANNOUNCED}", [:], "announced:1"),
+    ("{bootstrapServers: file:1}", ["": "environment:1"], "environment:1"),
+    ("{bootstrapServers: file:1}", ["_FILE": "ANNOUNCED"], "announced:1"),
+    ("{bootstrapServersFile: /nonexistent/stale}", ["": "environment:1"], "environment:1"),
+    ("{bootstrapServersFile: /nonexistent/stale}", ["_FILE": "ANNOUNCED"], "announced:1"),
+    ("{bootstrapServers: file:1, bootstrapServersFile: ANNOUNCED}", [:], nil),
+    ("{embedded: true}", ["": "environment:1", "_FILE": "ANNOUNCED"], nil),
+    ("{bootstrapServers: file:1, bootstrapServersFile: ANNOUNCED}", ["": "environment:1"], "environment:1"),
+  ])
+  func eitherWayToNameTheClusterGoesOverTheFile(kafka: String, environment: [String: String], servers: String?) async throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-servers-\(UUID())")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
+    let (file, announced) = (directory.appending(path: "fanfare.yaml"), directory.appending(path: "announced"))
+    try "announced:1\n".write(to: announced, atomically: true, encoding: .utf8)
+    func placed(_ text: String) -> String { text.replacing("ANNOUNCED", with: announced.path) }
+    try "kafka: \(placed(kafka))".write(to: file, atomically: true, encoding: .utf8)
+    let variables = environment.map { ("FANFARE_KAFKA_BOOTSTRAP_SERVERS\($0)", placed($1)) }
+    let load = { @Sendable in
+      try await Settings.load(file: file.path, environment: Dictionary(uniqueKeysWithValues: variables)).kafka.client("test")
+    }
+    guard let servers else {
+      let error = await #expect(throws: SettingsError.self) { try await load() }
+      #expect(error?.description == "kafka.bootstrapServers must not be given together with kafka.bootstrapServersFile")
+      return
+    }
+    #expect(try await load().bootstrapServers == servers)
+  }
+
   @Test func aSecretNeverShowsInTheSettings() async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
     try "marked-secret\n".write(to: file, atomically: true, encoding: .utf8)

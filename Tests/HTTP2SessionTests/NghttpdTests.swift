@@ -12,6 +12,7 @@ struct NghttpdTests {
     let program = try #require(ChildProcess.find("nghttpd"))
     let port = try await ChildProcess.freePort()
     let folder = try ChildProcess.temporaryFolder()
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: folder) } }
     let files = try Bench.certificates.get().write(to: folder)
     try Data("found".utf8).write(to: URL(fileURLWithPath: folder + "/file"))
     let nghttpd = try ChildProcess(

@@ -23,8 +23,7 @@ import Testing
       (foreign.path, "something else"), (temporary.configuration.path, "later release"), (directory.path, "unable to open"),
     ]
     for (path, reason) in cases {
-      let error = #expect(throws: RegistryError.self) { try SQLiteRegistry(SQLiteRegistryConfiguration(path: path)) }
-      #expect(error?.code == .unavailable)
+      let error = #expect(throws: RegistryFileError.self) { try SQLiteRegistry(SQLiteRegistryConfiguration(path: path)) }
       #expect(error?.message.contains(path) == true && error?.message.contains(reason) == true, "\(error?.message ?? "")")
     }
     #expect(try await DatabaseQueue(path: foreign.path).read { db in try db.tableExists("registrations") } == false)

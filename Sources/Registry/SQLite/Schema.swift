@@ -70,17 +70,17 @@ enum Schema {
   /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two processes which
   /// start at once the second finds everything done.
   ///
-  /// Throws `RegistryError` when the file is some other database or was made by a later release.
+  /// Throws `RegistryFileError` when the file is some other database or was made by a later release.
   static func migrate(_ db: Database) throws {
     try db.inTransaction(.immediate) {
       let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
       let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
       let isEmpty = try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_master LIMIT 1") == nil
       guard application == applicationID || (application == 0 && version == 0 && isEmpty) else {
-        throw RegistryError(.unavailable, "it is a database of something else")
+        throw RegistryFileError("it is a database of something else")
       }
       guard version <= steps.count else {
-        throw RegistryError(.unavailable, "it was made by a later release (schema \(version), this one knows \(steps.count))")
+        throw RegistryFileError("it was made by a later release (schema \(version), this one knows \(steps.count))")
       }
       guard version < steps.count else { return .commit }
       for step in steps[version...] { try db.execute(sql: step) }

@@ -35,14 +35,15 @@ enum APIRole {
     let settings = runtime.settings
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: runtime.logger)
     var services: [any Service] = [UntilShutdown { await producer.run() }]
-    var hasRoom: @Sendable () -> Bool = { true }
+    var (hasRoom, isInformed): (@Sendable () -> Bool, @Sendable () -> Bool) = ({ true }, { true })
     if client.tuning == .embedded {
       let group = settings.worker.group ?? "\(settings.kafka.topics.prefix).workers"
       let monitor = try BacklogMonitor(client: client, topic: settings.kafka.topics.sends, groupID: group, logger: runtime.logger)
       services.append(UntilShutdown { await monitor.run() })
-      hasRoom = { monitor.hasRoom() }
+      (hasRoom, isInformed) = ({ monitor.hasRoom() }, { monitor.isInformed })
     }
     let checks: [any ReadinessCheck] = [
+      NamedCheck("backlog") { [isInformed] in isInformed() ? nil : "the cluster has not been asked yet how much is waiting" },
       NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
       NamedCheck("ledger") { await RoleServices.complaint { try await history.check() } },
       NamedCheck("kafka") {
@@ -56,7 +57,7 @@ enum APIRole {
       dependencies: FrontEnd.Dependencies(
         registry: registry, secureStore: registry, history: history, sink: producer, hasRoom: hasRoom),
       operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
-    services.append(frontEnd)
+    services.append(Listener(section: "api", service: frontEnd))
     return (RoleServices(services: services, checks: checks), frontEnd)
   }
 }

@@ -7,15 +7,23 @@ import ServiceLifecycle
 struct Announcement: Service {
   /// What listens.
   let name: String
-  /// Where the address is written, whole or not at all; nil where nobody waits for a file.
+  /// Where the address is written, whole or not at all; nil where nobody waits for a file. Comes from the key `announceFile` under the name.
   let file: String?
   let logger: Logger
   /// Suspends until the role listens.
   let address: @Sendable () async throws -> String
 
   func run() async throws {
-    let address = try await address()
-    if let file { try Data("\(address)\n".utf8).write(to: URL(fileURLWithPath: file), options: .atomic) }
+    let address: String
+    do { address = try await self.address() } catch let error as SettingsError { throw error } catch {
+      // It has ended without listening, and says itself why: its error, not this one, is to end the process.
+      return try await gracefulShutdown()
+    }
+    if let file {
+      do { try Data("\(address)\n".utf8).write(to: URL(fileURLWithPath: file), options: .atomic) } catch {
+        throw SettingsError("\(name).announceFile", "names a file that cannot be written: \(file)")
+      }
+    }
     Console.print("\(name) \(address)")
     logger.notice("Listening", metadata: ["listener": "\(name)", "address": "\(address)"])
     try await gracefulShutdown()

@@ -12,7 +12,7 @@ enum BrokerRole {
     return RoleServices(services: [
       ClusterService(cluster: cluster),
       Announcement(name: "broker", file: settings.broker.announceFile, logger: runtime.logger) { cluster.bootstrapServers },
-      runtime.operations(checks: []),
+      Listener(section: "operations", service: runtime.operations(checks: [])),
     ])
   }
 }

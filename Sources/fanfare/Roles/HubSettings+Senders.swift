@@ -25,6 +25,12 @@ extension HubSettings {
     return try Self.senders(apns: apns, fcm: fcm, wns: wns, runtime: runtime)
   }
 
+  /// The keys of fields that have another name, because their values come from files or from two keys.
+  private static let keys = [
+    "privateKey": "keyFile", "secret": "secretFile", "trustRoots": "trustRootsFile", "connectTo.host": "connectHost",
+    "connectTo.port": "connectPort",
+  ]
+
   /// The senders of those configurations that are there.
   static func senders(
     apns: APNsConfiguration?, fcm: FCMConfiguration?, wns: WNSConfiguration?, runtime: Runtime
@@ -32,7 +38,7 @@ extension HubSettings {
     var senders: [any PushSender] = []
     func make(_ key: String, _ hub: HubName, _ body: () throws -> any PushSender) throws {
       do { senders.append(try body()) } catch let error as PushConfigurationError {
-        throw SettingsError("hub.\(hub).\(key).\(error.field)", error.problem)
+        throw SettingsError("hub.\(hub).\(key).\(Self.keys[error.field] ?? error.field)", error.problem)
       }
     }
     let (group, logger) = (runtime.eventLoopGroup, runtime.logger)

@@ -10,7 +10,7 @@ enum LedgerRole {
     let settings = runtime.settings
     var (role, _) = try services(runtime, client: try settings.kafka.client("ledger"))
     let operations = runtime.operations(checks: role.checks)
-    role.services.append(operations)
+    role.services.append(Listener(section: "operations", service: operations))
     role.services.append(
       Announcement(name: "operations", file: nil, logger: runtime.logger) {
         "\(settings.operations.host):\(try await operations.boundPort())"

@@ -8,13 +8,15 @@ enum SimulatorRole {
     let settings = runtime.settings.simulator
     let simulator = try make(settings, runtime: runtime)
     return RoleServices(services: [
-      simulator,
+      Listener(section: "simulator", service: simulator),
       Announcement(name: "simulator", file: nil, logger: runtime.logger) {
         let endpoints = try await simulator.ready()
-        try simulator.credentials.write(to: settings.directory, endpoints: endpoints)
+        do { try simulator.credentials.write(to: settings.directory, endpoints: endpoints) } catch {
+          throw SettingsError("simulator.directory", "must be a directory that can be made and written: \(error)")
+        }
         return endpoints.adminURL
       },
-      runtime.operations(checks: []),
+      Listener(section: "operations", service: runtime.operations(checks: [])),
     ])
   }
 
@@ -22,7 +24,9 @@ enum SimulatorRole {
   static func make(_ settings: SimulatorSettings, runtime: Runtime) throws -> PushSimulator {
     var configuration = settings.configuration
     if SimulatorCredentials.exist(in: settings.directory) {
-      configuration.credentials = try SimulatorCredentials(contentsOf: settings.directory)
+      do { configuration.credentials = try SimulatorCredentials(contentsOf: settings.directory) } catch {
+        throw SettingsError("simulator.directory", "has keys that cannot be used: \(error)")
+      }
     }
     return try PushSimulator(configuration: configuration, eventLoopGroup: runtime.eventLoopGroup, logger: runtime.logger)
   }

@@ -14,7 +14,7 @@ enum WorkerRole {
     for hub in settings.hubs { senders[hub.name] = try hub.senders(runtime) }
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
     let operations = runtime.operations(checks: role.checks)
-    role.services.append(operations)
+    role.services.append(Listener(section: "operations", service: operations))
     role.services.append(
       Announcement(name: "operations", file: nil, logger: runtime.logger) {
         "\(settings.operations.host):\(try await operations.boundPort())"

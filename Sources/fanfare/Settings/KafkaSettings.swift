@@ -4,7 +4,7 @@ import RDKafka
 /// How to reach Kafka, and what its topics are like.
 ///
 /// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. This or `kafka.bootstrapServersFile` must be there for a role
-///   that talks to Kafka.
+///   that talks to Kafka, and not both, unless one is in the environment: it goes over the other in the file.
 /// - `kafka.bootstrapServersFile` (text): a file that holds them, as `fanfare broker` writes it; read when the role starts.
 /// - `kafka.embedded` (true or false, default false): the cluster is `fanfare broker`: short waits, and the front end refuses sends before the
 ///   cluster would silently drop what is not yet consumed.
@@ -23,8 +23,7 @@ struct KafkaSettings: Sendable, CustomReflectable {
   let properties: [String: String]
 
   init(from reader: SettingsReader) throws(SettingsError) {
-    bootstrapServers = try reader.optionalString("kafka.bootstrapServers")
-    bootstrapServersFile = try reader.optionalString("kafka.bootstrapServersFile")
+    (bootstrapServers, bootstrapServersFile) = try reader.oneOf("kafka.bootstrapServers", "kafka.bootstrapServersFile")
     isEmbedded = try reader.bool("kafka.embedded", default: false)
     let prefix = try reader.string("kafka.topicPrefix", default: "fanfare")
     let isSound = prefix.utf8.allSatisfy { byte in

@@ -8,8 +8,16 @@ import Synchronization
 /// swift-configuration passes over a value of the wrong type as if it were absent and tells only its access reporter; so this is its
 /// access reporter too. What it heard also tells which keys exist at all.
 final class SettingsReader: AccessReporter {
+  /// What became of a key that was asked for.
+  private struct Heard {
+    /// What was wrong with its value.
+    var failure: (any Error)?
+    /// Which provider has it, the lowest going over the others; nil where none has.
+    var level: Int?
+  }
+
   /// Every key that was asked for, as the file writes it.
-  private let heard = Mutex<[String: (any Error)?]>([:])
+  private let heard = Mutex<[String: Heard]>([:])
 
   /// The reader over the given providers, first one wins; set once by `init`, because the configuration reader wants its reporter first.
   private let providers: [any ConfigProvider]
@@ -23,11 +31,14 @@ final class SettingsReader: AccessReporter {
 
   func report(_ event: AccessEvent) {
     let key = event.metadata.key.components.joined(separator: ".")
-    var failure: (any Error)? = event.conversionError
-    for provider in event.providerResults {
-      if case .failure(let error) = provider.result { failure = error }
+    var heard = Heard(failure: event.conversionError)
+    for (level, provider) in event.providerResults.enumerated() {
+      switch provider.result {
+      case .failure(let error): heard.failure = error
+      case .success(let found): if found.value != nil, heard.level == nil { heard.level = level }
+      }
     }
-    heard.withLock { $0[key] = .some(failure) }
+    self.heard.withLock { [heard] in $0[key] = heard }
   }
 
   /// Text that is not empty; `fallback` where there is none.
@@ -47,6 +58,16 @@ final class SettingsReader: AccessReporter {
     try check(key, "must be text (in quotes if it looks like a number)")
     guard value?.isEmpty != true else { throw SettingsError(key, "must not be empty") }
     return value
+  }
+
+  /// Text under one of two keys that exclude each other; the other one's is nil. The environment's word under either goes over the file's
+  /// under both.
+  func oneOf(_ first: String, _ second: String) throws(SettingsError) -> (first: String?, second: String?) {
+    let values = (first: try optionalString(first), second: try optionalString(second))
+    let levels = heard.withLock { ($0[first]?.level, $0[second]?.level) }
+    guard let one = levels.0, let other = levels.1 else { return values }
+    guard one != other else { throw SettingsError(first, "must not be given together with \(second)") }
+    return one < other ? (values.first, nil) : (nil, values.second)
   }
 
   /// A list of texts; in the environment separated by commas.
@@ -121,6 +142,6 @@ final class SettingsReader: AccessReporter {
   private var config: ConfigReader { ConfigReader(providers: providers, accessReporter: self) }
 
   private func check(_ key: String, _ expectation: String) throws(SettingsError) {
-    if heard.withLock({ $0[key] ?? nil }) != nil { throw SettingsError(key, expectation) }
+    if heard.withLock({ $0[key]?.failure }) != nil { throw SettingsError(key, expectation) }
   }
 }

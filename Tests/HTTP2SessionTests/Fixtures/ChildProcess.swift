@@ -57,7 +57,7 @@ final class ChildProcess {
     return port
   }
 
-  /// A new empty folder, removed by nobody but the system.
+  /// A new empty folder, for the test to remove.
   static func temporaryFolder() throws -> String {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("fanfare-" + UUID().uuidString)
     try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)

@@ -19,7 +19,7 @@ struct AcceptScenario: BenchScenario {
     defer { constant.destroy() }
     let constantBase = "http://\(try await constant.address())"
     let posts = rig.options.scaled(100_000)
-    let connections = 64
+    let connections = rig.options.isQuick ? 16 : 512
     @Sendable func post(_ base: String, _ count: Int) async throws -> Measurement {
       // To many users: sends to one would all lie in one partition.
       let urls = (0..<1000).map { "\(base)/api/notifications?pns=apns&to_tag=\(Population.user($0))" }
@@ -39,8 +39,7 @@ struct AcceptScenario: BenchScenario {
       scenario: "\(name), one by one", unit: "sends", sink: "Kafka, acks=all", pairs: singles, goals: [.share(0.6)])
     single.notes.append("the ceiling is the same HTTP server answering a constant; \(connections) connections")
 
-    // No more than the embedded cluster has room for while nobody reads.
-    let (lines, batches) = (1000, rig.options.scaled(200, floor: 8))
+    let (lines, batches) = (1000, rig.options.scaled(100, floor: 8))
     let batch = (0..<lines).map {
       #"{"to":{"user":"user-\#($0)"},"message":{"title":"Number \#($0)","body":"The score is 3 to 1"}}"#
     }
@@ -49,7 +48,7 @@ struct AcceptScenario: BenchScenario {
       let measurement = try await withFrontEnd(rig) { base, api in
         func post(_ count: Int) async throws -> Measurement {
           try await load.post(
-            [base + "/api/sends/batch"], requests: count, connections: 8,
+            [base + "/api/sends/batch"], requests: count, connections: 4,
             headers: [Self.headers[0], "content-type: application/x-ndjson"], body: Array(batch.joined(separator: "\n").utf8))
         }
         _ = try await post(max(8, batches / 10))
@@ -64,7 +63,7 @@ struct AcceptScenario: BenchScenario {
     }
     var batched = ScenarioReport(
       scenario: "\(name), NDJSON", unit: "lines", sink: "Kafka, acks=all", pairs: runs, goals: [.rate(150_000)])
-    batched.notes.append("\(lines) lines a request, 8 connections")
+    batched.notes.append("\(lines) lines a request, 4 connections")
     return [single, batched]
   }
 
