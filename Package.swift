@@ -19,6 +19,7 @@ let configuration: Target.Dependency = .product(name: "Configuration", package: 
 let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let grdbSQLite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let hummingbirdTesting: Target.Dependency = .product(name: "HummingbirdTesting", package: "hummingbird")
 let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
@@ -64,6 +65,7 @@ let package = Package(
     // The C libraries: a module map and a `shim.h`, nothing else.
     .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "CJemalloc", pkgConfig: "jemalloc", providers: [.apt(["libjemalloc-dev"])]),
     .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt", providers: [.apt(["libcrypt-dev"])]),
 
     // What makes a push service of nghttpd, for `fanfare bench`.
@@ -87,7 +89,7 @@ let package = Package(
         serviceLifecycle,
       ],
       swiftSettings: house),
-    .target(name: "Registry", dependencies: ["FanfareCore", grdb, logging], swiftSettings: house),
+    .target(name: "Registry", dependencies: ["FanfareCore", grdb, grdbSQLite], swiftSettings: house),
     .target(
       name: "Worker",
       dependencies: ["FanfareCore", "RDKafka", collections, logging, metrics, serviceLifecycle],
@@ -123,8 +125,10 @@ let package = Package(
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PushServices", "PushSimulator", "RDKafka", "Registry",
-        "Worker", argumentParser, asyncHTTPClient, configuration, hummingbird, logging, metrics, nioCore, nioHTTP1, nioPosix,
+        "CJemalloc", "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PushServices", "PushSimulator",
+        "RDKafka",
+        "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, hummingbird, logging, metrics, nioCore, nioHTTP1,
+        nioPosix,
         nioSSL,
         serviceLifecycle,
         unixSignals, yams,

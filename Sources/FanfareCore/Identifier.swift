@@ -74,15 +74,15 @@ extension Identifier: LosslessStringConvertible {
   package init?(utf8 bytes: some Collection<UInt8>) {
     guard bytes.count == 36 else { return nil }
     var (high, low): (UInt64, UInt64) = (0, 0)
-    var digits = 0
-    for (index, byte) in bytes.enumerated() {
+    var index = 0
+    for byte in bytes {
       if index == 8 || index == 13 || index == 18 || index == 23 {
         guard byte == UInt8(ascii: "-") else { return nil }
-        continue
+      } else {
+        guard let digit = Hexadecimal.value(of: byte) else { return nil }
+        if index < 18 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
       }
-      guard let digit = Hexadecimal.value(of: byte) else { return nil }
-      if digits < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
-      digits += 1
+      index += 1
     }
     self.init(high: high, low: low)
   }
@@ -97,11 +97,19 @@ extension Identifier: LosslessStringConvertible {
 
   /// Appends the 36 characters of the canonical lower-case form.
   package func append(to output: inout [UInt8]) {
-    for index in 0..<32 {
-      if index == 8 || index == 12 || index == 16 || index == 20 { output.append(UInt8(ascii: "-")) }
-      let word = index < 16 ? high : low
-      let shift = UInt64(60 - (index & 15) * 4)
-      output.append(Hexadecimal.digit(UInt8(truncatingIfNeeded: word >> shift) & 0xF))
+    let dash = UInt8(ascii: "-")
+    output.append(addingCapacity: 36) { text in
+      for shift in stride(from: UInt64(60), through: 32, by: -4) { text.append(Hexadecimal.digit(UInt8(high >> shift & 0xF))) }
+      text.append(dash)
+      for shift in stride(from: UInt64(28), through: 16, by: -4) { text.append(Hexadecimal.digit(UInt8(high >> shift & 0xF))) }
+      text.append(dash)
+      for shift in stride(from: UInt64(12), through: 4, by: -4) { text.append(Hexadecimal.digit(UInt8(high >> shift & 0xF))) }
+      text.append(Hexadecimal.digit(UInt8(high & 0xF)))
+      text.append(dash)
+      for shift in stride(from: UInt64(60), through: 48, by: -4) { text.append(Hexadecimal.digit(UInt8(low >> shift & 0xF))) }
+      text.append(dash)
+      for shift in stride(from: UInt64(44), through: 4, by: -4) { text.append(Hexadecimal.digit(UInt8(low >> shift & 0xF))) }
+      text.append(Hexadecimal.digit(UInt8(low & 0xF)))
     }
   }
 }

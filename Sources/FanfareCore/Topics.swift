@@ -3,17 +3,21 @@ package struct Topics: Hashable, Sendable {
   /// What every name begins with, before the dot.
   package let prefix: String
 
+  /// Send requests, keyed by username tag, or by the send's id where there is no single user.
+  package let sends: String
+  /// What happened, keyed by the send's id.
+  package let status: String
+  /// What cannot be processed, keyed as it was.
+  package let deadLetter: String
+
   /// The topics of a deployment; `fanfare` unless configured otherwise.
   package init(prefix: String = "fanfare") {
     self.prefix = prefix
+    sends = prefix + ".sends"
+    status = prefix + ".status"
+    deadLetter = prefix + ".dead-letter"
   }
 
-  /// Send requests, keyed by username tag, or by the send's id where there is no single user.
-  package var sends: String { prefix + ".sends" }
-  /// What happened, keyed by the send's id.
-  package var status: String { prefix + ".status" }
-  /// What cannot be processed, keyed as it was.
-  package var deadLetter: String { prefix + ".dead-letter" }
   /// Every topic there is, for `fanfare topics create`.
   package var all: [String] { [sends, status, deadLetter] }
 }

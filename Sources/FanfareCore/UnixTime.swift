@@ -42,28 +42,23 @@ extension UnixTime: LosslessStringConvertible {
     let day = milliseconds >= 0 ? milliseconds / 86_400_000 : (milliseconds - 86_399_999) / 86_400_000
     let rest = milliseconds - day * 86_400_000
     let date = CivilDate(daysSinceEpoch: day)
-    func digits(_ value: Int64, _ count: Int) {
-      var divisor: Int64 = 1
-      for _ in 1..<count { divisor *= 10 }
-      while divisor > 0 {
-        output.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value / divisor % 10))
-        divisor /= 10
+    output.append(addingCapacity: 24) { text in
+      func two(_ value: Int64, _ end: UInt8) {
+        text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value / 10 % 10))
+        text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10))
+        text.append(end)
       }
+      text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: date.year / 1000 % 10))
+      text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: date.year / 100 % 10))
+      two(date.year % 100, UInt8(ascii: "-"))
+      two(date.month, UInt8(ascii: "-"))
+      two(date.day, UInt8(ascii: "T"))
+      two(rest / 3_600_000, UInt8(ascii: ":"))
+      two(rest / 60_000 % 60, UInt8(ascii: ":"))
+      two(rest / 1000 % 60, UInt8(ascii: "."))
+      text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / 100 % 10))
+      two(rest % 100, UInt8(ascii: "Z"))
     }
-    digits(date.year, 4)
-    output.append(UInt8(ascii: "-"))
-    digits(date.month, 2)
-    output.append(UInt8(ascii: "-"))
-    digits(date.day, 2)
-    output.append(UInt8(ascii: "T"))
-    digits(rest / 3_600_000, 2)
-    output.append(UInt8(ascii: ":"))
-    digits(rest / 60_000 % 60, 2)
-    output.append(UInt8(ascii: ":"))
-    digits(rest / 1000 % 60, 2)
-    output.append(UInt8(ascii: "."))
-    digits(rest % 1000, 3)
-    output.append(UInt8(ascii: "Z"))
   }
 
   /// Reads an RFC 3339 date-time with any fraction and offset (a leap second counts as the second before it); nil for anything else.

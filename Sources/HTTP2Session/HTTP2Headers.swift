@@ -17,6 +17,11 @@ package struct HTTP2Headers: Sendable {
   /// An empty block.
   package init() {}
 
+  /// An empty block with room for that many bytes of names and values, in that many fields.
+  package init(reservingFields fields: Int, bytes: Int) {
+    storage.reserveCapacity(fields * Self.prefixLength + bytes)
+  }
+
   /// Whether there is no field.
   package var isEmpty: Bool { count == 0 }
 
@@ -75,9 +80,10 @@ package struct HTTP2Headers: Sendable {
 
   private mutating func appendLengths(name: Int, value: Int, indexing: HPACKIndexing) {
     precondition(name <= UInt32.max && value <= UInt32.max, "a header field's name or value is too long")
-    storage.append(indexing.rawValue)
-    for length in [name, value] {
-      for shift in stride(from: 0, to: 32, by: 8) { storage.append(UInt8(truncatingIfNeeded: length >> shift)) }
+    storage.append(addingCapacity: Self.prefixLength) { prefix in
+      prefix.append(indexing.rawValue)
+      for shift in stride(from: 0, to: 32, by: 8) { prefix.append(UInt8(truncatingIfNeeded: name >> shift)) }
+      for shift in stride(from: 0, to: 32, by: 8) { prefix.append(UInt8(truncatingIfNeeded: value >> shift)) }
     }
     count += 1
     listSize += name + value + 32

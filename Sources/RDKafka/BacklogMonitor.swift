@@ -203,7 +203,7 @@ extension BacklogMonitor {
   func didProduce(_ deliveries: [Delivery]) {
     let bytes = deliveries.reduce(0) { $0 + $1.bytes + Self.overheadPerRecord }
     state.withLock { state in
-      for delivery in deliveries where delivery.error == 0 {
+      for delivery in deliveries where delivery.isAcknowledged {
         state.partitions[delivery.partition, default: PartitionBacklog()].produced(
           offset: delivery.offset, bytes: delivery.bytes + Self.overheadPerRecord)
       }

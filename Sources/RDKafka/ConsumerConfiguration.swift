@@ -29,8 +29,8 @@ package struct ConsumerConfiguration: Sendable {
   /// never early: there it is the latency of an idle topic.
   package var fetchWait: Duration = .milliseconds(100)
   /// Prefetching stops at this many records ahead of the application, all partitions together. Before 2.2 it then pauses for a
-  /// second, so it should cover more than a second's work.
-  package var prefetchRecords = 100_000
+  /// second, so it should cover about a second's work; a record costs a few hundred bytes beyond its own.
+  package var prefetchRecords = 50_000
   /// Prefetching stops at this many bytes ahead of the application, all partitions together.
   package var prefetchBytes = 32 * 1024 * 1024
   /// Bytes of one partition in one fetch.

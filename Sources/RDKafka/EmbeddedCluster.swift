@@ -10,7 +10,8 @@ import Synchronization
 /// - A group's first assignment takes 3 s, every later rebalance the session timeout less one second.
 /// - **A member that joins a group with another assignor than the group's ends the whole process.** ``Consumer`` always uses
 ///   cooperative-sticky; with kcat, consume without a group.
-/// - Transactions, static membership, idempotent deduplication, topic settings and the admin requests are not implemented.
+/// - Transactions, static membership, idempotent deduplication, topic settings and the admin requests are not implemented. It does not
+///   compare sequence numbers either: when it refuses a batch, it takes the one behind it.
 package final class EmbeddedCluster: Sendable {
   /// What clients connect to: `127.0.0.1:port`, several separated by commas. Stays the same until ``close()``.
   package let bootstrapServers: String

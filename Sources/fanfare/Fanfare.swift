@@ -1,4 +1,7 @@
 import ArgumentParser
+// Linked for its malloc: what one thread allocates here another frees, record by record, and the C library's malloc makes threads wait for
+// one another then.
+import CJemalloc
 
 /// The program: one binary, several roles.
 @main

@@ -156,6 +156,24 @@ struct ConsumerTests {
     await run
   }
 
+  /// librdkafka before 2.3 ends the process when it destroys such a member.
+  @Test func aConsumerThatHasJoinedAndWasNeverGivenAnAssignmentCanBeClosed() async throws {
+    let kafka = try TestKafka.embedded()
+    try kafka.cluster?.inject([EmbeddedCluster.Fault](repeating: .rebalanceInProgress, count: 100), into: .syncGroup)
+    let recorder = LogRecorder()
+    do {
+      var configuration = ConsumerConfiguration(
+        client: kafka.client(), groupID: kafka.group(), topics: [try await kafka.topic(partitions: 1)])
+      configuration.client.properties["debug"] = "cgrp"
+      let consumer = try Consumer(configuration: configuration, logger: recorder.logger)
+      async let run: Void = consumer.run()
+      try await until { recorder.text.contains("without an assignment: SyncGroup error") }
+      await consumer.close()
+      await run
+    }
+    kafka.cluster?.close()
+  }
+
   private struct Unexpected: Error {
     var what: String
   }

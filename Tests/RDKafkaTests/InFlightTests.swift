@@ -46,6 +46,17 @@ struct InFlightTests {
     #expect(finished.first?.results.map { failure($0)?.code } == [.possiblyPersisted, .notPersisted])
   }
 
+  @Test func onlyAnOffsetIsAnAcknowledgement() throws {
+    var inFlight = InFlight()
+    let slot = inFlight.open([record("t", "a")], generation: 0) { _ in }
+    inFlight.handedOver(slot, refused: [])
+    inFlight.settle(delivery(slot, 0, offset: -1001))
+    let finished = inFlight.takeFinished()
+    let error = try #require(finished.first?.results.first.flatMap { failure($0) })
+    #expect(error.code == .possiblyPersisted)
+    #expect(error.message == "t: the broker has only acknowledged a later record")
+  }
+
   @Test func aSlotIsUsedAgain() {
     var inFlight = InFlight()
     let first = inFlight.open([record("t", "a")], generation: 0) { _ in }

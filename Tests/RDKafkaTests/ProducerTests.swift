@@ -122,11 +122,41 @@ struct ProducerTests {
   @Test func transientFaultsAreRetriedUntilEveryRecordIsThere() async throws {
     let kafka = try TestKafka.embedded(brokers: 3)
     let topic = try await kafka.topic(partitions: 4)
-    try await kafka.withProducer { producer in
+    // One request at a time: the cluster would take a batch behind one that it has refused.
+    let sequential = { @Sendable (configuration: inout ProducerConfiguration) in
+      configuration.client.properties["max.in.flight.requests.per.connection"] = "1"
+    }
+    try await kafka.withProducer(configure: sequential) { producer in
       try kafka.cluster?.inject([.notLeader, .requestTimedOut, .disconnect, .notEnoughReplicas], into: .produce)
       let results = await producer.send((0..<200).map { record(topic, key: "\($0)", "\($0)") })
       #expect(results.compactMap { failure($0) }.isEmpty)
     }
+    try await kafka.withConsumer(topics: [topic], group: kafka.group()) { consumer in
+      var count: Int64 = 0
+      for partition in 0..<Int32(4) {
+        count += try await consumer.watermarks(TopicPartition(topic: topic, partition: partition)).high
+      }
+      #expect(count == 200)
+    }
+    kafka.cluster?.close()
+  }
+
+  /// librdkafka takes the acknowledgement of the second batch for one of the first, which the cluster has refused.
+  @Test func whatNobodyHasAcknowledgedFails() async throws {
+    let kafka = try TestKafka.embedded()
+    let topic = try await kafka.topic(partitions: 1)
+    let again = try await kafka.withProducer(configure: { $0.client.properties["batch.num.messages"] = "1" }) { producer in
+      // Both batches are on their way before the first is answered.
+      try kafka.cluster?.setRoundTripTime(.milliseconds(200))
+      try kafka.cluster?.inject([.notEnoughReplicas], into: .produce)
+      let results = await producer.send([record(topic, "refused"), record(topic, "taken")])
+      #expect(failure(results[0])?.code == .possiblyPersisted)
+      #expect(try results[1].get() == RecordPosition(topic: topic, partition: 0, offset: 0))
+      try kafka.cluster?.setRoundTripTime(.zero)
+      // Sent again, it is there.
+      return try await producer.send(record(topic, "refused"))
+    }
+    #expect(again.offset == 1)
     kafka.cluster?.close()
   }
 

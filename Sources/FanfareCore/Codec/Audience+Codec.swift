@@ -26,27 +26,30 @@ extension Audience {
   /// Reads the `to` member's value: an object with exactly one audience. Another member is an error even in a record: a send whose audience
   /// is not wholly understood must not go out.
   package static func read(from reader: inout JSONReader) throws(JSONError) -> Audience {
-    var audiences: [Audience] = []
+    var (audience, count): (Audience?, Int) = (nil, 0)
     try reader.readObject { (key, reader) throws(JSONError) in
+      count += 1
       switch key {
       case "user":
         let name = try reader.readString()
         guard UserName.isSound(name) else { throw reader.error("must be \(UserName.rule)") }
-        audiences.append(.user(name))
+        audience = .user(name)
       case "tag":
         let tag = try reader.readString()
         guard Tag.isSound(tag) || Tag.user(of: tag).map(UserName.isSound) == true else {
           throw reader.error("must be \(Tag.rule)")
         }
-        audiences.append(.tag(tag))
+        audience = .tag(tag)
       case "registration":
-        guard let id = RegistrationID(try reader.readString()) else { throw reader.error("must be a registration id (a UUID)") }
-        audiences.append(.registration(id))
-      case "device": audiences.append(try readDevice(from: &reader))
+        guard let id = RegistrationID(utf8: try reader.readUTF8()) else {
+          throw reader.error("must be a registration id (a UUID)")
+        }
+        audience = .registration(id)
+      case "device": audience = try readDevice(from: &reader)
       default: throw reader.error("is not a supported audience; user, tag, registration and device are")
       }
     }
-    guard let audience = audiences.first, audiences.count == 1 else {
+    guard let audience, count == 1 else {
       throw reader.error("must have exactly one of user, tag, registration and device")
     }
     return audience

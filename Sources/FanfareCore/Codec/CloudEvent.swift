@@ -10,9 +10,10 @@ struct CloudEvent {
     case deadLetter = "fanfare.dead-letter.v1"
   }
 
-  let id: String
+  /// The id as UTF-8.
+  let id: ArraySlice<UInt8>
   let time: UnixTime?
-  /// The `data` member as it is written.
+  /// The `data` member as it is written; its grammar is checked by whoever reads it.
   let data: ArraySlice<UInt8>
 
   /// Reads the envelope of a record that should be of the given type. Throws `.unknownType` for any other type or version, `.tooLarge` and
@@ -20,19 +21,19 @@ struct CloudEvent {
   static func open(_ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int) throws(RecordError) -> CloudEvent {
     guard record.count <= maximumSize else { throw RecordError(.tooLarge, "the record has more than \(maximumSize) bytes") }
     guard !record.isEmpty else { throw RecordError(.undecodable, "the record is empty") }
-    var (id, type, version): (String?, String?, String?)
+    var (id, type, version): (ArraySlice<UInt8>?, ArraySlice<UInt8>?, ArraySlice<UInt8>?)
     var time: UnixTime?
     var data: ArraySlice<UInt8>?
     do throws(JSONError) {
       var reader = try JSONReader(record)
       try reader.readObject { (key, reader) throws(JSONError) in
         switch key {
-        case "id": id = try reader.readString()
-        case "type": type = try reader.readString()
-        case "specversion": version = try reader.readString()
-        case "data": data = try reader.readRaw()
+        case "id": id = try reader.readUTF8()
+        case "type": type = try reader.readUTF8()
+        case "specversion": version = try reader.readUTF8()
+        case "data": data = try reader.readUnchecked()
         case "time":
-          guard let moment = UnixTime(try reader.readString()) else { throw reader.error("must be an RFC 3339 date-time") }
+          guard let moment = UnixTime(utf8: try reader.readUTF8()) else { throw reader.error("must be an RFC 3339 date-time") }
           time = moment
         default: try reader.skipValue()
         }
@@ -41,16 +42,18 @@ struct CloudEvent {
     } catch {
       throw RecordError(.undecodable, error.field.isEmpty ? "the record \(error.problem)" : error.description)
     }
-    guard version == "1.0" else { throw RecordError(.undecodable, "specversion must be \"1.0\"") }
+    guard version?.elementsEqual("1.0".utf8) == true else { throw RecordError(.undecodable, "specversion must be \"1.0\"") }
     guard let type else { throw RecordError(.undecodable, "type is missing") }
-    guard type == expected.rawValue else { throw RecordError(.unknownType, "type must be \"\(expected.rawValue)\"") }
+    guard type.elementsEqual(expected.rawValue.utf8) else {
+      throw RecordError(.unknownType, "type must be \"\(expected.rawValue)\"")
+    }
     guard let id, !id.isEmpty else { throw RecordError(.undecodable, "id is missing") }
     guard let data else { throw RecordError(.undecodable, "data is missing") }
     return CloudEvent(id: id, time: time, data: data)
   }
 
   /// Begins a record up to and including `"data":`; the caller appends the data and the closing brace.
-  static func begin(_ type: RecordType, source: StaticString, time: UnixTime, capacity: Int, id: (inout [UInt8]) -> Void)
+  static func begin(_ type: RecordType, source: String, time: UnixTime, capacity: Int, id: (inout [UInt8]) -> Void)
     -> [UInt8]
   {
     var output: [UInt8] = []

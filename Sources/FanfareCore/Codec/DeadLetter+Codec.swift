@@ -61,7 +61,7 @@ extension DeadLetter {
     var (reason, detail, at): (Reason?, String, UnixTime?) = (nil, "", nil)
     var (topic, partition, offset): (String?, Int32?, Int64?)
     var (key, value): ([UInt8]?, [UInt8]?)
-    var reader = try JSONReader(data)
+    var reader = JSONReader(validated: data)
     try reader.readObject { (member, reader) throws(JSONError) in
       switch member {
       case "reason": reason = Reason(rawValue: try reader.readString())

@@ -1,8 +1,8 @@
 /// JSON written by hand into bytes: an order of magnitude cheaper than an encoder, and a record's shape is plain to see.
 extension [UInt8] {
-  /// Appends text as it is: the fixed parts of a document.
-  package mutating func append(literal text: StaticString) {
-    append(contentsOf: text.description.utf8)
+  /// Appends text as it is: the fixed parts of a document. (A `StaticString` would have to be made a string first.)
+  package mutating func append(literal text: String) {
+    append(contentsOf: text.utf8)
   }
 
   /// Appends a JSON string with its quotes. Escapes what RFC 8259 §7 demands, and nothing else.

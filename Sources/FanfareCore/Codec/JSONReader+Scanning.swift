@@ -8,7 +8,10 @@ extension JSONReader {
 
     /// Lets a `switch` over a key name its members.
     package static func ~= (name: String, key: Key) -> Bool {
-      name.utf8.count == key.utf8.count && key.utf8.elementsEqual(name.utf8)
+      let (own, other) = (key.utf8.span, name.utf8Span.span)
+      guard own.count == other.count else { return false }
+      for index in own.indices where own[index] != other[index] { return false }
+      return true
     }
   }
 
@@ -35,6 +38,27 @@ extension JSONReader {
     for byte in word.utf8 {
       guard take(byte) else { throw grammarError() }
     }
+  }
+
+  /// Passes over an object without looking at more of it than its strings and braces, and gives its bytes: for one that is going to be
+  /// read by a reader of its own, which checks the rest. Anything else is read as `readRaw` does.
+  mutating func readUnchecked() throws(JSONError) -> ArraySlice<UInt8> {
+    guard try nextKind() == .object else { return try readRaw() }
+    let start = position
+    var open = 0
+    while position < bytes.endIndex {
+      switch bytes[position] {
+      case UInt8(ascii: "\""):
+        _ = try skipString()
+        continue
+      case UInt8(ascii: "{"): open += 1
+      case UInt8(ascii: "}"): open -= 1
+      default: break
+      }
+      position += 1
+      if open == 0 { return bytes[start..<position] }
+    }
+    throw grammarError()
   }
 
   /// Passes over a string from its opening to behind its closing quote; true when it contains escapes.

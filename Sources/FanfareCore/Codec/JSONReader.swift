@@ -9,19 +9,26 @@ package struct JSONReader: Sendable {
 
   let bytes: ArraySlice<UInt8>
   var position: Int
-  /// Where in the document the reader is, for error messages: a member's key, or an element's index.
-  private var path: [PathStep] = []
+  /// Where in the document the reader is, for error messages. Of fixed size: a record would otherwise cost several allocations.
+  private var path = InlineArray<32, PathStep>(repeating: .index(0))
+  private var depth = 0
 
+  /// A member's key by where it stands, or an element's index.
   private enum PathStep: Sendable {
-    case key(Range<Int>)
-    case index(Int)
+    case key(start: UInt32, end: UInt32)
+    case index(UInt32)
   }
 
   /// Begins before the document's first value. Throws when the bytes are not UTF-8.
   package init(_ bytes: ArraySlice<UInt8>) throws(JSONError) {
+    self.init(validated: bytes)
+    do { _ = try UTF8Span(validating: bytes.span) } catch { throw JSONError(field: "", problem: "is not UTF-8") }
+  }
+
+  /// Begins before the first value of a part of a document that another reader has found to be UTF-8.
+  init(validated bytes: ArraySlice<UInt8>) {
     self.bytes = bytes
     position = bytes.startIndex
-    do { _ = try UTF8Span(validating: bytes.span) } catch { throw JSONError(field: "", problem: "is not UTF-8") }
   }
 
   /// What kind of value comes next.
@@ -45,18 +52,18 @@ package struct JSONReader: Sendable {
   package mutating func readObject(_ body: (Key, inout JSONReader) throws(JSONError) -> Void) throws(JSONError) {
     skipWhitespace()
     guard peek() == UInt8(ascii: "{") else { throw typeError("an object") }
-    guard path.count < Self.maximumDepth else { throw error("nests deeper than \(Self.maximumDepth) levels") }
+    guard depth < Self.maximumDepth else { throw error("nests deeper than \(Self.maximumDepth) levels") }
     position += 1
     skipWhitespace()
     if take(UInt8(ascii: "}")) { return }
-    path.append(.index(0))
+    depth += 1
     while true {
       skipWhitespace()
       guard peek() == UInt8(ascii: "\"") else { throw grammarError() }
       let start = position + 1
       let hasEscapes = try skipString()
       let range = start..<(position - 1)
-      path[path.count - 1] = .key(range)
+      path[depth - 1] = .key(start: offset(range.lowerBound), end: offset(range.upperBound))
       let key = hasEscapes ? Key(utf8: ArraySlice(Self.unescaped(bytes[range]).utf8)) : Key(utf8: bytes[range])
       skipWhitespace()
       guard take(UInt8(ascii: ":")) else { throw grammarError() }
@@ -66,21 +73,21 @@ package struct JSONReader: Sendable {
       guard take(UInt8(ascii: "}")) else { throw grammarError() }
       break
     }
-    path.removeLast()
+    depth -= 1
   }
 
   /// Reads an array. `body` is called before each element and must read or skip it.
   package mutating func readArray(_ body: (inout JSONReader) throws(JSONError) -> Void) throws(JSONError) {
     skipWhitespace()
     guard peek() == UInt8(ascii: "[") else { throw typeError("an array") }
-    guard path.count < Self.maximumDepth else { throw error("nests deeper than \(Self.maximumDepth) levels") }
+    guard depth < Self.maximumDepth else { throw error("nests deeper than \(Self.maximumDepth) levels") }
     position += 1
     skipWhitespace()
     if take(UInt8(ascii: "]")) { return }
-    path.append(.index(0))
-    var index = 0
+    depth += 1
+    var index: UInt32 = 0
     while true {
-      path[path.count - 1] = .index(index)
+      path[depth - 1] = .index(index)
       try body(&self)
       skipWhitespace()
       index += 1
@@ -88,17 +95,27 @@ package struct JSONReader: Sendable {
       guard take(UInt8(ascii: "]")) else { throw grammarError() }
       break
     }
-    path.removeLast()
+    depth -= 1
   }
 
   /// Reads a string.
   package mutating func readString() throws(JSONError) -> String {
+    let (content, hasEscapes) = try readContent()
+    return hasEscapes ? Self.unescaped(content) : String(decoding: content, as: UTF8.self)
+  }
+
+  /// Reads a string as UTF-8, without making one where it has no escapes: for what is turned into another value at once.
+  package mutating func readUTF8() throws(JSONError) -> ArraySlice<UInt8> {
+    let (content, hasEscapes) = try readContent()
+    return hasEscapes ? ArraySlice(Self.unescaped(content).utf8) : content
+  }
+
+  private mutating func readContent() throws(JSONError) -> (ArraySlice<UInt8>, hasEscapes: Bool) {
     skipWhitespace()
     guard peek() == UInt8(ascii: "\"") else { throw typeError("a string") }
     let start = position + 1
     let hasEscapes = try skipString()
-    let content = bytes[start..<(position - 1)]
-    return hasEscapes ? Self.unescaped(content) : String(decoding: content, as: UTF8.self)
+    return (bytes[start..<(position - 1)], hasEscapes)
   }
 
   /// Reads a whole number that fits 64 bits, written without fraction and exponent.
@@ -160,10 +177,11 @@ package struct JSONReader: Sendable {
   /// An error about the member or element that is being read.
   package func error(_ problem: String) -> JSONError {
     var field = ""
-    for step in path {
-      switch step {
-      case .key(let range):
+    for level in 0..<depth {
+      switch path[level] {
+      case .key(let start, let end):
         if !field.isEmpty { field += "." }
+        let range = (bytes.startIndex + Int(start))..<(bytes.startIndex + Int(end))
         // An empty name still is a place in the document.
         field += range.isEmpty ? "\"\"" : String(decoding: bytes[range].prefix(64), as: UTF8.self)
       case .index(let index): field += "[\(index)]"
@@ -174,6 +192,8 @@ package struct JSONReader: Sendable {
 
   /// The error about a member that the object already had.
   package func givenTwice() -> JSONError { error("must be given once") }
+
+  private func offset(_ position: Int) -> UInt32 { UInt32(truncatingIfNeeded: position - bytes.startIndex) }
 
   func typeError(_ expected: String) -> JSONError {
     position < bytes.endIndex ? error("must be \(expected)") : grammarError()

@@ -5,7 +5,7 @@ extension Message {
   /// Appends the `message` member's value. Keys of `data` are sorted, so that equal messages have equal bytes.
   func append(to output: inout [UInt8]) {
     var opening = UInt8(ascii: "{")
-    func member(_ name: StaticString) {
+    func member(_ name: String) {
       output.append(opening)
       opening = UInt8(ascii: ",")
       output.append(literal: name)

@@ -47,10 +47,10 @@ extension SendRequest {
   /// record, stands in where the event has none.
   package static func decode(_ value: ArraySlice<UInt8>, recordTime: UnixTime) throws(RecordError) -> SendRequest {
     let event = try CloudEvent.open(value, as: .send, maximumSize: maximumRecordSize)
-    guard let id = SendID(event.id) else { throw RecordError(.undecodable, "id must be a UUID") }
+    guard let id = SendID(utf8: event.id) else { throw RecordError(.undecodable, "id must be a UUID") }
     do throws(JSONError) {
       var fields = SendFields()
-      var reader = try JSONReader(event.data)
+      var reader = JSONReader(validated: event.data)
       try reader.readObject { (key, reader) throws(JSONError) in
         if try !fields.read(key, from: &reader) { try reader.skipValue() }
       }

@@ -73,10 +73,10 @@ extension StatusRecord {
     var (sender, audience, traceparent): (String?, Audience?, String?)
     var (acceptedAt, settledAt): (UnixTime?, UnixTime?)
     var devices: [DeviceResult] = []
-    var reader = try JSONReader(data)
+    var reader = JSONReader(validated: data)
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
-      case "send": send = SendID(try reader.readString())
+      case "send": send = SendID(utf8: try reader.readUTF8())
       case "hub": hub = HubName(try reader.readString())
       case "part": part = try reader.readInteger()
       case "parts":
@@ -88,8 +88,8 @@ extension StatusRecord {
       case "state": state = State(rawValue: try reader.readString())
       case "sender": sender = try reader.readString()
       case "to": audience = try Audience.read(from: &reader)
-      case "acceptedAt": acceptedAt = UnixTime(try reader.readString())
-      case "settledAt": settledAt = UnixTime(try reader.readString())
+      case "acceptedAt": acceptedAt = UnixTime(utf8: try reader.readUTF8())
+      case "settledAt": settledAt = UnixTime(utf8: try reader.readUTF8())
       case "traceparent": traceparent = try reader.readString()
       case "devices":
         try reader.readArray { (reader) throws(JSONError) in devices.append(try DeviceResult.read(from: &reader)) }

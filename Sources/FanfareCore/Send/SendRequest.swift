@@ -5,45 +5,91 @@ package enum SendSubject {}
 package typealias SendID = Identifier<SendSubject>
 
 /// What a caller asked to be sent: to whom, what, and until when. Immutable once accepted; everything else is derived from it.
+///
+/// A worker keeps it in many places at once, so what it holds is shared: a copy costs one reference count.
 package struct SendRequest: Hashable, Sendable {
+  private let fields: Fields
+
   /// Chosen by the front end (UUID version 7), or by a backend that posts to the topic itself.
-  package let id: SendID
+  package var id: SendID { fields.id }
   /// Whose users, devices and credentials it is about.
-  package let hub: HubName
+  package var hub: HubName { fields.hub }
   /// The authenticated user who posted it; nil when a backend posted to the topic without naming one.
-  package let sender: String?
+  package var sender: String? { fields.sender }
   /// When it was accepted; the time to live counts from here.
-  package let acceptedAt: UnixTime
+  package var acceptedAt: UnixTime { fields.acceptedAt }
   /// To whom.
-  package let audience: Audience
+  package var audience: Audience { fields.audience }
   /// The platforms it is restricted to.
-  package let platforms: PlatformSet
+  package var platforms: PlatformSet { fields.platforms }
   /// What to show.
-  package let content: Content
+  package var content: Content { fields.content }
+  /// The platforms it is meant for and has something to show on.
+  package var coveredPlatforms: PlatformSet { fields.coveredPlatforms }
   /// Seconds after acceptance from which on it is expired and never delivered; nil: the worker's default.
-  package let timeToLive: Int?
+  package var timeToLive: Int? { fields.timeToLive }
   /// How urgently devices are to be woken.
-  package let priority: Priority
+  package var priority: Priority { fields.priority }
   /// Sends of one key replace one another on the device; at most 64 bytes.
-  package let collapseKey: String?
+  package var collapseKey: String? { fields.collapseKey }
   /// The W3C `traceparent` of the request it came with.
-  package let traceparent: String?
+  package var traceparent: String? { fields.traceparent }
 
   package init(
     id: SendID, hub: HubName = .default, sender: String? = nil, acceptedAt: UnixTime, audience: Audience,
     platforms: PlatformSet = .all, content: Content, timeToLive: Int? = nil, priority: Priority = .high,
     collapseKey: String? = nil, traceparent: String? = nil
   ) {
-    self.id = id
-    self.hub = hub
-    self.sender = sender
-    self.acceptedAt = acceptedAt
-    self.audience = audience
-    self.platforms = platforms
-    self.content = content
-    self.timeToLive = timeToLive
-    self.priority = priority
-    self.collapseKey = collapseKey
-    self.traceparent = traceparent
+    fields = Fields(
+      id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms, content: content,
+      timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent)
+  }
+
+  private final class Fields: Sendable {
+    let id: SendID
+    let hub: HubName
+    let sender: String?
+    let acceptedAt: UnixTime
+    let audience: Audience
+    let platforms: PlatformSet
+    let content: Content
+    let coveredPlatforms: PlatformSet
+    let timeToLive: Int?
+    let priority: Priority
+    let collapseKey: String?
+    let traceparent: String?
+
+    init(
+      id: SendID, hub: HubName, sender: String?, acceptedAt: UnixTime, audience: Audience, platforms: PlatformSet,
+      content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?
+    ) {
+      self.id = id
+      self.hub = hub
+      self.sender = sender
+      self.acceptedAt = acceptedAt
+      self.audience = audience
+      self.platforms = platforms
+      self.content = content
+      coveredPlatforms = Platform.allCases.reduce(into: PlatformSet()) { set, platform in
+        if platforms.contains(platform), content.covers(platform) { set.formUnion(PlatformSet(platform)) }
+      }
+      self.timeToLive = timeToLive
+      self.priority = priority
+      self.collapseKey = collapseKey
+      self.traceparent = traceparent
+    }
+  }
+
+  package static func == (left: Self, right: Self) -> Bool {
+    left.fields === right.fields
+      || left.id == right.id && left.hub == right.hub && left.sender == right.sender && left.acceptedAt == right.acceptedAt
+        && left.audience == right.audience && left.platforms == right.platforms && left.content == right.content
+        && left.timeToLive == right.timeToLive && left.priority == right.priority && left.collapseKey == right.collapseKey
+        && left.traceparent == right.traceparent
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    // Equal sends have equal ids.
+    hasher.combine(id)
   }
 }

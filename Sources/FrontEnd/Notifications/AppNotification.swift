@@ -30,7 +30,7 @@ enum AppNotification {
     return Content(apns: payload, fcm: data("secureId", id.description), wns: id.description)
   }
 
-  private static func data(_ key: StaticString, _ value: String) -> [UInt8] {
+  private static func data(_ key: String, _ value: String) -> [UInt8] {
     var payload: [UInt8] = []
     payload.append(literal: #"{"data":{""#)
     payload.append(literal: key)

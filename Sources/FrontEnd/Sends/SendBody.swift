@@ -41,9 +41,9 @@ enum SendBody {
   /// Whether there is a platform that the send may go to and has something to show on.
   private static func canArrive(_ send: SendRequest) -> Bool {
     if case .device(let platform, _) = send.audience {
-      return send.platforms.contains(platform) && send.content.covers(platform)
+      return send.coveredPlatforms.contains(platform)
     }
-    return Platform.allCases.contains { send.platforms.contains($0) && send.content.covers($0) }
+    return !send.coveredPlatforms.isEmpty
   }
 
   /// Tells what this server does not do from what is wrong.

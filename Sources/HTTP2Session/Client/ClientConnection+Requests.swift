@@ -19,7 +19,8 @@ extension ClientConnection {
           request: request, submission: batch.submission, submittedAt: batch.submittedAt, resends: batch.resends,
           deadline: deadline))
       do throws(NGHTTP2Failure) {
-        streams[slot]?.streamID = try session.submit(request: request, slot: slot)
+        let id = try session.submit(request: request, slot: slot)
+        streams.change(slot) { $0.streamID = id }
         earliestDeadline = min(earliestDeadline, deadline)
       } catch {
         // No stream can be opened here any more; these requests have not been sent and count no resend.
@@ -40,14 +41,17 @@ extension ClientConnection {
 
   /// Reports the end of the request in `slot`, unless that has happened already. The stream stays until HTTP/2 closes it.
   func report(_ slot: Int, _ error: HTTP2RequestError) {
-    guard let (ticket, submission) = streams[slot]?.takeReport() else { return }
+    guard let (ticket, submission) = streams.change(slot, { $0.takeReport() }) ?? nil else { return }
     completions.add(HTTP2Completion(ticket: ticket, result: .failure(error)), for: submission)
   }
 
   /// Reports an answer, unless the request's end has been reported already.
   func reportAnswer(_ slot: Int) {
-    guard let (ticket, submission) = streams[slot]?.takeReport(), let response = streams[slot]?.takeResponse() else { return }
-    completions.add(HTTP2Completion(ticket: ticket, result: .success(response)), for: submission)
+    let answer = streams.change(slot) { stream in
+      stream.takeReport().map { (ticket: $0.ticket, submission: $0.submission, response: stream.takeResponse()) }
+    }
+    guard let answer = answer ?? nil else { return }
+    completions.add(HTTP2Completion(ticket: answer.ticket, result: .success(answer.response)), for: answer.submission)
     if !hasAnswered {
       hasAnswered = true
       owner.proved(id)
@@ -100,7 +104,7 @@ extension ClientConnection {
       unansweredInARow += 1
       report(slot, HTTP2RequestError(.deadlineExceeded, wasPossiblyProcessed: true, message: "no answer in time"))
       if !stream.isSent {
-        streams[slot]?.deadline = now + Self.sendingGrace
+        streams.change(slot) { $0.deadline = now + Self.sendingGrace }
         return
       }
     }
@@ -110,8 +114,10 @@ extension ClientConnection {
   /// Cancels a stream.
   func reset(_ slot: Int, on session: NGHTTP2Session) {
     guard let stream = streams[slot], !stream.isReset else { return }
-    streams[slot]?.isReset = true
-    streams[slot]?.deadline = .distantFuture
+    streams.change(slot) {
+      $0.isReset = true
+      $0.deadline = .distantFuture
+    }
     do throws(NGHTTP2Failure) {
       try session.reset(streamID: stream.streamID, code: .cancel)
     } catch {

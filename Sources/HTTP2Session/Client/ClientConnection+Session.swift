@@ -9,14 +9,18 @@ extension ClientConnection: SessionDelegate {
     if name[0] == UInt8(ascii: ":") {
       // nghttp2 has checked that `:status` is the only pseudo field and has three digits. An interim answer (1xx) is replaced by
       // the final one.
-      streams[slot]?.status = value.indices.reduce(0) { $0 * 10 + Int(value[$1] &- UInt8(ascii: "0")) }
-      streams[slot]?.headers = HTTP2Headers()
+      var status = 0
+      for index in value.indices { status = status * 10 + Int(value[index] &- UInt8(ascii: "0")) }
+      streams.change(slot) {
+        $0.status = status
+        if !$0.headers.isEmpty { $0.headers = HTTP2Headers() }
+      }
     } else if settings.keptHeaders.contains(where: { $0.span.isEqual(to: name) }) {
       // A small block can stand for a huge list of fields; what exceeds the size we have announced is not kept.
       guard let size = streams[slot]?.headers.listSize, size + name.count + value.count <= Self.maximumHeaderListSize else {
         return
       }
-      streams[slot]?.headers.append(name: name, value: value)
+      streams.change(slot) { $0.headers.append(name: name, value: value) }
     }
   }
 
@@ -27,7 +31,7 @@ extension ClientConnection: SessionDelegate {
       report(slot, HTTP2RequestError(.responseTooLarge, wasPossiblyProcessed: true, message: message))
       return reset(slot, on: session)
     }
-    streams[slot]?.body.append(copying: data)
+    streams.change(slot) { $0.body.append(copying: data) }
   }
 
   func sessionDidReceiveEnd(streamID: Int32, slot: Int?) {
@@ -74,7 +78,7 @@ extension ClientConnection: SessionDelegate {
   }
 
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
-    streams[slot]?.takeBody(limit: limit) ?? ([], true)
+    streams.change(slot) { $0.takeBody(limit: limit) } ?? ([], true)
   }
 }
 

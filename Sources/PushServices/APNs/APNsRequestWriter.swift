@@ -22,7 +22,7 @@ package struct APNsRequestWriter {
 
   /// The request for a push whose handle is hexadecimal.
   package mutating func request(for push: Push) -> HTTP2Request {
-    var headers = HTTP2Headers()
+    var headers = HTTP2Headers(reservingFields: 3, bytes: 128)
     scratch.removeAll(keepingCapacity: true)
     push.id.append(to: &scratch)
     headers.append(name: Self.id, value: scratch, indexing: .withoutIndexing)

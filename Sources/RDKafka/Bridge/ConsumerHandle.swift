@@ -1,4 +1,5 @@
 import CRDKafka
+import Synchronization
 
 /// A handle for consuming in a group.
 ///
@@ -49,6 +50,9 @@ final class ConsumerHandle: Sendable {
 
   /// Joins the group and asks for the topics. Does not block.
   func subscribe(to topics: [String]) throws(RDKafkaError) {
+    // Until 2.3 librdkafka aborts the process when it destroys a member of a cooperative-sticky group that has joined and not had its
+    // first assignment (librdkafka#4312): a worker stopped while its group forms.
+    if rd_kafka_version() < 0x0203_00ff { handle.isPerilous.store(true, ordering: .releasing) }
     let list = try PartitionList(topics: topics)
     let status = unsafe rd_kafka_subscribe(handle.pointer, list.pointer)
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "subscribe") }
@@ -71,6 +75,7 @@ final class ConsumerHandle: Sendable {
     case RD_KAFKA_EVENT_REBALANCE:
       guard let list = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event)) else { return nil }
       let isAssignment = unsafe rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS
+      if isAssignment { handle.isPerilous.store(false, ordering: .releasing) }
       let isLost = unsafe rd_kafka_assignment_lost(handle.pointer) != 0
       return .rebalance(Change(kind: isAssignment ? .assign : isLost ? .lose : .revoke, list: list))
     case RD_KAFKA_EVENT_OFFSET_COMMIT:

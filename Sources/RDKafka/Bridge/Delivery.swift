@@ -12,6 +12,16 @@ struct Delivery: Sendable {
   var error: Int32
   /// Whether a record that failed may be in the log nevertheless.
   var isPossiblyPersisted: Bool
+
+  /// Whether the broker itself has said that it has the record.
+  ///
+  /// Without an error and without an offset nobody has: librdkafka concludes it when a batch sent later is acknowledged, even where
+  /// the broker had refused the earlier one. The conclusion holds only where the broker compares the sequence numbers. The embedded
+  /// cluster never does, and a real one does not while it knows nothing of the producer, as in its first moments, or a day after its
+  /// last record.
+  var isAcknowledged: Bool {
+    error == 0 && offset >= 0
+  }
 }
 
 /// Names a record in flight in one word, which travels through librdkafka as the message's opaque: its submission's slot and its

@@ -1,5 +1,6 @@
 import CRDKafka
 import Logging
+import Synchronization
 
 /// Owns one `rd_kafka_t`: made with a configuration, destroyed on a thread of its own when the last user lets go of it.
 ///
@@ -12,6 +13,8 @@ import Logging
 
   /// What librdkafka's functions take.
   let pointer: OpaquePointer
+  /// Whether destroying the handle could end the process now, as ``ConsumerHandle`` says when. Such a handle is left behind with its threads.
+  let isPerilous = Atomic(false)
 
   /// Makes a handle.
   ///
@@ -42,6 +45,7 @@ import Logging
   }
 
   deinit {
+    guard !isPerilous.load(ordering: .acquiring) else { return }
     // Destroying joins librdkafka's threads, which can take a while or, before 2.4, hang: never on the thread that happened to
     // let go last. A consumer that wanted to leave its group has done so before.
     let doomed = unsafe Doomed(pointer: pointer)

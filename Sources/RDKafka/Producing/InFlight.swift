@@ -56,7 +56,7 @@ struct InFlight: ~Copyable {
     let (slot, index) = (delivery.ticket.slot, delivery.ticket.index)
     guard isUnsettled(slot, index) else { return nil }
     let topic = slots[slot].positions[index].topic
-    if delivery.error == 0 {
+    if delivery.isAcknowledged {
       slots[slot].positions[index].partition = delivery.partition
       slots[slot].positions[index].offset = delivery.offset
       count -= 1

@@ -1,5 +1,4 @@
 import FanfareCore
-import Foundation
 import GRDB
 
 /// Answers a batch of audience queries on one snapshot.
@@ -31,8 +30,11 @@ struct AudienceLookup {
 
   /// The devices of each query's audience, in the order of the queries.
   consuming func run(_ db: Database) throws -> [[Target]] {
-    for (hub, indices) in Dictionary(grouping: queries.indices, by: { queries[$0].hub }) {
-      try run(db, hub, indices)
+    // A batch is of one hub, or of a few.
+    var hubs: [HubName] = []
+    for query in queries where !hubs.contains(query.hub) { hubs.append(query.hub) }
+    for hub in hubs {
+      try run(db, hub, hubs.count == 1 ? Array(queries.indices) : queries.indices.filter { queries[$0].hub == hub })
     }
     return answers
   }
@@ -62,14 +64,15 @@ struct AudienceLookup {
 
   private mutating func collect(_ db: Database, _ hub: HubName, _ keys: KeyList, _ sql: String) throws {
     guard !keys.indices.isEmpty else { return }
-    let rows = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: [hub.rawValue, keys.json])
+    let statement = try db.cachedStatement(sql: sql)
+    let rows = try Row.fetchCursor(statement, arguments: [hub.rawValue, keys.json])
     while let row = try rows.next() {
       let index = keys.indices[row[0] as Int]
       let query = queries[index]
       guard let platform = Platform(stored: row[1] as Int64) else { throw StoredRegistration.damaged }
       guard query.platforms.contains(platform) else { continue }
       if case .device(let wanted, _) = query.audience, wanted != platform { continue }
-      guard let id = RegistrationID(row[2] as Data) else { throw StoredRegistration.damaged }
+      guard let id = statement.registrationID(at: 2) else { throw StoredRegistration.damaged }
       answers[index].append(
         Target(registration: id, platform: platform, handle: row[3], registeredAt: UnixTime(milliseconds: row[4])))
     }

@@ -90,13 +90,9 @@ extension DispatchState {
         settle(slot, as: .expired, at: now, into: &effects)
         continue
       }
-      // A device for whose platform the send holds nothing to show is none of its devices.
-      var platforms = PlatformSet()
-      for platform in Platform.allCases where send.platforms.contains(platform) && send.content.covers(platform) {
-        platforms.formUnion(PlatformSet(platform))
-      }
       lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
-      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: send.audience, platforms: platforms))
+      // A device for whose platform the send holds nothing to show is none of its devices.
+      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms))
       let isOfUnknownSize = if case .tag(let tag) = send.audience { Tag.user(of: tag) == nil } else { false }
       weight += isOfUnknownSize ? max(1, configuration.lookUpBatch / 4) : 1
     }
@@ -110,9 +106,7 @@ extension DispatchState {
     guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { return }
     var targets = targets
     var isRegistered = true
-    if case .device(let platform, let handle) = send.audience, targets.isEmpty, send.platforms.contains(platform),
-      send.content.covers(platform)
-    {
+    if case .device(let platform, let handle) = send.audience, targets.isEmpty, send.coveredPlatforms.contains(platform) {
       isRegistered = false
       targets = [UnregisteredDevice.target(hub: send.hub, platform: platform, handle: handle, at: now.wall)]
     }

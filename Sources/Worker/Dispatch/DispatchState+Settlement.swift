@@ -5,30 +5,42 @@ extension DispatchState {
   /// The item has its end: writes its status record, and frees all that is not needed until Kafka has acknowledged it.
   mutating func settle(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
     guard let send = items[slot].send else { return }
-    let parts = StatusParts.split(items[slot].devices.map(\.result), limit: configuration.devicesPerStatus)
-    let ticket = ticket(slot)
-    var key: [UInt8] = []
-    key.reserveCapacity(36)
-    send.id.append(to: &key)
-    // Whoever repeats this after a crash may find other devices and need other parts: an id of its own keeps the two from being mixed.
-    let attempt = parts.count > 1 ? AttemptID.random(using: &generator) : nil
-    for (part, results) in parts.enumerated() {
-      let status = StatusRecord(
-        send: send.id, hub: send.hub, part: part, parts: parts.count, attempt: attempt, state: state, sender: send.sender,
-        audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now.wall, devices: results,
-        traceparent: send.traceparent)
-      effects.productions.append(
-        Production(kind: .status, ticket: ticket, record: ProducerRecord(topic: topics.status, key: key, value: status.encoded()))
-      )
+    let results = items[slot].devices.map(\.result)
+    var count = 1
+    if results.count <= configuration.devicesPerStatus {
+      produce(results, of: send, as: state, for: slot, at: now, into: &effects)
+    } else {
+      let parts = StatusParts.split(results, limit: configuration.devicesPerStatus)
+      // Whoever repeats this after a crash may find other devices and need other parts: an id of its own keeps the two from being mixed.
+      let attempt = AttemptID.random(using: &generator)
+      for (part, results) in parts.enumerated() {
+        produce(results, of: send, as: state, part: part, of: parts.count, attempt, for: slot, at: now, into: &effects)
+      }
+      count = parts.count
     }
     devices -= items[slot].devices.count
     items[slot].devices = []
     items[slot].renderings = []
     items[slot].send = nil
     items[slot].phase = .settling
-    items[slot].unacknowledged = parts.count
+    items[slot].unacknowledged = count
     effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
     advanceLane(slot)
+  }
+
+  private func produce(
+    _ results: [DeviceResult], of send: SendRequest, as state: StatusRecord.State, part: Int = 0, of parts: Int = 1,
+    _ attempt: AttemptID? = nil, for slot: Int, at now: Moment, into effects: inout Effects
+  ) {
+    let status = StatusRecord(
+      send: send.id, hub: send.hub, part: part, parts: parts, attempt: attempt, state: state, sender: send.sender,
+      audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now.wall, devices: results, traceparent: send.traceparent)
+    var key: [UInt8] = []
+    key.reserveCapacity(36)
+    send.id.append(to: &key)
+    effects.productions.append(
+      Production(
+        kind: .status, ticket: ticket(slot), record: ProducerRecord(topic: topics.status, key: key, value: status.encoded())))
   }
 
   /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced again until it is durable.

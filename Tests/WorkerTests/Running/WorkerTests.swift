@@ -123,9 +123,7 @@ struct WorkerTests {
     }
   }
 
-  @Test(
-    .disabled("in one run of eight on a loaded machine the status records do not come within a minute; the cause is not known"))
-  func `refused produce requests delay the status records and lose none`() async throws {
+  @Test func `refused produce requests delay the status records and lose none`() async throws {
     let kafka = try TestKafka.embedded()
     let rig = try await Rig(kafka: kafka)
     try await rig.register("bob", .fcm, "token")
@@ -135,10 +133,12 @@ struct WorkerTests {
       let (worker, _) = try rig.worker(sink: producer)
       let run = Task { try await worker.run() }
       try await rig.fcm.waitForPushes(1)
-      try #require(kafka.cluster).inject([.notEnoughReplicas, .notEnoughReplicas, .notEnoughReplicas], into: .produce)
+      try #require(kafka.cluster).inject([.notEnoughReplicas, .requestTimedOut, .notEnoughReplicas], into: .produce)
       rig.fcm.setScript { _, _ in PushOutcome(.accepted, status: 200) }
       rig.fcm.answer(PushOutcome(.accepted, status: 200))
-      let statuses = try await rig.statuses(3)
+      // One of which Kafka had not confirmed that it is there may have come twice.
+      var statuses = try await rig.statuses(3)
+      while Set(statuses.map(\.send)).count < 3 { statuses = try await rig.statuses(statuses.count + 1) }
       worker.shutDown()
       try await within(.seconds(30)) { try await run.value }
       #expect(Set(statuses.map(\.send)) == Set(sends.map(\.id)))

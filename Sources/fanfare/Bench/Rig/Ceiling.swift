@@ -31,15 +31,15 @@ struct Ceiling: Sendable {
     return try await measure(arguments, requests: pushes, mayBeRefused: mayBeRefused)
   }
 
-  /// Posts a body to a URL that many times over HTTP/1.1.
-  func post(_ url: String, requests: Int, connections: Int, headers: [String], body: [UInt8]) async throws -> Measurement {
+  /// Posts a body that many times over HTTP/1.1, to the URLs in turn.
+  func post(_ urls: [String], requests: Int, connections: Int, headers: [String], body: [UInt8]) async throws -> Measurement {
     let bodyFile = rig.path("h2load-body")
     try Data(body).write(to: URL(fileURLWithPath: bodyFile))
+    let addresses = rig.path("h2load-addresses")
+    try Data(urls.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: addresses))
     return try await measure(
-      ["--h1", "--requests=\(requests)", "--clients=\(connections)", "--data=\(bodyFile)"] + headers.map { "--header=\($0)" } + [
-        url
-      ],
-      requests: requests)
+      ["--h1", "--requests=\(requests)", "--clients=\(connections)", "--data=\(bodyFile)", "--input-file=\(addresses)"]
+        + headers.map { "--header=\($0)" }, requests: requests)
   }
 
   private func measure(_ arguments: [String], requests: Int, mayBeRefused: Int = 0) async throws -> Measurement {

@@ -1,15 +1,18 @@
-import Logging
+package import Logging
 import Synchronization
 
 /// Everything that is logged, as text.
-final class LogRecorder: Sendable {
+package final class LogRecorder: Sendable {
   private let lines = Mutex<[String]>([])
 
+  /// Records nothing yet.
+  package init() {}
+
   /// All lines, with their metadata.
-  var text: String { lines.withLock { $0.joined(separator: "\n") } }
+  package var text: String { lines.withLock { $0.joined(separator: "\n") } }
 
   /// A logger that records from `trace` up.
-  var logger: Logger { Logger(label: "test") { _ in Handler(recorder: self) } }
+  package var logger: Logger { Logger(label: "test") { _ in Handler(recorder: self) } }
 
   private func add(_ line: String) {
     lines.withLock { $0.append(line) }
