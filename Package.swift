@@ -197,3 +197,19 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// Only where the microbenchmarks are run (deploy/benchmarks sets this): nobody else is to fetch and build what they need.
+if Context.environment["FANFARE_BENCHMARKS"] != nil {
+  package.dependencies.append(.package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []))
+  package.targets += [
+    .target(name: "CMeter", path: "Tests/Benchmarks/CMeter"),
+    .executableTarget(
+      name: "HotPath",
+      dependencies: [
+        "CMeter", "FanfareCore", "HTTP2Session", "PushServices", "RDKafka", "Worker", asyncHTTPClient, crypto, logging,
+        nioPosix, .product(name: "Benchmark", package: "benchmark"),
+      ],
+      path: "Tests/Benchmarks/HotPath",
+      swiftSettings: house),
+  ]
+}

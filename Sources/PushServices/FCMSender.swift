@@ -114,7 +114,7 @@ package final class FCMSender: PushSender {
     let now = clock.now()
     // What waited for the token to the last moment is the pool's to report.
     let timeout = max(deadline - .now, .milliseconds(1))
-    let shared = sharedFields(for: token)
+    let writer = FCMRequestWriter(shared: sharedFields(for: token), path: path, now: now, timeout: timeout)
     var requests: [HTTP2Request] = []
     requests.reserveCapacity(pushes.count)
     var refused: [PushResult] = []
@@ -123,9 +123,7 @@ package final class FCMSender: PushSender {
         refused.append(PushResult(ticket: push.ticket, outcome: .expired))
         continue
       }
-      let remaining = (push.expiresAt - now).components.seconds
-      let body = FCMBody.complete(push.rendering, id: push.id, token: push.handle, timeToLive: remaining)
-      requests.append(HTTP2Request(ticket: UInt64(index), shared: shared, path: path, body: body, timeout: timeout))
+      requests.append(writer.request(for: push, ticket: UInt64(index)))
     }
     report(refused, to: completion)
     pool.submit(requests) { [self] completions in

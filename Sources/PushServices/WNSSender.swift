@@ -1,6 +1,5 @@
 import AsyncHTTPClient
 package import FanfareCore
-import FoundationEssentials
 package import Logging
 package import NIOCore
 import NIOHTTP1
@@ -22,6 +21,7 @@ package final class WNSSender: PushSender {
   }
 
   private let configuration: WNSConfiguration
+  private let writer: WNSRequestWriter
   private let tls: TLSConfiguration
   private let keeper: AccessTokenKeeper
   private let guarded: Mutex<Guarded>
@@ -40,6 +40,7 @@ package final class WNSSender: PushSender {
   ) throws {
     try configuration.validate()
     self.configuration = configuration
+    writer = WNSRequestWriter(connectTo: configuration.connectTo)
     self.clock = clock
     self.eventLoopGroup = eventLoopGroup
     eventLoop = eventLoopGroup.next()
@@ -146,7 +147,9 @@ package final class WNSSender: PushSender {
     let now = clock.now()
     guard item.push.expiresAt > now else { return end(item, .expired) }
     guard item.deadline > .now() else { return end(item, .notSent) }
-    guard let request = request(for: item, now: now) else { return end(item, .badChannel) }
+    guard let request = writer.request(for: item.push, channel: item.channel, token: item.token.value, now: now) else {
+      return end(item, .badChannel)
+    }
     let accumulator = ResponseAccumulator(request: request, maxBodySize: Self.maximumAnswerBytes)
     client.execute(request: request, delegate: accumulator, deadline: item.deadline).futureResult
       .whenComplete { [self] result in
@@ -170,26 +173,6 @@ package final class WNSSender: PushSender {
       return guarded.finished
     }
     finished?.resume()
-  }
-
-  /// The request for a push; nil when the channel's URI would not arrive byte for byte as it is.
-  private func request(for item: WNSQueue.Item, now: UnixTime) -> HTTPClient.Request? {
-    let target = configuration.connectTo.map { "\($0.host):\($0.port)" } ?? item.channel.host
-    let url = "https://\(target)\(item.channel.pathAndQuery)"
-    var headers = HTTPHeaders()
-    if configuration.connectTo != nil { headers.add(name: "host", value: item.channel.host) }
-    headers.add(name: "authorization", value: "Bearer \(item.token.value)")
-    for field in item.push.rendering.headers { headers.add(name: field.name, value: field.value) }
-    headers.add(name: "ms-cv", value: WNSCorrelation.vector(of: item.push.id))
-    headers.add(name: "x-wns-ttl", value: String(max((item.push.expiresAt - now).components.seconds, 1)))
-    let body = HTTPClient.Body.bytes(item.push.rendering.body)
-    do {
-      let request = try HTTPClient.Request(url: url, method: .POST, headers: headers, body: body)
-      return request.url.absoluteString == url ? request : nil
-    } catch {
-      // What is no URL to the client is no channel.
-      return nil
-    }
   }
 
   private func outcome(of response: HTTPClient.Response, token: Int) -> PushOutcome {

@@ -1,11 +1,11 @@
-import FanfareCore
+package import FanfareCore
 import HTTP2Session
 import Synchronization
 
 /// The provider token of one sender, and the header fields that it is sent in.
-final class APNsCredential: Sendable {
+package final class APNsCredential: Sendable {
   /// What requests have in common under one token; one block for each class of push, so that HPACK sees the same fields again and again.
-  struct Fields: Sendable {
+  package struct Fields: Sendable {
     let generation: Int
     let expiresAt: UnixTime
     private let alertNow: HTTP2Headers
@@ -51,14 +51,15 @@ final class APNsCredential: Sendable {
   private let authority: String
   private let topic: String
 
-  init(_ configuration: APNsConfiguration) throws(PushConfigurationError) {
+  /// Takes the key; nothing is signed yet.
+  package init(_ configuration: APNsConfiguration) throws(PushConfigurationError) {
     signer = try ProviderTokenSigner(configuration)
     authority = configuration.port == 443 ? configuration.host : "\(configuration.host):\(configuration.port)"
     topic = configuration.topic
   }
 
   /// The fields to send now; a token that is due is signed, once whoever asks. Throws when it cannot be signed.
-  func fields(now: UnixTime) throws -> Fields {
+  package func fields(now: UnixTime) throws -> Fields {
     try guarded.withLock { guarded in
       let token = try guarded.tokens.token(now: now, sign: signer.sign)
       if let fields = guarded.fields, fields.generation == token.generation { return fields }

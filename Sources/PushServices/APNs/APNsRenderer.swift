@@ -1,11 +1,11 @@
-import FanfareCore
+package import FanfareCore
 
 /// Renders what a send shows on Apple's devices.
 ///
 /// A portable message becomes `aps` with `alert`, `badge` and `sound`, and its data the siblings of `aps`; a message that only carries data
 /// is a background push. A native payload goes as it is, and its push type follows from it. A data key `aps` is refused: it would take the
 /// place of what the message shows.
-enum APNsRenderer {
+package enum APNsRenderer {
   /// `apns-push-type` and `apns-priority`, in this order: the two header fields of every rendering.
   enum Class: Sendable {
     case alertNow
@@ -47,7 +47,7 @@ enum APNsRenderer {
   static let maximumCollapseLength = 64
 
   /// See `PushSender.render(_:)`.
-  static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
+  package static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     let body: [UInt8]
     let isBackground: Bool
     if let native = send.content.apns {

@@ -1,8 +1,8 @@
-import FanfareCore
-import HTTP2Session
+package import FanfareCore
+package import HTTP2Session
 
 /// Builds the requests of one batch, which share all that they can.
-struct APNsRequestWriter {
+package struct APNsRequestWriter {
   private static let id = Array("apns-id".utf8)
   private static let expiration = Array("apns-expiration".utf8)
   /// `apns-push-type` and `apns-priority` are part of the shared fields.
@@ -13,14 +13,15 @@ struct APNsRequestWriter {
   private var scratch: [UInt8] = []
   private var expiry: (moment: UnixTime, text: [UInt8])?
 
-  init(fields: APNsCredential.Fields, timeout: Duration) {
+  /// Requests that all carry these fields and may take so long.
+  package init(fields: APNsCredential.Fields, timeout: Duration) {
     self.fields = fields
     self.timeout = timeout
     scratch.reserveCapacity(36)
   }
 
   /// The request for a push whose handle is hexadecimal.
-  mutating func request(for push: Push) -> HTTP2Request {
+  package mutating func request(for push: Push) -> HTTP2Request {
     var headers = HTTP2Headers(reservingFields: 3, bytes: 128)
     scratch.removeAll(keepingCapacity: true)
     push.id.append(to: &scratch)

@@ -1,16 +1,16 @@
-import FanfareCore
+package import FanfareCore
 
 /// Renders what a send shows on devices reached through FCM: the body of `messages:send`, without what differs
 /// from device to device, which `FCMBody` puts in per push.
 ///
 /// A native payload is the v1 `message` without a target, or a legacy GCM body, which is mapped. Where a v1 message says nothing about
 /// priority, collapse key or time to live, those of the send are added; what it says wins.
-enum FCMRenderer {
+package enum FCMRenderer {
   /// The most bytes of keys and values together, without the push's id.
   static let payloadLimit = Platform.fcm.payloadLimit - FCMBody.idSize
 
   /// See `PushSender.render(_:)`.
-  static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
+  package static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     if let native = send.content.fcm { return try render(native, for: send) }
     guard let message = send.content.message, !message.isEmpty else { throw .payloadEmpty }
     return try render(message, for: send)

@@ -1,11 +1,11 @@
-import FanfareCore
+package import FanfareCore
 
 /// Renders what a send shows on Windows.
 ///
 /// A portable message with a title or a text becomes a `ToastGeneric` toast, whose `launch` arguments are the data as a JSON object; one
 /// with only a badge becomes a badge; one with only data a raw notification of that JSON. One notification of WNS is one of these, so a
 /// toast leaves the badge alone. Native XML goes as it is, its root element says as what; anything else native is a raw notification.
-enum WNSRenderer {
+package enum WNSRenderer {
   /// The four kinds of notification, as `X-WNS-Type` names them.
   enum Kind: String {
     case toast = "wns/toast"
@@ -18,7 +18,7 @@ enum WNSRenderer {
   private static let maximumTagLength = 16
 
   /// See `PushSender.render(_:)`.
-  static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
+  package static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     let kind: Kind
     let body: [UInt8]
     if let native = send.content.wns {

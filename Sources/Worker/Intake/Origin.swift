@@ -1,5 +1,5 @@
 /// Where a record came from, in a form that knows whether this worker still owns the place.
-struct Origin: Hashable, Sendable {
+package struct Origin: Hashable, Sendable {
   /// The partition's place in the `PartitionLedger`.
   let slot: Int32
   /// Which assignment of it: a later one of the same partition is somebody else's work.

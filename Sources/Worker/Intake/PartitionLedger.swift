@@ -1,10 +1,10 @@
-import RDKafka
+package import RDKafka
 
 /// The partitions this worker owns, each with the offsets of its assignment: decides what may be committed.
 ///
 /// Every assignment has an epoch of its own. What ends after its assignment has ended is recognised by the epoch and moves nothing: the offset of
 /// a partition that has another owner by now is never committed. A pure value.
-struct PartitionLedger: Sendable {
+package struct PartitionLedger: Sendable {
   private struct Assignment: Sendable {
     let partition: TopicPartition
     let epoch: UInt32
@@ -24,6 +24,9 @@ struct PartitionLedger: Sendable {
   /// The slot that the last record was found in: records come in runs of one partition.
   private var lastSlot = -1
 
+  /// A ledger of a worker that owns nothing yet.
+  package init() {}
+
   /// The partitions owned, in no particular order, closing ones included.
   var partitions: [TopicPartition] { Array(slots.keys) }
 
@@ -33,7 +36,7 @@ struct PartitionLedger: Sendable {
   }
 
   /// Begins a new assignment of the partition. One that is still open is ended: the group has said so.
-  mutating func assign(_ partition: TopicPartition) {
+  package mutating func assign(_ partition: TopicPartition) {
     close(partition)
     lastEpoch += 1
     let assignment = Assignment(partition: partition, epoch: lastEpoch)
@@ -47,7 +50,7 @@ struct PartitionLedger: Sendable {
   }
 
   /// Takes note of a record; nil when its partition is not owned, or is being given back.
-  mutating func begin(_ record: ConsumedRecord) -> Origin? {
+  package mutating func begin(_ record: ConsumedRecord) -> Origin? {
     guard let slot = slot(of: record), var assignment = take(slot) else { return nil }
     defer { assignments[slot] = assignment }
     guard !assignment.isClosing else { return nil }
@@ -56,7 +59,7 @@ struct PartitionLedger: Sendable {
   }
 
   /// Counts the record as done: its work has ended and its status record is acknowledged. After the end of its assignment nothing happens.
-  mutating func settle(_ origin: Origin) {
+  package mutating func settle(_ origin: Origin) {
     let slot = Int(origin.slot)
     guard isOwned(origin), var assignment = take(slot) else { return }
     if assignment.offsets.settle(origin.sequence), !assignment.hasAdvanced {
@@ -92,7 +95,7 @@ struct PartitionLedger: Sendable {
   }
 
   /// The positions that have moved since the last call.
-  mutating func takeAdvanced() -> [PartitionOffset] {
+  package mutating func takeAdvanced() -> [PartitionOffset] {
     guard !advanced.isEmpty else { return [] }
     var offsets: [PartitionOffset] = []
     offsets.reserveCapacity(advanced.count)

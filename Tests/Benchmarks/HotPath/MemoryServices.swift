@@ -1,0 +1,89 @@
+import FanfareCore
+import HTTP2Session
+import PushServices
+import RDKafka
+import Synchronization
+import Worker
+
+/// Records that come when the benchmark says so.
+final class MemorySource: RecordSource {
+  let events: AsyncStream<ConsumerEvent>
+  private let continuation: AsyncStream<ConsumerEvent>.Continuation
+  private let nextOffset = Mutex<Int64>(0)
+  private let awaited = Mutex<(offset: Int64, countdown: Countdown)?>(nil)
+
+  init() {
+    (events, continuation) = AsyncStream.makeStream()
+  }
+
+  /// Lets the worker have an event.
+  func yield(_ event: ConsumerEvent) { continuation.yield(event) }
+
+  /// The offset of the first of so many further records.
+  func takeOffsets(_ count: Int) -> Int64 {
+    nextOffset.withLock { offset in
+      defer { offset += Int64(count) }
+      return offset
+    }
+  }
+
+  /// Counts down when the position reaches the offset.
+  func expect(_ offset: Int64, _ countdown: Countdown) { awaited.withLock { $0 = (offset, countdown) } }
+
+  func store(_ offsets: [PartitionOffset]) {
+    let countdown = awaited.withLock { awaited in
+      offsets.contains { $0.offset == awaited?.offset } ? awaited?.countdown : nil
+    }
+    countdown?.subtract(1)
+  }
+
+  func grant(records: Int) {}
+  func commit(_ offsets: [PartitionOffset]) async {}
+  func lag() -> [TopicPartition: Int64] { [:] }
+  func run() async {}
+  func close() async { continuation.finish() }
+}
+
+/// Acknowledges everything at once.
+struct MemorySink: RecordSink {
+  func submit(_ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void) {
+    completion(records.map { .success(RecordPosition(topic: $0.topic, partition: 0, offset: 0)) })
+  }
+}
+
+/// Knows one device of everybody.
+struct MemoryRegistry: DeviceRegistry {
+  private let target = Target(
+    registration: .random(), platform: .apns, handle: Specimen.token, registeredAt: UnixTime(milliseconds: 0))
+
+  func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { queries.map { _ in [target] } }
+
+  func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw Self.isReadOnly }
+  func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration { throw Self.isReadOnly }
+  func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration { throw Self.isReadOnly }
+  func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw Self.isReadOnly }
+  func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { nil }
+  func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] { [] }
+  func check() async throws {}
+
+  private static let isReadOnly = RegistryError(.forbidden, "the benchmarks' registry is read-only")
+}
+
+/// Builds the requests as the sender for Apple does, and takes each for accepted.
+struct InstantSender: PushSender {
+  let fields: APNsCredential.Fields
+  let platform = Platform.apns
+  let complaint: String? = nil
+
+  func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush { try APNsRenderer.render(send) }
+
+  func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {
+    var writer = APNsRequestWriter(fields: fields, timeout: .seconds(20))
+    completion(
+      pushes.map { push in
+        PushResult(ticket: writer.request(for: push).ticket, outcome: PushOutcome(.accepted, status: 200))
+      })
+  }
+
+  func run() async throws {}
+}
