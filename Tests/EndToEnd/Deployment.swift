@@ -34,7 +34,7 @@ final class Deployment: Sendable {
 
     /// The ends of all logs, for whoever reads a failure.
     var logs: String {
-      all.withLock { $0 }.map { "--- \($0.name)\n\($0.log.suffix(2000))" }.joined(separator: "\n")
+      all.withLock { $0 }.map { "--- \($0.name)\n\($0.lastWords)" }.joined(separator: "\n")
     }
   }
 

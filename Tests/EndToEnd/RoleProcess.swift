@@ -50,10 +50,10 @@ final class RoleProcess: Sendable {
 
   /// The next line on standard output. Throws when there is none within the limit, or no more.
   func line(within limit: Duration = .seconds(60)) async throws -> String {
-    let line = try await withTimeLimit(limit, "a line of \(name)\n\(log.suffix(4000))") { [lines] in
+    let line = try await withTimeLimit(limit, "a line of \(name)\n\(lastWords)") { [lines] in
       await lines.first { _ in true }
     }
-    guard let line else { throw Failure("\(name) said nothing more", log: log) }
+    guard let line else { throw Failure("\(name) said nothing more", log: lastWords) }
     return line
   }
 
@@ -68,7 +68,7 @@ final class RoleProcess: Sendable {
   /// The exit status, once the process has ended. To be asked once.
   func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
     let status = try await withTimeLimit(limit, "the end of \(name)") { [ended] in await ended.first { _ in true } }
-    guard let status else { throw Failure("\(name) has ended before", log: log) }
+    guard let status else { throw Failure("\(name) has ended before", log: lastWords) }
     return status
   }
 
@@ -90,12 +90,18 @@ final class RoleProcess: Sendable {
     do { return try String(contentsOf: errors, encoding: .utf8) } catch { return "\(error)" }
   }
 
+  /// The end of what it wrote to standard error; where it crashed, the end of what came before the backtrace.
+  var lastWords: String {
+    let log = log
+    return String(log[..<(log.range(of: "*** Program crashed")?.upperBound ?? log.endIndex)].suffix(4000))
+  }
+
   /// What went wrong with a process, with the end of its log.
   struct Failure: Error, CustomStringConvertible {
     let description: String
 
     init(_ problem: String, log: String) {
-      description = "\(problem)\n\(log.suffix(4000))"
+      description = "\(problem)\n\(log)"
     }
   }
 }
