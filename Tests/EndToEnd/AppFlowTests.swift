@@ -2,6 +2,8 @@ import FanfareCore
 import Foundation
 import Testing
 
+@testable import fanfare
+
 /// What an app does and a person sees, through every process of a deployment.
 @Suite(.serialized) struct AppFlowTests {
   static let phone = String(repeating: "1a", count: 32)
@@ -133,7 +135,7 @@ import Testing
       """#
     let file = deployment.directory.appending(path: "send.json")
     try Data(record.utf8).write(to: file)
-    let posted = try RoleProcess(
+    let posted = try ChildProcess(
       ["-P", "-b", deployment.bootstrapServers, "-t", "fanfare.sends", "-k", "username:bob", file.path], name: "kcat",
       program: kcat,
       directory: deployment.directory)
@@ -144,7 +146,7 @@ import Testing
     let message = arrived?["message"] as? [String: Any] ?? arrived
     #expect((message?["notification"] as? [String: Any])?["body"] as? String == "by hand")
 
-    let read = try RoleProcess(
+    let read = try ChildProcess(
       ["-C", "-b", deployment.bootstrapServers, "-t", "fanfare.status", "-e", "-q", "-f", "%k %s\\n"], name: "kcat",
       program: kcat,
       directory: deployment.directory)
@@ -172,7 +174,7 @@ import Testing
     }
     let file = deployment.directory.appending(path: "metrics.txt")
     try answer.body.write(to: file)
-    let check = try RoleProcess(
+    let check = try ChildProcess(
       ["-c", "\(promtool) check metrics < '\(file.path)'"], name: "promtool", program: URL(fileURLWithPath: "/bin/sh"),
       directory: deployment.directory)
     #expect(try await check.exitStatus() == 0, "\(check.log)")

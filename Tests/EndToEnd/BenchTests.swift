@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import fanfare
+
 /// The benchmark measures what it says: with small numbers, every push and every record is counted at both ends.
 @Suite(.timeLimit(.minutes(5)))
 struct BenchTests {
@@ -8,7 +10,7 @@ struct BenchTests {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-bench-test-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }  // what is left behind is in the system's temporary directory
-    let bench = try RoleProcess(["bench", "--quick", "--json"], name: "bench", directory: directory)
+    let bench = try ChildProcess(["bench", "--quick", "--json"], name: "bench", directory: directory)
     defer { bench.destroy() }
     let line = try await bench.line(within: .seconds(240))
     #expect(try await bench.exitStatus() == 0)

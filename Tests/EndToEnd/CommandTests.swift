@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import fanfare
+
 /// The program as somebody meets it on the command line.
 @Suite(.serialized) struct CommandTests {
   /// Runs the program until it ends, in a directory that holds nothing but a file `notes`.
@@ -9,7 +11,7 @@ import Testing
   ) {
     try await withDirectory("command") { directory in
       try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: directory.appending(path: "notes"))
-      let process = try RoleProcess(
+      let process = try ChildProcess(
         arguments, name: arguments.first ?? "fanfare", environment: environment, directory: directory)
       defer { process.destroy() }
       let status = try await process.exitStatus(within: .seconds(120))

@@ -1,6 +1,8 @@
 import Foundation
 import Synchronization
 
+@testable import fanfare
+
 /// A whole deployment in processes of its own: broker, simulator, ledger, and as many front ends and workers as a test wants.
 final class Deployment: Sendable {
   let directory: URL
@@ -14,10 +16,10 @@ final class Deployment: Sendable {
 
   /// Every process that was started, so that none is left behind.
   private final class Processes: Sendable {
-    private let all = Mutex<[RoleProcess]>([])
+    private let all = Mutex<[ChildProcess]>([])
 
-    func start(_ role: String, _ environment: [String: String], _ directory: URL) throws -> RoleProcess {
-      let process = try RoleProcess([role], name: role, environment: environment, directory: directory)
+    func start(_ role: String, _ environment: [String: String], _ directory: URL) throws -> ChildProcess {
+      let process = try ChildProcess([role], name: role, environment: environment, directory: directory)
       all.withLock { $0.append(process) }
       return process
     }
@@ -80,10 +82,10 @@ final class Deployment: Sendable {
   }
 
   /// Starts another worker. It takes part in the work some seconds later; see `ready`.
-  func startWorker() throws -> RoleProcess { try processes.start("worker", environment, directory) }
+  func startWorker() throws -> ChildProcess { try processes.start("worker", environment, directory) }
 
   /// Suspends until the worker can do its job; gives a caller for its operations address.
-  func ready(_ worker: RoleProcess) async throws -> Caller {
+  func ready(_ worker: ChildProcess) async throws -> Caller {
     let caller = Caller(base: "http://" + (try await worker.address(of: "operations")))
     try await eventually("the worker to be ready") { try await caller.get("/readyz").status == 200 }
     return caller

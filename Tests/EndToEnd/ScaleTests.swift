@@ -2,6 +2,8 @@ import FanfareCore
 import Foundation
 import Testing
 
+@testable import fanfare
+
 /// Many users, many sends, several processes of each role, and workers that come and go: every send settles, and every device gets what it
 /// should exactly once.
 @Suite(.serialized) struct ScaleTests {

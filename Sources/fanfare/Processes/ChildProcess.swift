@@ -15,8 +15,11 @@ final class ChildProcess: Sendable {
   private let errors: URL
   private let file: URL?
 
-  /// This program.
-  static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+  /// The product's program: this one, or the one that was built along with the tests that this is.
+  static let program = {
+    let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    return own.pathExtension == "xctest" ? own.deletingLastPathComponent().appending(path: "fanfare") : own
+  }()
 
   /// The full path of a program of the search path; nil if it is not installed.
   static func find(_ program: String) -> URL? {
@@ -42,7 +45,8 @@ final class ChildProcess: Sendable {
     process.executableURL = program
     process.arguments = arguments
     process.currentDirectoryURL = directory
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    // What configures this process, or its user's own deployment, is none of the child's business.
+    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("FANFARE_") }.merging(environment) { $1 }
     if keepsOutput {
       let file = directory.appending(path: "\(name)-\(UUID()).out")
       try Data().write(to: file)
@@ -72,10 +76,10 @@ final class ChildProcess: Sendable {
 
   /// The next line on standard output. Throws when there is none within the limit, or no more.
   func line(within limit: Duration = .seconds(60)) async throws -> String {
-    let line = try await withTimeLimit(limit, "a line of \(name)\n\(log.suffix(4000))") { [lines] in
+    let line = try await withTimeLimit(limit, "a line of \(name)\n\(lastWords)") { [lines] in
       await lines.first { _ in true }
     }
-    guard let line else { throw Failure("\(name) said nothing more", log: log) }
+    guard let line else { throw Failure("\(name) said nothing more", log: lastWords) }
     return line
   }
 
@@ -93,7 +97,7 @@ final class ChildProcess: Sendable {
   /// The exit status, once the process has ended. To be asked once.
   func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
     let status = try await withTimeLimit(limit, "the end of \(name)") { [ended] in await ended.first { _ in true } }
-    guard let status else { throw Failure("\(name) has ended before", log: log) }
+    guard let status else { throw Failure("\(name) has ended before", log: lastWords) }
     return status
   }
 
@@ -119,12 +123,18 @@ final class ChildProcess: Sendable {
     do { return try String(contentsOf: errors, encoding: .utf8) } catch { return "\(error)" }
   }
 
+  /// The end of what it wrote to standard error; where it crashed, the end of what came before the backtrace.
+  var lastWords: String {
+    let log = log
+    return String(log[..<(log.range(of: "*** Program crashed")?.upperBound ?? log.endIndex)].suffix(4000))
+  }
+
   /// What went wrong with a process, with the end of its log.
   struct Failure: Error, CustomStringConvertible {
     let description: String
 
     init(_ problem: String, log: String) {
-      description = "\(problem)\n\(log.suffix(4000))"
+      description = "\(problem)\n\(log)"
     }
   }
 }

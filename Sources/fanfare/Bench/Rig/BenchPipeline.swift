@@ -87,9 +87,9 @@ final class BenchPipeline: Sendable {
     let worker = try rig.start("worker", settings: kafkaSettings + "registry: {path: \(registry)}\n" + settings + hub)
     defer { worker.destroy() }
     let value: Value
-    do { value = try await body(worker) } catch { throw BenchError("\(error)\n\(worker.log.suffix(3000))") }
+    do { value = try await body(worker) } catch { throw BenchError("\(error)\n\(worker.lastWords)") }
     let status = try await worker.terminate()
-    guard status == 0 else { throw BenchError("the worker ended with status \(status)\n\(worker.log.suffix(3000))") }
+    guard status == 0 else { throw BenchError("the worker ended with status \(status)\n\(worker.lastWords)") }
     return value
   }
 
@@ -112,7 +112,7 @@ final class BenchPipeline: Sendable {
       throw BenchError("the front end announced no port")
     }
     try await Ready.wait(for: api, port: port)
-    do { return try await body(api, port) } catch { throw BenchError("\(error)\n\(api.log.suffix(3000))") }
+    do { return try await body(api, port) } catch { throw BenchError("\(error)\n\(api.lastWords)") }
   }
 
   /// Puts sends on the topic, and returns when all are acknowledged.

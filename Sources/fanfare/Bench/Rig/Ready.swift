@@ -10,7 +10,9 @@ enum Ready {
         _ = try await client.request("GET", "/readyz", user: "bench")
         return
       } catch let refusal as APIClient.Refusal {
-        guard ContinuousClock.now < deadline else { throw BenchError("\(process.name) is not ready: \(refusal)\n\(process.log)") }
+        guard ContinuousClock.now < deadline else {
+          throw BenchError("\(process.name) is not ready: \(refusal)\n\(process.lastWords)")
+        }
         try await Task.sleep(for: .milliseconds(50))
       }
     }
