@@ -43,7 +43,7 @@ import Testing
   }
 
   private func laboratory(
-    log: LogLines = LogLines(),
+    log: LogRecorder = LogRecorder(),
     _ react: @escaping @Sendable (HTTP2ServerRequest) -> HTTP2Double.Reaction = { _ in .answer(.init()) }
   ) async throws -> Laboratory {
     let certificates = try Self.certificates.get()
@@ -143,7 +143,7 @@ import Testing
 
   @Test func aRefusalByADevicesOwnServiceIsSaidButDoesNotStopTheSender() async throws {
     let detail = #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"THIRD_PARTY_AUTH_ERROR"}"#
-    let log = LogLines()
+    let log = LogRecorder()
     let laboratory = try await laboratory(log: log) { request in
       String(decoding: request.body, as: UTF8.self).contains(#""token":"iphone""#)
         ? .answer(.init(status: 401, body: #"{"error":{"status":"UNAUTHENTICATED","details":[\#(detail)]}}"#)) : .answer(.init())

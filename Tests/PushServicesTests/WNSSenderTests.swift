@@ -25,7 +25,7 @@ import Testing
   }
 
   private func sender(
-    _ server: HTTP1Server, flow: WNSConfiguration.Flow = store, log: LogLines = LogLines(),
+    _ server: HTTP1Server, flow: WNSConfiguration.Flow = store, log: LogRecorder = LogRecorder(),
     _ change: (inout WNSConfiguration) -> Void = { _ in }
   ) throws -> WNSSender {
     var configuration = WNSConfiguration(flow: flow)
@@ -118,7 +118,7 @@ import Testing
       default: .init(status: .ok, headers: ["X-WNS-Status": "received"])
       }
     }
-    let log = LogLines()
+    let log = LogRecorder()
     try await Outcomes.running(sender(server, log: log)) { sender in
       func outcome(_ token: String) async throws -> PushOutcome {
         let handle = "https://cloud.notify.windows.com/?token=" + token

@@ -11,6 +11,9 @@ package final class LogRecorder: Sendable {
   /// All lines, with their metadata.
   package var text: String { lines.withLock { $0.joined(separator: "\n") } }
 
+  /// How many lines have the message.
+  package func count(of message: String) -> Int { lines.withLock { lines in lines.count { $0.contains(message) } } }
+
   /// A logger that records from `trace` up.
   package var logger: Logger { Logger(label: "test") { _ in Handler(recorder: self) } }
 
