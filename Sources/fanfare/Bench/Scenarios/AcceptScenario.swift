@@ -18,8 +18,8 @@ struct AcceptScenario: BenchScenario {
     let constant = try ChildProcess(["bench-constant"], name: "constant", directory: rig.directory)
     defer { constant.destroy() }
     let constantBase = "http://\(try await constant.address())"
-    let posts = rig.options.scaled(100_000)
-    let connections = rig.options.isQuick ? 16 : 512
+    let posts = rig.options.scaled(50_000)
+    let connections = rig.options.isQuick ? 16 : 256
     @Sendable func post(_ base: String, _ count: Int) async throws -> Measurement {
       // To many users: sends to one would all lie in one partition.
       let urls = (0..<1000).map { "\(base)/api/notifications?pns=apns&to_tag=\(Population.user($0))" }
