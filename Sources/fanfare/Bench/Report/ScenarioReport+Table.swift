@@ -16,9 +16,11 @@ extension ScenarioReport {
     }
     let goals = verdicts.map { "\($0.goal) \($0.isReached.map { $0 ? "✓" : "✗" } ?? "?")" }
     let share = share.map { "\(($0 * 100).text) %" } ?? "–"
+    // A reader expects the fastest; anything else is said.
+    let sinks = sink == "nghttpd" ? [] : ["sink: \(sink)"]
     let cells = [
       scenario, connections.map(String.init) ?? "–", rate, share, text(cpuMicroseconds), text(multiple), text(peakMegabytes),
-      (times + goals + notes).joined(separator: "; "),
+      (times + goals + notes + sinks).joined(separator: "; "),
     ]
     return "| " + cells.joined(separator: " | ") + " |"
   }
