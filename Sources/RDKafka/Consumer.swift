@@ -81,7 +81,7 @@ package final class Consumer: Sendable {
   }
 
   /// Leaves the group in order: the application sees the last revocation and completes it, what is stored is committed, the
-  /// stream ends. Bounded by ``ConsumerConfiguration/closeTimeout``.
+  /// stream ends. Bounded by ``ConsumerConfiguration/closeTimeout``; on the embedded cluster it first lets a rebalance of the others come to rest.
   package func close() async {
     beginClosing()
     await ended.wait()

@@ -114,6 +114,60 @@ struct ConsumerTests {
     }
   }
 
+  /// A member that has nothing left to settle gives its partitions back at once; one that never answers does so at its deadline. The embedded
+  /// cluster would refuse what the second one commits once the first one has joined again.
+  @Test func aQuickMemberLeavesASlowOneTimeToCommit() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 6)
+    let group = kafka.group()
+    try await kafka.withConsumer(topics: [topic], group: group) { quick in
+      try await kafka.withConsumer(topics: [topic], group: group) { slow in
+        let (counts, count) = AsyncStream.makeStream(of: (isQuick: Bool, owned: Int).self)
+        let (revocations, revocation) = AsyncStream.makeStream(of: [TopicPartition].self)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+          for (consumer, isQuick) in [(quick, true), (slow, false)] {
+            tasks.addTask {
+              var owned: Set<TopicPartition> = []
+              var unanswered: [Rebalance] = []
+              for await event in consumer.events {
+                switch event {
+                case .assigned(let partitions, let rebalance):
+                  rebalance.complete()
+                  owned.formUnion(partitions)
+                  count.yield((isQuick, owned.count))
+                case .revoked(let partitions, let rebalance) where !isQuick && owned.count == 3:
+                  try consumer.store(partitions.map { PartitionOffset(partition: $0, offset: 1) })
+                  unanswered.append(rebalance)
+                  revocation.yield(partitions)
+                case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
+                  rebalance.complete()
+                  owned.subtract(partitions)
+                  count.yield((isQuick, owned.count))
+                case .records, .failed: break
+                }
+              }
+            }
+          }
+          var (quickOwned, slowOwned) = (0, 0)
+          for await (isQuick, owned) in counts {
+            if isQuick { quickOwned = owned } else { slowOwned = owned }
+            if quickOwned == 3, slowOwned == 3 { break }
+          }
+          try await kafka.withConsumer(topics: [topic], group: group) { third in
+            var events = third.events.makeAsyncIterator()
+            var owned: Set<TopicPartition> = []
+            while owned.count < 2 { owned.formUnion(try await assignment(&events)) }
+            var iterator = revocations.makeAsyncIterator()
+            let revoked = try #require(await iterator.next(isolation: #isolation))
+            #expect(!owned.isDisjoint(with: revoked))
+            #expect(try await third.committed(revoked).map(\.offset) == revoked.map { _ in 1 })
+          }
+          tasks.cancelAll()
+        }
+      }
+    }
+  }
+
   @Test func closingShowsTheLastRevocationAndEndsTheStream() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 2)

@@ -16,6 +16,7 @@ struct ConsumerLoop {
   private var rebalances: [Pending] = []
   private var lastReports: [Int32: ContinuousClock.Instant] = [:]
   private var leaveDeadline: ContinuousClock.Instant?
+  private var stillness: Stillness
   private var hasFailed = false
 
   private struct Pending {
@@ -43,6 +44,7 @@ struct ConsumerLoop {
     self.credit = credit
     self.progress = progress
     self.commits = commits
+    stillness = Stillness(tuning: configuration.client.tuning)
     reader = RecordReader(queue: handle.records, readsHeaders: configuration.readsHeaders)
   }
 
@@ -65,7 +67,7 @@ struct ConsumerLoop {
       advanceRebalance()
       hasMore = deliver()
       commits.expire(now: .now)
-      if leaveDeadline == nil, hasFailed || isClosing() { beginLeaving() }
+      if leaveDeadline == nil, hasFailed || (isClosing() && !stillness.lasts(at: .now)) { beginLeaving() }
       if let leaveDeadline {
         if handle.hasLeft, rebalances.isEmpty { break }
         if leaveDeadline <= .now {
@@ -113,7 +115,7 @@ struct ConsumerLoop {
       }
       let isLate = first.deadline <= .now
       guard state.isComplete || isLate else { return }
-      if !state.isComplete {
+      if !state.isComplete, first.heldUntil == nil {
         logger.warning(
           "A rebalance takes effect although the application has not completed it",
           metadata: [LogKeys.partitions: "\(first.change.list.partitions)"])
@@ -124,11 +126,7 @@ struct ConsumerLoop {
     }
   }
 
-  /// Whether the first rebalance has to wait a little for the sake of the other members.
-  ///
-  /// The embedded cluster begins a new generation with the first member that has given up its partitions and joins again, and from then on
-  /// refuses the positions of those that are still committing theirs; a real one takes them until all have joined. So there everybody
-  /// commits at once and joins again a moment later.
+  /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is committed meanwhile.
   private mutating func holdBack() -> Bool {
     guard configuration.client.tuning == .embedded, case .revoke = rebalances[0].change.kind else { return false }
     guard let heldUntil = rebalances[0].heldUntil else {
@@ -136,7 +134,7 @@ struct ConsumerLoop {
       handle.commitStored()
       return true
     }
-    return heldUntil > .now
+    return heldUntil > .now || (leaveDeadline == nil && stillness.lasts(at: .now))
   }
 
   private mutating func announce() {
@@ -145,6 +143,7 @@ struct ConsumerLoop {
     let state = Rebalance.State { wakeUp.signal() }
     rebalances[0].state = state
     rebalances[0].deadline = .now + configuration.rebalanceDeadline
+    stillness.begin(rebalances[0].change.kind, isEmpty: partitions.isEmpty, at: .now)
     let token = Rebalance(state: state)
     switch rebalances[0].change.kind {
     case .assign:
