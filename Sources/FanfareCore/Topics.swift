@@ -9,15 +9,34 @@ package struct Topics: Hashable, Sendable {
   package let status: String
   /// What cannot be processed, keyed as it was.
   package let deadLetter: String
+  /// What must wait, keyed as it was, shortest wait first; none where everything waits in the workers' memory.
+  package let retries: [Retry]
 
-  /// The topics of a deployment; `fanfare` unless configured otherwise.
-  package init(prefix: String = "fanfare") {
+  /// The topic of all that must wait about as long.
+  package struct Retry: Hashable, Sendable {
+    package let delay: Duration
+    package let name: String
+  }
+
+  /// The delays of the retry topics unless configured otherwise, in seconds.
+  package static let defaultRetryDelays = [15, 60, 300]
+
+  /// The topics of a deployment; `fanfare` unless configured otherwise. The delays of the retry topics are whole seconds.
+  package init(prefix: String = "fanfare", retryDelays: [Int] = []) {
     self.prefix = prefix
+    retries = Set(retryDelays).sorted().map { Retry(delay: .seconds($0), name: "\(prefix).retry.\($0)s") }
     sends = prefix + ".sends"
     status = prefix + ".status"
     deadLetter = prefix + ".dead-letter"
   }
 
   /// Every topic there is, for `fanfare topics create`.
-  package var all: [String] { [sends, status, deadLetter] }
+  package var all: [String] { [sends, status, deadLetter] + retries.map(\.name) }
+}
+
+extension Topics {
+  /// The topic for what must wait that long: the one with the shortest delay that is not shorter, or the longest there is. Nil without retry topics.
+  package func retry(for delay: Duration) -> Retry? {
+    retries.first { $0.delay >= delay } ?? retries.last
+  }
 }

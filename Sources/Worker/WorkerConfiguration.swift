@@ -42,10 +42,17 @@ package struct WorkerConfiguration: Sendable {
   package var revokeDeadline = Duration.milliseconds(1_200)
   /// How often a sender that was stopped by a configuration error is tried.
   package var probeInterval = Duration.seconds(15)
+  /// How often a push service that was unavailable is tried.
+  package var outageProbeInterval = Duration.seconds(5)
+  /// The longest wait in a worker's memory, where there are retry topics: what must wait longer is put off.
+  package var longestRest = Duration.seconds(10)
   /// How exact delays are.
   package var tickInterval = Duration.milliseconds(50)
 
   // How refusals are dealt with.
+
+  /// When a push service that does not answer is left alone.
+  package var circuit = CircuitPolicy()
 
   /// What outcomes mean.
   package var retry = RetryPolicy()
@@ -77,6 +84,7 @@ package struct WorkerConfiguration: Sendable {
     let times: [(String, Duration)] = [
       ("defaultTimeToLive", defaultTimeToLive), ("ownershipWindow", ownershipWindow), ("drainDeadline", drainDeadline),
       ("revokeDeadline", revokeDeadline), ("probeInterval", probeInterval), ("tickInterval", tickInterval),
+      ("outageProbeInterval", outageProbeInterval), ("longestRest", longestRest),
     ]
     for (property, value) in times where value < .milliseconds(1) {
       throw Problem(property: property, expected: "at least 1 ms")

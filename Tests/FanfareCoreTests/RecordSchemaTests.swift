@@ -29,6 +29,12 @@ import Testing
     }
   }
 
+  @Test(arguments: [1, 3]) func retriesAreAsDocumented(parts: Int) throws {
+    let record = RetryRecordTests.record(parts: parts)
+    let complaints = try complaints(about: record.encoded(at: CodecTests.time), schema: "RetryEvent")
+    #expect(complaints == [])
+  }
+
   @Test func deadLettersAreAsDocumented() throws {
     for value in [Array("{}".utf8), [0xFF]] {
       let letter = DeadLetter(
@@ -47,6 +53,7 @@ import Testing
     #expect(words("Platform", "enum") == Platform.allCases.map(\.rawValue))
     #expect(words("Status", "properties", "state", "enum") == StatusRecord.State.allCases.map(\.rawValue))
     #expect(words("DeviceResult", "properties", "outcome", "enum") == DeviceResult.Outcome.allCases.map(\.rawValue))
+    #expect(words("RetryDevice", "properties", "outcome", "enum") == DeviceResult.Outcome.allCases.map(\.rawValue))
     #expect(
       words("DeadLetterEvent", "properties", "data", "properties", "reason", "enum") == DeadLetter.Reason.allCases.map(\.rawValue)
     )

@@ -45,7 +45,7 @@ struct SchemaChecker {
     }
     var found = try checkAlternatives(value, schema, at: path)
     switch (schema["type"] as? String, value) {
-    case ("object", .object), ("array", .array), ("string", .string), (nil, _): break
+    case ("object", .object), ("array", .array), ("string", .string), ("boolean", .boolean), (nil, _): break
     case ("integer", .number(let number)) where number == number.rounded(): break
     case (let type, _): return found + ["\(path) is no \(type ?? "")"]
     }

@@ -8,6 +8,7 @@ struct CloudEvent {
     case send = "fanfare.send.v1"
     case status = "fanfare.status.v1"
     case deadLetter = "fanfare.dead-letter.v1"
+    case retry = "fanfare.retry.v1"
   }
 
   /// The id as UTF-8.

@@ -27,7 +27,7 @@ struct LedgerBatch: Sendable {
       positions[record.topicPartition] = record.offset + 1
       timestamps[record.topicPartition] = record.timestamp
       do throws(RecordError) {
-        entries.append(try Self.entry(record, topics: topics, maximumDevices: maximumDevices))
+        if let entry = try Self.entry(record, topics: topics, maximumDevices: maximumDevices) { entries.append(entry) }
         recordsByTopic[record.topic, default: 0] += 1
       } catch {
         undecodable[record.topic, default: (0, error)].count += 1
@@ -46,10 +46,16 @@ struct LedgerBatch: Sendable {
     undecodable.merge(next.undecodable) { ($0.count + $1.count, $0.reason) }
   }
 
-  private static func entry(_ record: ConsumedRecord, topics: Topics, maximumDevices: Int) throws(RecordError) -> LedgerEntry {
+  private static func entry(_ record: ConsumedRecord, topics: Topics, maximumDevices: Int) throws(RecordError) -> LedgerEntry? {
     guard record.topic == topics.status else {
       let recordTime = UnixTime(milliseconds: max(0, record.timestamp))
-      return .accepted(LedgerEntry.Acceptance(try SendRequest.decode(record.value, recordTime: recordTime)))
+      do throws(RecordError) {
+        return .accepted(LedgerEntry.Acceptance(try SendRequest.decode(record.value, recordTime: recordTime)))
+      } catch  where error.reason == .unknownType {
+        // What comes back from a retry topic was accepted when it came first.
+        guard (try? RetryRecord.notBefore(of: record.value)) != nil else { throw error }
+        return nil
+      }
     }
     return .settled(LedgerEntry.Settlement(try StatusRecord.decode(record.value), maximumDevices: maximumDevices))
   }

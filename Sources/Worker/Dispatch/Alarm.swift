@@ -4,6 +4,8 @@ import FanfareCore
 enum Alarm: Sendable {
   /// A sender cannot work and was stopped.
   case senderStopped(sender: Int, reason: String)
+  /// A push service does not answer, or says that it cannot work, and is left alone.
+  case serviceUnavailable(sender: Int, reason: String)
   /// It works again.
   case senderResumed(sender: Int)
   /// A push service called a request of ours malformed.

@@ -32,6 +32,15 @@ struct DeadlineQueue<Element: Sendable>: Sendable {
     }
   }
 
+  /// Takes out every element that satisfies the condition.
+  mutating func remove(where condition: (Element) -> Bool) -> [Element] {
+    let removed = heap.filter { condition($0.element) }
+    guard !removed.isEmpty else { return [] }
+    // A sorted array is a heap.
+    heap = heap.filter { !condition($0.element) }.sorted { $0.precedes($1) }
+    return removed.map(\.element)
+  }
+
   /// Takes out the earliest element if it is due; nil when none is.
   mutating func popDue(at uptime: Int64) -> Element? {
     guard let first = heap.first, first.due <= uptime else { return nil }

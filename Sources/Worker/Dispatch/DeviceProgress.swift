@@ -14,6 +14,8 @@ struct DeviceProgress: Sendable {
     case resting
     /// It has its result.
     case done
+    /// Put off until after `notBefore`: what remains to be done for it is to be written to a retry topic.
+    case putOff
   }
 
   /// The device as it was looked up last.
@@ -38,6 +40,8 @@ struct DeviceProgress: Sendable {
   var reason = ""
   /// The last HTTP status.
   var status = 0
+  /// Not to be pushed to before; meaningful when put off.
+  var notBefore = UnixTime(milliseconds: 0)
 
   init(target: Target, sender: Int, isRegistered: Bool, checkedAt: Int64) {
     self.target = target

@@ -38,6 +38,7 @@ extension DispatchState {
   /// Ends the drains that have nothing left to wait for, or no more time.
   mutating func finishDrains(at now: Moment, into effects: inout Effects) {
     guard !drains.isEmpty || (shutdownDeadline != nil && !hasDrained) else { return }
+    putOffWhatCannotProgress(at: now, into: &effects)
     let isProgressing = items.contains { canProgress($0) }
     var remaining: [Drain] = []
     for drain in drains {
@@ -69,7 +70,7 @@ extension DispatchState {
       item.hasStarted
         && item.devices.allSatisfy { device in
           switch device.phase {
-          case .done, .inFlight, .checking: true
+          case .done, .putOff, .inFlight, .checking: true
           case .resting: false
           case .queued: senders[device.sender].gate.state == .closed
           }

@@ -8,10 +8,11 @@ extension DispatchState {
     credit = max(0, credit - batch.count)
     for record in batch {
       guard let origin = ledger.begin(record) else { continue }
+      let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
       let send: SendRequest
+      var retry: RetryRecord?
       do {
-        let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
-        send = try SendRequest.decode(record.value, recordTime: written)
+        (send, retry) = try decode(record.value, written: written)
       } catch {
         setAside(record, error: error, send: nil, origin: origin, at: now, into: &effects)
         continue
@@ -21,7 +22,22 @@ extension DispatchState {
         setAside(record, error: error, send: send, origin: origin, at: now, into: &effects)
         continue
       }
-      begin(send, hub: hub, record: record, origin: origin)
+      if let retry {
+        resume(retry, hub: hub, record: record, origin: origin, at: now, into: &effects)
+      } else {
+        begin(send, hub: hub, record: record, origin: origin)
+      }
+    }
+  }
+
+  /// A send, or one of which something was put off and whose time has come.
+  private func decode(_ value: ArraySlice<UInt8>, written: UnixTime) throws(RecordError) -> (SendRequest, RetryRecord?) {
+    do throws(RecordError) {
+      return (try SendRequest.decode(value, recordTime: written), nil)
+    } catch  where error.reason == .unknownType {
+      // What is no such record either is told what it is as a send: that is what belongs here.
+      guard let retry = try? RetryRecord.decode(value, recordTime: written) else { throw error }
+      return (retry.send, retry)
     }
   }
 
@@ -41,7 +57,7 @@ extension DispatchState {
     recent.open(key, slot: slot)
     items[slot].key = key
     items[slot].hub = hub
-    items[slot].expiresAt = send.acceptedAt + (send.timeToLive.map { .seconds($0) } ?? configuration.defaultTimeToLive)
+    items[slot].expiresAt = expiry(of: send)
     let lane = Self.lane(of: send, record: record)
     items[slot].send = send
     guard let lane else { return start(slot) }
@@ -53,6 +69,11 @@ extension DispatchState {
       items[slot].leadsLane = true
       start(slot)
     }
+  }
+
+  /// From when on nothing of the send is delivered any more.
+  func expiry(of send: SendRequest) -> UnixTime {
+    send.acceptedAt + (send.timeToLive.map { .seconds($0) } ?? configuration.defaultTimeToLive)
   }
 
   /// Which sends the send must not overtake: those of the same record key, or, where a producer set none, those to the same user. nil: none.
@@ -126,7 +147,7 @@ extension DispatchState {
   }
 
   /// Puts a new item into a free slot.
-  private mutating func occupy(origin: Origin, bytes: Int) -> Int {
+  mutating func occupy(origin: Origin, bytes: Int) -> Int {
     let slot: Int
     if let free = vacant.popLast() {
       slot = free

@@ -55,6 +55,8 @@ extension DispatchState {
 
   /// Whether the device must be looked up again before it is sent to.
   func needsRecheck(_ send: SendRequest, _ device: DeviceProgress, at now: Moment) -> Bool {
+    // One that was put off has no handle before it is looked up.
+    guard !device.target.handle.isEmpty else { return true }
     guard now.uptime - device.checkedAt > configuration.ownershipWindow.milliseconds else { return false }
     return switch send.audience {
     // The caller named the address itself; whose it is does not matter.
@@ -147,11 +149,12 @@ extension DispatchState {
     let sender = device.sender
     releasePlace(of: sender)
     defer { endProbe(ticket, of: sender) }
-    guard
-      let target = targets.first(where: {
-        $0.registration == device.target.registration && $0.platform == device.target.platform
-      })
-    else {
+    var known = targets.first { $0.registration == device.target.registration && $0.platform == device.target.platform }
+    if known == nil, case .device(let platform, let handle)? = items[slot].send?.audience, let hub = items[slot].send?.hub {
+      // The caller named the address itself; whether, and as what, it is registered by now does not matter.
+      known = targets.first ?? UnregisteredDevice.target(hub: hub, platform: platform, handle: handle, at: now.wall)
+    }
+    guard let target = known else {
       return finish(slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status, at: now, into: &effects)
     }
     items[slot].devices[index].target = target

@@ -28,7 +28,7 @@ extension DispatchState {
     guard senders[sender].probe == ticket else { return }
     switch device(ticket)?.phase {
     case .inFlight, .checking: break
-    case .queued, .resting, .done, nil:
+    case .queued, .resting, .done, .putOff, nil:
       senders[sender].probe = nil
       senders[sender].gate.withdrawProbe()
     }
@@ -138,6 +138,10 @@ extension DispatchState {
       if outcome.verdict == .reauthenticate { history.hasReauthenticated = true } else { history.quickRetries += 1 }
       items[slot].devices[index].phase = .queued
       senders[sender].queue.prepend(ticket)
+    case .wait(let delay) where delay > configuration.longestRest && !topics.retries.isEmpty:
+      history.waits += 1
+      items[slot].devices[index].history = history
+      return putOff(slot, index, until: now.wall + delay, at: now, into: &effects)
     case .wait(let delay):
       history.waits += 1
       items[slot].devices[index].phase = .resting
@@ -163,7 +167,13 @@ extension DispatchState {
     switch outcome.verdict {
     case .accepted, .rejected, .malformed, .deviceGone:
       if senders[sender].gate.succeed() { effects.alarm(.senderResumed(sender: sender)) }
-    case .retryHere, .retryLater, .reauthenticate, .unknown: senders[sender].gate.remainUnsure(at: now.uptime)
+    case .retryHere, .retryLater, .unknown:
+      senders[sender].gate.remainUnsure(at: now.uptime)
+      if outcome.isOutage, senders[sender].gate.miss(at: now.uptime) {
+        effects.alarm(.serviceUnavailable(sender: sender, reason: outcome.reason))
+        passFirstAttempts(of: sender)
+      }
+    case .reauthenticate: senders[sender].gate.remainUnsure(at: now.uptime)
     case .configurationError:
       if !isJudged { stop(sender, reason: outcome.reason, at: now, into: &effects) }
     }
@@ -173,7 +183,11 @@ extension DispatchState {
   private mutating func stop(_ sender: Int, reason: String, at now: Moment, into effects: inout Effects) {
     guard senders[sender].gate.fail(at: now.uptime) else { return }
     effects.alarm(.senderStopped(sender: sender, reason: reason))
-    // What waits for a stopped sender must not hold up the same users' sends on other platforms. Their order on this one is kept by its queue.
+    passFirstAttempts(of: sender)
+  }
+
+  /// What waits for a stopped sender must not hold up the same users' sends on other platforms. Their order on this one is kept by its queue.
+  private mutating func passFirstAttempts(of sender: Int) {
     for waiting in senders[sender].queue {
       if device(waiting)?.phase == .queued { passFirstAttempt(waiting.slot, waiting.device) }
     }
@@ -188,7 +202,6 @@ extension DispatchState {
     items[slot].devices[index].outcome = outcome
     items[slot].devices[index].reason = reason
     items[slot].devices[index].status = status
-    items[slot].openDevices -= 1
     if let acceptedAt = items[slot].send?.acceptedAt {
       effects.tallies.results.append(
         Tallies.Result(
@@ -196,8 +209,16 @@ extension DispatchState {
           latency: max(0, now.wall.milliseconds - acceptedAt.milliseconds)))
     }
     passFirstAttempt(slot, index)
+    closeDevice(slot, at: now, into: &effects)
+  }
+
+  /// One device less is open; after the last one the item has its end.
+  mutating func closeDevice(_ slot: Int, at now: Moment, into effects: inout Effects) {
+    items[slot].openDevices -= 1
     guard items[slot].openDevices == 0 else { return }
-    let wasNeverSent = !items[slot].hasStarted && items[slot].devices.allSatisfy { $0.outcome == .expired }
+    let wasNeverSent =
+      !items[slot].hasStarted
+      && items[slot].devices.allSatisfy { $0.phase == .done && $0.outcome == .expired && $0.history.attempts == 0 }
     settle(slot, as: wasNeverSent ? .expired : .settled, at: now, into: &effects)
   }
 

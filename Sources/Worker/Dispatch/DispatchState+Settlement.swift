@@ -5,27 +5,42 @@ extension DispatchState {
   /// The item has its end: writes its status record, and frees all that is not needed until Kafka has acknowledged it.
   mutating func settle(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
     guard let send = items[slot].send else { return }
-    let results = items[slot].devices.map(\.result)
-    var count = 1
-    if results.count <= configuration.devicesPerStatus {
-      produce(results, of: send, as: state, for: slot, at: now, into: &effects)
-    } else {
-      let parts = StatusParts.split(results, limit: configuration.devicesPerStatus)
-      // Whoever repeats this after a crash may find other devices and need other parts: an id of its own keeps the two from being mixed.
-      let attempt = AttemptID.random(using: &generator)
-      for (part, results) in parts.enumerated() {
-        produce(results, of: send, as: state, part: part, of: parts.count, attempt, for: slot, at: now, into: &effects)
+    let resumed = items[slot].resumed
+    let all = items[slot].devices
+    let limit = resumed == nil ? configuration.devicesPerStatus : Int.max
+    let pieces = StatusParts.split(all, limit: limit)
+    let parts = resumed?.parts ?? pieces.count
+    // Whoever repeats this after a crash may find other devices and need other parts: an id of its own keeps the two from being mixed.
+    let attempt = resumed == nil && parts > 1 ? AttemptID.random(using: &generator) : resumed?.attempt
+    var isPutOff = false
+    for (number, devices) in pieces.enumerated() {
+      let part = resumed?.part ?? number
+      if devices.contains(where: { $0.phase == .putOff }) {
+        isPutOff = true
+        let retry = retryRecord(
+          of: devices, send: send, part: part, parts: parts, attempt: attempt, deferrals: (resumed?.deferrals ?? 0) + 1, at: now)
+        produce(retry, for: slot, at: now, into: &effects)
+      } else {
+        produce(devices.map(\.result), of: send, as: state, part: part, of: parts, attempt, for: slot, at: now, into: &effects)
       }
-      count = parts.count
     }
-    devices -= items[slot].devices.count
+    devices -= all.count
     items[slot].devices = []
     items[slot].renderings = []
     items[slot].send = nil
     items[slot].phase = .settling
-    items[slot].unacknowledged = count
-    effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
+    items[slot].unacknowledged = pieces.count
+    if !isPutOff { effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state)) }
     advanceLane(slot)
+  }
+
+  private func produce(_ retry: RetryRecord, for slot: Int, at now: Moment, into effects: inout Effects) {
+    guard let topic = topics.retry(for: retry.notBefore - now.wall) else { return }
+    let key = retry.send.audience.recordKey(of: retry.send.id, hub: retry.send.hub)
+    effects.productions.append(
+      Production(
+        kind: .retry, ticket: ticket(slot),
+        record: ProducerRecord(topic: topic.name, key: key, value: retry.encoded(at: now.wall))))
   }
 
   private func produce(

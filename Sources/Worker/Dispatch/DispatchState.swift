@@ -76,7 +76,9 @@ struct DispatchState: Sendable {
     recent = RecentSends(capacity: configuration.rememberedSends)
     senders = table.senders.map { _ in
       SenderLane(
-        gate: SenderGate(probeInterval: configuration.probeInterval.milliseconds),
+        gate: SenderGate(
+          policy: configuration.circuit, probeInterval: configuration.probeInterval.milliseconds,
+          outageProbeInterval: configuration.outageProbeInterval.milliseconds),
         breaker: DropBreaker(policy: configuration.dropBreaker))
     }
     generator = SplitMix64(seed: seed)
@@ -104,6 +106,7 @@ struct DispatchState: Sendable {
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000
       sweepStoppedSenders(at: now, into: &effects)
+      putOffWhatIsStopped(at: now, into: &effects)
     }
     if now.uptime >= dropsDue {
       dropsDue = now.uptime + 1000
@@ -118,7 +121,12 @@ struct DispatchState: Sendable {
     if failedLookUps > 0 { complaints.append("the registry cannot be asked") }
     if let refusal { complaints.append(refusal) }
     for (number, lane) in senders.enumerated() where lane.gate.state != .closed {
-      complaints.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): stopped by a configuration error")
+      let cause =
+        switch lane.gate.cause {
+        case .configuration: "stopped by a configuration error"
+        case .outage: "the push service is unavailable"
+        }
+      complaints.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(cause)")
     }
     return complaints
   }

@@ -1,5 +1,7 @@
-/// Whether a sender may be given pushes. Closed while it works; open while a mistake of its operator keeps it from working; half-open while a
-/// single push tries whether it works again. A pure value.
+/// The circuit to one push service: whether its sender may be given pushes.
+///
+/// Closed while it works; open while its operator's mistake keeps it from working, or while the service is unavailable; half-open while a single
+/// push tries whether it works again. A pure value.
 struct SenderGate: Sendable {
   /// As the metric shows it: 0 closed, 1 half-open, 2 open.
   enum State: Int, Sendable {
@@ -8,16 +10,33 @@ struct SenderGate: Sendable {
     case open = 2
   }
 
+  /// Why it is not closed.
+  enum Cause: Sendable {
+    /// The service refuses the credentials or the configuration.
+    case configuration
+    /// The service does not answer, or says that it cannot work.
+    case outage
+  }
+
+  private let policy: CircuitPolicy
   private let probeInterval: Int64
+  private let outageProbeInterval: Int64
   private var probeDue: Int64 = 0
   private var hasProbe = false
+  /// Pushes in a row that got no answer on their merits, and when the first of them did.
+  private var misses = 0
+  private var firstMissAt: Int64 = 0
   private(set) var state = State.closed
+  /// Meaningful while not closed.
+  private(set) var cause = Cause.configuration
   /// How often the sender turned out to work again.
   private(set) var recoveries = 0
 
-  /// Tries again after so many milliseconds.
-  init(probeInterval: Int64) {
+  /// Tries again after so many milliseconds: what the operator must mend, and what is out of service.
+  init(policy: CircuitPolicy = CircuitPolicy(), probeInterval: Int64, outageProbeInterval: Int64) {
+    self.policy = policy
     self.probeInterval = probeInterval
+    self.outageProbeInterval = outageProbeInterval
   }
 
   /// How many further pushes may be submitted now: everything, one, or none.
@@ -44,14 +63,29 @@ struct SenderGate: Sendable {
 
   /// The sender cannot work. Returns whether this is news.
   mutating func fail(at uptime: Int64) -> Bool {
-    defer { state = .open }
+    let isNews = state == .closed || cause != .configuration
     switch state {
     case .closed, .halfOpen: probeDue = uptime + probeInterval
     // Also what is refused before it is submitted has used up the probe; late answers from before the gate opened have not.
     case .open: if uptime >= probeDue { probeDue = uptime + probeInterval }
     }
+    state = .open
+    cause = .configuration
     hasProbe = false
-    return state == .closed
+    return isNews
+  }
+
+  /// The service did not answer, or said that it cannot work. Returns whether it counts as unavailable from now on.
+  mutating func miss(at uptime: Int64) -> Bool {
+    guard state == .closed else { return false }
+    if misses == 0 { firstMissAt = uptime }
+    misses += 1
+    guard misses >= policy.misses, uptime - firstMissAt >= policy.after.milliseconds else { return false }
+    state = .open
+    cause = .outage
+    probeDue = uptime + outageProbeInterval
+    hasProbe = false
+    return true
   }
 
   /// An attempt ended without an answer that would prove anything: the next probe is due after the interval.
@@ -59,11 +93,12 @@ struct SenderGate: Sendable {
     guard state == .halfOpen else { return }
     state = .open
     hasProbe = false
-    probeDue = uptime + probeInterval
+    probeDue = uptime + (cause == .outage ? outageProbeInterval : probeInterval)
   }
 
   /// The service answered a push on its merits, so the sender works. Returns whether this is news.
   mutating func succeed() -> Bool {
+    misses = 0
     guard state == .halfOpen else { return false }
     state = .closed
     hasProbe = false

@@ -27,6 +27,8 @@ struct Tallies: Sendable {
   var dispatched: [Int] = []
   var results: [Result] = []
   var retries: [Retry] = []
+  /// Pushes put off, by sender.
+  var deferrals: [Int] = []
   var settled: [Settled] = []
   var deadLetters: [DeadLetter.Reason] = []
 }

@@ -50,6 +50,16 @@ struct WorkItem: Sendable {
   var unacknowledged = 0
   /// Given up while behind others in its lane: freed when its turn comes.
   var isAbandoned = false
+  /// Which part of its send it is, where the record was put off before; nil for a send that comes for the first time.
+  var resumed: Resumed?
+
+  /// What a record that was put off says of itself.
+  struct Resumed: Sendable {
+    let part: Int
+    let parts: Int
+    let attempt: AttemptID?
+    let deferrals: Int
+  }
 
   /// What the send shows on one platform.
   struct Rendering: Sendable {

@@ -109,8 +109,12 @@ extension Engine {
     switch alarm {
     case .senderStopped(let sender, let reason):
       logger.error("A push service refuses the configuration; its pushes are kept", metadata: place(of: sender, reason: reason))
+    case .serviceUnavailable(let sender, let reason):
+      logger.error(
+        "A push service is unavailable and left alone for a while; its pushes are kept",
+        metadata: place(of: sender, reason: reason))
     case .senderResumed(let sender):
-      logger.notice("A push service accepts the configuration again", metadata: place(of: sender))
+      logger.notice("A push service works again", metadata: place(of: sender))
     case .malformed(let send, let sender, let reason):
       var metadata = place(of: sender, reason: reason)
       metadata[LogKeys.send] = "\(send)"

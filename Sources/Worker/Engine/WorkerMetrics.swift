@@ -32,6 +32,7 @@ struct WorkerMetrics {
   private let inFlight: [Gauge]
   private let circuits: [Gauge]
   private let dropped: [Counter]
+  private let deferrals: [Counter]
   private let sendsInFlight = Gauge(label: "fanfare_sends_in_flight")
   private let lookUps = Timer(label: "fanfare_registry_lookup_seconds")
   private var results: [ResultLabels: Counter] = [:]
@@ -53,6 +54,7 @@ struct WorkerMetrics {
     inFlight = dimensions.map { Gauge(label: "fanfare_pushes_in_flight", dimensions: $0) }
     circuits = dimensions.map { Gauge(label: "fanfare_circuit_state", dimensions: $0) }
     dropped = dimensions.map { Counter(label: "fanfare_devices_dropped_total", dimensions: $0) }
+    deferrals = dimensions.map { Counter(label: "fanfare_pushes_deferred_total", dimensions: $0) }
   }
 
   /// Counts what happened in a turn.
@@ -67,6 +69,7 @@ struct WorkerMetrics {
       }
     }
     for retry in tallies.retries { counter(of: retry).increment() }
+    for sender in tallies.deferrals where sender >= 0 { deferrals[sender].increment() }
     for end in tallies.settled { counter(of: end).increment() }
     for reason in tallies.deadLetters { counter(of: reason).increment() }
   }

@@ -39,9 +39,18 @@ enum WorkerRole {
       registry: registry,
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
       topics: settings.kafka.topics, logger: runtime.logger)
+    var pumps: [any Service] = []
+    if !settings.kafka.topics.retries.isEmpty {
+      let retries = RetryPump.consumer(client: client, topics: settings.kafka.topics)
+      pumps.append(
+        RetryPump(
+          consumer: try Consumer(configuration: retries, logger: runtime.logger), producer: producer,
+          topics: settings.kafka.topics,
+          logger: runtime.logger))
+    }
     let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
     return RoleServices(
-      services: [UntilShutdown { await producer.run() }] + running + [worker],
+      services: [UntilShutdown { await producer.run() }] + running + pumps + [worker],
       checks: [
         NamedCheck("worker") {
           let complaints = worker.complaints

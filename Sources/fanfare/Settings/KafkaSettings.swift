@@ -9,7 +9,10 @@ import RDKafka
 /// - `kafka.embedded` (true or false, default false): the cluster is `fanfare broker`: short waits, and the front end refuses sends before the
 ///   cluster would silently drop what is not yet consumed.
 /// - `kafka.topicPrefix` (text, default `fanfare`): what all topics and consumer groups begin with.
-/// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` and `fanfare broker` make.
+/// - `kafka.retryDelays` (list of whole seconds, 1…86400, default 15, 60, 300): the delays of the retry topics, one topic each; an empty list lets
+///   everything wait in the workers' memory.
+/// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` and `fanfare broker` make; a retry topic
+///   has an eighth of it.
 /// - `kafka.replicationFactor` (1…10, default 3): of each topic that `fanfare topics create` makes.
 /// - `kafka.properties` (list of `key=value`): any further librdkafka property, for example `security.protocol=SASL_SSL`.
 /// - `kafka.passwordFile` (text): a file with the value of `sasl.password`.
@@ -37,7 +40,9 @@ struct KafkaSettings: Sendable, CustomReflectable {
     guard isSound, prefix.utf8.count <= 100 else {
       throw SettingsError("kafka.topicPrefix", "must be 1 to 100 characters of A–Z a–z 0–9 . _ -")
     }
-    topics = Topics(prefix: prefix)
+    topics = Topics(
+      prefix: prefix,
+      retryDelays: try reader.ints("kafka.retryDelays", default: Topics.defaultRetryDelays, in: 1...86_400, atMost: 10))
     partitions = try reader.int("kafka.partitions", default: 64, in: 1...1000)
     replicationFactor = try reader.int("kafka.replicationFactor", default: 3, in: 1...10)
     var properties: [String: String] = [:]
@@ -84,6 +89,8 @@ struct KafkaSettings: Sendable, CustomReflectable {
   /// The topics to be made, on a cluster of the given replication factor.
   func specifications(replicationFactor: Int) -> [TopicSpecification] {
     topics.all.map { name in
+      // What is put off is little, and every partition of a consumer costs its broker and its client something.
+      let partitions = topics.retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
       var configuration = ["retention.ms": name == topics.deadLetter ? "2592000000" : "604800000"]
       // Kafka's default of 1 would let the leader alone acknowledge a send.
       if replicationFactor >= 3 { configuration["min.insync.replicas"] = "2" }

@@ -77,6 +77,17 @@ final class SettingsReader: AccessReporter {
     return value ?? fallback
   }
 
+  /// A list of whole numbers within limits.
+  func ints(_ key: String, default fallback: [Int], in range: ClosedRange<Int>, atMost count: Int) throws(SettingsError) -> [Int]
+  {
+    let value = config.intArray(forKey: ConfigKey(key))
+    let expectation = "must be a list of at most \(count) whole numbers from \(range.lowerBound) to \(range.upperBound)"
+    try check(key, expectation)
+    guard let value else { return fallback }
+    guard value.count <= count, value.allSatisfy(range.contains) else { throw SettingsError(key, expectation) }
+    return value
+  }
+
   /// A whole number within limits.
   func int(_ key: String, default fallback: Int, in range: ClosedRange<Int>) throws(SettingsError) -> Int {
     let value = config.int(forKey: ConfigKey(key))

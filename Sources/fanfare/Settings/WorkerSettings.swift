@@ -9,6 +9,7 @@ import Worker
 /// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
 /// - `worker.defaultTimeToLive` (seconds, default 86400): the life of a send that names none.
 /// - `worker.drainSeconds` (seconds, default 20): from SIGTERM until what is in flight is given up.
+/// - `worker.longestRest` (seconds, default 10): what must wait longer goes through a retry topic instead of waiting in memory.
 /// - `worker.maximumAttempts` (1…100, default 8): how often one push is handed over before it is given up.
 struct WorkerSettings: Sendable {
   let configuration: WorkerConfiguration
@@ -25,6 +26,7 @@ struct WorkerSettings: Sendable {
       "worker.maximumPushesPerSender", default: worker.maximumPushesPerSender, in: 1...1_000_000)
     worker.defaultTimeToLive = try reader.seconds("worker.defaultTimeToLive", default: 86_400, in: 1...2_419_200)
     worker.drainDeadline = try reader.seconds("worker.drainSeconds", default: 20, in: 0.1...3600)
+    worker.longestRest = try reader.seconds("worker.longestRest", default: 10, in: 0.1...3600)
     worker.retry.maximumAttempts = try reader.int("worker.maximumAttempts", default: worker.retry.maximumAttempts, in: 1...100)
     configuration = worker
   }

@@ -24,6 +24,8 @@ struct Desk {
   var pushes: [Push] = []
   var unacknowledged: [Production] = []
   var statuses: [StatusRecord] = []
+  /// What was put off, with the topic it was put on.
+  var retries: [(topic: String, value: [UInt8])] = []
   var deadLetters: [DeadLetter] = []
   var queries: [AudienceQuery] = []
   var openLookUp: LookUp?
@@ -38,11 +40,12 @@ struct Desk {
 
   init(
     senders: [HubName: [Platform: any PushSender]] = [.default: [.apns: ScriptedSender(.apns), .fcm: ScriptedSender(.fcm)]],
-    assign: Bool = true, configure: (inout WorkerConfiguration) -> Void = { _ in }
+    assign: Bool = true, retryDelays: [Int] = [], configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) {
     var configuration = WorkerConfiguration()
     configure(&configuration)
-    state = DispatchState(configuration: configuration, table: SenderTable(senders), topics: Topics(), seed: 1)
+    state = DispatchState(
+      configuration: configuration, table: SenderTable(senders), topics: Topics(retryDelays: retryDelays), seed: 1)
     if assign { turn { $0.state.assign([Self.partition], Rebalance {}, into: &$1) } }
   }
 
@@ -88,8 +91,9 @@ struct Desk {
     unacknowledged = []
     if error == nil {
       for production in productions {
-        // Each record is one of the two; the other reading fails.
+        // Each record is one of the three; the other readings fail.
         if let status = try? StatusRecord.decode(production.record.value[...]) { statuses.append(status) }
+        if case .retry = production.kind { retries.append((production.record.topic, production.record.value)) }
         if let letter = try? DeadLetter.decode(production.record.value[...]) { deadLetters.append(letter) }
       }
     }

@@ -4,7 +4,7 @@ import Testing
 
 struct SenderGateTests {
   @Test func `closed, open, half-open, and back`() {
-    var gate = SenderGate(probeInterval: 100)
+    var gate = SenderGate(probeInterval: 100, outageProbeInterval: 50)
     #expect(gate.allowance(at: 0) == .max)
     #expect(gate.fail(at: 0) == true)
     #expect(gate.fail(at: 1) == false)
@@ -23,7 +23,7 @@ struct SenderGateTests {
   }
 
   @Test func `an answer that proves nothing costs the interval, a withdrawn probe costs nothing`() {
-    var gate = SenderGate(probeInterval: 100)
+    var gate = SenderGate(probeInterval: 100, outageProbeInterval: 50)
     _ = gate.fail(at: 0)
     gate.beginProbe()
     gate.remainUnsure(at: 150)
@@ -35,7 +35,7 @@ struct SenderGateTests {
   }
 
   @Test func `answers from before the gate opened do not close it, nor put off the probe`() {
-    var gate = SenderGate(probeInterval: 100)
+    var gate = SenderGate(probeInterval: 100, outageProbeInterval: 50)
     _ = gate.fail(at: 0)
     #expect(gate.succeed() == false)
     #expect(gate.state == .open)

@@ -48,7 +48,7 @@ final class BenchPipeline: Sendable {
     _ rig: BenchRig, sink: Sink, counting: StatusCollector.Counting = .keptRecords,
     _ body: @Sendable (BenchPipeline) async throws -> Value
   ) async throws -> Value {
-    let topics = Topics(prefix: "bench-\(SendID.random())")
+    let topics = Topics(prefix: "bench-\(SendID.random())", retryDelays: Topics.defaultRetryDelays)
     var broker: ChildProcess?
     defer { broker?.destroy() }
     let servers: String

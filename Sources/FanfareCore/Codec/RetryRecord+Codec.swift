@@ -1,0 +1,192 @@
+extension RetryRecord {
+  /// The most bytes of such a record: those of a status record and the send it stands for.
+  package static let maximumRecordSize = StatusRecord.maximumRecordSize
+
+  /// The record of the retry topics. Its event id is `<send>/<part>/<deferrals>`, or `<send>/<attempt>/<part>/<deferrals>` where there are several
+  /// parts; the send is in it whole, as it lay on the sends topic.
+  package func encoded(at time: UnixTime) -> [UInt8] {
+    let request = send.encoded()
+    var output = CloudEvent.begin(
+      .retry, source: "/fanfare/worker", time: time, capacity: 512 + request.count + devices.count * 192
+    ) {
+      output in
+      send.id.append(to: &output)
+      output.append(UInt8(ascii: "/"))
+      if let attempt {
+        attempt.append(to: &output)
+        output.append(UInt8(ascii: "/"))
+      }
+      output.appendJSON(part)
+      output.append(UInt8(ascii: "/"))
+      output.appendJSON(deferrals)
+    }
+    // First, so that whoever waits for it need not read the rest.
+    output.append(literal: #"{"notBefore":"#)
+    output.appendJSON(notBefore)
+    output.append(literal: #","part":"#)
+    output.appendJSON(part)
+    output.append(literal: #","parts":"#)
+    output.appendJSON(parts)
+    if let attempt {
+      output.append(literal: #","attempt":"#)
+      output.appendJSON(attempt)
+    }
+    output.append(literal: #","deferrals":"#)
+    output.appendJSON(deferrals)
+    output.append(literal: #","devices":["#)
+    for (index, device) in devices.enumerated() {
+      if index > 0 { output.append(UInt8(ascii: ",")) }
+      switch device {
+      case .done(let result): result.append(to: &output)
+      case .waiting(let device): device.append(to: &output)
+      }
+    }
+    output.append(literal: #"],"send":"#)
+    output.append(contentsOf: request)
+    output.append(literal: "}}")
+    return output
+  }
+
+  /// Reads a record of the retry topics, wherever it lies. Members that this version does not know are passed over.
+  package static func decode(_ value: ArraySlice<UInt8>, recordTime: UnixTime) throws(RecordError) -> RetryRecord {
+    let event = try CloudEvent.open(value, as: .retry, maximumSize: maximumRecordSize)
+    var (part, parts, deferrals): (Int64?, Int64, Int64?) = (nil, 1, nil)
+    var attempt: AttemptID?
+    var request: ArraySlice<UInt8>?
+    var devices: [Device] = []
+    do throws(JSONError) {
+      var reader = JSONReader(validated: event.data)
+      try reader.readObject { (key, reader) throws(JSONError) in
+        switch key {
+        case "part": part = try reader.readInteger()
+        case "parts":
+          parts = try reader.readInteger()
+          guard (1...Int64(StatusRecord.maximumParts)).contains(parts) else {
+            throw reader.error("must be 1 to \(StatusRecord.maximumParts)")
+          }
+        case "attempt":
+          attempt = AttemptID(try reader.readString())
+          guard attempt != nil else { throw reader.error("must be a UUID") }
+        case "deferrals":
+          let number = try reader.readInteger()
+          guard (1...1_000_000).contains(number) else { throw reader.error("must be 1 to 1000000") }
+          deferrals = number
+        case "devices": try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
+        case "send":
+          guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
+          // Its grammar is checked when it is decoded, from depth 0 again: what a send may nest fits here, too.
+          request = try reader.readUnchecked()
+        default: try reader.skipValue()
+        }
+      }
+      guard let part, (0..<parts).contains(part) else { throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)") }
+      guard parts == 1 || attempt != nil else { throw JSONError(field: "attempt", problem: "is missing") }
+      guard let deferrals else { throw JSONError(field: "deferrals", problem: "is missing") }
+      guard !devices.isEmpty else { throw JSONError(field: "devices", problem: "must not be empty") }
+      guard let request else { throw JSONError(field: "send", problem: "is missing") }
+      let send: SendRequest
+      do throws(RecordError) {
+        send = try SendRequest.decode(request, recordTime: recordTime)
+      } catch {
+        throw JSONError(field: "send", problem: error.detail)
+      }
+      return RetryRecord(
+        send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals), devices: devices)
+    } catch {
+      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+    }
+  }
+
+  /// When the record is due: all that whoever waits for it must know. Throws as `decode` does.
+  package static func notBefore(of value: ArraySlice<UInt8>) throws(RecordError) -> UnixTime {
+    let event = try CloudEvent.open(value, as: .retry, maximumSize: maximumRecordSize)
+    var time: UnixTime?
+    do throws(JSONError) {
+      var reader = JSONReader(validated: event.data)
+      try reader.readObject { (key, reader) throws(JSONError) in
+        switch key {
+        case "notBefore": time = UnixTime(utf8: try reader.readUTF8())
+        default: try reader.skipValue()
+        }
+      }
+      guard let time else { throw JSONError(field: "notBefore", problem: "must be an RFC 3339 date-time") }
+      return time
+    } catch {
+      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+    }
+  }
+}
+
+extension RetryRecord.Waiting {
+  fileprivate func append(to output: inout [UInt8]) {
+    output.append(literal: #"{"registration":"#)
+    output.appendJSON(registration)
+    output.append(literal: #","platform":"#)
+    output.appendJSON(platform.rawValue)
+    output.append(literal: #","notBefore":"#)
+    output.appendJSON(notBefore)
+    output.append(literal: #","attempts":"#)
+    output.appendJSON(attempts)
+    output.append(literal: #","heldAttempts":"#)
+    output.appendJSON(heldAttempts)
+    output.append(literal: #","waits":"#)
+    output.appendJSON(waits)
+    if wasUnanswered { output.append(literal: #","unanswered":true"#) }
+    if let firstAttemptAt {
+      output.append(literal: #","firstAttemptAt":"#)
+      output.appendJSON(firstAttemptAt)
+    }
+    if !reason.isEmpty {
+      output.append(literal: #","reason":"#)
+      output.appendJSON(reason)
+    }
+    if status != 0 {
+      output.append(literal: #","status":"#)
+      output.appendJSON(status)
+    }
+    output.append(UInt8(ascii: "}"))
+  }
+}
+
+extension RetryRecord.Device {
+  /// Reads one of `devices`: with an `outcome` it is a result, without one it waits.
+  fileprivate static func read(from reader: inout JSONReader) throws(JSONError) -> Self {
+    var (registration, platform, outcome): (RegistrationID?, Platform?, DeviceResult.Outcome?)
+    var (notBefore, firstAttemptAt): (UnixTime?, UnixTime?)
+    var (attempts, heldAttempts, waits, status) = (0, 0, 0, 0)
+    var (reason, wasUnanswered) = ("", false)
+    func count(_ reader: inout JSONReader) throws(JSONError) -> Int {
+      let number = try reader.readInteger()
+      guard (0...1_000_000).contains(number) else { throw reader.error("must be 0 to 1000000") }
+      return Int(number)
+    }
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "registration": registration = RegistrationID(utf8: try reader.readUTF8())
+      case "platform": platform = Platform(rawValue: try reader.readString())
+      case "outcome": outcome = DeviceResult.Outcome(rawValue: try reader.readString())
+      case "notBefore": notBefore = UnixTime(utf8: try reader.readUTF8())
+      case "firstAttemptAt": firstAttemptAt = UnixTime(utf8: try reader.readUTF8())
+      case "attempts": attempts = try count(&reader)
+      case "heldAttempts": heldAttempts = try count(&reader)
+      case "waits": waits = try count(&reader)
+      case "unanswered": wasUnanswered = try reader.readBoolean()
+      case "reason": reason = try reader.readString()
+      case "status": status = try count(&reader)
+      default: try reader.skipValue()
+      }
+    }
+    guard let registration, let platform else { throw reader.error("must have a registration and a platform") }
+    if let outcome {
+      return .done(
+        DeviceResult(
+          registration: registration, platform: platform, outcome: outcome, reason: reason, status: status, attempts: attempts))
+    }
+    guard let notBefore else { throw reader.error("must have an outcome or a notBefore") }
+    return .waiting(
+      RetryRecord.Waiting(
+        registration: registration, platform: platform, notBefore: notBefore, attempts: attempts,
+        heldAttempts: min(heldAttempts, attempts), waits: waits, wasUnanswered: wasUnanswered, firstAttemptAt: firstAttemptAt,
+        reason: reason, status: status))
+  }
+}

@@ -1,0 +1,165 @@
+import FanfareCore
+import RDKafka
+
+/// What must wait longer than a worker keeps a push leaves its memory: it is written to a retry topic, and comes back when its time has come.
+///
+/// The part of the send that it belongs to has no status record before that, so the send stays open, and counts once. The record's own offset is
+/// settled as soon as Kafka has what was put off.
+extension DispatchState {
+  /// Puts the device off until that moment. With the last one without a result the item leaves the worker.
+  mutating func putOff(_ slot: Int, _ index: Int, until notBefore: UnixTime, at now: Moment, into effects: inout Effects) {
+    items[slot].devices[index].phase = .putOff
+    items[slot].devices[index].notBefore = notBefore
+    effects.tallies.deferrals.append(items[slot].devices[index].sender)
+    passFirstAttempt(slot, index)
+    closeDevice(slot, at: now, into: &effects)
+  }
+
+  /// What waits for a sender that is stopped is put off, oldest first, but for a few pushes that can try whether it works again. Order among
+  /// what is put off is that of the topic.
+  mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
+    guard let shortest = topics.retries.first else { return }
+    for sender in senders.indices where senders[sender].gate.state != .closed {
+      guard senders[sender].queue.count > Self.probesKept else { continue }
+      let waiting = senders[sender].queue
+      senders[sender].queue.removeAll(keepingCapacity: true)
+      // The youngest stay: whoever tries is not who has waited longest, and is not missed if it is refused.
+      for (number, ticket) in waiting.enumerated() {
+        guard let device = device(ticket), device.phase == .queued else { continue }
+        guard number < waiting.count - Self.probesKept, now.wall + shortest.delay < items[ticket.slot].expiresAt else {
+          senders[sender].queue.append(ticket)
+          continue
+        }
+        putOff(ticket.slot, ticket.device, until: now.wall + shortest.delay, at: now, into: &effects)
+      }
+    }
+  }
+
+  /// How many pushes a stopped sender keeps in memory, to try with.
+  private static let probesKept = 16
+
+  /// A record that was put off has come back: its devices go on where they were, each after its owner was looked up again.
+  mutating func resume(
+    _ retry: RetryRecord, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment, into effects: inout Effects
+  ) {
+    let key = RecentSends.Key(id: retry.identity, hub: Int32(hub))
+    switch recent.knowledge(of: key) {
+    case .settled: return ledger.settle(origin)
+    case .open(let slot): return items[slot].followers.append(origin)
+    case .unknown: break
+    }
+    let slot = occupy(origin: origin, bytes: record.value.count)
+    recent.open(key, slot: slot)
+    items[slot].key = key
+    items[slot].hub = hub
+    items[slot].send = retry.send
+    items[slot].expiresAt = expiry(of: retry.send)
+    items[slot].resumed = WorkItem.Resumed(
+      part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals)
+    items[slot].phase = .dispatching
+    items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, at: now) }
+    items[slot].openDevices = retry.devices.count
+    devices += retry.devices.count
+    // The last one that closes settles the item, so every one is counted as open before any is closed.
+    for index in items[slot].devices.indices {
+      let device = items[slot].devices[index]
+      switch device.phase {
+      case .done: closeDevice(slot, at: now, into: &effects)
+      case .putOff: putOff(slot, index, until: device.notBefore, at: now, into: &effects)
+      case .queued where device.sender < 0:
+        finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+      case .queued, .checking, .inFlight, .resting: enqueue(slot, index, for: device.sender)
+      }
+    }
+  }
+
+  private func progress(of device: RetryRecord.Device, hub: Int, at now: Moment) -> DeviceProgress {
+    // Without a handle, and so never sent to before it was looked up.
+    func unknown(_ registration: RegistrationID, _ platform: Platform) -> DeviceProgress {
+      var progress = DeviceProgress(
+        target: Target(registration: registration, platform: platform, handle: "", registeredAt: UnixTime(milliseconds: 0)),
+        sender: table.sender(hub: hub, platform: platform), isRegistered: true, checkedAt: 0)
+      // No send of the same key waits for what was put off: its first attempt was, or was not, long ago.
+      progress.isFirstAttemptOver = true
+      return progress
+    }
+    switch device {
+    case .done(let result):
+      var progress = unknown(result.registration, result.platform)
+      progress.phase = .done
+      progress.outcome = result.outcome
+      progress.reason = result.reason
+      progress.status = result.status
+      progress.history.attempts = result.attempts
+      return progress
+    case .waiting(let device):
+      var progress = unknown(device.registration, device.platform)
+      progress.history.attempts = device.attempts
+      progress.history.heldAttempts = device.heldAttempts
+      progress.history.waits = device.waits
+      progress.history.wasUnanswered = device.wasUnanswered
+      progress.reason = device.reason
+      progress.status = device.status
+      if let first = device.firstAttemptAt {
+        progress.firstAttemptAt = now.uptime - max(0, now.wall.milliseconds - first.milliseconds)
+      }
+      // Another device of the same record was due earlier.
+      if device.notBefore > now.wall + configuration.longestRest, !topics.retries.isEmpty {
+        progress.phase = .putOff
+        progress.notBefore = device.notBefore
+      }
+      return progress
+    }
+  }
+
+  /// The record that keeps what remains to be done for these devices of the item.
+  func retryRecord(
+    of devices: ArraySlice<DeviceProgress>, send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int,
+    at now: Moment
+  ) -> RetryRecord {
+    let devices = devices.map { device -> RetryRecord.Device in
+      guard device.phase == .putOff else { return .done(device.result) }
+      let first =
+        device.history.attempts > device.history.heldAttempts ? now.wall + .milliseconds(device.firstAttemptAt - now.uptime) : nil
+      return .waiting(
+        RetryRecord.Waiting(
+          registration: device.target.registration, platform: device.target.platform, notBefore: device.notBefore,
+          attempts: device.history.attempts, heldAttempts: device.history.heldAttempts, waits: device.history.waits,
+          wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason, status: device.status))
+    }
+    return RetryRecord(send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, devices: devices)
+  }
+}
+
+extension DispatchState {
+  /// What is to be given back, and waits for a moment that will not come in time, is put off rather than given up: the next owner of the record
+  /// would send again to the devices that have it.
+  mutating func putOffWhatCannotProgress(at now: Moment, into effects: inout Effects) {
+    guard let shortest = topics.retries.first else { return }
+    for slot in items.indices
+    where items[slot].phase == .dispatching && items[slot].hasStarted && ledger.isOwned(items[slot].origin)
+      && !ledger.isOpen(items[slot].origin)
+    {
+      for index in items[slot].devices.indices {
+        // With the last one put off the item is on its way to Kafka, and its devices are gone.
+        guard items[slot].phase == .dispatching else { break }
+        let device = items[slot].devices[index]
+        let isStuck = device.phase == .resting || (device.phase == .queued && senders[device.sender].gate.state != .closed)
+        guard isStuck, now.wall + shortest.delay < items[slot].expiresAt else { continue }
+        putOff(slot, index, until: now.wall + shortest.delay, at: now, into: &effects)
+      }
+    }
+  }
+}
+
+extension PushOutcome {
+  /// Whether it says that the service is out of order: no answer, no connection, or an error of its own. That there is too much for it now, or
+  /// for us, does not.
+  var isOutage: Bool {
+    switch verdict {
+    case .unknown: true
+    case .retryHere, .retryLater: status >= 500 || (status == 0 && !["QueueFull", "Closed", "Expired"].contains(reason))
+    case .accepted, .rejected, .deviceGone, .reauthenticate, .configurationError, .malformed: false
+    }
+  }
+}

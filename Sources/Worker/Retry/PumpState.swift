@@ -1,0 +1,157 @@
+import FanfareCore
+import RDKafka
+
+/// What can happen to the pump.
+enum PumpStep: Sendable {
+  case event(ConsumerEvent)
+  /// Kafka has answered, for each copy whether it has it.
+  case acknowledged([(held: PumpState.Held, isDurable: Bool)])
+  case tick
+  case shutDown
+  /// The consumer has ended.
+  case ended
+}
+
+/// Everything the pump knows, and every decision it takes: which records wait, which are due, what may be committed. A value; somebody else
+/// performs what it returns.
+struct PumpState {
+  /// A record that waits, or whose copy is on its way.
+  struct Held: Sendable {
+    let origin: Origin
+    let key: [UInt8]?
+    let value: [UInt8]
+  }
+
+  /// What is to be done.
+  struct Effects {
+    /// Records to be copied onto the sends topic.
+    var due: [Held] = []
+    /// Positions to store.
+    var offsets: [PartitionOffset] = []
+    /// Changes of the assignment that may take effect, once the positions are stored.
+    var completed: [Rebalance] = []
+    /// Further records to ask for.
+    var credit = 0
+    /// Whether the group may be left.
+    var hasDrained = false
+  }
+
+  private struct Drain {
+    let partitions: [TopicPartition]
+    let rebalance: Rebalance
+    let deadline: Int64
+  }
+
+  private let topics: Topics
+  private let limits: RetryPump.Limits
+  private var ledger = PartitionLedger()
+  private var waiting = DeadlineQueue<Held>()
+  private var bytes = 0
+  private var outstanding = 0
+  private var credit = 0
+  private var drains: [Drain] = []
+  private var shutdownDeadline: Int64?
+
+  init(topics: Topics, limits: RetryPump.Limits) {
+    self.topics = topics
+    self.limits = limits
+  }
+
+  /// Records that wait or whose copies are on their way.
+  var held: Int { waiting.count + outstanding }
+
+  /// Takes one step.
+  mutating func advance(_ step: PumpStep, at now: Moment) -> Effects {
+    var effects = Effects()
+    switch step {
+    case .event(.records(let records)): take(records, at: now)
+    case .event(.assigned(let partitions, let rebalance)):
+      for partition in partitions { ledger.assign(partition) }
+      effects.completed.append(rebalance)
+    case .event(.revoked(let partitions, let rebalance)):
+      for partition in partitions { ledger.beginClosing(partition) }
+      drains.append(
+        Drain(partitions: partitions, rebalance: rebalance, deadline: now.uptime + limits.drainDeadline.milliseconds))
+    case .event(.lost(let partitions, let rebalance)):
+      for partition in partitions { ledger.close(partition) }
+      forgetWhatIsNotOpen()
+      effects.completed.append(rebalance)
+    case .event(.failed), .tick, .ended: break
+    case .acknowledged(let answers):
+      outstanding -= answers.count
+      for (held, isDurable) in answers {
+        if isDurable {
+          bytes -= held.value.count
+          ledger.settle(held.origin)
+        } else {
+          // Kafka is out of order, and so is the front end by then; a second is soon enough.
+          waiting.insert(held, due: now.uptime + 1000)
+        }
+      }
+    case .shutDown:
+      for partition in ledger.partitions { ledger.beginClosing(partition) }
+      shutdownDeadline = shutdownDeadline ?? now.uptime + limits.drainDeadline.milliseconds
+    }
+    collectDue(at: now, into: &effects)
+    finishDrains(at: now, into: &effects)
+    effects.offsets += ledger.takeAdvanced()
+    let isDrained = outstanding == 0 || now.uptime >= shutdownDeadline ?? .max
+    effects.hasDrained = shutdownDeadline != nil && isDrained
+    effects.credit = creditToGrant()
+    return effects
+  }
+
+  private mutating func take(_ records: [ConsumedRecord], at now: Moment) {
+    credit = max(0, credit - records.count)
+    for record in records {
+      guard let origin = ledger.begin(record) else { continue }
+      let held = Held(origin: origin, key: record.key.map(Array.init), value: Array(record.value))
+      bytes += held.value.count
+      // What cannot be read is due at once: on the sends topic the worker sets it aside with the reason.
+      let notBefore = (try? RetryRecord.notBefore(of: record.value)) ?? now.wall
+      waiting.insert(held, due: now.uptime + max(0, notBefore.milliseconds - now.wall.milliseconds))
+    }
+  }
+
+  private mutating func collectDue(at now: Moment, into effects: inout Effects) {
+    guard shutdownDeadline == nil else { return }
+    while let held = waiting.popDue(at: now.uptime) {
+      guard ledger.isOpen(held.origin) else {
+        bytes -= held.value.count
+        continue
+      }
+      outstanding += 1
+      effects.due.append(held)
+    }
+  }
+
+  private mutating func finishDrains(at now: Moment, into effects: inout Effects) {
+    guard !drains.isEmpty else { return }
+    var remaining: [Drain] = []
+    for drain in drains {
+      guard outstanding == 0 || now.uptime >= drain.deadline else {
+        remaining.append(drain)
+        continue
+      }
+      effects.offsets += drain.partitions.compactMap { ledger.close($0) }
+      effects.completed.append(drain.rebalance)
+    }
+    guard remaining.count < drains.count else { return }
+    drains = remaining
+    forgetWhatIsNotOpen()
+  }
+
+  /// What waits in partitions that belong to somebody else by now.
+  private mutating func forgetWhatIsNotOpen() {
+    let ledger = ledger
+    for held in waiting.remove(where: { !ledger.isOpen($0.origin) }) { bytes -= held.value.count }
+  }
+
+  private mutating func creditToGrant() -> Int {
+    guard shutdownDeadline == nil, drains.isEmpty, bytes < limits.bytes else { return 0 }
+    let room = limits.records - held - credit
+    guard room > 0, credit == 0 || room >= limits.records / 8 else { return 0 }
+    credit += room
+    return room
+  }
+}

@@ -1,0 +1,143 @@
+package import FanfareCore
+package import Logging
+package import RDKafka
+import ServiceLifecycle
+
+/// Brings back what was put off: reads the retry topics, holds each record until its time has come, and puts it, as it is, onto the sends topic.
+///
+/// A record's offset is stored when Kafka has acknowledged its copy, and everything before it has been copied too. So nothing is lost; what a crash
+/// repeats is recognised by the record's identity, except across a rebalance.
+package final class RetryPump: Service {
+  /// What it may hold.
+  package struct Limits: Sendable {
+    /// The most records held.
+    package var records = 5_000
+    /// The most bytes of such records, which can be exceeded by what one request brings.
+    package var bytes = 32 << 20
+    /// How exact the times are.
+    package var tickInterval = Duration.milliseconds(100)
+    /// From the wish to shut down, or of the group to have partitions back, until unacknowledged copies are given up.
+    package var drainDeadline = Duration.milliseconds(1_200)
+
+    package init() {}
+  }
+
+  private let source: any RecordSource
+  private let sink: any RecordSink
+  private let topics: Topics
+  private let limits: Limits
+  private let clock: any WallClock
+  private let delays: any DelayClock
+  private let logger: Logger
+  private let steps: AsyncStream<PumpStep>
+  private let post: AsyncStream<PumpStep>.Continuation
+
+  /// Makes a pump; nothing happens before `run()`. The consumer is the pump's own from now on; the producer must outlive it.
+  package init(
+    consumer: any RecordSource, producer: any RecordSink, topics: Topics, limits: Limits = Limits(),
+    clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
+  ) {
+    source = consumer
+    sink = producer
+    self.topics = topics
+    self.limits = limits
+    self.clock = clock
+    self.delays = delays
+    self.logger = logger
+    // Bounded by the credit for records, and by one acknowledgement for each.
+    (steps, post) = AsyncStream.makeStream()
+  }
+
+  /// The consumer a pump wants.
+  package static func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
+    var configuration = ConsumerConfiguration(
+      client: client, groupID: "\(topics.prefix).retries", topics: topics.retries.map(\.name))
+    configuration.prefetchRecords = 1_000
+    configuration.prefetchBytes = 8 << 20
+    // Nobody is in a hurry for what waits at least a second; the embedded cluster answers every idle fetch after this long.
+    configuration.fetchWait = .milliseconds(250)
+    return configuration
+  }
+
+  /// The lifetime. A graceful shutdown releases nothing more, waits a moment for what is on its way, leaves the group, and returns. Throws when the
+  /// consumer fails for good.
+  package func run() async throws {
+    let (source, post) = (source, post)
+    let failure = await withGracefulShutdownHandler {
+      await withDiscardingTaskGroup { group in
+        group.addTask { await source.run() }
+        group.addTask {
+          for await event in source.events { post.yield(.event(event)) }
+          post.yield(.ended)
+        }
+        group.addTask { [self] in await tick() }
+        let failure = await pump(in: &group)
+        group.cancelAll()
+        return failure
+      }
+    } onGracefulShutdown: {
+      post.yield(.shutDown)
+    }
+    if let failure { throw failure }
+  }
+
+  private func pump(in group: inout DiscardingTaskGroup) async -> RDKafkaError? {
+    var state = PumpState(topics: topics, limits: limits)
+    let metrics = PumpMetrics()
+    var isLeaving = false
+    var failure: RDKafkaError?
+    for await step in steps {
+      let now = Moment(wall: clock.now(), uptime: delays.uptime())
+      if case .ended = step { break }
+      if case .event(.failed(let error)) = step {
+        if error.isFatal { failure = error }
+        logger.error("The consumer of the retry topics reported an error", metadata: [LogKeys.error: "\(error)"])
+      }
+      let effects = state.advance(step, at: now)
+      release(effects.due)
+      metrics.show(released: effects.due.count, waiting: state.held)
+      store(effects.offsets)
+      for rebalance in effects.completed { rebalance.complete() }
+      if effects.credit > 0 { source.grant(records: effects.credit) }
+      if effects.hasDrained, !isLeaving {
+        isLeaving = true
+        group.addTask { [source] in await source.close() }
+      }
+    }
+    return failure
+  }
+
+  private func release(_ due: [PumpState.Held]) {
+    guard !due.isEmpty else { return }
+    let post = post
+    sink.submit(due.map { ProducerRecord(topic: topics.sends, key: $0.key, value: $0.value) }) { results in
+      post.yield(
+        .acknowledged(
+          zip(due, results).map { held, result in
+            if case .success = result { (held, true) } else { (held, false) }
+          }))
+    }
+  }
+
+  private func store(_ offsets: [PartitionOffset]) {
+    guard !offsets.isEmpty else { return }
+    do {
+      try source.store(offsets)
+    } catch {
+      // Whoever owns the partition now copies again; the copies are known by their identity.
+      logger.warning("Positions in the retry topics could not be stored", metadata: [LogKeys.error: "\(error)"])
+    }
+  }
+
+  private func tick() async {
+    while true {
+      do {
+        try await delays.sleep(for: limits.tickInterval)
+      } catch {
+        // Cancelled: the pump ends.
+        return
+      }
+      post.yield(.tick)
+    }
+  }
+}

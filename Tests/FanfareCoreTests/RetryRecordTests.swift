@@ -1,0 +1,78 @@
+import FanfareCore
+import Foundation
+import Testing
+
+struct RetryRecordTests {
+  private static let time = UnixTime(milliseconds: 1_800_000_000_000)
+
+  static func record(parts: Int = 1, send: SendRequest? = nil) -> RetryRecord {
+    let send =
+      send
+      ?? SendRequest(
+        id: .random(), hub: .default, sender: "tester", acceptedAt: time, audience: .user("bob"),
+        content: Content(message: Message(body: "hello \"you\"")), timeToLive: 600)
+    let waiting = RetryRecord.Waiting(
+      registration: .random(), platform: .apns, notBefore: time + .seconds(15), attempts: 3, heldAttempts: 1, waits: 2,
+      wasUnanswered: true, firstAttemptAt: time, reason: "Busy", status: 503)
+    let fresh = RetryRecord.Waiting(
+      registration: .random(), platform: .wns, notBefore: time + .seconds(10), attempts: 0, heldAttempts: 0, waits: 0,
+      wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)
+    let done = DeviceResult(
+      registration: .random(), platform: .fcm, outcome: .rejected, reason: "PayloadTooLarge", status: 413, attempts: 1)
+    return RetryRecord(
+      send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 2,
+      devices: [.waiting(waiting), .done(done), .waiting(fresh)])
+  }
+
+  @Test(arguments: [1, 3]) func whatIsWrittenIsRead(parts: Int) throws {
+    let record = Self.record(parts: parts)
+    let value = record.encoded(at: Self.time)
+    #expect(try RetryRecord.decode(value[...], recordTime: Self.time) == record)
+    #expect(try RetryRecord.notBefore(of: value[...]) == Self.time + .seconds(10))
+    #expect(throws: RecordError.self) { try SendRequest.decode(value[...], recordTime: Self.time) }
+  }
+
+  /// What a send may nest must fit here, too.
+  @Test func theDeepestPayloadThatASendMayHaveFits() throws {
+    var deepest: [UInt8]?
+    for depth in 1...40 {
+      let payload = Array((String(repeating: #"{"a":"#, count: depth) + "1" + String(repeating: "}", count: depth)).utf8)
+      let send = SendRequest(
+        id: .random(), acceptedAt: Self.time, audience: .user("bob"), content: Content(message: nil, apns: payload))
+      guard (try? SendRequest.decode(send.encoded()[...], recordTime: Self.time)) != nil else { break }
+      deepest = payload
+      let record = Self.record(send: send)
+      #expect(try RetryRecord.decode(record.encoded(at: Self.time)[...], recordTime: Self.time).send == send)
+    }
+    #expect(deepest != nil)
+  }
+
+  @Test(arguments: [
+    (#""part":0"#, #""part":1"#, "data.part must be 0 to 0"), (#""parts":1"#, #""parts":0"#, "data.parts must be 1 to 10000000"),
+    (#""parts":1"#, #""parts":2"#, "data.attempt is missing"),
+    (#""deferrals":2"#, #""deferrals":0"#, "data.deferrals must be 1 to 1000000"),
+    (#""deferrals":2"#, #""other":2"#, "data.deferrals is missing"), (#""send":"#, #""other":"#, "data.send is missing"),
+    (#""attempts":3"#, #""attempts":-1"#, "data.devices[0].attempts must be 0 to 1000000"),
+  ])
+  func whatIsWrongIsNamed(original: String, replacement: String, problem: String) throws {
+    let text = String(decoding: Self.record().encoded(at: Self.time), as: UTF8.self)
+    let value = Array(text.replacing(original, with: replacement, maxReplacements: 1).utf8)
+    let error = #expect(throws: RecordError.self) { try RetryRecord.decode(value[...], recordTime: Self.time) }
+    #expect(error?.detail == problem)
+  }
+
+  @Test func everyDeferralAndEveryPartIsAnotherRecord() {
+    let record = Self.record(parts: 3)
+    var identities: Set<SendID> = [record.identity]
+    for part in 0..<2 {
+      for deferrals in 1...50 {
+        identities.insert(
+          RetryRecord(
+            send: record.send, part: part, parts: 3, attempt: record.attempt, deferrals: deferrals, devices: record.devices
+          ).identity)
+      }
+    }
+    #expect(identities.count == 101)
+    #expect(!identities.contains(record.send.id))
+  }
+}

@@ -1,0 +1,164 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// What must wait longer than a worker keeps a push: it leaves the worker, comes back, and counts once.
+struct DeferralTests {
+  private static let delays = [15, 60, 300]
+
+  private func desk(configure: (inout WorkerConfiguration) -> Void = { _ in }) -> Desk {
+    Desk(retryDelays: Self.delays, configure: configure)
+  }
+
+  private func later(_ seconds: Int) -> PushOutcome {
+    PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(seconds))
+  }
+
+  private func retry(_ desk: Desk, _ index: Int = 0) throws -> RetryRecord {
+    try RetryRecord.decode(desk.retries[index].value[...], recordTime: desk.wall)
+  }
+
+  @Test func `a long wait leaves the worker, and the send goes on when it comes back`() throws {
+    var desk = desk()
+    desk.register("bob", .apns, .fcm)
+    let send = desk.send(to: .user("bob"))
+    desk.deliver(send)
+    desk.answer(desk.pushes[0], later(100))
+    #expect(desk.retries.isEmpty, "the other device is still open")
+    desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
+    #expect(desk.retries.map(\.topic) == ["fanfare.retry.300s"])
+    #expect(desk.statuses.isEmpty)
+    #expect(desk.position == 1, "Kafka has what was put off")
+    let record = try retry(desk)
+    #expect(record.send == send)
+    #expect(record.notBefore >= desk.wall + .seconds(100) && record.notBefore <= desk.wall + .seconds(110))
+
+    desk.advance(.seconds(111))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.count == 3)
+    #expect(desk.pushes[2].handle == "bob-0")
+    #expect(desk.pushes[2].id == desk.pushes[0].id, "the same push to the service")
+    desk.answer(desk.pushes[2], PushOutcome(.accepted, status: 200))
+    #expect(desk.statuses.count == 1)
+    #expect(desk.statuses[0].devices.map(\.outcome) == [.delivered, .delivered])
+    #expect(desk.statuses[0].devices.map(\.attempts) == [2, 1])
+    #expect(desk.statuses[0].parts == 1 && desk.statuses[0].attempt == nil)
+    #expect(desk.position == 2)
+  }
+
+  @Test func `a short wait stays in memory`() {
+    var desk = desk()
+    desk.register("bob", .apns)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], later(5))
+    #expect(desk.retries.isEmpty)
+    desk.advance(.seconds(6))
+    #expect(desk.pushes.count == 2)
+  }
+
+  @Test func `a device that has changed hands meanwhile gets nothing`() {
+    var desk = desk()
+    desk.register("bob", .apns)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], later(20))
+    desk.registry[.user("bob")] = []
+    desk.advance(.seconds(30))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.count == 1)
+    #expect(desk.statuses[0].devices.map(\.outcome) == [.rejected])
+    #expect(desk.statuses[0].devices.map(\.reason) == ["NoLongerRegistered"])
+  }
+
+  @Test func `what comes back too late is expired and never delivered`() {
+    var desk = desk()
+    desk.register("bob", .apns)
+    desk.deliver(desk.send(to: .user("bob"), timeToLive: 60))
+    desk.answer(desk.pushes[0], later(20))
+    desk.advance(.seconds(61))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.count == 1)
+    #expect(desk.statuses[0].devices.map(\.outcome) == [.expired])
+    #expect(desk.statuses[0].state == .settled, "it was sent once")
+  }
+
+  @Test func `a copy that comes twice is one`() {
+    var desk = desk()
+    desk.register("bob", .apns)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], later(20))
+    desk.advance(.seconds(30))
+    desk.deliver([desk.retries[0].value, desk.retries[0].value])
+    desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.count == 2)
+    #expect(desk.statuses.count == 1)
+    #expect(desk.position == 4)
+  }
+
+  @Test func `a device whose own time has not come is put off again, without an attempt`() throws {
+    var desk = desk()
+    desk.register("bob", .apns, .fcm)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], later(200))
+    desk.answer(desk.pushes[1], later(20))
+    #expect(desk.retries.map(\.topic) == ["fanfare.retry.60s"])
+    desk.advance(.seconds(23))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.map(\.handle) == ["bob-0", "bob-1", "bob-1"])
+    desk.answer(desk.pushes[2], PushOutcome(.accepted, status: 200))
+    #expect(desk.statuses.isEmpty)
+    let second = try retry(desk, 1)
+    #expect(second.deferrals == 2)
+    #expect(second.identity != (try retry(desk)).identity)
+    desk.advance(.seconds(200))
+    desk.deliver([desk.retries[1].value])
+    desk.answer(desk.pushes[3], PushOutcome(.accepted, status: 200))
+    #expect(desk.statuses[0].devices.map(\.attempts) == [2, 2])
+  }
+
+  @Test func `of a large send only the parts that must wait do`() {
+    var desk = desk { $0.devicesPerStatus = 2 }
+    desk.registry[.tag("news")] = (0..<5).map { Desk.target("d\($0)", .fcm) }
+    for index in 0..<5 {
+      let target = Desk.target("d\(index)", .fcm)
+      desk.registry[.registration(target.registration)] = [target]
+    }
+    desk.deliver(desk.send(to: .tag("news")))
+    for push in desk.pushes { desk.answer(push, push.handle == "d2" ? later(20) : PushOutcome(.accepted, status: 200)) }
+    #expect(desk.statuses.map(\.part).sorted() == [0, 2])
+    #expect(desk.retries.count == 1)
+    desk.advance(.seconds(30))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.suffix(1).map(\.handle) == ["d2"])
+    desk.answer(desk.pushes[5], PushOutcome(.accepted, status: 200))
+    #expect(desk.statuses.map(\.part).sorted() == [0, 1, 2])
+    #expect(Set(desk.statuses.map(\.parts)) == [3])
+    #expect(Set(desk.statuses.map(\.attempt)).count == 1 && desk.statuses[0].attempt != nil)
+    #expect(desk.statuses.flatMap(\.devices).count == 5)
+  }
+
+  @Test func `an address that nobody registered comes back, too`() {
+    var desk = desk()
+    desk.deliver(desk.send(to: .device(.fcm, handle: "stray")))
+    desk.answer(desk.pushes[0], later(20))
+    desk.advance(.seconds(30))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.map(\.handle) == ["stray", "stray"])
+  }
+
+  @Test func `a worker that leaves puts off what rests, so that the next one does not repeat the rest of the send`() {
+    var desk = desk()
+    desk.register("bob", .apns, .fcm)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], later(5))
+    desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
+    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    #expect(desk.retries.map(\.topic) == ["fanfare.retry.15s"])
+    #expect(desk.position == 1)
+    desk.turn()
+    #expect(desk.hasDrained)
+  }
+}

@@ -1,0 +1,77 @@
+import FanfareCore
+import Support
+import Testing
+
+@testable import Worker
+
+/// A push service that does not answer: it is left alone, the others go on, and nothing is lost.
+struct OutageTests {
+  private static let silence = PushOutcome(.retryLater, reason: "NotSent")
+
+  private func desk() -> Desk {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    for number in 0..<100 { desk.register("u\(number)", .apns, .fcm) }
+    return desk
+  }
+
+  /// Lets APNs fall silent until its circuit opens.
+  private func breakDown(_ desk: inout Desk) {
+    for number in 0..<20 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).dropLast() { desk.answer(push, Self.silence, from: 0) }
+    #expect(desk.state.senders[0].gate.state == .closed, "all at once is no outage")
+    desk.advance(.seconds(3))
+    for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).suffix(1) { desk.answer(push, Self.silence, from: 0) }
+    #expect(desk.state.senders[0].gate.state == .open)
+  }
+
+  @Test func `its circuit opens, visibly, and the other platform flows`() {
+    var desk = desk()
+    breakDown(&desk)
+    #expect(desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "NotSent") = $0 { true } else { false } })
+    #expect(desk.state.complaints == ["default/apns: the push service is unavailable"])
+    let before = desk.pushes.count
+    for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    let later = desk.pushes[before...]
+    #expect(later.count == 80 && later.allSatisfy { $0.handle.hasSuffix("-1") })
+  }
+
+  @Test func `what waits for it leaves the worker, but for a few pushes to try with`() {
+    var desk = desk()
+    breakDown(&desk)
+    for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    for push in desk.pushes.filter({ $0.handle.hasSuffix("-1") }) {
+      desk.answer(push, PushOutcome(.accepted, status: 200), from: 1)
+    }
+    desk.advance(.seconds(2))
+    #expect(desk.state.senders[0].queue.count == 16)
+    #expect(desk.state.records == 16)
+    #expect(desk.statuses.isEmpty)
+    #expect(desk.retries.count == 84)
+  }
+
+  @Test func `one push tries, and when it passes everything goes on, once`() {
+    var desk = desk()
+    breakDown(&desk)
+    for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    for push in desk.pushes.filter({ $0.handle.hasSuffix("-1") }) {
+      desk.answer(push, PushOutcome(.accepted, status: 200), from: 1)
+    }
+    desk.advance(.seconds(2))
+    var seen = desk.pushes.count
+    desk.advance(.seconds(4))
+    #expect(desk.pushes.count == seen + 1, "a probe")
+    desk.answer(desk.pushes[seen], Self.silence, from: 0)
+    #expect(desk.state.senders[0].gate.state == .open)
+    seen = desk.pushes.count
+    desk.advance(.seconds(6))
+    desk.answer(desk.pushes[seen], PushOutcome(.accepted, status: 200), from: 0)
+    #expect(desk.state.senders[0].gate.state == .closed)
+    desk.advance(.seconds(40))
+    let values = desk.retries.map(\.value)
+    for value in values { desk.deliver([value]) }
+    for push in desk.pushes[(seen + 1)...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
+    #expect(desk.state.records == 0)
+    #expect(Set(desk.statuses.map(\.send)).count == 100 && desk.statuses.count == 100)
+    #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
+  }
+}

@@ -1,0 +1,94 @@
+import FanfareCore
+import RDKafka
+import Testing
+
+@testable import Worker
+
+struct PumpStateTests {
+  private static let topics = Topics(retryDelays: [15])
+  private static let partition = TopicPartition(topic: "fanfare.retry.15s", partition: 0)
+  private static let start = UnixTime(milliseconds: 1_800_000_000_000)
+
+  private var state: PumpState
+  private var credit = 0
+
+  init() {
+    var limits = RetryPump.Limits()
+    limits.records = 4
+    state = PumpState(topics: Self.topics, limits: limits)
+    credit = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).credit
+  }
+
+  private static func moment(_ seconds: Int) -> Moment {
+    Moment(wall: start + .seconds(seconds), uptime: Int64(seconds) * 1000)
+  }
+
+  /// Records due after so many seconds each, at the offsets from the first one on.
+  private func records(_ due: [Int], from first: Int64 = 0) -> [ConsumedRecord] {
+    due.enumerated().map { number, seconds in
+      let send = SendRequest(
+        id: .random(), acceptedAt: Self.start, audience: .user("bob"), content: Content(message: Message(body: "\(seconds)")))
+      let device = RetryRecord.Waiting(
+        registration: .random(), platform: .apns, notBefore: Self.start + .seconds(seconds), attempts: 1, heldAttempts: 0,
+        waits: 1,
+        wasUnanswered: false, firstAttemptAt: Self.start, reason: "Busy", status: 503)
+      let retry = RetryRecord(send: send, part: 0, parts: 1, attempt: nil, deferrals: 1, devices: [.waiting(device)])
+      return record(retry.encoded(at: Self.start), at: first + Int64(number))
+    }
+  }
+
+  private func record(_ value: [UInt8], at offset: Int64) -> ConsumedRecord {
+    ConsumedRecord(
+      topic: Self.partition.topic, partition: 0, offset: offset, timestamp: Self.start.milliseconds, key: nil, value: value[...])
+  }
+
+  @Test mutating func recordsAreReleasedWhenTheyAreDueAndNotBefore() {
+    #expect(state.advance(.event(.records(records([15, 5]))), at: Self.moment(0)).due.isEmpty)
+    #expect(state.advance(.tick, at: Self.moment(4)).due.isEmpty)
+    #expect(state.advance(.tick, at: Self.moment(5)).due.map(\.origin.sequence) == [1])
+    #expect(state.advance(.tick, at: Self.moment(15)).due.map(\.origin.sequence) == [0])
+    #expect(state.held == 2)
+  }
+
+  @Test mutating func onlyWhatKafkaHasIsCommittedAndOnlyWithoutGaps() {
+    _ = state.advance(.event(.records(records([15, 5]))), at: Self.moment(0))
+    let second = state.advance(.tick, at: Self.moment(5)).due
+    #expect(state.advance(.acknowledged([(second[0], true)]), at: Self.moment(5)).offsets.isEmpty)
+    let first = state.advance(.tick, at: Self.moment(15)).due
+    #expect(state.advance(.acknowledged([(first[0], true)]), at: Self.moment(15)).offsets.map(\.offset) == [2])
+    #expect(state.held == 0)
+  }
+
+  @Test mutating func whatKafkaRefusesIsReleasedAgain() {
+    let due = state.advance(.event(.records(records([0]))), at: Self.moment(0)).due
+    #expect(due.count == 1)
+    #expect(state.advance(.acknowledged([(due[0], false)]), at: Self.moment(0)).offsets.isEmpty)
+    #expect(state.advance(.tick, at: Self.moment(1)).due.count == 1)
+  }
+
+  @Test mutating func whatCannotBeReadIsReleasedAtOnceForTheWorkerToSetAside() {
+    #expect(state.advance(.event(.records([record(Array("junk".utf8), at: 0)])), at: Self.moment(0)).due.count == 1)
+  }
+
+  @Test mutating func noMoreIsAskedForThanMayBeHeld() {
+    #expect(credit == 4)
+    #expect(state.advance(.event(.records(records([15, 15, 15, 15]))), at: Self.moment(0)).credit == 0)
+    let due = state.advance(.tick, at: Self.moment(15)).due
+    #expect(state.advance(.acknowledged(due.map { ($0, true) }), at: Self.moment(15)).credit == 4)
+  }
+
+  @Test mutating func aRevocationWaitsForCopiesOnTheirWayAndForgetsTheRest() {
+    let due = state.advance(.event(.records(records([0, 15]))), at: Self.moment(0)).due
+    #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
+    let effects = state.advance(.acknowledged([(due[0], true)]), at: Self.moment(0))
+    #expect(effects.completed.count == 1)
+    #expect(effects.offsets.map(\.offset) == [1])
+    #expect(state.held == 0)
+  }
+
+  @Test mutating func aShutdownWaitsForCopiesOnTheirWayButNotForEver() {
+    _ = state.advance(.event(.records(records([0]))), at: Self.moment(0))
+    #expect(!state.advance(.shutDown, at: Self.moment(0)).hasDrained)
+    #expect(state.advance(.tick, at: Self.moment(2)).hasDrained)
+  }
+}
