@@ -93,7 +93,7 @@ let package = Package(
       name: "FrontEnd",
       dependencies: [
         "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging,
-        metrics, nioCore, nioHTTP1, nioHTTPTypes, serviceLifecycle,
+        metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
       ],
       swiftSettings: house),
     .target(name: "Registry", dependencies: ["FanfareCore", grdb, grdbSQLite], swiftSettings: house),

@@ -30,6 +30,11 @@ package struct Identifier<Subject>: Hashable, Sendable {
   /// An identifier that sorts by its time of creation (UUID version 7).
   package static func timeOrdered(at time: UnixTime) -> Self {
     var generator = SystemRandomNumberGenerator()
+    return timeOrdered(at: time, using: &generator)
+  }
+
+  /// An identifier that sorts by its time of creation (UUID version 7), the rest of it made of the generator's numbers.
+  package static func timeOrdered(at time: UnixTime, using generator: inout some RandomNumberGenerator) -> Self {
     let milliseconds = UInt64(clamping: time.milliseconds) & 0xFFFF_FFFF_FFFF
     return Self(
       high: milliseconds << 16 | 0x7000 | (generator.next() & 0x0FFF),

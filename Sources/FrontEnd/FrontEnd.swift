@@ -3,6 +3,7 @@ import Hummingbird
 import HummingbirdCore
 package import Logging
 import NIOCore
+import NIOPosix
 package import Operations
 import ServiceLifecycle
 
@@ -61,7 +62,7 @@ package final class FrontEnd: Service {
   /// Serves until the task is cancelled or shut down gracefully. Throws when the address cannot be bound. To be called once.
   package func run() async throws {
     defer { listening.resolve(nil) }
-    try await makeApplication().run()
+    try await makeServer().run()
   }
 
   /// The port that is listened on. Waits until there is one; throws `.notListening` when the server ended without.
@@ -72,26 +73,29 @@ package final class FrontEnd: Service {
     return port
   }
 
-  private func makeApplication() -> some ApplicationProtocol {
-    let configuration = configuration
-    let listening = listening
+  private func makeServer() -> any Service {
+    let (responder, logger, listening) = (responder, logger, listening)
     let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
       maxHeaderFieldSize: configuration.maximumHeaderFieldSize, maxHeaderListSize: configuration.maximumHeaderSize,
       maxHeaderFieldCount: configuration.maximumHeaderCount)
+    let bodyTimeout = configuration.bodyTimeout
+    // A refused body is read to its end only as far as keeping the connection is worth it.
+    let maximumBodyBytes = 4 * max(configuration.maximumBodySize, configuration.maximumBatchSize)
     let channel = HTTP1Channel.Configuration(
-      additionalChannelHandlers: [
-        ConnectionGuard(
-          bodyTimeout: configuration.bodyTimeout,
-          // A refused body is read to its end only as far as keeping the connection is worth it.
-          maximumBodyBytes: 4 * max(configuration.maximumBodySize, configuration.maximumBatchSize))
-      ],
+      additionalChannelHandlers: [ConnectionGuard(bodyTimeout: bodyTimeout, maximumBodyBytes: maximumBodyBytes)],
       idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: decoder)
-    return Application(
-      responder: responder, server: .http1(configuration: channel),
-      configuration: ApplicationConfiguration(
+    // Not Hummingbird's `Application`: it makes a logger with metadata and a task-local value for every request, which nobody reads here.
+    let connections = LoopBoundChannel(configuration: channel, maximumBodySize: configuration.maximumBodySize) {
+      request, channel in
+      try await responder.respond(
+        to: request, context: FrontEndContext(source: ApplicationRequestContextSource(channel: channel, logger: logger)))
+    }
+    return connections.server(
+      configuration: ServerConfiguration(
         address: .hostname(configuration.host, port: configuration.port), backlog: 1024,
         availableConnectionsDelegate: MaximumAvailableConnections(configuration.maximumConnections, logger: logger)),
-      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) }, logger: logger)
+      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) },
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
   }
 
   private static func makeResponder(
@@ -99,7 +103,9 @@ package final class FrontEnd: Service {
   ) -> RouterResponder<FrontEndContext> {
     let router = Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints)
     let routes = RecordingRouter(router: router, routes: RouteTable())
-    routes.add(middleware: AnswerMiddleware(routes: routes.routes, metrics: RequestMetrics()))
+    routes.add(
+      middleware: AnswerMiddleware(routes: routes.routes, metrics: RequestMetrics(), date: DateField(), clock: dependencies.clock)
+    )
     operations?.add(to: routes)
     let gate = Gate(hubs: hubs.map(HubEntry.init))
     let intake = SendIntake(sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom)

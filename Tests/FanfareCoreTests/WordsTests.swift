@@ -19,6 +19,12 @@ import Testing
     #expect(SendID.random() != SendID.random())
   }
 
+  @Test func timesAreWrittenAsHTTPWantsThem() {
+    #expect(UnixTime(milliseconds: 784_111_777_999).httpDate == "Sun, 06 Nov 1994 08:49:37 GMT")
+    #expect(UnixTime(milliseconds: -1).httpDate == "Wed, 31 Dec 1969 23:59:59 GMT")
+    #expect(UnixTime(milliseconds: 1_795_248_000_000).httpDate == "Sat, 21 Nov 2026 08:00:00 GMT")
+  }
+
   @Test func aPushIsNamedByItsSendAndDevice() {
     let (send, device) = (SendID.random(), RegistrationID.random())
     #expect(PushID(send: send, registration: device) == PushID(send: send, registration: device))

@@ -4,16 +4,18 @@ import NIOPosix
 
 /// Bytes over a socket, for what no HTTP client says.
 enum RawConnection {
-  /// Sends the bytes, then reads until the server closes the connection.
-  static func exchange(_ text: String, port: Int) async throws -> String {
+  /// Sends the bytes, closes its own half of the connection if that is wanted, then reads until the server closes the connection.
+  static func exchange(_ text: String, port: Int, closesItsHalf: Bool = false) async throws -> String {
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .connect(host: "127.0.0.1", port: port) { channel in
         channel.eventLoop.makeCompletedFuture {
-          try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+          try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+            wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
         }
       }
     return try await channel.executeThenClose { inbound, outbound in
       try await outbound.write(ByteBuffer(string: text))
+      if closesItsHalf { outbound.finish() }
       var received = ByteBuffer()
       for try await var chunk in inbound { received.writeBuffer(&chunk) }
       return String(buffer: received)

@@ -95,4 +95,39 @@ import Testing
       #expect(try answers.dropLast().map { try JSON($0.body.utf8)["id"]?.text } == (try sink.sends().map { "\($0.id)" }))
     }
   }
+
+  /// Small requests are handled as a whole and others part by part: on one connection neither overtakes the other.
+  @Test func requestsOfAllKindsOnOneConnectionAreAnsweredInOrder() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      let head = "Host: x\r\n\(authorization)\r\n"
+      let lines = String(repeating: send + "\n", count: 70 * 1024 / send.utf8.count)
+      let small = "POST /api/sends HTTP/1.1\r\n\(head)Content-Length: \(send.utf8.count)\r\n\r\n\(send)"
+      let large = "POST /api/sends/batch HTTP/1.1\r\n\(head)Content-Length: \(lines.utf8.count)\r\n\r\n\(lines)"
+      let chunks = String(send.utf8.count, radix: 16) + "\r\n\(send)\r\n0\r\n\r\n"
+      let chunked = "POST /api/sends HTTP/1.1\r\n\(head)Transfer-Encoding: chunked\r\n\r\n\(chunks)"
+      let missing = "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
+      let requests = small + large + missing + chunked + small + large + large + chunked + missing
+      // What is not HTTP is complained about when everything before it has been answered.
+      let text = try await RawConnection.exchange(requests + "nonsense\r\n\r\n", port: app.port)
+      let statuses = RawConnection.split(text).map { $0.head.dropFirst(9).prefix(3) }
+      #expect(statuses == ["202", "200", "404", "202", "202", "200", "200", "202", "404", "400"])
+      #expect(try sink.sends().count == 4 + 3 * (70 * 1024 / send.utf8.count))
+    }
+  }
+
+  @Test func aClientThatHasClosedItsHalfStillGetsItsAnswers() async throws {
+    try await Harness.run { app in
+      let post = "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)"
+      let text = try await RawConnection.exchange(post + post, port: app.port, closesItsHalf: true)
+      #expect(RawConnection.split(text).map { $0.head.prefix(12) } == ["HTTP/1.1 202", "HTTP/1.1 202"])
+    }
+  }
+
+  @Test func answersAreDated() async throws {
+    try await Harness.run { app in
+      let text = try await RawConnection.exchange("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
+      #expect(text.lowercased().contains("\r\ndate: \(app.clock.now().httpDate.lowercased())\r\n"))
+    }
+  }
 }

@@ -1,3 +1,4 @@
+import FanfareCore
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -8,6 +9,8 @@ struct AnswerMiddleware: RouterMiddleware {
 
   let routes: RouteTable
   let metrics: RequestMetrics
+  let date: DateField
+  let clock: any WallClock
 
   func handle(
     _ request: Request, context: FrontEndContext, next: @concurrent (Request, FrontEndContext) async throws -> Response
@@ -22,6 +25,7 @@ struct AnswerMiddleware: RouterMiddleware {
       response = answer(to: error, request: request, context: context)
     }
     response.headers[.requestID] = context.requestID
+    response.headers[.date] = date.value(at: clock.now())
     // Nothing may follow the head of such an answer (RFC 9110 §9.3.2): a client would take it for the beginning of the next one.
     if request.method == .head { response = response.createHeadResponse() }
     metrics.record(

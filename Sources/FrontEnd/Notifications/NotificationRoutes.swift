@@ -97,7 +97,7 @@ struct NotificationRoutes: Sendable {
 
   /// The body: one JSON string.
   private func message(in request: Request) async throws -> String {
-    try MediaType.require(MediaType.json, of: request)
+    try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
     do throws(JSONError) {
       var reader = try JSONReader(body)
@@ -114,7 +114,7 @@ struct NotificationRoutes: Sendable {
   ) -> SendRequest {
     let now = clock.now()
     return SendRequest(
-      id: .timeOrdered(at: now), hub: caller.hub.name, sender: caller.user, acceptedAt: now, audience: .user(recipient),
+      id: Identities.send(at: now), hub: caller.hub.name, sender: caller.user, acceptedAt: now, audience: .user(recipient),
       platforms: platforms, content: content, timeToLive: timeToLive,
       traceparent: RequestIdentity.traceparent(of: request.headers))
   }

@@ -22,7 +22,7 @@ struct RegistrationRoutes: Sendable {
     let body = try await request.bytes(upTo: maximumBodySize)
     // Whatever is announced: some HTTP libraries set a media type on every request.
     if body.isEmpty { return try await issue(try query.value(of: "handle"), to: caller) }
-    try MediaType.require(MediaType.json, of: request)
+    try MediaType.json.require(of: request)
     return try await install(try InstallationBody(body), for: caller)
   }
 
@@ -48,7 +48,7 @@ struct RegistrationRoutes: Sendable {
 
   private func complete(_ request: Request, _ context: FrontEndContext) async throws -> Response {
     let caller = try await gate.admit(request, context, as: .device)
-    try MediaType.require(MediaType.json, of: request)
+    try MediaType.json.require(of: request)
     let body = try RegistrationBody(try await request.bytes(upTo: maximumBodySize))
     // What is not an id was never issued: the app is told the same, and asks for one.
     guard let id = context.parameters["id"].flatMap({ RegistrationID(String($0)) }) else {

@@ -9,8 +9,8 @@ struct Query {
   init(of request: Request) throws(Refusal) {
     guard let query = request.uri.query else { return }
     for part in query.utf8.split(separator: UInt8(ascii: "&")) {
-      let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-      guard let name = Self.decoded(pair[0]), let value = pair.count == 2 ? Self.decoded(pair[1]) : "" else {
+      let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
+      guard let name = Self.decoded(part[..<end]), let value = Self.decoded(part[end...].dropFirst()) else {
         throw Refusal(.invalidParameter, "the query has a percent escape that is broken or not UTF-8")
       }
       parameters.append((name, value))
@@ -19,9 +19,11 @@ struct Query {
 
   /// The value of a parameter; nil when it is missing. Throws when it is there twice, for either could be meant.
   func value(of name: String) throws(Refusal) -> String? {
-    let matches = parameters.filter { $0.name == name }
-    guard matches.count <= 1 else { throw Refusal(.invalidParameter, "\(name) must be given once") }
-    return matches.first?.value
+    guard let index = parameters.firstIndex(where: { $0.name == name }) else { return nil }
+    guard !parameters[(index + 1)...].contains(where: { $0.name == name }) else {
+      throw Refusal(.invalidParameter, "\(name) must be given once")
+    }
+    return parameters[index].value
   }
 
   /// The value of a parameter that must be there.
@@ -31,7 +33,7 @@ struct Query {
   }
 
   private static func decoded(_ text: Substring.UTF8View) -> String? {
-    guard text.contains(UInt8(ascii: "%")) else { return String(validating: text, as: UTF8.self) }
+    guard text.contains(UInt8(ascii: "%")) else { return String(text) }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)
     var rest = text[...]

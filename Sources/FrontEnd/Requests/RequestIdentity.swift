@@ -4,11 +4,10 @@ import HTTPTypes
 /// By what a request is known across systems.
 enum RequestIdentity {
   private enum Subject {}
-
   /// The caller's `X-Request-Id` if it is a sane token (1 to 128 characters that need no quoting anywhere), else a new UUID.
   static func requestID(of headers: HTTPFields) -> String {
     if let given = headers[.requestID], isSane(given) { return given }
-    return Identifier<Subject>.random().description
+    return Identities.random(of: Subject.self).description
   }
 
   /// The caller's W3C `traceparent`; nil when it is absent or malformed, as Trace Context §3.2 demands. Of later versions only the length

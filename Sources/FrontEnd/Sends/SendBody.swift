@@ -28,7 +28,7 @@ enum SendBody {
     fields.traceparent = traceparent
     let send: SendRequest
     do throws(JSONError) {
-      send = try fields.request(id: .timeOrdered(at: now), acceptedAt: now)
+      send = try fields.request(id: Identities.send(at: now), acceptedAt: now)
     } catch {
       throw Refusal(error)
     }

@@ -5,7 +5,7 @@ import RDKafka
 
 /// The last stage of a send in the front end: it becomes a record, and is accepted when Kafka has it.
 struct SendIntake: Sendable {
-  private static let header = RecordHeader(name: "content-type", text: "application/cloudevents+json")
+  private static let headers = [RecordHeader(name: "content-type", text: "application/cloudevents+json")]
 
   let sink: any SendSink
   let topic: String
@@ -19,7 +19,13 @@ struct SendIntake: Sendable {
 
   /// Accepts one send; returns when it is durable.
   func accept(_ send: SendRequest, into hub: HubEntry) async throws(Refusal) {
-    try await accept([send], into: hub)[0].get()
+    try requireRoom()
+    let start = ContinuousClock.now
+    let record = try record(of: send)
+    // The sink answers with as many results as it is given records.
+    if case .failure(let error) = await sink.send([record])[0] { throw Refusal(describing: error) }
+    hub.metrics.accepted.increment()
+    hub.metrics.acceptance.record(duration: .now - start)
   }
 
   /// Accepts sends, each for itself; returns when each is durable or refused, in their order. Throws when none was even tried.
@@ -32,16 +38,12 @@ struct SendIntake: Sendable {
     records.reserveCapacity(sends.count)
     indices.reserveCapacity(sends.count)
     for (index, send) in sends.enumerated() {
-      let value = send.encoded()
-      // A worker would set a larger record aside: the caller had better know now.
-      guard value.count <= SendRequest.maximumRecordSize else {
-        results[index] = .failure(
-          Refusal(.tooLarge, "the send makes a record of more than \(SendRequest.maximumRecordSize) bytes"))
-        continue
+      do throws(Refusal) {
+        records.append(try record(of: send))
+        indices.append(index)
+      } catch {
+        results[index] = .failure(error)
       }
-      let key = send.audience.recordKey(of: send.id, hub: send.hub)
-      records.append(ProducerRecord(topic: topic, key: key, value: value, headers: [Self.header]))
-      indices.append(index)
     }
     var accepted = 0
     for (index, outcome) in zip(indices, await sink.send(records)) {
@@ -55,5 +57,14 @@ struct SendIntake: Sendable {
       hub.metrics.acceptance.record(duration: .now - start)
     }
     return results
+  }
+  private func record(of send: SendRequest) throws(Refusal) -> ProducerRecord {
+    let value = send.encoded()
+    // A worker would set a larger record aside: the caller had better know now.
+    guard value.count <= SendRequest.maximumRecordSize else {
+      throw Refusal(.tooLarge, "the send makes a record of more than \(SendRequest.maximumRecordSize) bytes")
+    }
+    return ProducerRecord(
+      topic: topic, key: send.audience.recordKey(of: send.id, hub: send.hub), value: value, headers: Self.headers)
   }
 }

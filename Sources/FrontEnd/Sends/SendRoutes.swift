@@ -19,14 +19,17 @@ struct SendRoutes: Sendable {
     }
     routes.post("api/sends/batch") { request, context in
       let caller = try await gate.admit(request, context, as: .sender)
-      return try await caller.hub.metrics.countingRefusals { try await sendBatch(request, context, by: caller) }
+      return try await caller.hub.metrics.countingRefusals {
+        // A thousand lines take milliseconds, in which the connection's event loop must serve others.
+        try await withTaskExecutorPreference(globalConcurrentExecutor) { try await sendBatch(request, context, by: caller) }
+      }
     }
     routes.get("api/sends/{id}") { try await report($0, $1) }
   }
 
   private func send(_ request: Request, by caller: Caller) async throws -> Response {
     try Self.refuseIdempotencyKey(of: request)
-    try MediaType.require(MediaType.json, of: request)
+    try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
     let send = try SendBody.read(
       body, by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: clock.now())
@@ -36,7 +39,7 @@ struct SendRoutes: Sendable {
 
   private func sendBatch(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
     try Self.refuseIdempotencyKey(of: request)
-    try MediaType.require(MediaType.ndjson, of: request)
+    try MediaType.ndjson.require(of: request)
     let body = try await request.bytes(upTo: maximumBatchSize)
     var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
     guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }

@@ -1,14 +1,16 @@
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 
 /// Posts at a fixed rate, whatever the answers do: as independent callers would. Each post's time counts from the moment it was due, so that a
 /// server that stalls is charged for everything that had to wait for it.
+///
+/// Writes and reads HTTP/1.1 itself: what a client's library costs would be taken from the server, which shares the cores.
 struct OpenLoop: Sendable {
   let host: String
   let port: Int
   let path: String
-  let headers: HTTPHeaders
+  /// All header fields but `Content-Length`.
+  let headers: [(name: String, value: String)]
   /// Posts a second, by all connections together.
   let rate: Int
   /// Posts altogether.
@@ -20,6 +22,7 @@ struct OpenLoop: Sendable {
   /// Throws when an answer is not 200 or 202, or a connection breaks.
   func run(on group: any EventLoopGroup, body: @escaping @Sendable (NIODeadline) -> String) async throws -> [Int64] {
     let interval = 1_000_000_000 / Int64(rate)
+    let head = "POST \(path) HTTP/1.1\r\n" + headers.map { "\($0.name): \($0.value)\r\n" }.joined() + "content-length: "
     var callers: [any Channel] = []
     var results: [EventLoopFuture<[Int64]>] = []
     // A little later than now, so that no post is due before its connection is there.
@@ -31,9 +34,7 @@ struct OpenLoop: Sendable {
         .connect(host: host, port: port) { channel in
           channel.eventLoop.makeCompletedFuture {
             let caller = Caller(
-              dues: dues, head: HTTPRequestHead(version: .http1_1, method: .POST, uri: path, headers: headers), body: body,
-              result: channel.eventLoop.makePromise())
-            try channel.pipeline.syncOperations.addHTTPClientHandlers()
+              dues: dues, head: head, body: body, result: channel.eventLoop.makePromise())
             try channel.pipeline.syncOperations.addHandler(caller)
             return (channel, caller.result.futureResult)
           }
@@ -49,19 +50,19 @@ struct OpenLoop: Sendable {
 
   /// One connection: posts when it is time and the answer before has come.
   private final class Caller: ChannelInboundHandler {
-    typealias InboundIn = HTTPClientResponsePart
-    typealias OutboundOut = HTTPClientRequestPart
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
 
     let result: EventLoopPromise<[Int64]>
     private let dues: [NIODeadline]
-    private let head: HTTPRequestHead
+    private let head: String
     private let body: @Sendable (NIODeadline) -> String
     private var next = 0
+    private var answer = HTTPAnswer()
     private var times: [Int64] = []
 
     init(
-      dues: [NIODeadline], head: HTTPRequestHead, body: @escaping @Sendable (NIODeadline) -> String,
-      result: EventLoopPromise<[Int64]>
+      dues: [NIODeadline], head: String, body: @escaping @Sendable (NIODeadline) -> String, result: EventLoopPromise<[Int64]>
     ) {
       self.dues = dues
       self.head = head
@@ -72,15 +73,16 @@ struct OpenLoop: Sendable {
     func channelActive(context: ChannelHandlerContext) { schedule(context) }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      switch unwrapInboundIn(data) {
-      case .head(let head):
-        if head.status != .ok && head.status != .accepted { fail(BenchError("the front end answered \(head.status.code)")) }
-      case .body: break
-      case .end:
-        times.append((NIODeadline.now() - dues[next]).nanoseconds)
-        next += 1
-        schedule(context)
+      do {
+        guard let status = try answer.read(unwrapInboundIn(data)) else { return }
+        guard status == 200 || status == 202 else { throw BenchError("the front end answered \(status)") }
+      } catch {
+        return fail(error)
       }
+      guard next < dues.count else { return fail(BenchError("the front end answered more than it was asked")) }
+      times.append((NIODeadline.now() - dues[next]).nanoseconds)
+      next += 1
+      schedule(context)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -100,12 +102,12 @@ struct OpenLoop: Sendable {
     }
 
     private func post(_ context: ChannelHandlerContext) {
-      var head = head
-      let body = ByteBuffer(string: body(dues[next]))
-      head.headers.add(name: "content-length", value: "\(body.readableBytes)")
-      context.write(wrapOutboundOut(.head(head)), promise: nil)
-      context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
-      context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+      let body = body(dues[next])
+      var buffer = context.channel.allocator.buffer(capacity: head.utf8.count + body.utf8.count + 16)
+      buffer.writeString(head)
+      buffer.writeString("\(body.utf8.count)\r\n\r\n")
+      buffer.writeString(body)
+      context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
     }
 
     private func fail(_ error: any Error) { result.fail(error) }

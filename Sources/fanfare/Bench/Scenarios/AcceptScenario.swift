@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// What the front end takes in, each send acknowledged by Kafka, beside the same HTTP server answering without doing anything.
+/// What the front end takes in, each send acknowledged by Kafka, beside Hummingbird's HTTP server as it comes, answering without doing anything.
 struct AcceptScenario: BenchScenario {
   let name = "accept"
 
@@ -37,7 +37,7 @@ struct AcceptScenario: BenchScenario {
     }
     var single = ScenarioReport(
       scenario: "\(name), one by one", unit: "sends", sink: "Kafka, acks=all", pairs: singles, goals: [.share(0.6)])
-    single.notes.append("the ceiling is the same HTTP server answering a constant; \(connections) connections")
+    single.notes.append("the ceiling is Hummingbird as it comes, answering a constant; \(connections) connections")
 
     let (lines, batches) = (1000, rig.options.scaled(100, floor: 8))
     let batch = (0..<lines).map {

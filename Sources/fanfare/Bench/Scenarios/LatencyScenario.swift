@@ -1,7 +1,6 @@
 import FanfareCore
 import HTTP2Session
 import NIOCore
-import NIOHTTP1
 import PushSimulator
 import Synchronization
 
@@ -54,7 +53,9 @@ struct LatencyScenario: BenchScenario {
           func post(_ count: Int) async throws -> [Int64] {
             try await OpenLoop(
               host: "127.0.0.1", port: port, path: "/api/sends",
-              headers: ["host": "127.0.0.1", "authorization": "Basic YmVuY2g6YmVuY2g=", "content-type": "application/json"],
+              headers: [
+                ("host", "127.0.0.1"), ("authorization", "Basic YmVuY2g6YmVuY2g="), ("content-type", "application/json"),
+              ],
               rate: rate, count: count, connections: min(256, max(16, rate / 10))
             ).run(on: rig.eventLoopGroup) { due in
               #"{"to":{"user":"\#(Population.user(Int(due.uptimeNanoseconds / 1000 % UInt64(users))))"},"message":{"body":"\#(DueTime.text(due))"}}"#

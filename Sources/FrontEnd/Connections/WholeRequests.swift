@@ -1,0 +1,184 @@
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+import NIOHTTPTypes
+
+/// Takes a connection's small requests out of the stream of parts and gives each to the connection's task as a whole: one suspension a request
+/// instead of one or two a part. Requests with large bodies, or bodies of unknown length, go on as parts, so that a body that is refused need
+/// not have been read.
+///
+/// One request at a time is under way, whichever way it takes: what comes in meanwhile waits, and while something waits nothing is read.
+final class WholeRequests: ChannelDuplexHandler {
+  typealias InboundIn = HTTPRequestPart
+  typealias InboundOut = HTTPRequestPart
+  typealias OutboundIn = HTTPResponsePart
+  typealias OutboundOut = HTTPResponsePart
+
+  private enum State {
+    case idle
+    case collecting(HTTPRequest, ByteBuffer)
+    /// Given to the task, which has not answered yet.
+    case answering
+    /// Goes on as parts.
+    case passing(isRead: Bool, isAnswered: Bool)
+    case closed
+  }
+
+  private enum Event {
+    case part(HTTPRequestPart)
+    case error(any Error)
+    case inputClosed
+  }
+
+  private let maximumBodySize: Int
+  private var state = State.idle
+  private var waiting = CircularBuffer<Event>()
+  private var isReadHeld = false
+  private var request: Request?
+  private var taker: CheckedContinuation<Request?, Never>?
+  private var context: ChannelHandlerContext?
+
+  /// Takes out requests whose bodies have at most so many bytes.
+  init(maximumBodySize: Int) {
+    self.maximumBodySize = maximumBodySize
+  }
+
+  /// The next request; nil once the connection is closed. To be called on the event loop, when the one before has been answered.
+  func next() async -> Request? {
+    if case .closed = state { return nil }
+    if let request {
+      self.request = nil
+      return request
+    }
+    return await withCheckedContinuation { taker = $0 }
+  }
+
+  /// Writes the answer's head, or a piece of its body.
+  func write(_ part: HTTPResponsePart) {
+    context?.write(wrapOutboundOut(part), promise: nil)
+  }
+
+  /// Ends the answer to the request that `next` gave; `isLast` if the client wants no other.
+  func finish(trailers: HTTPFields?, isLast: Bool) {
+    guard let context else { return }
+    context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: nil)
+    if isLast { context.close(mode: .output, promise: nil) }
+    guard case .answering = state else { return }
+    state = .idle
+    resume(context)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    self.context = nil
+    close()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    close()
+    context.fireChannelInactive()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let part = unwrapInboundIn(data)
+    if waiting.isEmpty, canGoOn { take(part, context) } else { waiting.append(.part(part)) }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    guard waiting.isEmpty, canGoOn else { return waiting.append(.error(error)) }
+    context.fireErrorCaught(error)
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if let event = event as? ChannelEvent, event == .inputClosed, !waiting.isEmpty || !canGoOn {
+      return waiting.append(.inputClosed)
+    }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func read(context: ChannelHandlerContext) {
+    if waiting.isEmpty { context.read() } else { isReadHeld = true }
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    context.fireChannelWritabilityChanged()
+    resume(context)
+  }
+
+  /// What comes from the other way of handling requests.
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    let isEnd = if case .end = unwrapOutboundIn(data) { true } else { false }
+    context.write(data, promise: promise)
+    guard isEnd, case .passing(let isRead, _) = state else { return }
+    state = isRead ? .idle : .passing(isRead: false, isAnswered: true)
+    if isRead { resume(context) }
+  }
+
+  /// Whether what comes in can be dealt with now. A client that does not read its answers gets no more of them.
+  private var canGoOn: Bool {
+    switch state {
+    case .idle: context?.channel.isWritable == true
+    case .collecting, .passing(isRead: false, _), .closed: true
+    case .answering, .passing: false
+    }
+  }
+
+  private func take(_ part: HTTPRequestPart, _ context: ChannelHandlerContext) {
+    switch (state, part) {
+    case (.idle, .head(let head)) where isSmall(head): state = .collecting(head, ByteBuffer())
+    case (.collecting(let head, var body), .body(let bytes)):
+      if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
+      state = .collecting(head, body)
+    case (.collecting(let head, let body), .end):
+      state = .answering
+      give(Request(head: head, body: RequestBody(buffer: body)))
+    case (.idle, .head): pass(part, .passing(isRead: false, isAnswered: false), context)
+    case (.passing(_, let isAnswered), .end): pass(part, isAnswered ? .idle : .passing(isRead: true, isAnswered: false), context)
+    default: context.fireChannelRead(wrapInboundOut(part))
+    }
+  }
+
+  private func pass(_ part: HTTPRequestPart, _ state: State, _ context: ChannelHandlerContext) {
+    self.state = state
+    context.fireChannelRead(wrapInboundOut(part))
+  }
+
+  private func give(_ request: Request) {
+    guard let taker else { return self.request = request }
+    self.taker = nil
+    taker.resume(returning: request)
+  }
+
+  /// Deals with what has waited, as far as that is possible.
+  private func resume(_ context: ChannelHandlerContext) {
+    guard !waiting.isEmpty else { return }
+    while canGoOn, let event = waiting.popFirst() {
+      switch event {
+      case .part(let part): take(part, context)
+      case .error(let error): context.fireErrorCaught(error)
+      case .inputClosed: context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+      }
+    }
+    context.fireChannelReadComplete()
+    guard waiting.isEmpty, isReadHeld else { return }
+    isReadHeld = false
+    context.read()
+  }
+
+  private func isSmall(_ head: HTTPRequest) -> Bool {
+    guard let field = head.headerFields[.contentLength] else { return head.headerFields[.transferEncoding] == nil }
+    return Int(field).map { $0 <= maximumBodySize } ?? false
+  }
+
+  private func close() {
+    state = .closed
+    waiting.removeAll()
+    taker?.resume(returning: nil)
+    taker = nil
+  }
+}
+
+// The handler stays on its event loop, and is called there by the connection's task.
+@available(*, unavailable)
+extension WholeRequests: Sendable {}
