@@ -35,6 +35,9 @@ package struct ConsumerConfiguration: Sendable {
   package var prefetchBytes = 32 * 1024 * 1024
   /// Bytes of one partition in one fetch.
   package var fetchBytesPerPartition = 262_144
+  /// Bytes of all partitions in one fetch, as they are compressed; decompressed they are several times as many, and come on top of
+  /// `prefetchBytes`. Never less than one whole batch.
+  package var fetchBytes = 1024 * 1024
   /// Whether records carry their headers. Parsing them costs a fraction of a microsecond per record.
   package var readsHeaders = true
 
@@ -84,6 +87,7 @@ extension ConsumerConfiguration {
         Property("queued.min.messages", "\(prefetchRecords)"),
         Property("queued.max.messages.kbytes", "\(max(1, prefetchBytes / 1024))"),
         Property("fetch.message.max.bytes", "\(fetchBytesPerPartition)"),
+        Property("fetch.max.bytes", "\(fetchBytes)"),
         Property("check.crcs", "true"),
       ]
     if client.tuning == .embedded { required.append(Property("fetch.error.backoff.ms", "50")) }

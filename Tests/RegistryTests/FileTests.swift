@@ -29,6 +29,29 @@ import Testing
     #expect(try await DatabaseQueue(path: foreign.path).read { db in try db.tableExists("registrations") } == false)
   }
 
+  @Test func aFileOfTheFirstSchemaKeepsItsDevices() async throws {
+    let temporary = try TemporaryRegistry()
+    let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
+    let registration = try await temporary.registry.complete(application(id, "alice", "01"), at: clock.now())
+    try await temporary.registry.write { db in
+      try db.execute(
+        sql: """
+          ALTER TABLE tags RENAME TO present_tags;
+          CREATE TABLE tags (hub TEXT NOT NULL, tag TEXT NOT NULL, registration BLOB NOT NULL, PRIMARY KEY (tag, hub, registration))
+            WITHOUT ROWID;
+          INSERT INTO tags SELECT hub, tag, registration FROM present_tags;
+          DROP TABLE present_tags;
+          PRAGMA user_version = 1
+          """)
+    }
+    try temporary.registry.close()
+    let migrated = try SQLiteRegistry(temporary.configuration)
+    let query = AudienceQuery(hub: .default, audience: .user("alice"), platforms: .all)
+    let target = Target(
+      registration: id, platform: registration.platform, handle: registration.handle, registeredAt: registration.registeredAt)
+    #expect(try await migrated.resolve([query]) == [[target]])
+  }
+
   @Test func tombstonesSayWhyAndWhenForAWhile() async throws {
     let temporary = try TemporaryRegistry { $0.tombstoneLifetime = .seconds(3600) }
     let registry = temporary.registry

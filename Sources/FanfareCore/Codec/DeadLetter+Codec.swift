@@ -7,7 +7,7 @@ extension DeadLetter {
   /// The record of the dead-letter topic. Its event id is `<topic>/<partition>/<offset>` of the origin. Key and value are kept as text where
   /// they are UTF-8, else as base64.
   package func encoded() -> [UInt8] {
-    var output = CloudEvent.begin(.deadLetter, source: "/fanfare/worker", time: at, capacity: 512 + value.count) { output in
+    var output = CloudEvent.begin(.deadLetter, time: at, capacity: 512 + value.count) { output in
       output.append(contentsOf: "\(origin.topic)/\(origin.partition)/\(origin.offset)".utf8)
     }
     output.append(literal: #"{"reason":"#)

@@ -25,11 +25,12 @@ extension [UInt8] {
 
   /// Appends a JSON number.
   package mutating func appendJSON(_ number: some BinaryInteger) {
-    if number >= 0 && number < 10 {
-      append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number))
-    } else {
-      append(contentsOf: String(number).utf8)
-    }
+    // Counts of attempts and HTTP statuses, that is; a string is made for the rest.
+    guard number >= 0 && number < 1000 else { return append(contentsOf: String(number).utf8) }
+    let value = Int(truncatingIfNeeded: number)
+    if value >= 100 { append(UInt8(ascii: "0") + UInt8(value / 100)) }
+    if value >= 10 { append(UInt8(ascii: "0") + UInt8(value / 10 % 10)) }
+    append(UInt8(ascii: "0") + UInt8(value % 10))
   }
 
   /// Appends a JSON string that holds an identifier.

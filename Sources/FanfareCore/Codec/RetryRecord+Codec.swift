@@ -7,7 +7,7 @@ extension RetryRecord {
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
     var output = CloudEvent.begin(
-      .retry, source: "/fanfare/worker", time: time, capacity: 512 + request.count + devices.count * 192
+      .retry, time: time, capacity: 512 + request.count + devices.count * 192
     ) {
       output in
       send.id.append(to: &output)

@@ -8,7 +8,7 @@ extension SendRequest {
 
   /// The record of the sends topic.
   package func encoded() -> [UInt8] {
-    var output = CloudEvent.begin(.send, source: "/fanfare/api", time: acceptedAt, capacity: 512) { id.append(to: &$0) }
+    var output = CloudEvent.begin(.send, time: acceptedAt, capacity: 512) { id.append(to: &$0) }
     output.append(literal: #"{"hub":"#)
     output.appendJSON(hub.rawValue)
     if let sender {

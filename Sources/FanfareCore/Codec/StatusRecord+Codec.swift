@@ -7,7 +7,7 @@ extension StatusRecord {
   /// The record of the status topic. Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` where there are several parts: the same work
   /// item has the same id however often it is written. What a send in one part need not say is left out.
   package func encoded() -> [UInt8] {
-    var output = CloudEvent.begin(.status, source: "/fanfare/worker", time: settledAt, capacity: 512 + devices.count * 160) {
+    var output = CloudEvent.begin(.status, time: settledAt, capacity: 512 + devices.count * 160) {
       output in
       send.append(to: &output)
       output.append(UInt8(ascii: "/"))

@@ -4,7 +4,8 @@ import NIOCore
 extension ClientConnection {
   /// Opens a stream for each request of `batch`.
   func start(_ batch: RequestBatch, on session: NGHTTP2Session, now: NIODeadline) {
-    for (index, request) in zip(batch.requests.indices, batch.requests) {
+    for index in batch.requests.indices {
+      let request = batch.requests[index]
       let deadline = request.deadline(from: batch.submittedAt)
       guard deadline > now else {
         fail(request, of: batch, .deadlineExceeded, "waited for a free stream")
@@ -14,17 +15,16 @@ extension ClientConnection {
         fail(request, of: batch, .requestTooLarge, "larger than the server's SETTINGS_MAX_HEADER_LIST_SIZE")
         continue
       }
-      let slot = streams.insert(
-        ClientStream(
-          request: request, submission: batch.submission, submittedAt: batch.submittedAt, resends: batch.resends,
-          deadline: deadline))
       do throws(NGHTTP2Failure) {
-        let id = try session.submit(request: request, slot: slot)
-        streams.change(slot) { $0.streamID = id }
+        // The session asks for nothing before it transmits, so the stream may take its slot afterwards; thus the request is not copied.
+        let id = try session.submit(request: request, slot: streams.nextSlot)
+        streams.insert(
+          ClientStream(
+            request: request, submission: batch.submission, submittedAt: batch.submittedAt, resends: batch.resends,
+            deadline: deadline, streamID: id))
         earliestDeadline = min(earliestDeadline, deadline)
       } catch {
         // No stream can be opened here any more; these requests have not been sent and count no resend.
-        streams.remove(slot)
         var rest = batch
         rest.requests = batch.requests[index...]
         giveBackFirst.append(rest)

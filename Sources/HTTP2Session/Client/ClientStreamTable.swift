@@ -23,15 +23,13 @@ struct ClientStreamTable {
     return change(&slots[slot]!)  // It is there: see above.
   }
 
-  /// Puts a stream into a free slot.
-  mutating func insert(_ stream: consuming ClientStream) -> Int {
+  /// The slot that the next stream will be put into.
+  var nextSlot: Int { free.last ?? slots.count }
+
+  /// Puts a stream into `nextSlot`.
+  mutating func insert(_ stream: consuming ClientStream) {
     count += 1
-    guard let slot = free.popLast() else {
-      slots.append(stream)
-      return slots.count - 1
-    }
-    slots[slot] = stream
-    return slot
+    if let slot = free.popLast() { slots[slot] = stream } else { slots.append(stream) }
   }
 
   /// Empties `slot` for another stream. Gives the stream that was in it, nil if its end has been reported already or the slot is

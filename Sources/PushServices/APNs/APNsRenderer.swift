@@ -50,10 +50,11 @@ package enum APNsRenderer {
   package static func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     let body: [UInt8]
     let isBackground: Bool
-    if let native = send.content.apns {
+    let content = send.content
+    if let native = content.apns {
       body = native
       isBackground = try isBackgroundPayload(native)
-    } else if let message = send.content.message, !message.isEmpty {
+    } else if let message = content.message, !message.isEmpty {
       guard message.data["aps"] == nil else { throw .reservedDataKey }
       isBackground = message.title == nil && message.body == nil && message.badge == nil && message.sound == nil
       body = render(message, isBackground: isBackground)

@@ -9,9 +9,8 @@ struct AudienceLookup {
   /// The devices that carry the tags of the JSON array `?2` in the hub `?1`. CROSS JOIN keeps SQLite from turning the loops round:
   /// each key of a batch drives look-ups by key, never a scan.
   static let byTag = """
-    SELECT keys.key, r.platform, r.id, r.handle, r.registered_at FROM json_each(?2) AS keys
+    SELECT keys.key, t.platform, t.registration, t.handle, t.registered_at FROM json_each(?2) AS keys
     CROSS JOIN tags AS t ON t.hub = ?1 AND t.tag = keys.value
-    CROSS JOIN registrations AS r ON r.hub = ?1 AND r.id = t.registration
     """
   /// The devices that hold the handles of the JSON array `?2` in the hub `?1`.
   static let byHandle = """

@@ -60,10 +60,19 @@ struct RegistrationTable {
       ])
     let former = stored?.registration?.tags ?? []
     // The usual case is an app that starts and says again what it said before.
-    guard !former.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) else { return }
-    try deleteTags(former, of: registration.id)
+    if !former.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) { try deleteTags(former, of: registration.id) }
+    let tagging = """
+      INSERT INTO tags (hub, tag, registration, platform, handle, registered_at) VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT (tag, hub, registration) DO UPDATE SET platform = excluded.platform, handle = excluded.handle,
+        registered_at = excluded.registered_at
+      """
     for tag in registration.tags {
-      try execute("INSERT INTO tags (hub, tag, registration) VALUES (?, ?, ?)", [hub.rawValue, tag, registration.id.data])
+      try execute(
+        tagging,
+        [
+          hub.rawValue, tag, registration.id.data, Int64(PlatformSet(registration.platform).rawValue), registration.handle,
+          registration.registeredAt.milliseconds,
+        ])
     }
   }
 

@@ -18,6 +18,9 @@ struct DeviceProgress: Sendable {
     case putOff
   }
 
+  /// The time of the last look-up of a device that was not looked up here: it has no handle yet.
+  static let never = Int64.min
+
   /// The device as it was looked up last.
   var target: Target
   /// Its sender's number; -1 where the hub has none for the platform.

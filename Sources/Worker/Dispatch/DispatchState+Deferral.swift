@@ -43,13 +43,12 @@ extension DispatchState {
     _ retry: RetryRecord, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment, into effects: inout Effects
   ) {
     let key = RecentSends.Key(id: retry.identity, hub: Int32(hub))
-    switch recent.knowledge(of: key) {
+    switch recent.open(key, slot: nextSlot) {
     case .settled: return ledger.settle(origin)
     case .open(let slot): return items[slot].followers.append(origin)
     case .unknown: break
     }
     let slot = occupy(origin: origin, bytes: record.value.count)
-    recent.open(key, slot: slot)
     items[slot].key = key
     items[slot].hub = hub
     items[slot].send = retry.send
@@ -78,7 +77,7 @@ extension DispatchState {
     func unknown(_ registration: RegistrationID, _ platform: Platform) -> DeviceProgress {
       var progress = DeviceProgress(
         target: Target(registration: registration, platform: platform, handle: "", registeredAt: UnixTime(milliseconds: 0)),
-        sender: table.sender(hub: hub, platform: platform), isRegistered: true, checkedAt: 0)
+        sender: table.sender(hub: hub, platform: platform), isRegistered: true, checkedAt: DeviceProgress.never)
       // No send of the same key waits for what was put off: its first attempt was, or was not, long ago.
       progress.isFirstAttemptOver = true
       return progress

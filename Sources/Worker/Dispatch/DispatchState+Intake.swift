@@ -44,7 +44,7 @@ extension DispatchState {
   /// Makes an item of a send, unless it is known already.
   private mutating func begin(_ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin) {
     let key = RecentSends.Key(id: send.id, hub: Int32(hub))
-    switch recent.knowledge(of: key) {
+    switch recent.open(key, slot: nextSlot) {
     case .settled:
       ledger.settle(origin)
       return
@@ -54,7 +54,6 @@ extension DispatchState {
     case .unknown: break
     }
     let slot = occupy(origin: origin, bytes: record.value.count)
-    recent.open(key, slot: slot)
     items[slot].key = key
     items[slot].hub = hub
     items[slot].expiresAt = expiry(of: send)
@@ -146,15 +145,13 @@ extension DispatchState {
     effects.alarm(.deadLettered(place, reason: error.reason, detail: error.detail))
   }
 
+  /// The slot of the next new item.
+  var nextSlot: Int { vacant.last ?? items.count }
+
   /// Puts a new item into a free slot.
   mutating func occupy(origin: Origin, bytes: Int) -> Int {
-    let slot: Int
-    if let free = vacant.popLast() {
-      slot = free
-    } else {
-      slot = items.count
-      items.append(WorkItem())
-    }
+    let slot = nextSlot
+    if vacant.popLast() == nil { items.append(WorkItem()) }
     items[slot].phase = .resolving
     items[slot].origin = origin
     items[slot].bytes = bytes

@@ -53,16 +53,15 @@ extension DispatchState {
     }
   }
 
-  /// Whether the device must be looked up again before it is sent to.
-  func needsRecheck(_ send: SendRequest, _ device: DeviceProgress, at now: Moment) -> Bool {
-    // One that was put off has no handle before it is looked up.
-    guard !device.target.handle.isEmpty else { return true }
-    guard now.uptime - device.checkedAt > configuration.ownershipWindow.milliseconds else { return false }
+  /// Whether a device last looked up at that uptime, to which the send was sent so often, must be looked up again before it is sent to.
+  func needsRecheck(_ send: SendRequest, checkedAt: Int64, attempts: Int, at now: Moment) -> Bool {
+    guard checkedAt != DeviceProgress.never else { return true }
+    guard now.uptime - checkedAt > configuration.ownershipWindow.milliseconds else { return false }
     return switch send.audience {
     // The caller named the address itself; whose it is does not matter.
     case .device: false
     case .user, .registration: true
-    case .tag(let tag): device.history.attempts > 0 || Tag.user(of: tag) != nil
+    case .tag(let tag): attempts > 0 || Tag.user(of: tag) != nil
     }
   }
 

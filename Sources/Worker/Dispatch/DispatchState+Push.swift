@@ -12,7 +12,7 @@ extension DispatchState {
         !senders[sender].queue.isEmpty, senders[sender].gate.allowance(at: now.uptime) > 0
       {
         let ticket = senders[sender].queue.removeFirst()
-        guard let device = device(ticket), device.phase == .queued else { continue }
+        guard phase(of: ticket) == .queued else { continue }
         if senders[sender].gate.state != .closed {
           senders[sender].gate.beginProbe()
           senders[sender].probe = ticket
@@ -26,7 +26,7 @@ extension DispatchState {
   /// Lets another push be the probe if this one was it and is not going to be answered: it expired, or was not fit to be sent.
   mutating func endProbe(_ ticket: Ticket, of sender: Int) {
     guard senders[sender].probe == ticket else { return }
-    switch device(ticket)?.phase {
+    switch phase(of: ticket) {
     case .inFlight, .checking: break
     case .queued, .resting, .done, .putOff, nil:
       senders[sender].probe = nil
@@ -40,7 +40,7 @@ extension DispatchState {
       releasePlace(of: sender)
       let ticket = Ticket(rawValue: result.ticket)
       // Items that were given up get no result any more; their pushes only give back their places, and tell about the sender.
-      let isOpen = device(ticket)?.phase == .inFlight
+      let isOpen = phase(of: ticket) == .inFlight
       learn(from: result.outcome, isJudged: isOpen, of: sender, at: now, into: &effects)
       guard isOpen else { continue }
       noteDevice(result.outcome, from: sender, about: ticket, into: &effects)
@@ -57,12 +57,15 @@ extension DispatchState {
   /// Hands one queued push to its sender, unless it has expired, its device must be looked up again, or there is nothing that could be sent.
   mutating func submit(_ ticket: Ticket, at now: Moment, into effects: inout Effects) {
     let (slot, index) = (ticket.slot, ticket.device)
-    guard let device = device(ticket), let send = items[slot].send else { return }
-    guard now.wall < items[slot].expiresAt else {
-      return finish(slot, index, as: .expired, reason: device.reason, status: device.status, at: now, into: &effects)
+    guard phase(of: ticket) != nil, let send = items[slot].send else { return }
+    let expiresAt = items[slot].expiresAt
+    guard now.wall < expiresAt else {
+      let (reason, status) = (items[slot].devices[index].reason, items[slot].devices[index].status)
+      return finish(slot, index, as: .expired, reason: reason, status: status, at: now, into: &effects)
     }
-    let sender = device.sender
-    if needsRecheck(send, device, at: now) {
+    let sender = items[slot].devices[index].sender
+    let (attempts, checkedAt) = (items[slot].devices[index].history.attempts, items[slot].devices[index].checkedAt)
+    if needsRecheck(send, checkedAt: checkedAt, attempts: attempts, at: now) {
       items[slot].devices[index].phase = .checking
       takePlace(of: sender)
       toRecheck.append(ticket)
@@ -84,15 +87,14 @@ extension DispatchState {
       items[slot].hasStarted = true
       effects.tallies.dispatched.append(items[slot].hub)
     }
-    if device.history.attempts == device.history.heldAttempts { items[slot].devices[index].firstAttemptAt = now.uptime }
-    items[slot].devices[index].history.attempts += 1
+    if attempts == items[slot].devices[index].history.heldAttempts { items[slot].devices[index].firstAttemptAt = now.uptime }
+    items[slot].devices[index].history.attempts = attempts + 1
     items[slot].devices[index].phase = .inFlight
     takePlace(of: sender)
     effects.submissions[sender].append(
       Push(
-        ticket: ticket.rawValue, id: PushID(send: send.id, registration: device.target.registration),
-        handle: device.target.handle,
-        rendering: rendered, expiresAt: items[slot].expiresAt))
+        ticket: ticket.rawValue, id: PushID(send: send.id, registration: items[slot].devices[index].target.registration),
+        handle: items[slot].devices[index].target.handle, rendering: rendered, expiresAt: expiresAt))
   }
 
   /// Does what the policy says about an outcome, be it the service's or that of rendering.
@@ -189,7 +191,7 @@ extension DispatchState {
   /// What waits for a stopped sender must not hold up the same users' sends on other platforms. Their order on this one is kept by its queue.
   private mutating func passFirstAttempts(of sender: Int) {
     for waiting in senders[sender].queue {
-      if device(waiting)?.phase == .queued { passFirstAttempt(waiting.slot, waiting.device) }
+      if phase(of: waiting) == .queued { passFirstAttempt(waiting.slot, waiting.device) }
     }
   }
 

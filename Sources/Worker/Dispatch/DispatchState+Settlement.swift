@@ -60,11 +60,12 @@ extension DispatchState {
 
   /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced again until it is durable.
   mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
-    for (production, error) in zip(acknowledgement.productions, acknowledgement.errors) {
-      let slot = production.ticket.slot
-      guard isCurrent(production.ticket), items[slot].phase == .settling else { continue }
+    for (index, error) in acknowledgement.errors.enumerated() {
+      let ticket = acknowledgement.productions[index].ticket
+      let slot = ticket.slot
+      guard isCurrent(ticket), items[slot].phase == .settling else { continue }
       if let error {
-        reproduce(production, after: error, at: now, into: &effects)
+        reproduce(acknowledgement.productions[index], after: error, at: now, into: &effects)
         continue
       }
       if refusal != nil { refusal = nil }

@@ -142,6 +142,12 @@ struct DispatchState: Sendable {
     return items[ticket.slot].devices[ticket.device]
   }
 
+  /// How far the ticket's device is; nil if its item is not being dispatched any more. Unlike `device`, copies nothing.
+  func phase(of ticket: Ticket) -> DeviceProgress.Phase? {
+    guard isCurrent(ticket), items[ticket.slot].phase == .dispatching else { return nil }
+    return items[ticket.slot].devices[ticket.device].phase
+  }
+
   /// The ticket of an item, or of one of its devices.
   func ticket(_ slot: Int, device: Int = 0) -> Ticket {
     Ticket(slot: slot, generation: items[slot].generation, device: device)

@@ -10,6 +10,11 @@ struct RecentSends: Sendable {
   struct Key: Hashable, Sendable {
     let id: SendID
     let hub: Int32
+
+    func hash(into hasher: inout Hasher) {
+      // Ids alone tell sends apart all but always.
+      hasher.combine(id)
+    }
   }
 
   /// What is known of a send.
@@ -33,18 +38,12 @@ struct RecentSends: Sendable {
     self.capacity = capacity
   }
 
-  /// What is known of the send.
-  func knowledge(of key: Key) -> Knowledge {
-    switch known[key] {
-    case nil: .unknown
-    case Self.settledMark: .settled
-    case .some(let slot): .open(slot: Int(slot))
-    }
-  }
-
-  /// The send is being worked on.
-  mutating func open(_ key: Key, slot: Int) {
-    known[key] = Int32(slot)
+  /// Takes note that the send is worked on as the item in that slot, unless it is known already; returns what was known of it.
+  mutating func open(_ key: Key, slot: Int) -> Knowledge {
+    // One search for a new send, which nearly every send is; a known one pays for a second.
+    guard let former = known.updateValue(Int32(slot), forKey: key) else { return .unknown }
+    known[key] = former
+    return former == Self.settledMark ? .settled : .open(slot: Int(former))
   }
 
   /// The send's status record is acknowledged.

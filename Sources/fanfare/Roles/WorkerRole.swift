@@ -33,6 +33,8 @@ enum WorkerRole {
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)
     production.maximumRecordBytes = StatusRecord.maximumRecordSize
+    // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records or twenty.
+    production.linger = .milliseconds(50)
     let producer = try Producer(configuration: production, logger: runtime.logger)
     let worker = try Worker(
       configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger), producer: producer,
