@@ -41,12 +41,14 @@ final class Deployment: Sendable {
   }
 
   /// Runs a test in a deployment, and ends every process of it in any case.
-  static func with(_ body: (Deployment) async throws -> Void) async throws {
+  ///
+  /// `settings` are further environment variables of every process.
+  static func with(_ settings: [String: String] = [:], _ body: (Deployment) async throws -> Void) async throws {
     try await withDirectory("deployment") { directory in
       let processes = Processes()
       defer { processes.destroy() }
       do {
-        try await body(try await Deployment(directory: directory, processes: processes))
+        try await body(try await Deployment(directory: directory, processes: processes, settings: settings))
       } catch {
         print(processes.logs)
         throw error
@@ -54,7 +56,7 @@ final class Deployment: Sendable {
     }
   }
 
-  private init(directory: URL, processes: Processes) async throws {
+  private init(directory: URL, processes: Processes, settings: [String: String]) async throws {
     self.directory = directory
     self.processes = processes
     func path(_ name: String) -> String { directory.appending(path: name).path }
@@ -64,7 +66,7 @@ final class Deployment: Sendable {
       "FANFARE_LEDGER_PATH": path("ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "0",
       "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
-    ]
+    ].merging(settings) { $1 }
     let broker = try processes.start("broker", environment, directory)
     let simulator = try processes.start("simulator", environment, directory)
     bootstrapServers = try await broker.address()
