@@ -100,7 +100,8 @@ package final class Consumer: Sendable {
   /// Commits offsets with their metadata now and returns when the broker has them. Bounded by
   /// ``ConsumerConfiguration/commitTimeout``.
   ///
-  /// - Throws: `rebalancing`, `notAssigned`, `timedOut`, `unreachable`, `closed`.
+  /// - Throws: `rebalancing`, `notAssigned`, `timedOut`, `unreachable`, `messageTooLarge` if the broker does not take that much
+  ///   metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     guard !offsets.isEmpty else { return }
     let handle = try openHandle()

@@ -126,12 +126,13 @@ struct ConsumerLoop {
     }
   }
 
-  /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is committed meanwhile.
+  /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is committed meanwhile; an
+  /// application that commits by itself has done so before it completed the rebalance.
   private mutating func holdBack() -> Bool {
     guard configuration.client.tuning == .embedded, case .revoke = rebalances[0].change.kind else { return false }
     guard let heldUntil = rebalances[0].heldUntil else {
       rebalances[0].heldUntil = .now + .milliseconds(500)
-      handle.commitStored()
+      if configuration.autoCommitInterval != nil { handle.commitStored() }
       return true
     }
     return heldUntil > .now || (leaveDeadline == nil && stillness.lasts(at: .now))
