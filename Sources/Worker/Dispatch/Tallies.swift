@@ -29,4 +29,6 @@ struct Tallies: Sendable {
   var retries: [Retry] = []
   var settled: [Settled] = []
   var deadLetters: [DeadLetter.Reason] = []
+  /// Records that an earlier owner of their partition had settled.
+  var skipped = 0
 }
