@@ -67,6 +67,9 @@ extension ConsumerConfiguration {
     "client.id",
   ]
 
+  /// Whether librdkafka's debugging lines are wanted only for what they say about joining.
+  var readsJoinStates: Bool { autoCommitInterval == nil && client.properties["debug"] == nil }
+
   /// The properties of a consumer, in the order in which they are set.
   var properties: PropertySet {
     var required =
@@ -87,6 +90,8 @@ extension ConsumerConfiguration {
         Property("check.crcs", "true"),
       ]
     if let autoCommitInterval { required.append(Property("auto.commit.interval.ms", "\(autoCommitInterval.wholeMilliseconds)")) }
+    // Says when the member joins again; see `Membership`.
+    if readsJoinStates { required.append(Property("debug", "cgrp")) }
     if client.tuning == .embedded { required.append(Property("fetch.error.backoff.ms", "50")) }
     if let instanceID { required.append(Property("group.instance.id", instanceID)) }
     return PropertySet(
