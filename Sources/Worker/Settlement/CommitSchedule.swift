@@ -8,6 +8,8 @@ struct CommitSchedule: Sendable {
   /// Whether the group is between two assignments and refuses positions until it has been heard of again. Trying meanwhile would do harm:
   /// librdkafka before 2.10 takes a refused generation for the loss of all partitions.
   private(set) var isRefused = false
+  /// Whether the group has been heard of since the last commit began.
+  private var hasHeard = false
   /// Whether a commit is on its way.
   private(set) var isCommitting = false
   /// The number of the commit that begins next.
@@ -42,6 +44,7 @@ struct CommitSchedule: Sendable {
   mutating func begin(at uptime: Int64) {
     isCommitting = true
     isHurried = false
+    hasHeard = false
     next += 1
     due = uptime + interval
   }
@@ -53,7 +56,8 @@ struct CommitSchedule: Sendable {
     guard let error else { return }
     // Even where commits follow at once on one another, a broker that cannot be reached is not asked without rest.
     due = max(due, uptime + 50)
-    if error.code == .rebalancing { isRefused = true }
+    // Refused by a group that has been heard of since, it may be taken now; waiting for the next word might take forever.
+    if error.code == .rebalancing, !hasHeard { isRefused = true }
     // A broker may be set to take less than most do.
     if error.code == .messageTooLarge { metadataBytes = metadataBytes > 64 ? metadataBytes / 2 : 0 }
   }
@@ -66,5 +70,6 @@ struct CommitSchedule: Sendable {
   /// The group has come to a new assignment, and takes positions again.
   mutating func groupHasSettled() {
     isRefused = false
+    hasHeard = true
   }
 }

@@ -75,6 +75,19 @@ struct CommitTests {
     #expect(desk.openCommit.map(\.offset) == [1])
   }
 
+  @Test func `a refusal that comes after the word of the group stops nothing`() {
+    var desk = desk(users: ["a", "b"])
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.turn { $0.state.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    desk.answerCommit(Self.rebalancing)
+    desk.advance(.milliseconds(50))
+    #expect(desk.openCommit.map(\.offset) == [1])
+    desk.answerCommit(Self.rebalancing)
+    desk.advance(.seconds(5))
+    #expect(desk.openCommit.isEmpty)
+  }
+
   @Test func `metadata that is too long for the broker becomes shorter`() {
     var desk = desk(users: (0..<9).map { "user\($0)" }) { $0.commitMetadataBytes = 20 }
     desk.answersCommits = false
