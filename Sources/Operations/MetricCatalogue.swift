@@ -8,6 +8,7 @@ package enum MetricCatalogue {
     "fanfare_accept_seconds": "Time from the arrival of a send to Kafka's acknowledgement.",
     "fanfare_sends_dispatched_total": "Sends whose pushes have been handed to the push services.",
     "fanfare_sends_settled_total": "Work items settled, by the state they ended in.",
+    "fanfare_sends_resumed_settled_total": "Sends passed over because an earlier worker had settled them out of order.",
     "fanfare_push_outcomes_total": "Outcomes of pushes, by the service's answer.",
     "fanfare_accept_to_outcome_seconds": "Time from the acceptance of a send to the final outcome on a device.",
     "fanfare_pushes_in_flight": "Pushes handed to a push service and not answered yet.",

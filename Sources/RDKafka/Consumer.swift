@@ -17,6 +17,7 @@ package final class Consumer: Sendable {
   private let credit = Credit()
   private let progress = Progress()
   private let commits = PendingCommits()
+  private let membership = Membership()
   private let state: Mutex<State>
   private let ended = OneShot()
 
@@ -64,7 +65,7 @@ package final class Consumer: Sendable {
         try DedicatedThread.start(name: "rdk-consumer") { [self] in
           var loop = ConsumerLoop(
             handle: handle, configuration: configuration, logger: logger, continuation: continuation, credit: credit,
-            progress: progress, commits: commits)
+            progress: progress, commits: commits, membership: membership)
           loop.run { self.state.withLock { $0.phase == .closing } }
           end()
         }
@@ -100,10 +101,14 @@ package final class Consumer: Sendable {
   /// Commits offsets with their metadata now and returns when the broker has them. Bounded by
   /// ``ConsumerConfiguration/commitTimeout``.
   ///
-  /// - Throws: `rebalancing`, `notAssigned`, `timedOut`, `unreachable`, `closed`.
+  /// - Throws: `rebalancing`, `notAssigned`, `timedOut`, `unreachable`, `messageTooLarge` if the broker does not take that much
+  ///   metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     guard !offsets.isEmpty else { return }
     let handle = try openHandle()
+    guard !membership.isJoining else {
+      throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
+    }
     let deadline = ContinuousClock.now + configuration.commitTimeout
     let result: Result<Void, RDKafkaError> = await withCheckedContinuation { continuation in
       let ticket = commits.add(continuation, deadline: deadline)

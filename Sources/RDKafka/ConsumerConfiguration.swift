@@ -16,8 +16,9 @@ package struct ConsumerConfiguration: Sendable {
   package var sessionTimeout: Duration = .seconds(15)
   /// How often the member shows that it lives.
   package var heartbeatInterval: Duration = .seconds(3)
-  /// Stored offsets are committed this often, and whenever partitions are given back.
-  package var autoCommitInterval: Duration = .seconds(1)
+  /// Stored offsets are committed this often, and whenever partitions are given back. Nil: never, for an application that commits by itself and
+  /// stores nothing.
+  package var autoCommitInterval: Duration? = .seconds(1)
   /// How long the application may take to complete a ``Rebalance``. While a revocation is unanswered, librdkafka fetches for no
   /// partition of this consumer: keep it short.
   package var rebalanceDeadline: Duration = .milliseconds(1_500)
@@ -69,6 +70,9 @@ extension ConsumerConfiguration {
     "client.id",
   ]
 
+  /// Whether librdkafka's debugging lines are wanted only for what they say about joining.
+  var readsJoinStates: Bool { autoCommitInterval == nil && client.properties["debug"] == nil }
+
   /// The properties of a consumer, in the order in which they are set.
   var properties: PropertySet {
     var required =
@@ -77,8 +81,7 @@ extension ConsumerConfiguration {
         // One member with another assignor in the group is rejected by a broker, and aborts the embedded cluster's process.
         Property("partition.assignment.strategy", "cooperative-sticky"),
         Property("enable.auto.offset.store", "false"),
-        Property("enable.auto.commit", "true"),
-        Property("auto.commit.interval.ms", "\(autoCommitInterval.wholeMilliseconds)"),
+        Property("enable.auto.commit", autoCommitInterval == nil ? "false" : "true"),
         Property("auto.offset.reset", start.rawValue),
         Property("session.timeout.ms", "\(sessionTimeout.wholeMilliseconds)"),
         Property("heartbeat.interval.ms", "\(heartbeatInterval.wholeMilliseconds)"),
@@ -90,6 +93,9 @@ extension ConsumerConfiguration {
         Property("fetch.max.bytes", "\(fetchBytes)"),
         Property("check.crcs", "true"),
       ]
+    if let autoCommitInterval { required.append(Property("auto.commit.interval.ms", "\(autoCommitInterval.wholeMilliseconds)")) }
+    // Says when the member joins again; see `Membership`.
+    if readsJoinStates { required.append(Property("debug", "cgrp")) }
     if client.tuning == .embedded { required.append(Property("fetch.error.backoff.ms", "50")) }
     if let instanceID { required.append(Property("group.instance.id", instanceID)) }
     return PropertySet(

@@ -44,7 +44,7 @@ extension RDKafkaError {
     package static let closed = Code(value: .closed)
     /// The producer holds as many records or bytes as it may; nothing was enqueued. Slow down and try again.
     package static let queueFull = Code(value: .queueFull)
-    /// The record is larger than the client or the broker allows. It never will be accepted.
+    /// The record, or the metadata of an offset, is larger than the client or the broker allows. It never will be accepted.
     package static let messageTooLarge = Code(value: .messageTooLarge)
     /// The topic, or the partition in it, does not exist. Create it.
     package static let unknownTopic = Code(value: .unknownTopic)

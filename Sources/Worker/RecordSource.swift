@@ -9,12 +9,11 @@ package protocol RecordSource: Sendable {
   /// Allows so many records more to be delivered. Callable from any thread.
   func grant(records: Int)
 
-  /// Stores positions, which are committed soon after, and at the latest when their partitions are given back. Throws `.notAssigned` for a
-  /// partition that has another owner.
-  func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
+  /// What the group has committed, with metadata; partitions without a position are left out.
+  func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 
-  /// Commits positions now; returns when the broker has them. Throws `.rebalancing` while the group is between two assignments: later it may
-  /// succeed, for the partitions that are still owned then.
+  /// Commits positions with their metadata now; returns when the broker has them. Throws `.rebalancing` while the group is between two
+  /// assignments: later it may succeed, for the partitions that are still owned then. Throws `.messageTooLarge` where metadata is too long for it.
   func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError)
 
   /// How many records lie behind the position of each partition assigned.

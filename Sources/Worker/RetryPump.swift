@@ -3,6 +3,15 @@ package import Logging
 package import RDKafka
 import ServiceLifecycle
 
+/// Where the pump's records come from: positions are only stored, and committed by the source itself soon after, and at the latest when their
+/// partitions are given back. `Consumer` is the implementation.
+package protocol StoringSource: RecordSource {
+  /// Stores positions. Throws `.notAssigned` for a partition that has another owner.
+  func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
+}
+
+extension Consumer: StoringSource {}
+
 /// Brings back what was put off: reads the retry topics, holds each record until its time has come, and puts it, as it is, onto the sends topic.
 ///
 /// A record's offset is stored when Kafka has acknowledged its copy, and everything before it has been copied too. So nothing is lost; what a crash
@@ -22,7 +31,7 @@ package final class RetryPump: Service {
     package init() {}
   }
 
-  private let source: any RecordSource
+  private let source: any StoringSource
   private let sink: any RecordSink
   private let topics: Topics
   private let limits: Limits
@@ -34,7 +43,7 @@ package final class RetryPump: Service {
 
   /// Makes a pump; nothing happens before `run()`. The consumer is the pump's own from now on; the producer must outlive it.
   package init(
-    consumer: any RecordSource, producer: any RecordSink, topics: Topics, limits: Limits = Limits(),
+    consumer: any StoringSource, producer: any RecordSink, topics: Topics, limits: Limits = Limits(),
     clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
   ) {
     source = consumer

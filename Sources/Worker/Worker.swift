@@ -7,8 +7,8 @@ import Synchronization
 /// The heart of the product: takes sends from Kafka, looks up their devices, pushes, writes what became of each, and only then lets Kafka forget
 /// them.
 ///
-/// A send is settled when every device has its result and the status record is acknowledged; an offset is stored when everything before it is
-/// settled. So a crash loses nothing, and repeats at most what was in flight.
+/// A send is settled when every device has its result and the status record is acknowledged; an offset is committed when everything before it is
+/// settled, and with it what is settled above. So a crash loses nothing, and repeats little more than what was in flight.
 package final class Worker: Service {
   private let configuration: WorkerConfiguration
   private let source: any RecordSource
@@ -54,7 +54,7 @@ package final class Worker: Service {
     return complaints
   }
 
-  /// The lifetime. A graceful shutdown takes nothing more, settles what is in flight within `drainDeadline`, stores the positions, leaves the group,
+  /// The lifetime. A graceful shutdown takes nothing more, settles what is in flight within `drainDeadline`, commits the positions, leaves the group,
   /// and returns; cancellation leaves at once, and what was in flight is done again by others. Throws when the consumer fails for good.
   package func run() async throws {
     var engine = Engine(

@@ -27,6 +27,9 @@ package struct WorkerConfiguration: Sendable {
   package var lookUpBatch = 512
   /// The most devices in one status record; the results of a larger send are spread over several.
   package var devicesPerStatus = 2_000
+  /// The most bytes that are kept with a partition's position about what is settled above it. Brokers take 4,096 unless told otherwise; what
+  /// finds no room is done again after a crash. 0: nothing is kept.
+  package var commitMetadataBytes = 3_500
 
   // How long things may take.
 
@@ -37,9 +40,14 @@ package struct WorkerConfiguration: Sendable {
   package var ownershipWindow = Duration.milliseconds(250)
   /// From the wish to shut down until what is still in flight is given up.
   package var drainDeadline = Duration.seconds(20)
-  /// From the wish of the group to have partitions back until what is still in flight is given up. Shorter than the consumer's deadline
-  /// for a rebalance, during which it reads nothing.
+  /// From the wish of the group to have partitions back until what is still in flight is given up. Meanwhile the consumer reads nothing.
   package var revokeDeadline = Duration.milliseconds(1_200)
+  /// From then on until partitions are given back whether or not their last positions are committed.
+  package var lastCommitDeadline = Duration.milliseconds(500)
+  /// How long partitions wait for the group's word on what their last owner has settled. Without it all of it is done.
+  package var resumeDeadline = Duration.milliseconds(1_000)
+  /// What has settled is committed at most this often; 0: as soon as the commit before has ended.
+  package var commitInterval = Duration.milliseconds(250)
   /// How often a sender that was stopped by a configuration error is tried.
   package var probeInterval = Duration.seconds(15)
   /// How often a push service that was unavailable is tried.
@@ -77,13 +85,15 @@ package struct WorkerConfiguration: Sendable {
       ("maximumPushes", maximumPushes, 1...Int.max), ("maximumPushesPerSender", maximumPushesPerSender, 1...Int.max),
       ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...Int.max),
       ("lookUpBatch", lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
+      ("commitMetadataBytes", commitMetadataBytes, 0...16_384),
     ]
     for (property, value, range) in counts where !range.contains(value) {
       throw Problem(property: property, expected: "\(range.lowerBound) to \(range.upperBound)")
     }
     let times: [(String, Duration)] = [
       ("defaultTimeToLive", defaultTimeToLive), ("ownershipWindow", ownershipWindow), ("drainDeadline", drainDeadline),
-      ("revokeDeadline", revokeDeadline), ("probeInterval", probeInterval), ("tickInterval", tickInterval),
+      ("revokeDeadline", revokeDeadline), ("lastCommitDeadline", lastCommitDeadline), ("resumeDeadline", resumeDeadline),
+      ("probeInterval", probeInterval), ("tickInterval", tickInterval),
       ("outageProbeInterval", outageProbeInterval), ("longestRest", longestRest),
     ]
     for (property, value) in times where value < .milliseconds(1) {
@@ -91,10 +101,12 @@ package struct WorkerConfiguration: Sendable {
     }
   }
 
-  /// The consumer a worker wants: its group, its topic, and a deadline for rebalances that leaves room for `revokeDeadline`.
+  /// The consumer a worker wants: its group, its topic, no commits but the worker's own, and a deadline for rebalances that leaves room for the
+  /// worker's.
   package func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
     var configuration = ConsumerConfiguration(client: client, groupID: consumerGroup, topics: [topics.sends])
-    configuration.rebalanceDeadline = revokeDeadline + .milliseconds(300)
+    configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .milliseconds(200)
+    configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
     return configuration
   }

@@ -10,6 +10,7 @@ struct ConsumerLoop {
   private let credit: Credit
   private let progress: Progress
   private let commits: PendingCommits
+  private let membership: Membership
   private let reader: RecordReader
 
   /// Rebalances announced by librdkafka, the first of which has been announced to the application.
@@ -35,7 +36,8 @@ struct ConsumerLoop {
     continuation: AsyncStream<ConsumerEvent>.Continuation,
     credit: Credit,
     progress: Progress,
-    commits: PendingCommits
+    commits: PendingCommits,
+    membership: Membership
   ) {
     self.handle = handle
     self.configuration = configuration
@@ -44,6 +46,7 @@ struct ConsumerLoop {
     self.credit = credit
     self.progress = progress
     self.commits = commits
+    self.membership = membership
     stillness = Stillness(tuning: configuration.client.tuning)
     reader = RecordReader(queue: handle.records, readsHeaders: configuration.readsHeaders)
   }
@@ -99,6 +102,8 @@ struct ConsumerLoop {
           // An automatic commit: the next one will cover the same offsets.
           logger.notice("Stored offsets were not committed", metadata: [LogKeys.error: "\(error)"])
         }
+      case .notice(.log(let level, let facility, let text)) where level >= 7 && configuration.readsJoinStates:
+        membership.read(facility: facility, text: text)
       case .notice(let notice):
         notice.log(to: logger)
         if case .error(let error) = notice, error.code != .unreachable || error.isFatal { report(error) }
@@ -126,12 +131,13 @@ struct ConsumerLoop {
     }
   }
 
-  /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is committed meanwhile.
+  /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is committed meanwhile; an
+  /// application that commits by itself has done so before it completed the rebalance.
   private mutating func holdBack() -> Bool {
     guard configuration.client.tuning == .embedded, case .revoke = rebalances[0].change.kind else { return false }
     guard let heldUntil = rebalances[0].heldUntil else {
       rebalances[0].heldUntil = .now + .milliseconds(500)
-      handle.commitStored()
+      if configuration.autoCommitInterval != nil { handle.commitStored() }
       return true
     }
     return heldUntil > .now || (leaveDeadline == nil && stillness.lasts(at: .now))

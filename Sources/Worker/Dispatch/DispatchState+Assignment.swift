@@ -2,18 +2,42 @@ import FanfareCore
 import RDKafka
 
 extension DispatchState {
-  /// The group gives partitions to this worker.
-  mutating func assign(_ partitions: [TopicPartition], _ rebalance: Rebalance, into effects: inout Effects) {
+  /// The group gives partitions to this worker. What their last owner has settled is asked for before they are read.
+  mutating func assign(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment, into effects: inout Effects) {
     hasBeenAssigned = true
-    for partition in partitions {
-      ledger.assign(partition)
-      if shutdownDeadline != nil { ledger.beginClosing(partition) }
+    commits.groupHasSettled()
+    // At once, not with the answer: whatever comes of them is worked on from the moment they are owned.
+    for partition in partitions { ledger.assign(partition) }
+    guard shutdownDeadline == nil, !partitions.isEmpty else {
+      for partition in partitions { ledger.beginClosing(partition) }
+      effects.completions.append(rebalance)
+      return
     }
-    effects.releases.append(Effects.Release(rebalance: rebalance, offsets: []))
+    lastResumption += 1
+    let deadline = now.uptime + configuration.resumeDeadline.milliseconds
+    resumptions.append(Resumption(number: lastResumption, rebalance: rebalance, deadline: deadline))
+    effects.resumptions.append(Effects.Question(number: lastResumption, partitions: partitions))
   }
 
-  /// The group wants partitions back. What was not begun is left to the next owner; what is in flight may settle until the deadline.
+  /// The group has said what it has committed, or could not be asked. What comes after the deadline is not used: work has begun by then.
+  mutating func resume(_ number: Int, from committed: [PartitionOffset]?, into effects: inout Effects) {
+    guard let index = resumptions.firstIndex(where: { $0.number == number }) else { return }
+    for offset in committed ?? [] { ledger.resume(offset) }
+    effects.completions.append(resumptions.remove(at: index).rebalance)
+  }
+
+  /// Lets partitions be read whose last owner nobody could be asked about in time.
+  mutating func finishResumptions(at now: Moment, into effects: inout Effects) {
+    guard !resumptions.isEmpty else { return }
+    effects.completions += resumptions.filter { $0.deadline <= now.uptime }.map(\.rebalance)
+    resumptions.removeAll { $0.deadline <= now.uptime }
+  }
+
+  /// The group wants partitions back. What was not begun is left to the next owner; what is in flight may settle until the deadline. What has
+  /// settled is committed at once: later the group may refuse it.
   mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment) {
+    commits.groupHasSettled()
+    commits.hurry()
     for partition in partitions { ledger.beginClosing(partition) }
     giveUpWhatHasNotStarted()
     let deadline = hasDrained ? now.uptime : now.uptime + configuration.revokeDeadline.milliseconds
@@ -24,7 +48,7 @@ extension DispatchState {
   mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance, into effects: inout Effects) {
     for partition in partitions { ledger.close(partition) }
     giveUpWhatIsNotOwned()
-    effects.releases.append(Effects.Release(rebalance: rebalance, offsets: []))
+    effects.completions.append(rebalance)
   }
 
   /// The worker is to end: takes nothing more, and settles what is in flight until the deadline.
@@ -35,29 +59,21 @@ extension DispatchState {
     giveUpWhatHasNotStarted()
   }
 
-  /// Ends the drains that have nothing left to wait for, or no more time.
-  mutating func finishDrains(at now: Moment, into effects: inout Effects) {
-    guard !drains.isEmpty || (shutdownDeadline != nil && !hasDrained) else { return }
+  /// Ends the waiting for work in partitions that are to be given back, and for all work before the end: there is none left, or no more time.
+  mutating func finishSettling(at now: Moment, into effects: inout Effects) {
+    guard drains.contains(where: { $0.lastCommit == nil }) || (shutdownDeadline != nil && !hasDrained) else { return }
     putOffWhatCannotProgress(at: now, into: &effects)
     let isProgressing = items.contains { canProgress($0) }
-    var remaining: [Drain] = []
-    for drain in drains {
-      guard !isProgressing || now.uptime >= drain.deadline else {
-        remaining.append(drain)
-        continue
-      }
-      let offsets = drain.partitions.compactMap { ledger.close($0) }
-      effects.releases.append(Effects.Release(rebalance: drain.rebalance, offsets: offsets))
-    }
-    if remaining.count < drains.count {
-      drains = remaining
-      giveUpWhatIsNotOwned()
+    for index in drains.indices where drains[index].lastCommit == nil {
+      guard !isProgressing || now.uptime >= drains[index].deadline else { continue }
+      drains[index].lastCommit = commits.next
+      commits.hurry()
     }
     guard let deadline = shutdownDeadline, !hasDrained, !isProgressing || now.uptime >= deadline else { return }
     requestDrops(into: &effects)
     guard !isDropping || now.uptime >= deadline else { return }
     hasDrained = true
-    effects.hasDrained = true
+    commits.hurry()
   }
 
   /// Whether waiting for the item can bring it to its end: not where a device waits for a repetition or for a sender that is stopped.
@@ -83,7 +99,8 @@ extension DispatchState {
     giveUp(onlyUnstarted: true) { !ledger.isOpen($0) }
   }
 
-  private mutating func giveUpWhatIsNotOwned() {
+  /// Gives up the items of partitions that are not owned any more: their owner does them.
+  mutating func giveUpWhatIsNotOwned() {
     let ledger = ledger
     giveUp(onlyUnstarted: false) { !ledger.isOwned($0) }
   }

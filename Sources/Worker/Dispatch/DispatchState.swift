@@ -54,9 +54,15 @@ struct DispatchState: Sendable {
   /// The topic and error of the last refusal that no waiting will cure; nil since a record of that kind went through.
   var refusal: String?
 
+  var commits: CommitSchedule
+  var resumptions: [Resumption] = []
+  var lastResumption = 0
   var drains: [Drain] = []
   var shutdownDeadline: Int64?
+  /// Whether all that could be settled before the end has been.
   var hasDrained = false
+  /// Whether the worker was told to leave the group.
+  var isLeaving = false
   /// Whether the group has ever given this worker anything.
   var hasBeenAssigned = false
   var generator: SplitMix64
@@ -64,6 +70,16 @@ struct DispatchState: Sendable {
   /// Partitions that are being given back.
   struct Drain: Sendable {
     let partitions: [TopicPartition]
+    let rebalance: Rebalance
+    /// Until when what is in flight may settle.
+    let deadline: Int64
+    /// The number of the commit after which they are given back; nil while work in them may still settle.
+    var lastCommit: Int?
+  }
+
+  /// Partitions that wait to hear what their last owner has settled.
+  struct Resumption: Sendable {
+    let number: Int
     let rebalance: Rebalance
     let deadline: Int64
   }
@@ -74,6 +90,8 @@ struct DispatchState: Sendable {
     self.table = table
     self.topics = topics
     recent = RecentSends(capacity: configuration.rememberedSends)
+    commits = CommitSchedule(
+      interval: configuration.commitInterval.milliseconds, metadataBytes: configuration.commitMetadataBytes)
     senders = table.senders.map { _ in
       SenderLane(
         gate: SenderGate(
@@ -88,8 +106,12 @@ struct DispatchState: Sendable {
   mutating func finishTurn(at now: Moment, into effects: inout Effects) {
     pump(at: now, into: &effects)
     askRegistry(at: now, into: &effects)
+    finishResumptions(at: now, into: &effects)
+    finishSettling(at: now, into: &effects)
+    commit(at: now, into: &effects)
     finishDrains(at: now, into: &effects)
-    effects.offsets += ledger.takeAdvanced()
+    leave(at: now, into: &effects)
+    effects.tallies.skipped = ledger.takeSkipped()
     effects.credit = creditToGrant()
   }
 

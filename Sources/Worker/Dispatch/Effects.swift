@@ -11,14 +11,16 @@ struct Effects: Sendable {
   var lookUp: LookUp?
   /// Devices to drop; at most one such request is open.
   var drops: [Drop] = []
-  /// Positions to store.
-  var offsets: [PartitionOffset] = []
-  /// Partitions to give back.
-  var releases: [Release] = []
+  /// Positions to commit; at most one commit is open.
+  var commit: [PartitionOffset] = []
+  /// Questions about what the group has committed.
+  var resumptions: [Question] = []
+  /// Rebalances that may take effect.
+  var completions: [Rebalance] = []
   /// Further records to ask for.
   var credit = 0
-  /// Whether everything that can be settled before the end has been: leave the group.
-  var hasDrained = false
+  /// Whether everything that can be settled and committed before the end has been: leave the group.
+  var isToLeave = false
   /// What happened, for the metrics.
   var tallies = Tallies()
   /// What somebody should know, for the log; bounded, see `Alarm`.
@@ -32,10 +34,10 @@ struct Effects: Sendable {
     let device: DeadDevice
   }
 
-  /// Partitions to give back to the group, once their positions are stored.
-  struct Release: Sendable {
-    let rebalance: Rebalance
-    let offsets: [PartitionOffset]
+  /// What has the group committed for these partitions?
+  struct Question: Sendable {
+    let number: Int
+    let partitions: [TopicPartition]
   }
 
   init(senders: Int) {

@@ -31,4 +31,6 @@ struct Tallies: Sendable {
   var deferrals: [Int] = []
   var settled: [Settled] = []
   var deadLetters: [DeadLetter.Reason] = []
+  /// Records that an earlier owner of their partition had settled.
+  var skipped = 0
 }

@@ -9,11 +9,10 @@ extension Engine {
     produce(effects.productions)
     if let lookUp = effects.lookUp { ask(lookUp, in: &group) }
     if !effects.drops.isEmpty { drop(effects.drops, in: &group) }
-    store(effects.offsets)
-    for release in effects.releases {
-      store(release.offsets)
-      release.rebalance.complete()
-    }
+    if !effects.commit.isEmpty { commit(effects.commit, in: &group) }
+    for question in effects.resumptions { ask(question, in: &group) }
+    for rebalance in effects.completions { rebalance.complete() }
+    if effects.isToLeave { leave(in: &group) }
     if effects.credit > 0 { source.grant(records: effects.credit) }
     metrics.count(effects.tallies)
     for alarm in effects.alarms { log(alarm) }
@@ -95,14 +94,40 @@ extension Engine {
     }
   }
 
-  private func store(_ offsets: [PartitionOffset]) {
-    guard !offsets.isEmpty else { return }
-    do {
-      try source.store(offsets)
-    } catch {
-      // Whoever owns the partition now does the work again; nothing of ours is committed.
-      logger.warning("Positions could not be stored", metadata: [LogKeys.error: "\(error)"])
+  private func commit(_ offsets: [PartitionOffset], in group: inout DiscardingTaskGroup) {
+    let (source, mailbox) = (source, mailbox)
+    group.addTask {
+      var failure: RDKafkaError?
+      do throws(RDKafkaError) { try await source.commit(offsets) } catch { failure = error }
+      let end = Mail.Committed(offsets: offsets, error: failure)
+      mailbox.post { $0.committed.append(end) }
     }
+  }
+
+  private func ask(_ question: Effects.Question, in group: inout DiscardingTaskGroup) {
+    let (source, mailbox, logger) = (source, mailbox, logger)
+    group.addTask {
+      var committed: [PartitionOffset]?
+      do throws(RDKafkaError) {
+        committed = try await source.committed(question.partitions)
+      } catch {
+        logger.warning(
+          "The group cannot be asked what is settled; some of it may be done again",
+          metadata: [LogKeys.partitions: "\(question.partitions.map(\.description))", LogKeys.error: "\(error)"])
+      }
+      let answer = Mail.Resumed(number: question.number, committed: committed)
+      mailbox.post { $0.resumed.append(answer) }
+    }
+  }
+
+  private func leave(in group: inout DiscardingTaskGroup) {
+    if state.ledger.hasChanges {
+      logger.warning(
+        "The last positions could not be committed",
+        metadata: [LogKeys.error: "\(state.commits.failure.map { "\($0)" } ?? "no time is left")"])
+    }
+    let source = source
+    group.addTask { await source.close() }
   }
 
   private func log(_ alarm: Alarm) {

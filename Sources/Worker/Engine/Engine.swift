@@ -21,8 +21,6 @@ struct Engine {
   var metrics: WorkerMetrics
   var complaints: [String]
   var lagDue: Int64 = 0
-  /// How far the worker is on its way out.
-  var departure = Departure.none
   private var failure: RDKafkaError?
 
   init(
@@ -66,6 +64,9 @@ struct Engine {
     for acknowledgement in mail.acknowledged { state.acknowledge(acknowledgement, at: now, into: &effects) }
     for lookedUp in mail.lookedUp { take(lookedUp, at: now, into: &effects) }
     for dropped in mail.dropped { take(dropped) }
+    // Before the events: a revocation that came with the end of a commit begins the next one.
+    for committed in mail.committed { take(committed, at: now) }
+    for resumed in mail.resumed { state.resume(resumed.number, from: resumed.committed, into: &effects) }
     for event in mail.events { take(event, at: now, into: &effects) }
     if mail.isToShutDown { state.shutDown(at: now) }
     if mail.hasTicked {
@@ -74,7 +75,6 @@ struct Engine {
     }
     state.finishTurn(at: now, into: &effects)
     perform(effects, in: &group)
-    depart(mail, hasDrained: effects.hasDrained, at: now, in: &group)
   }
 
   private mutating func take(_ event: ConsumerEvent, at now: Moment, into effects: inout Effects) {
@@ -82,7 +82,7 @@ struct Engine {
     case .records(let records): state.take(records, at: now, into: &effects)
     case .assigned(let partitions, let rebalance):
       logger.info("Partitions assigned", metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
-      state.assign(partitions, rebalance, into: &effects)
+      state.assign(partitions, rebalance, at: now, into: &effects)
     case .revoked(let partitions, let rebalance):
       logger.info("Partitions revoked", metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
       state.revoke(partitions, rebalance, at: now)
@@ -101,6 +101,16 @@ struct Engine {
       logger.error("The registry cannot be asked", metadata: [LogKeys.error: "\(failure)"])
     }
     state.answer(lookedUp.answer, at: now, into: &effects)
+  }
+
+  private mutating func take(_ committed: Mail.Committed, at now: Moment) {
+    if let error = committed.error, state.commits.failure == nil {
+      // In the course of things while the group comes to a new assignment; anything else should be known, once.
+      logger.log(
+        level: error.code == .rebalancing ? .info : .warning, "Positions could not be committed",
+        metadata: [LogKeys.error: "\(error)"])
+    }
+    state.committed(committed.offsets, committed.error, at: now)
   }
 
   private mutating func take(_ dropped: Mail.Dropped) {

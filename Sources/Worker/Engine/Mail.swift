@@ -24,13 +24,28 @@ struct Mail: Sendable {
     let dropped: [RegistrationID]?
   }
 
+  /// What the group says that it has committed.
+  struct Resumed: Sendable {
+    /// Of the question.
+    let number: Int
+    /// nil when the group could not be asked.
+    let committed: [PartitionOffset]?
+  }
+
+  /// What became of a commit.
+  struct Committed: Sendable {
+    let offsets: [PartitionOffset]
+    /// nil when the broker has them.
+    let error: RDKafkaError?
+  }
+
   var events: [ConsumerEvent] = []
   var pushed: [Pushed] = []
   var acknowledged: [Acknowledgement] = []
   var lookedUp: [LookedUp] = []
   var dropped: [Dropped] = []
-  /// How the last commit before the end went; nil where there was none since.
-  var lastCommit: Result<Void, RDKafkaError>?
+  var resumed: [Resumed] = []
+  var committed: [Committed] = []
   var hasTicked = false
   var isToShutDown = false
   /// Whether the consumer's events are over.

@@ -34,6 +34,7 @@ struct WorkerMetrics {
   private let dropped: [Counter]
   private let deferrals: [Counter]
   private let sendsInFlight = Gauge(label: "fanfare_sends_in_flight")
+  private let skipped = Counter(label: "fanfare_sends_resumed_settled_total")
   private let lookUps = Timer(label: "fanfare_registry_lookup_seconds")
   private var results: [ResultLabels: Counter] = [:]
   private var retries: [RetryLabels: Counter] = [:]
@@ -71,6 +72,7 @@ struct WorkerMetrics {
     for retry in tallies.retries { counter(of: retry).increment() }
     for sender in tallies.deferrals where sender >= 0 { deferrals[sender].increment() }
     for end in tallies.settled { counter(of: end).increment() }
+    if tallies.skipped > 0 { skipped.increment(by: tallies.skipped) }
     for reason in tallies.deadLetters { counter(of: reason).increment() }
   }
 

@@ -2,14 +2,18 @@ import DequeModule
 
 /// The offsets of one partition, during one assignment, that have been taken and not yet counted as done.
 ///
-/// Work ends in any order; what may be committed is only the contiguous prefix of what has ended. A pure value; every operation is O(1)
-/// amortised, and an entry costs eight bytes.
+/// Work ends in any order; what may be committed is only the contiguous prefix of what has ended. What has ended above it is remembered beside the
+/// position, and taken over by the next owner. A pure value; every operation on a record is O(1) amortised, and an entry costs eight bytes.
 struct OffsetTracker: Sendable {
   /// One entry per record in the order of delivery, so that holes in the log (compaction, transaction markers) do not matter. An offset is never
   /// negative, so its complement marks it as settled.
   private var entries: Deque<Int64> = []
   /// The sequence number of the first entry.
   private var base: Int64 = 0
+  /// One more than the offset of the last record; before the first, where the partition is resumed from.
+  private var next: Int64 = 0
+  /// What an earlier owner has settled of what has not come yet.
+  private var known = SettledRuns()
   /// Records begun and not settled.
   private(set) var unsettled = 0
   /// The offset to be read next by whoever takes over: one more than that of the last record of the settled prefix. Never goes back; nil
@@ -19,14 +23,34 @@ struct OffsetTracker: Sendable {
   /// How many entries are held: the distance from the first unsettled record to the last one taken.
   var span: Int { entries.count }
 
-  /// Takes note of a record, in the order of delivery. Returns the number to settle it by.
-  mutating func begin(_ offset: Int64) -> Int64 {
+  /// Takes over what an earlier owner has settled above `position`. Before the first record; later it changes nothing.
+  mutating func resume(from position: Int64, settled: SettledRuns) {
+    guard base == 0, entries.isEmpty else { return }
+    next = position
+    known = settled
+  }
+
+  /// Takes note of a record, in the order of delivery. Returns the number to settle it by; nil when an earlier owner has settled it: then it counts
+  /// as done.
+  mutating func begin(_ offset: Int64) -> Int64? {
+    if !known.isEmpty {
+      // The log is not the one that was resumed, or has been cut: what is known of its offsets may be about other records.
+      if offset < next { known = SettledRuns() }
+      if known.take(offset) {
+        next = offset + 1
+        entries.append(~offset)
+        removeSettledPrefix()
+        return nil
+      }
+    }
+    next = offset + 1
     entries.append(offset)
     unsettled += 1
     return base + Int64(entries.count) - 1
   }
 
-  /// Counts a record as done. Returns whether `position` has moved. A second time, or an unknown number, changes nothing.
+  /// Counts a record as done. A second time, or an unknown number, changes nothing. Returns whether anything has changed.
+  @discardableResult
   mutating func settle(_ sequence: Int64) -> Bool {
     guard sequence >= base, sequence - base < Int64(entries.count) else { return false }
     let index = Int(sequence - base)
@@ -34,13 +58,44 @@ struct OffsetTracker: Sendable {
     guard offset >= 0 else { return false }
     entries[index] = ~offset
     unsettled -= 1
-    guard index == 0 else { return false }
+    if index == 0 { removeSettledPrefix() }
+    return true
+  }
+
+  /// What to commit: the position, and with it, in at most `limit` bytes, what is settled above it; nil when nothing was settled. Costs a look at
+  /// every entry where something is settled above the position, and nothing otherwise.
+  func committable(limit: Int) -> (position: Int64, metadata: String?)? {
+    let isSettledAbove = entries.count > unsettled
+    // As long as the first record taken is not settled, it is where the next owner begins.
+    guard let position = position ?? (isSettledAbove ? entries.first : nil) else { return nil }
+    guard isSettledAbove || !known.isEmpty else { return (position, nil) }
+    var writer = SettledRuns.Writer(from: position, limit: limit)
+    var run: Range<Int64>?
+    var end = position
+    for entry in entries {
+      let offset = entry < 0 ? ~entry : entry
+      // A consumer that was reset delivers smaller offsets again: of those before, only the position counts.
+      guard offset >= end, !writer.isFull else { break }
+      end = offset + 1
+      if entry < 0 {
+        // What lies between two settled records and never came is a hole, not work that is left.
+        run = (run?.lowerBound ?? offset)..<end
+      } else if let settled = run {
+        writer.append(settled)
+        run = nil
+      }
+    }
+    if let run { writer.append(run) }
+    for run in known.ranges where !writer.isFull { writer.append(max(next, run.lowerBound)..<max(next, run.upperBound)) }
+    return (position, writer.finish())
+  }
+
+  private mutating func removeSettledPrefix() {
     while let first = entries.first, first < 0 {
       entries.removeFirst()
       base += 1
       // A consumer that was reset may deliver smaller offsets again; what was committed once stays committed.
       position = max(position ?? 0, ~first + 1)
     }
-    return true
   }
 }

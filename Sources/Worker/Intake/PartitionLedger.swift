@@ -1,6 +1,6 @@
 package import RDKafka
 
-/// The partitions this worker owns, each with the offsets of its assignment: decides what may be committed.
+/// The partitions this worker owns, each with the offsets of its assignment: decides what may be committed, and what is done already.
 ///
 /// Every assignment has an epoch of its own. What ends after its assignment has ended is recognised by the epoch and moves nothing: the offset of
 /// a partition that has another owner by now is never committed. A pure value.
@@ -11,18 +11,20 @@ package struct PartitionLedger: Sendable {
     var offsets = OffsetTracker()
     /// Whether the group wants it back: no new work of it is begun.
     var isClosing = false
-    /// Whether `offsets.position` has moved since it was last handed out.
-    var hasAdvanced = false
+    /// Whether anything has settled since what is to be committed was last handed out.
+    var hasChanged = false
     /// When the last record taken was written, milliseconds since 1970; nil before the first.
     var lastTimestamp: Int64?
   }
 
   private var assignments: [Assignment?] = []
   private var slots: [TopicPartition: Int] = [:]
-  private var advanced: [Int32] = []
+  private var changed: [Int32] = []
   private var lastEpoch: UInt32 = 0
   /// The slot that the last record was found in: records come in runs of one partition.
   private var lastSlot = -1
+  /// Records that an earlier owner had settled, since the last `takeSkipped`.
+  private var skipped = 0
 
   /// A ledger of a worker that owns nothing yet.
   package init() {}
@@ -49,23 +51,35 @@ package struct PartitionLedger: Sendable {
     }
   }
 
-  /// Takes note of a record; nil when its partition is not owned, or is being given back.
+  /// Takes over what an earlier owner of the partition has committed and, in the metadata, left to know. Changes nothing once a record of the
+  /// assignment has come.
+  package mutating func resume(_ committed: PartitionOffset) {
+    guard let slot = slots[committed.partition], var assignment = take(slot) else { return }
+    let settled = SettledRuns(committed.metadata, from: committed.offset)
+    assignment.offsets.resume(from: committed.offset, settled: settled)
+    assignments[slot] = assignment
+  }
+
+  /// Takes note of a record that is to be worked on; nil when its partition is not owned, or is being given back, or an earlier owner has settled the
+  /// record.
   package mutating func begin(_ record: ConsumedRecord) -> Origin? {
     guard let slot = slot(of: record), var assignment = take(slot) else { return nil }
     defer { assignments[slot] = assignment }
     guard !assignment.isClosing else { return nil }
     if record.timestamp >= 0 { assignment.lastTimestamp = record.timestamp }
-    return Origin(slot: Int32(slot), epoch: assignment.epoch, sequence: assignment.offsets.begin(record.offset))
+    guard let sequence = assignment.offsets.begin(record.offset) else {
+      skipped += 1
+      note(&assignment, at: slot)
+      return nil
+    }
+    return Origin(slot: Int32(slot), epoch: assignment.epoch, sequence: sequence)
   }
 
   /// Counts the record as done: its work has ended and its status record is acknowledged. After the end of its assignment nothing happens.
   package mutating func settle(_ origin: Origin) {
     let slot = Int(origin.slot)
     guard isOwned(origin), var assignment = take(slot) else { return }
-    if assignment.offsets.settle(origin.sequence), !assignment.hasAdvanced {
-      assignment.hasAdvanced = true
-      advanced.append(origin.slot)
-    }
+    if assignment.offsets.settle(origin.sequence) { note(&assignment, at: slot) }
     assignments[slot] = assignment
   }
 
@@ -86,40 +100,62 @@ package struct PartitionLedger: Sendable {
     assignments[slot]?.isClosing = true
   }
 
-  /// Ends the assignment. Returns the offset to commit for it, whether handed out before or not; nil when nothing has settled.
-  @discardableResult
-  mutating func close(_ partition: TopicPartition) -> PartitionOffset? {
-    guard let slot = slots.removeValue(forKey: partition), let assignment = assignments[slot] else { return nil }
+  /// Ends the assignment; what it has to commit and has not handed out is forgotten.
+  package mutating func close(_ partition: TopicPartition) {
+    guard let slot = slots.removeValue(forKey: partition) else { return }
+    if assignments[slot]?.hasChanged == true { changed.removeAll { $0 == slot } }
     assignments[slot] = nil
-    return assignment.offsets.position.map { PartitionOffset(partition: partition, offset: $0) }
   }
 
-  /// The positions that have moved since the last call.
-  package mutating func takeAdvanced() -> [PartitionOffset] {
-    guard !advanced.isEmpty else { return [] }
+  /// Whether anything has settled since the last `takeChanged`.
+  var hasChanges: Bool { !changed.isEmpty }
+
+  /// Whether anything has settled in one of the partitions since the last `takeChanged`.
+  func hasChanges(in partitions: [TopicPartition]) -> Bool {
+    hasChanges && partitions.contains { slots[$0].flatMap { assignments[$0]?.hasChanged } ?? false }
+  }
+
+  /// What to commit for the partitions in which something has settled since the last call: positions, each with what is settled above it in at most
+  /// `metadataLimit` bytes. If it cannot be committed, `restore` it.
+  package mutating func takeChanged(metadataLimit: Int) -> [PartitionOffset] {
+    guard hasChanges else { return [] }
     var offsets: [PartitionOffset] = []
-    offsets.reserveCapacity(advanced.count)
-    for slot in advanced {
-      guard assignments[Int(slot)]?.hasAdvanced == true else { continue }
-      assignments[Int(slot)]?.hasAdvanced = false
-      guard let assignment = assignments[Int(slot)], let position = assignment.offsets.position else { continue }
-      offsets.append(PartitionOffset(partition: assignment.partition, offset: position))
+    offsets.reserveCapacity(changed.count)
+    for slot in changed {
+      assignments[Int(slot)]?.hasChanged = false
+      guard let assignment = assignments[Int(slot)], let end = assignment.offsets.committable(limit: metadataLimit) else {
+        continue
+      }
+      offsets.append(PartitionOffset(partition: assignment.partition, offset: end.position, metadata: end.metadata))
     }
-    advanced.removeAll(keepingCapacity: true)
+    changed.removeAll(keepingCapacity: true)
     return offsets
   }
 
-  /// The position of every partition owned in which something has settled, whether handed out before or not.
-  var positions: [PartitionOffset] {
-    assignments.compactMap { assignment in
-      guard let assignment, let position = assignment.offsets.position else { return nil }
-      return PartitionOffset(partition: assignment.partition, offset: position)
+  /// What was handed out was not committed: the partitions that are still owned are handed out again, as they are then.
+  mutating func restore(_ offsets: [PartitionOffset]) {
+    for offset in offsets {
+      guard let slot = slots[offset.partition], var assignment = take(slot) else { continue }
+      note(&assignment, at: slot)
+      assignments[slot] = assignment
     }
+  }
+
+  /// How many records an earlier owner had settled, of those that have come since the last call.
+  mutating func takeSkipped() -> Int {
+    defer { skipped = 0 }
+    return skipped
   }
 
   /// When the last record taken from the partition was written, milliseconds since 1970; nil when none was.
   func lastTimestamp(of partition: TopicPartition) -> Int64? {
     slots[partition].flatMap { assignments[$0]?.lastTimestamp }
+  }
+
+  private mutating func note(_ assignment: inout Assignment, at slot: Int) {
+    guard !assignment.hasChanged else { return }
+    assignment.hasChanged = true
+    changed.append(Int32(slot))
   }
 
   /// Moves the assignment out of its slot, so that it is changed in place and its deque is not copied; the caller puts it back.

@@ -94,7 +94,7 @@ struct PumpState {
     }
     collectDue(at: now, into: &effects)
     finishDrains(at: now, into: &effects)
-    effects.offsets += ledger.takeAdvanced()
+    effects.offsets += ledger.takeChanged(metadataLimit: 0)
     let isDrained = outstanding == 0 || now.uptime >= shutdownDeadline ?? .max
     effects.hasDrained = shutdownDeadline != nil && isDrained
     effects.credit = creditToGrant()
@@ -127,13 +127,15 @@ struct PumpState {
 
   private mutating func finishDrains(at now: Moment, into effects: inout Effects) {
     guard !drains.isEmpty else { return }
+    // Before their partitions are closed, and with them their positions.
+    effects.offsets += ledger.takeChanged(metadataLimit: 0)
     var remaining: [Drain] = []
     for drain in drains {
       guard outstanding == 0 || now.uptime >= drain.deadline else {
         remaining.append(drain)
         continue
       }
-      effects.offsets += drain.partitions.compactMap { ledger.close($0) }
+      for partition in drain.partitions { ledger.close(partition) }
       effects.completed.append(drain.rebalance)
     }
     guard remaining.count < drains.count else { return }

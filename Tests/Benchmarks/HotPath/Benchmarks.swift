@@ -70,7 +70,7 @@ func benchmarks() {
         guard let origin = ledger.begin(record) else { return benchmark.error("the record is refused") }
         ledger.settle(origin)
       }
-      blackHole(ledger.takeAdvanced())
+      blackHole(ledger.takeChanged(metadataLimit: 3_500))
     }
   }
 

@@ -30,7 +30,7 @@ final class MemorySource: RecordSource {
   /// Counts down when the position reaches the offset.
   func expect(_ offset: Int64, _ countdown: Countdown) { awaited.withLock { $0 = (offset, countdown) } }
 
-  func store(_ offsets: [PartitionOffset]) {
+  func commit(_ offsets: [PartitionOffset]) async {
     let countdown = awaited.withLock { awaited in
       offsets.contains { $0.offset == awaited?.offset } ? awaited?.countdown : nil
     }
@@ -38,7 +38,7 @@ final class MemorySource: RecordSource {
   }
 
   func grant(records: Int) {}
-  func commit(_ offsets: [PartitionOffset]) async {}
+  func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func lag() -> [TopicPartition: Int64] { [:] }
   func run() async {}
   func close() async { continuation.finish() }

@@ -13,6 +13,7 @@ final class WorkerBench: Sendable {
     // What is remembered fills up before the measurement begins, and no tick falls into it.
     configuration.rememberedSends = 1000
     configuration.tickInterval = .seconds(3600)
+    configuration.commitInterval = .zero
     let worker = try Worker(
       configuration: configuration, consumer: source, producer: MemorySink(), registry: MemoryRegistry(),
       senders: [.default: [.apns: InstantSender(fields: try Specimen.apnsFields())]], clock: StandingClock(),

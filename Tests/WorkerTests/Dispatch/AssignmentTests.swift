@@ -1,24 +1,16 @@
 import FanfareCore
 import RDKafka
 import Support
-import Synchronization
 import Testing
 
 @testable import Worker
 
 struct AssignmentTests {
-  /// Counts completions.
-  private final class Completions: Sendable {
-    private let counter = Mutex(0)
-    var count: Int { counter.withLock { $0 } }
-    func rebalance() -> Rebalance { Rebalance { [self] in counter.withLock { $0 += 1 } } }
-  }
-
   @Test func `an assignment takes effect at once`() {
     let completions = Completions()
     var desk = Desk(assign: false)
     #expect(desk.state.complaints == ["no partition has been assigned yet"])
-    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), into: &$1) }
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     #expect(completions.count == 1)
     #expect(desk.state.complaints.isEmpty)
   }
@@ -59,7 +51,7 @@ struct AssignmentTests {
     desk.advance(.milliseconds(100))
     #expect(completions.count == 1)
     // It comes back to this worker, and is done again.
-    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), into: &$1) }
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)
     #expect(desk.position == 1)
     #expect(desk.statuses.count == 1)
@@ -84,14 +76,14 @@ struct AssignmentTests {
     let completions = Completions()
     let other = TopicPartition(topic: "fanfare.sends", partition: 1)
     var desk = Desk()
-    desk.turn { $0.state.assign([other], completions.rebalance(), into: &$1) }
+    desk.turn { $0.state.assign([other], completions.rebalance(), at: $0.now, into: &$1) }
     for user in ["a", "b"] { desk.register(user, .fcm) }
     desk.deliver(desk.send(to: .user("a")), from: Desk.partition)
     desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
     desk.deliver(desk.send(to: .user("b")), from: other)
     #expect(desk.pushes.count == 2)
     desk.answer(desk.pushes[1], PushOutcome(.accepted))
-    #expect(desk.stored[other] == 1)
+    #expect(desk.group[other]?.offset == 1)
     #expect(completions.count == 1)
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
     #expect(completions.count == 2)
@@ -123,11 +115,11 @@ struct AssignmentTests {
     desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")))
     let credit = desk.credit
     desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
-    #expect(!desk.hasDrained)
+    #expect(!desk.isToLeave)
     desk.deliver(desk.send(to: .user("b")))
     #expect(desk.credit == credit)
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
-    #expect(desk.hasDrained)
+    #expect(desk.isToLeave)
     #expect(desk.position == 1)
     #expect(desk.pushes.count == 1)
     desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
@@ -140,23 +132,23 @@ struct AssignmentTests {
     desk.deliver(desk.send(to: .user("a")))
     desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
     desk.advance(.seconds(19))
-    #expect(!desk.hasDrained)
+    #expect(!desk.isToLeave)
     desk.advance(.seconds(1))
-    #expect(desk.hasDrained)
+    #expect(desk.isToLeave)
     #expect(desk.position == nil)
   }
 
   @Test func `a send that lies in two partitions survives the loss of one`() {
     let other = TopicPartition(topic: "fanfare.sends", partition: 1)
     var desk = Desk()
-    desk.turn { $0.state.assign([other], Rebalance {}, into: &$1) }
+    desk.turn { $0.state.assign([other], Rebalance {}, at: $0.now, into: &$1) }
     desk.register("a", .fcm)
     let send = desk.send(to: .user("a"))
     desk.deliver(send, from: Desk.partition)
     desk.deliver(send, from: other)
     desk.turn { $0.state.lose([Desk.partition], Rebalance {}, into: &$1) }
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
-    #expect(desk.stored == [other: 1])
+    #expect(desk.group.mapValues(\.offset) == [other: 1])
     #expect(desk.statuses.count == 1)
   }
 }

@@ -159,6 +159,6 @@ struct DeferralTests {
     #expect(desk.retries.map(\.topic) == ["fanfare.retry.15s"])
     #expect(desk.position == 1)
     desk.turn()
-    #expect(desk.hasDrained)
+    #expect(desk.isToLeave)
   }
 }

@@ -30,12 +30,20 @@ struct Desk {
   var queries: [AudienceQuery] = []
   var openLookUp: LookUp?
   var drops: [DeadDevice] = []
-  var stored: [TopicPartition: Int64] = [:]
+  /// Whether commits are answered at once.
+  var answersCommits = true
+  /// Whether questions about what the group has committed are answered at once.
+  var answersResumptions = true
+  /// What the group has.
+  var group: [TopicPartition: PartitionOffset] = [:]
+  var openCommit: [PartitionOffset] = []
+  var commits = 0
+  var openResumption: Effects.Question?
   var alarms: [Alarm] = []
   var tallies: [Tallies] = []
   var credit = 0
   var mostPushes = 0
-  var hasDrained = false
+  var isToLeave = false
   private var nextOffset: [TopicPartition: Int64] = [:]
 
   init(
@@ -43,10 +51,11 @@ struct Desk {
     assign: Bool = true, retryDelays: [Int] = [], configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) {
     var configuration = WorkerConfiguration()
+    configuration.commitInterval = .zero
     configure(&configuration)
     state = DispatchState(
       configuration: configuration, table: SenderTable(senders), topics: Topics(retryDelays: retryDelays), seed: 1)
-    if assign { turn { $0.state.assign([Self.partition], Rebalance {}, into: &$1) } }
+    if assign { turn { $0.state.assign([Self.partition], Rebalance {}, at: $0.now, into: &$1) } }
   }
 
   var now: Moment { Moment(wall: wall, uptime: uptime) }
@@ -60,19 +69,41 @@ struct Desk {
     pushes += effects.submissions.flatMap { $0 }
     drops += effects.drops.map(\.device)
     if !effects.drops.isEmpty { state.dropsEnded() }
-    for offset in effects.offsets + effects.releases.flatMap(\.offsets) { stored[offset.partition] = offset.offset }
-    for release in effects.releases { release.rebalance.complete() }
+    for rebalance in effects.completions { rebalance.complete() }
     credit += effects.credit
     alarms += effects.alarms
     tallies.append(effects.tallies)
-    hasDrained = hasDrained || effects.hasDrained
+    isToLeave = isToLeave || effects.isToLeave
     unacknowledged += effects.productions
     if let lookUp = effects.lookUp {
       openLookUp = lookUp
       queries += lookUp.queries
     }
+    if !effects.commit.isEmpty {
+      openCommit = effects.commit
+      commits += 1
+    }
+    openResumption = effects.resumptions.first ?? openResumption
+    if answersCommits, !openCommit.isEmpty { answerCommit() }
+    if answersResumptions, openResumption != nil { answerResumption() }
     if answersLookUps, openLookUp != nil { answerLookUp() }
     if acknowledges, !unacknowledged.isEmpty { acknowledge() }
+  }
+
+  /// The group has the positions, or refuses them.
+  mutating func answerCommit(_ error: RDKafkaError? = nil) {
+    let offsets = openCommit
+    openCommit = []
+    if error == nil { for offset in offsets { group[offset.partition] = offset } }
+    turn { desk, _ in desk.state.committed(offsets, error, at: desk.now) }
+  }
+
+  /// The group says what it has committed, or does not answer.
+  mutating func answerResumption(fails: Bool = false) {
+    guard let question = openResumption else { return }
+    openResumption = nil
+    let committed = question.partitions.compactMap { group[$0] }
+    turn { $0.state.resume(question.number, from: fails ? nil : committed, into: &$1) }
   }
 
   mutating func answerLookUp() {
@@ -164,6 +195,6 @@ struct Desk {
       id: .random(), hub: hub, sender: "tester", acceptedAt: wall, audience: audience, content: content, timeToLive: timeToLive)
   }
 
-  /// The offset stored for the partition; nil before the first.
-  var position: Int64? { stored[Self.partition] }
+  /// The offset committed for the partition; nil before the first.
+  var position: Int64? { group[Self.partition]?.offset }
 }

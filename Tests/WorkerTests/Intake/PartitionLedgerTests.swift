@@ -17,9 +17,7 @@ struct PartitionLedgerTests {
     return try #require(origin)
   }
 
-  private func advanced(_ ledger: inout PartitionLedger) -> [PartitionOffset] { ledger.takeAdvanced() }
-
-  private func close(_ partition: TopicPartition, _ ledger: inout PartitionLedger) -> PartitionOffset? { ledger.close(partition) }
+  private func changed(_ ledger: inout PartitionLedger) -> [PartitionOffset] { ledger.takeChanged(metadataLimit: 3_500) }
 
   @Test func `records of partitions that are not owned are left alone`() {
     var ledger = PartitionLedger()
@@ -30,18 +28,44 @@ struct PartitionLedgerTests {
     #expect(own != nil)
   }
 
-  @Test func `each position is handed out once, and the last one at the end`() throws {
+  @Test func `each change is handed out once, and again when it was not committed`() throws {
     var ledger = PartitionLedger()
     ledger.assign(first)
     ledger.assign(second)
     let origins = try (0..<3).map { try begin(first, $0, in: &ledger) }
+    #expect(!ledger.hasChanges)
     ledger.settle(origins[1])
-    #expect(advanced(&ledger).isEmpty)
+    #expect(ledger.hasChanges)
+    #expect(ledger.hasChanges(in: [second, first]))
+    #expect(!ledger.hasChanges(in: [second]))
+    #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 0, metadata: "settled1:BB")])
     ledger.settle(origins[0])
-    #expect(advanced(&ledger) == [PartitionOffset(partition: first, offset: 2)])
-    #expect(advanced(&ledger).isEmpty)
-    #expect(close(first, &ledger)?.offset == 2)
-    #expect(close(second, &ledger) == nil)
+    let end = PartitionOffset(partition: first, offset: 2)
+    #expect(changed(&ledger) == [end])
+    #expect(changed(&ledger).isEmpty)
+    #expect(!ledger.hasChanges)
+    ledger.restore([end, PartitionOffset(partition: second, offset: 9)])
+    ledger.settle(origins[2])
+    #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 3)])
+    ledger.restore([end])
+    ledger.close(first)
+    #expect(!ledger.hasChanges)
+    #expect(changed(&ledger).isEmpty)
+  }
+
+  @Test func `what an earlier owner settled is neither worked on nor lost`() throws {
+    var ledger = PartitionLedger()
+    ledger.assign(first)
+    ledger.resume(PartitionOffset(partition: first, offset: 5, metadata: "settled1:BB"))
+    ledger.resume(PartitionOffset(partition: second, offset: 5, metadata: "settled1:BB"))
+    let open = try begin(first, 5, in: &ledger)
+    let settled = ledger.begin(record(first, 6))
+    #expect(settled == nil)
+    let skipped = ledger.takeSkipped()
+    #expect(skipped == 1)
+    #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 5, metadata: "settled1:BB")])
+    ledger.settle(open)
+    #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 7)])
   }
 
   @Test func `a late outcome of an older assignment commits nothing`() throws {
@@ -50,14 +74,14 @@ struct PartitionLedgerTests {
     let old = try begin(first, 7, in: &ledger)
     ledger.close(first)
     ledger.settle(old)
-    #expect(advanced(&ledger).isEmpty)
+    #expect(changed(&ledger).isEmpty)
     ledger.assign(first)
     let new = try begin(first, 7, in: &ledger)
     ledger.settle(old)
-    #expect(advanced(&ledger).isEmpty)
+    #expect(changed(&ledger).isEmpty)
     #expect(!ledger.isOwned(old))
     ledger.settle(new)
-    #expect(advanced(&ledger) == [PartitionOffset(partition: first, offset: 8)])
+    #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 8)])
   }
 
   @Test func `a slot that another partition has taken over does not answer for the old one`() throws {
@@ -68,7 +92,7 @@ struct PartitionLedgerTests {
     ledger.assign(second)
     _ = try begin(second, 90, in: &ledger)
     ledger.settle(old)
-    #expect(advanced(&ledger).isEmpty)
+    #expect(changed(&ledger).isEmpty)
     let refused = ledger.begin(record(first, 4))
     #expect(refused == nil)
   }
@@ -83,6 +107,6 @@ struct PartitionLedgerTests {
     #expect(!ledger.isOpen(origin))
     #expect(ledger.isOwned(origin))
     ledger.settle(origin)
-    #expect(close(first, &ledger)?.offset == 1)
+    #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 1)])
   }
 }

@@ -39,9 +39,7 @@ struct Rig: Sendable {
   func register(_ user: String, _ platform: Platform, _ handle: String, at time: UnixTime = SystemWallClock().now()) async throws
     -> RegistrationID
   {
-    let id = try await registry.registry.issue(hub: .default, handle: handle, at: time)
-    let application = RegistrationApplication(id: id, hub: .default, user: user, platform: platform, handle: handle, tags: [])
-    return try await registry.registry.complete(application, at: time).id
+    try await registry.register(user, platform, handle, at: time)
   }
 
   /// Puts sends on the topic, in order, and returns them.
@@ -73,7 +71,6 @@ struct Rig: Sendable {
     var settings = configuration.consumer(client: kafka.client("test-worker"), topics: topics)
     // The shortest session with which the embedded cluster forms groups reliably; its rebalances take that less a second.
     settings.sessionTimeout = .seconds(kafka.cluster == nil ? 10 : 4)
-    settings.autoCommitInterval = .milliseconds(100)
     let consumer = try Consumer(configuration: settings, logger: TestKafka.quietLogger)
     let worker = try Worker(
       configuration: configuration, consumer: consumer, producer: sink, registry: registry.registry,
@@ -87,6 +84,14 @@ struct Rig: Sendable {
     return try await kafka.withConsumer(topics: [topics.sends], group: group) { consumer in
       let partitions = (0..<count).map { TopicPartition(topic: topics.sends, partition: $0) }
       return try await consumer.committed(partitions).reduce(0) { $0 + $1.offset }
+    }
+  }
+
+  /// How many records of the sends topic a member's group knows to be settled, in order or not.
+  func settled(_ consumer: Consumer) async throws -> Int64 {
+    let partitions = (0..<Int32(4)).map { TopicPartition(topic: topics.sends, partition: $0) }
+    return try await consumer.committed(partitions).reduce(0) { sum, end in
+      SettledRuns(end.metadata, from: end.offset).ranges.reduce(sum + end.offset) { $0 + Int64($1.count) }
     }
   }
 
@@ -114,6 +119,16 @@ struct Rig: Sendable {
   /// The first status records on the topic.
   func statuses(_ count: Int) async throws -> [StatusRecord] {
     try await read(count, from: topics.status) { try StatusRecord.decode($0) }
+  }
+}
+
+extension TemporaryRegistry {
+  /// Registers a device of a user.
+  @discardableResult
+  func register(_ user: String, _ platform: Platform, _ handle: String, at time: UnixTime) async throws -> RegistrationID {
+    let id = try await registry.issue(hub: .default, handle: handle, at: time)
+    let application = RegistrationApplication(id: id, hub: .default, user: user, platform: platform, handle: handle, tags: [])
+    return try await registry.complete(application, at: time).id
   }
 }
 

@@ -1,0 +1,222 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+struct CommitTests {
+  private static let rebalancing = RDKafkaError(code: .rebalancing, message: "refused by the test")
+
+  /// A desk at which the users' sends, one each, are with the service.
+  private func desk(users: [String], configure: (inout WorkerConfiguration) -> Void = { _ in }) -> Desk {
+    var desk = Desk(configure: configure)
+    for user in users { desk.register(user, .fcm) }
+    for user in users { desk.deliver(desk.send(to: .user(user))) }
+    return desk
+  }
+
+  private func accept(_ number: Int, at desk: inout Desk) {
+    desk.answer(desk.pushes[number], PushOutcome(.accepted), from: 1)
+  }
+
+  @Test func `what settles above the first open send is committed beside the position`() {
+    var desk = desk(users: ["a", "b", "c"])
+    accept(2, at: &desk)
+    #expect(desk.group == [Desk.partition: PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:CB")])
+    accept(0, at: &desk)
+    #expect(desk.group[Desk.partition] == PartitionOffset(partition: Desk.partition, offset: 1, metadata: "settled1:BB"))
+    accept(1, at: &desk)
+    #expect(desk.group[Desk.partition] == PartitionOffset(partition: Desk.partition, offset: 3))
+    #expect(desk.commits == 3)
+  }
+
+  @Test func `commits keep their distance, and nothing is committed twice`() {
+    var desk = desk(users: ["a", "b", "c"]) { $0.commitInterval = .milliseconds(250) }
+    accept(0, at: &desk)
+    accept(1, at: &desk)
+    #expect(desk.position == 1)
+    desk.advance(.milliseconds(200))
+    #expect(desk.position == 1)
+    desk.advance(.milliseconds(50))
+    #expect(desk.position == 2)
+    desk.advance(.seconds(10))
+    #expect(desk.commits == 2)
+  }
+
+  @Test func `one commit at a time, and the next has the newest`() {
+    var desk = desk(users: ["a", "b", "c"])
+    desk.answersCommits = false
+    for number in 0..<3 { accept(number, at: &desk) }
+    #expect(desk.commits == 1)
+    #expect(desk.openCommit.map(\.offset) == [1])
+    desk.answerCommit()
+    #expect(desk.openCommit.map(\.offset) == [3])
+  }
+
+  @Test func `what could not be committed is committed with the next`() {
+    var desk = desk(users: ["a", "b"]) { $0.commitInterval = .milliseconds(250) }
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.answerCommit(RDKafkaError(code: .unreachable, message: "refused by the test"))
+    #expect(desk.openCommit.isEmpty)
+    desk.advance(.milliseconds(250))
+    #expect(desk.openCommit.map(\.offset) == [1])
+  }
+
+  @Test func `a group that refuses is left alone until it has been heard of`() {
+    var desk = desk(users: ["a", "b"])
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.answerCommit(Self.rebalancing)
+    desk.advance(.seconds(5))
+    #expect(desk.openCommit.isEmpty)
+    desk.turn { $0.state.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    #expect(desk.openCommit.map(\.offset) == [1])
+  }
+
+  @Test func `a refusal that comes after the word of the group stops nothing`() {
+    var desk = desk(users: ["a", "b"])
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.turn { $0.state.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    desk.answerCommit(Self.rebalancing)
+    desk.advance(.milliseconds(50))
+    #expect(desk.openCommit.map(\.offset) == [1])
+    desk.answerCommit(Self.rebalancing)
+    desk.advance(.seconds(5))
+    #expect(desk.openCommit.isEmpty)
+  }
+
+  @Test func `metadata that is too long for the broker becomes shorter`() {
+    var desk = desk(users: (0..<9).map { "user\($0)" }) { $0.commitMetadataBytes = 20 }
+    desk.answersCommits = false
+    for number in [1, 3, 5, 7] { accept(number, at: &desk) }
+    let refusal = RDKafkaError(code: .messageTooLarge, message: "refused by the test")
+    desk.answerCommit()
+    #expect(desk.openCommit.first?.metadata == "settled1:BBBBBBBB")
+    desk.answerCommit(refusal)
+    desk.advance(.milliseconds(50))
+    #expect(desk.openCommit == [PartitionOffset(partition: Desk.partition, offset: 0)])
+    desk.answerCommit()
+    #expect(desk.openCommit.isEmpty)
+  }
+
+  @Test func `a revocation commits at once what has settled, and again what settles meanwhile`() {
+    let completions = Completions()
+    var desk = desk(users: ["a", "b", "c"]) { $0.commitInterval = .seconds(60) }
+    accept(0, at: &desk)
+    accept(1, at: &desk)
+    #expect(desk.position == 1)
+    desk.answersCommits = false
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    #expect(desk.openCommit.map(\.offset) == [2])
+    accept(2, at: &desk)
+    desk.answerCommit()
+    #expect(completions.count == 0)
+    #expect(desk.openCommit.map(\.offset) == [3])
+    desk.answerCommit()
+    #expect(completions.count == 1)
+    #expect(desk.position == 3)
+    #expect(desk.state.ledger.partitions.isEmpty)
+  }
+
+  @Test(arguments: [rebalancing, RDKafkaError(code: .unreachable, message: "refused by the test")])
+  func `partitions are given back when their last commit fails`(error: RDKafkaError) {
+    let completions = Completions()
+    var desk = desk(users: ["a"]) { $0.commitInterval = .seconds(60) }
+    desk.answersCommits = false
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    accept(0, at: &desk)
+    #expect(completions.count == 0)
+    desk.answerCommit(error)
+    #expect(completions.count == 1)
+    #expect(desk.openCommit.isEmpty)
+  }
+
+  @Test func `partitions are given back when no commit is answered in time`() {
+    let completions = Completions()
+    var desk = desk(users: ["a", "b"])
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    accept(1, at: &desk)
+    desk.advance(.milliseconds(1_699))
+    #expect(completions.count == 0)
+    desk.advance(.milliseconds(1))
+    #expect(completions.count == 1)
+    // Its end is of no interest any more.
+    desk.answerCommit(Self.rebalancing)
+    #expect(desk.openCommit.isEmpty)
+  }
+
+  @Test func `a worker leaves only when its last commit has ended`() {
+    var desk = desk(users: ["a"]) { $0.commitInterval = .seconds(60) }
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    #expect(desk.isToLeave == false)
+    desk.answerCommit(Self.rebalancing)
+    desk.advance(.seconds(19))
+    #expect(desk.isToLeave == false)
+    desk.advance(.seconds(1))
+    #expect(desk.isToLeave == true)
+  }
+
+  @Test func `a worker that the group has refused commits once more and leaves`() {
+    var desk = desk(users: ["a"])
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    desk.answerCommit(Self.rebalancing)
+    desk.turn { $0.state.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    #expect(desk.isToLeave == false)
+    desk.answerCommit()
+    #expect(desk.isToLeave == true)
+    #expect(desk.position == 1)
+  }
+
+  @Test func `what an earlier owner settled is not done again`() {
+    let completions = Completions()
+    var desk = Desk(assign: false)
+    desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:BC")
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    #expect(completions.count == 1)
+    for user in ["a", "b", "c", "d"] { desk.register(user, .fcm) }
+    for user in ["a", "b", "c", "d"] { desk.deliver(desk.send(to: .user(user))) }
+    #expect(desk.pushes.map(\.handle) == ["a-0", "d-0"])
+    #expect(desk.tallies.reduce(0) { $0 + $1.skipped } == 2)
+    desk.answerAll()
+    #expect(desk.position == 4)
+    #expect(desk.state.records == 0)
+  }
+
+  @Test func `partitions wait for the group's word, and no longer than their time`() {
+    let completions = Completions()
+    var desk = Desk(assign: false)
+    desk.answersResumptions = false
+    desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:BC")
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.advance(.milliseconds(999))
+    #expect(completions.count == 0)
+    desk.advance(.milliseconds(1))
+    #expect(completions.count == 1)
+    // The word comes too late: work may have begun.
+    desk.answerResumption()
+    for user in ["a", "b"] { desk.register(user, .fcm) }
+    for user in ["a", "b"] { desk.deliver(desk.send(to: .user(user))) }
+    #expect(desk.pushes.count == 2)
+  }
+
+  @Test func `where the group cannot be asked everything is done`() {
+    let completions = Completions()
+    var desk = Desk(assign: false)
+    desk.answersResumptions = false
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.answerResumption(fails: true)
+    #expect(completions.count == 1)
+    desk.register("a", .fcm)
+    desk.deliver(desk.send(to: .user("a")))
+    #expect(desk.pushes.count == 1)
+  }
+}

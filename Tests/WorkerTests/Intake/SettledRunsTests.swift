@@ -1,0 +1,84 @@
+import Support
+import Testing
+
+@testable import Worker
+
+struct SettledRunsTests {
+  private func text(_ runs: [Range<Int64>], from position: Int64, limit: Int = 3_500) -> String? {
+    var writer = SettledRuns.Writer(from: position, limit: limit)
+    for run in runs { writer.append(run) }
+    return writer.finish()
+  }
+
+  private func runs(_ text: String?, from position: Int64) -> [Range<Int64>] { Array(SettledRuns(text, from: position).ranges) }
+
+  @Test func `the text is what other versions have written`() {
+    #expect(text([12..<13, 20..<120], from: 10) == "settled1:CBHkD")
+    #expect(runs("settled1:CBHkD", from: 10) == [12..<13, 20..<120])
+    #expect(text([], from: 10) == nil)
+  }
+
+  @Test func `offsets are asked for in ascending order, holes or not`() {
+    var settled = SettledRuns("settled1:CBHkD", from: 10)
+    let answers = [10, 11, 12, 13, 19, 20, 64, 119, 120].map { settled.take($0) }
+    #expect(answers == [false, false, true, false, false, true, true, true, false])
+    #expect(settled.isEmpty)
+  }
+
+  @Test(arguments: 0..<50) func `what is written is read, and cut only where there is no room`(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    let position = Int64.random(in: 0...(1 << Int64.random(in: 1...40, using: &random)), using: &random)
+    var written: [Range<Int64>] = []
+    var end = position
+    for _ in 0..<Int.random(in: 0...300, using: &random) {
+      let start =
+        end + Int64.random(in: (end == position ? 0 : 1)...(1 << Int64.random(in: 1...24, using: &random)), using: &random)
+      end = start + Int64.random(in: 1...(1 << Int64.random(in: 1...24, using: &random)), using: &random)
+      written.append(start..<end)
+    }
+    let whole = text(written, from: position, limit: 1 << 20)
+    #expect(runs(whole, from: position) == written)
+    let limit = Int.random(in: 0...800, using: &random)
+    let cut = text(written, from: position, limit: limit)
+    #expect((cut?.utf8.count ?? 0) <= limit)
+    #expect(cut?.utf8.allSatisfy { (0x21...0x7E).contains($0) } ?? true)
+    let read = runs(cut, from: position)
+    #expect(read == Array(written.prefix(read.count)))
+    if let whole, whole.utf8.count <= limit { #expect(cut == whole) }
+  }
+
+  @Test(arguments: [
+    "", "settled", "settled1:", "settled1:A", "settled1:AA", "settled1:BBAB", "settled1:BBBA", "settled1:CBH", "settled1:CBHk",
+    "settled2:CB",
+    "done:9,11", "settled1:C B", "settled1:CB\u{0}", "settled1:CB\n", "settled1:CBé", "settled1:gAB", "settled1:CBBBBBBB=",
+    // Numbers, and sums of numbers, that no offset can be.
+    "settled1:B//////////////H", "settled1:B////////////I", "settled1:B////////////H", "settled1:////////////HB",
+    "l" + String(repeating: "A", count: 400), "settled1:" + String(repeating: "BB", count: 100_000),
+  ])
+  func `a text that nobody has written says nothing`(text: String) {
+    #expect(SettledRuns(text, from: 10).isEmpty)
+    #expect(SettledRuns("settled1:CB", from: -1).isEmpty)
+  }
+
+  @Test(arguments: 0..<20) func `random bytes are read without harm`(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    for _ in 0..<500 {
+      let length = Int.random(in: 0...60, using: &random)
+      let bytes = (0..<length).map { _ in
+        Bool.random(using: &random)
+          ? SettledRuns.digits.randomElement(using: &random)! : UInt8.random(in: 0...255, using: &random)
+      }
+      let position = Int64.random(in: .min ... .max, using: &random)
+      for text in [String(decoding: bytes, as: UTF8.self), SettledRuns.mark + String(decoding: bytes, as: UTF8.self)] {
+        let settled = SettledRuns(text, from: position)
+        var end = position
+        for range in settled.ranges {
+          #expect(range.lowerBound >= end && !range.isEmpty)
+          end = range.upperBound
+        }
+        // Whatever is understood is written alike.
+        if !settled.isEmpty { #expect(self.text(Array(settled.ranges), from: position) == text) }
+      }
+    }
+  }
+}
