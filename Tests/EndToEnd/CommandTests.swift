@@ -22,7 +22,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"]])
+  @Test(arguments: [
+    ["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"], ["audit"],
+  ])
   func everyRoleExplainsItself(command: [String]) async throws {
     let (status, lines, _) = try await run(command + ["--help"])
     #expect(status == 0)
@@ -34,6 +36,7 @@ import Testing
   private static let demo = kafka.merging(["FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo"]) { $1 }
   private static let badConfigurations: [(command: [String], environment: [String: String], message: String)] = [
     (["worker"], [:], "kafka.bootstrapServers is missing"),
+    (["audit"], [:], "kafka.bootstrapServers is missing"),
     (["api"], ["FANFARE_API_PORT": "many"], "api.port must be a whole number from 0 to 65535"),
     (["api"], kafka, "hub.default.authentication.file is missing"),
     (
