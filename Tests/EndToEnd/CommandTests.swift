@@ -24,12 +24,26 @@ import Testing
 
   @Test(arguments: [
     ["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"], ["audit"],
+    ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"],
   ])
   func everyRoleExplainsItself(command: [String]) async throws {
     let (status, lines, _) = try await run(command + ["--help"])
     #expect(status == 0)
     #expect(lines.contains { $0.hasPrefix("OVERVIEW: ") })
     #expect(lines.contains { $0.contains("USAGE: fanfare \(command.joined(separator: " "))") })
+  }
+
+  @Test(arguments: [
+    (["dead-letters", "list", "--reason", "boredom"], "--reason"),
+    (["dead-letters", "list", "--platform", "pager"], "--platform"),
+    (["dead-letters", "list", "--from", "yesterday"], "--from"), (["dead-letters", "list", "--limit", "0"], "--limit"),
+    (["dead-letters", "list", "--from", "2026-01-02T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
+    (["dead-letters", "redrive", "--letter", "here"], "--letter"), (["dead-letters", "show", "3"], "<partition/offset>"),
+  ])
+  func aBadOptionIsNamed(command: [String], option: String) async throws {
+    let (status, _, errors) = try await run(command, environment: Self.kafka)
+    #expect(status == 64)
+    #expect(errors.hasPrefix("Error: ") && errors.contains(option), "\(errors)")
   }
 
   private static let kafka = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]
