@@ -192,7 +192,7 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "EndToEnd",
-      dependencies: ["fanfare", "FanfareCore", asyncHTTPClient, nioCore, nioHTTP1],
+      dependencies: ["fanfare", "FanfareCore", "RDKafka", asyncHTTPClient, logging, nioCore, nioHTTP1],
       swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]

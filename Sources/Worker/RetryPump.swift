@@ -57,10 +57,13 @@ package final class RetryPump: Service {
     (steps, post) = AsyncStream.makeStream()
   }
 
+  /// The group that all pumps share.
+  package static func group(_ topics: Topics) -> String { "\(topics.prefix).retries" }
+
   /// The consumer a pump wants.
   package static func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
     var configuration = ConsumerConfiguration(
-      client: client, groupID: "\(topics.prefix).retries", topics: topics.retries.map(\.name))
+      client: client, groupID: group(topics), topics: topics.retries.map(\.name))
     configuration.prefetchRecords = 1_000
     configuration.prefetchBytes = 8 << 20
     // Nobody is in a hurry for what waits at least a second; the embedded cluster answers every idle fetch after this long.

@@ -7,6 +7,13 @@ enum Console {
     write(line + "\n", to: .standardOutput)
   }
 
+  /// Writes a value as one line of JSON to standard output.
+  static func print(json value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    print(String(decoding: try encoder.encode(value), as: UTF8.self))
+  }
+
   /// Writes a line to standard error.
   static func error(_ line: String) {
     write(line + "\n", to: .standardError)

@@ -22,7 +22,10 @@ import Testing
     }
   }
 
-  @Test(arguments: [["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"]])
+  @Test(arguments: [
+    ["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"], ["audit"],
+    ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"],
+  ])
   func everyRoleExplainsItself(command: [String]) async throws {
     let (status, lines, _) = try await run(command + ["--help"])
     #expect(status == 0)
@@ -30,10 +33,24 @@ import Testing
     #expect(lines.contains { $0.contains("USAGE: fanfare \(command.joined(separator: " "))") })
   }
 
+  @Test(arguments: [
+    (["dead-letters", "list", "--reason", "boredom"], "--reason"),
+    (["dead-letters", "list", "--platform", "pager"], "--platform"),
+    (["dead-letters", "list", "--from", "yesterday"], "--from"), (["dead-letters", "list", "--limit", "0"], "--limit"),
+    (["dead-letters", "list", "--from", "2026-01-02T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
+    (["dead-letters", "redrive", "--letter", "here"], "--letter"), (["dead-letters", "show", "3"], "<partition/offset>"),
+  ])
+  func aBadOptionIsNamed(command: [String], option: String) async throws {
+    let (status, _, errors) = try await run(command, environment: Self.kafka)
+    #expect(status == 64)
+    #expect(errors.hasPrefix("Error: ") && errors.contains(option), "\(errors)")
+  }
+
   private static let kafka = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]
   private static let demo = kafka.merging(["FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo"]) { $1 }
   private static let badConfigurations: [(command: [String], environment: [String: String], message: String)] = [
     (["worker"], [:], "kafka.bootstrapServers is missing"),
+    (["audit"], [:], "kafka.bootstrapServers is missing"),
     (["api"], ["FANFARE_API_PORT": "many"], "api.port must be a whole number from 0 to 65535"),
     (["api"], kafka, "hub.default.authentication.file is missing"),
     (

@@ -1,4 +1,6 @@
 import Foundation
+import Logging
+import RDKafka
 import Synchronization
 
 @testable import fanfare
@@ -91,6 +93,25 @@ final class Deployment: Sendable {
     let caller = Caller(base: "http://" + (try await worker.address(of: "operations")))
     try await eventually("the worker to be ready") { try await caller.get("/readyz").status == 200 }
     return caller
+  }
+
+  /// Runs one of the program's commands in this deployment until it ends.
+  func run(_ arguments: [String]) async throws -> (status: Int32, output: String, errors: String) {
+    let process = try ChildProcess(
+      arguments, name: arguments[0], environment: environment, directory: directory, keepsOutput: true)
+    defer { process.destroy() }
+    let status = try await process.exitStatus(within: .seconds(120))
+    return (status, try process.output(), process.log)
+  }
+
+  /// Puts records onto topics, as any backend may. Throws when Kafka has not acknowledged all of them.
+  func produce(_ records: [ProducerRecord]) async throws {
+    let client = KafkaClientConfiguration(bootstrapServers: bootstrapServers, clientID: "test", tuning: .embedded)
+    let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: Logger(label: "test"))
+    async let running: Void = producer.run()
+    for result in await producer.send(records) { _ = try result.get() }
+    await producer.close(timeout: .seconds(5))
+    await running
   }
 
   /// Asks every process to end (SIGTERM), the last one first, and gives their exit statuses.

@@ -162,6 +162,21 @@ import Testing
     #expect(try DeadLetter.decode(letter.encoded()[...]) == letter)
   }
 
+  @Test func aDeadLetterSaysWhatItDoesNotKeep() throws {
+    func letter(_ value: [UInt8], _ size: Int? = nil) -> DeadLetter {
+      DeadLetter(
+        reason: .tooLarge, detail: "too large", origin: .init(topic: "fanfare.sends", partition: 0, offset: 1), at: Self.time,
+        key: nil, value: value, valueSize: size)
+    }
+    let cut = try DeadLetter.decode(letter(Array(repeating: 120, count: DeadLetter.maximumKeptBytes + 1)).encoded()[...])
+    #expect(cut.value.count == DeadLetter.maximumKeptBytes)
+    #expect(cut.valueSize == DeadLetter.maximumKeptBytes + 1)
+    #expect(!cut.isWhole)
+    let shortened = try DeadLetter.decode(letter([], 900).encoded()[...])
+    #expect(!shortened.isWhole)
+    #expect(try DeadLetter.decode(letter([1, 2]).encoded()[...]).isWhole)
+  }
+
   /// Random edits of sound records must end in a send or in an error, never in a crash, and what is read must survive being written.
   @Test func noRecordCrashesTheReader() throws {
     var random = SeededGenerator(seed: 42)

@@ -29,7 +29,7 @@ extension DeadLetter {
     output.append(literal: #","value":"#)
     Self.append(value, to: &output)
     output.append(literal: #","valueSize":"#)
-    output.appendJSON(value.count)
+    output.appendJSON(valueSize)
     output.append(literal: "}}")
     return output
   }
@@ -60,7 +60,7 @@ extension DeadLetter {
   private static func read(_ data: ArraySlice<UInt8>) throws(JSONError) -> DeadLetter {
     var (reason, detail, at): (Reason?, String, UnixTime?) = (nil, "", nil)
     var (topic, partition, offset): (String?, Int32?, Int64?)
-    var (key, value): ([UInt8]?, [UInt8]?)
+    var (key, value, valueSize): ([UInt8]?, [UInt8]?, Int?)
     var reader = JSONReader(validated: data)
     try reader.readObject { (member, reader) throws(JSONError) in
       switch member {
@@ -69,6 +69,7 @@ extension DeadLetter {
       case "at": at = UnixTime(try reader.readString())
       case "key": key = try readBytes(from: &reader)
       case "value": value = try readBytes(from: &reader)
+      case "valueSize": valueSize = Int(clamping: try reader.readInteger())
       case "origin":
         try reader.readObject { (member, reader) throws(JSONError) in
           switch member {
@@ -86,7 +87,7 @@ extension DeadLetter {
     }
     return DeadLetter(
       reason: reason, detail: detail, origin: Origin(topic: topic, partition: partition, offset: offset), at: at, key: key,
-      value: value)
+      value: value, valueSize: valueSize)
   }
 
   private static func readBytes(from reader: inout JSONReader) throws(JSONError) -> [UInt8] {

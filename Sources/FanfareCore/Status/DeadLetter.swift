@@ -21,8 +21,13 @@ package struct DeadLetter: Hashable, Sendable {
   package let at: UnixTime
   /// The record's key, as it was.
   package let key: [UInt8]?
-  /// The record's value, as it was.
+  /// The record's value, as it was; of a very large one, what was kept of it.
   package let value: [UInt8]
+  /// How many bytes the record's value had.
+  package let valueSize: Int
+
+  /// Whether the value is there to its last byte.
+  package var isWhole: Bool { value.count == valueSize }
 
   /// A record's place in the log.
   package struct Origin: Hashable, Sendable {
@@ -37,12 +42,16 @@ package struct DeadLetter: Hashable, Sendable {
     }
   }
 
-  package init(reason: Reason, detail: String, origin: Origin, at: UnixTime, key: [UInt8]?, value: [UInt8]) {
+  /// `valueSize`: where not all of the value is given.
+  package init(
+    reason: Reason, detail: String, origin: Origin, at: UnixTime, key: [UInt8]?, value: [UInt8], valueSize: Int? = nil
+  ) {
     self.reason = reason
     self.detail = detail
     self.origin = origin
     self.at = at
     self.key = key
     self.value = value
+    self.valueSize = valueSize ?? value.count
   }
 }

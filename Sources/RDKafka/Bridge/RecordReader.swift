@@ -15,6 +15,8 @@ import Glibc
     var popped = 0
     /// Errors of single partitions.
     var errors: [RDKafkaError] = []
+    /// Where reading has come to the end of a partition; only of clients that ask for it.
+    var ends: [PartitionOffset] = []
   }
 
   private typealias Message = UnsafeMutablePointer<rd_kafka_message_t>
@@ -65,7 +67,7 @@ import Glibc
       queue.pointer, 0, messages.baseAddress, min(limit, Self.capacity))
     guard popped > 0 else { return taken }
     taken.popped = popped
-    let count = sieve(popped, &taken.errors)
+    let count = sieve(popped, &taken)
     var start = 0
     while start < count {
       var (end, bytes) = (start, 0)
@@ -85,7 +87,7 @@ import Glibc
   /// Moves the records of owned partitions to the front and frees everything else.
   ///
   /// - Returns: How many records there are.
-  private func sieve(_ popped: Int, _ errors: inout [RDKafkaError]) -> Int {
+  private func sieve(_ popped: Int, _ taken: inout Taken) -> Int {
     var count = 0
     var last: (topic: OpaquePointer?, partition: Int32, isOwned: Bool) = (nil, -1, false)
     for index in 0..<popped {
@@ -93,7 +95,11 @@ import Glibc
       let (topic, partition) = unsafe (message.pointee.rkt, message.pointee.partition)
       if unsafe message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {
         let name = unsafe TopicPartition(topic: self.name(of: topic), partition: partition)
-        errors.append(unsafe RDKafkaError(response: message.pointee.err, context: "\(name)"))
+        if unsafe message.pointee.err == RD_KAFKA_RESP_ERR__PARTITION_EOF {
+          unsafe taken.ends.append(PartitionOffset(partition: name, offset: message.pointee.offset))
+        } else {
+          taken.errors.append(unsafe RDKafkaError(response: message.pointee.err, context: "\(name)"))
+        }
         unsafe rd_kafka_message_destroy(message)
         continue
       }

@@ -86,7 +86,7 @@ extension DispatchState {
       // Its origin still leads to the value for as long as the topic keeps it; an endless repetition would stop the partition.
       let shortened = DeadLetter(
         reason: letter.reason, detail: "\(letter.detail) (value of \(letter.value.count) bytes left out)", origin: letter.origin,
-        at: letter.at, key: nil, value: [])
+        at: letter.at, key: nil, value: [], valueSize: letter.valueSize)
       let record = ProducerRecord(topic: production.record.topic, key: nil, value: shortened.encoded())
       effects.productions.append(Production(kind: .shortenedDeadLetter, ticket: production.ticket, record: record))
       return

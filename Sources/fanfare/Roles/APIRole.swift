@@ -37,7 +37,7 @@ enum APIRole {
     var services: [any Service] = [UntilShutdown { await producer.run() }]
     var (hasRoom, isInformed): (@Sendable () -> Bool, @Sendable () -> Bool) = ({ true }, { true })
     if client.tuning == .embedded {
-      let group = settings.worker.group ?? "\(settings.kafka.topics.prefix).workers"
+      let group = settings.workerGroup
       let monitor = try BacklogMonitor(client: client, topic: settings.kafka.topics.sends, groupID: group, logger: runtime.logger)
       services.append(UntilShutdown { await monitor.run() })
       (hasRoom, isInformed) = ({ monitor.hasRoom() }, { monitor.isInformed })

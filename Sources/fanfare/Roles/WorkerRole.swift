@@ -28,7 +28,7 @@ enum WorkerRole {
   ) throws -> RoleServices {
     let settings = runtime.settings
     var configuration = settings.worker.configuration
-    configuration.consumerGroup = settings.worker.group ?? "\(settings.kafka.topics.prefix).workers"
+    configuration.consumerGroup = settings.workerGroup
     var consumer = configuration.consumer(client: client, topics: settings.kafka.topics)
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)

@@ -30,6 +30,9 @@ struct Settings: Sendable {
   /// What is logged.
   let logLevel: Logger.Level
 
+  /// The consumer group that all workers share.
+  var workerGroup: String { worker.group ?? "\(kafka.topics.prefix).workers" }
+
   /// Reads everything. Throws an error that names the key for the first value that cannot be used.
   init(from reader: SettingsReader) throws(SettingsError) {
     kafka = try KafkaSettings(from: reader)

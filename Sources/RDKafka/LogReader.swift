@@ -1,0 +1,96 @@
+package import Logging
+
+/// Looks into the log as nobody in particular: where topics begin and end, how far groups have come, and what is written there. It joins no
+/// group, commits nothing, and creates no topic.
+package struct LogReader: Sendable {
+  private let client: KafkaClientConfiguration
+  private let handle: Handle
+  private let timeout: Duration
+
+  /// Makes a reader; contacts no broker yet. `timeout` bounds each question, and how long a scan goes without progress.
+  ///
+  /// - Throws: `configuration`, naming the key.
+  package init(
+    client: KafkaClientConfiguration, timeout: Duration = .seconds(30), logger: Logger
+  ) throws(RDKafkaError) {
+    Library.check(client, logger: logger)
+    self.client = client
+    self.timeout = timeout
+    handle = try Self.makeHandle(client, group: client.clientID)
+  }
+
+  /// The partitions of the topics.
+  ///
+  /// - Throws: `unknownTopic`, naming the topic; `unreachable`, `timedOut`, `unauthorized`.
+  package func partitions(of topics: [String]) async throws(RDKafkaError) -> [TopicPartition] {
+    let milliseconds = timeout.timeoutMilliseconds
+    let overview = try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
+      try handle.overview(timeoutMilliseconds: milliseconds)
+    }
+    var partitions: [TopicPartition] = []
+    for topic in topics {
+      guard let count = overview.topics[topic], count > 0 else {
+        throw RDKafkaError(code: .unknownTopic, message: "the topic \(topic) does not exist")
+      }
+      partitions += (0..<count).map { TopicPartition(topic: topic, partition: $0) }
+    }
+    return partitions
+  }
+
+  /// All that lies in the topics now, partition by partition, empty ones included. Throws as `partitions(of:)` does.
+  package func spans(of topics: [String]) async throws(RDKafkaError) -> [LogSpan] {
+    let partitions = try await partitions(of: topics)
+    let milliseconds = timeout.timeoutMilliseconds
+    return try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
+      let first = try handle.ends(.first, of: partitions, timeoutMilliseconds: milliseconds)
+      var ends: [TopicPartition: Int64] = [:]
+      for end in try handle.ends(.next, of: partitions, timeoutMilliseconds: milliseconds) { ends[end.partition] = end.offset }
+      return first.map { first in
+        let start = max(0, first.offset)
+        return LogSpan(partition: first.partition, start: start, end: max(start, ends[first.partition] ?? 0))
+      }
+    }
+  }
+
+  /// The offsets that the group has committed; partitions without one are left out. Throws `unreachable`, `timedOut`, `unauthorized`.
+  package func committed(by group: String, in partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    let milliseconds = timeout.timeoutMilliseconds
+    let asker = try Self.makeHandle(client, group: group)
+    return try await BlockingCalls.run { () throws(RDKafkaError) in
+      try asker.committed(partitions, timeoutMilliseconds: milliseconds)
+    }
+  }
+
+  /// Begins to read the spans.
+  package func scan(_ spans: [LogSpan]) throws(RDKafkaError) -> LogScan {
+    try LogScan(spans, properties: Self.properties(client, group: client.clientID), timeout: timeout)
+  }
+
+  private static func makeHandle(_ client: KafkaClientConfiguration, group: String) throws(RDKafkaError) -> Handle {
+    try Handle(kind: .consumer, properties: properties(client, group: group), events: 0, logsToQueue: false)
+  }
+
+  private static func properties(_ client: KafkaClientConfiguration, group: String) -> PropertySet {
+    var required =
+      client.commonProperties + [
+        // librdkafka wants one; without a subscription nobody joins it.
+        Property("group.id", group),
+        Property("enable.auto.commit", "false"),
+        Property("enable.auto.offset.store", "false"),
+        // Where retention has overtaken the reader.
+        Property("auto.offset.reset", "earliest"),
+        // The last offset before an end need not be a record's.
+        Property("enable.partition.eof", "true"),
+        Property("fetch.wait.max.ms", client.tuning == .embedded ? "10" : "100"),
+        Property("queued.min.messages", "100000"),
+        Property("queued.max.messages.kbytes", "65536"),
+        Property("fetch.message.max.bytes", "1048576"),
+        Property("check.crcs", "true"),
+      ]
+    if client.tuning == .embedded { required.append(Property("fetch.error.backoff.ms", "50")) }
+    return PropertySet(
+      required: required,
+      ifSupported: [Property("fetch.queue.backoff.ms", "20"), Property("enable.metrics.push", "false")],
+      further: client.properties, reserved: ConsumerConfiguration.reservedProperties)
+  }
+}

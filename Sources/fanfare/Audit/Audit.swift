@@ -1,0 +1,73 @@
+import FanfareCore
+import Logging
+import RDKafka
+import Worker
+
+/// Compares what was accepted with what became of it, over the whole log.
+///
+/// The answer is right while the system runs because of the order in which it asks:
+///
+/// 1. *The committed positions.* A worker commits a record only after its status record, or the retry record of what is left of it, is
+///    acknowledged; a pump commits a retry record only after its copy on the sends topic is. So whatever lies below a position by now has its
+///    successor in the log by now, and the successors of a send end in its status or in a record at or above a position. What is neither is lost.
+/// 2. *The end of the status topic*, and so of what counts as settled: it has every status of the records below the positions.
+/// 3. *The ends of the other topics*: they have every retry record and copy of step 1, and the record of every send with a status below the end of
+///    step 2. A send that came after step 1 lies above the positions, and is in flight.
+struct Audit {
+  let settings: Settings
+  let logger: Logger
+
+  /// Reads everything. Throws when Kafka cannot be asked.
+  func run() async throws -> AuditReport {
+    let topics = settings.kafka.topics
+    let retries = topics.retries.map(\.name)
+    let reader = try LogReader(client: try settings.kafka.client("audit"), logger: logger)
+
+    let positions =
+      try await reader.committed(by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
+      + (retries.isEmpty
+        ? [] : reader.committed(by: RetryPump.group(topics), in: try await reader.partitions(of: retries)))
+    let statuses = try await reader.spans(of: [topics.status])
+    let others = try await reader.spans(of: [topics.sends, topics.deadLetter] + retries)
+
+    var committed: [String: [Int32: Int64]] = [:]
+    for position in positions {
+      committed[position.partition.topic, default: [:]][position.partition.partition] = position.offset
+    }
+    var account = Account(
+      topics: topics, positions: committed, isCutAtStart: others.contains { $0.partition.topic == topics.sends && $0.start > 0 },
+      statusesFrom: try await beginning(of: statuses, reader))
+    try await TopicScan(command: "audit", reader: reader).read(statuses + others) { records in
+      for record in records {
+        guard let fact = AuditFact(record, topics: topics) else { continue }
+        account.add(
+          fact, at: AuditPlace(topic: record.topic, partition: record.partition, offset: record.offset),
+          time: UnixTime(milliseconds: record.timestamp))
+      }
+      return true
+    }
+    let deleted = others.compactMap { span -> (place: AuditPlace, records: Int64)? in
+      guard let position = committed[span.partition.topic]?[span.partition.partition], position < span.start else { return nil }
+      let place = AuditPlace(topic: span.partition.topic, partition: span.partition.partition, offset: position)
+      return (place, span.start - position)
+    }
+    return account.report(
+      isDeadLetterTopicWhole: others.allSatisfy { $0.partition.topic != topics.deadLetter || $0.start == 0 }, deleted: deleted)
+  }
+
+  /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so what was deleted belonged
+  /// to sends no younger than the oldest record left in its partition.
+  private func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
+    let cut = spans.filter { $0.start > 0 }
+    guard !cut.isEmpty else { return nil }
+    // Nothing left in a partition: nothing is known of when.
+    guard cut.allSatisfy({ $0.count > 0 }) else { return UnixTime(milliseconds: .max) }
+    var latest = UnixTime(milliseconds: 0)
+    let firsts = cut.map { LogSpan(partition: $0.partition, start: $0.start, end: $0.start + 1) }
+    try await TopicScan(command: "audit", reader: reader).read(firsts) { records in
+      for record in records { latest = max(latest, UnixTime(milliseconds: record.timestamp)) }
+      return true
+    }
+    return latest
+  }
+}

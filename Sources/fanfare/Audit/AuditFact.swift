@@ -1,0 +1,66 @@
+import FanfareCore
+import RDKafka
+
+/// What one record of the log means to the account.
+enum AuditFact: Equatable {
+  /// A send has been accepted.
+  case accepted(SendKey)
+  /// What was put off waits, or has come back; the send was accepted when it came first.
+  case putOff(SendKey)
+  /// A part of a send has ended.
+  case settled(SendKey, part: Int, parts: Int, attempt: AttemptID?)
+  /// A record could not be processed, and was set aside. The send is known where the record is one.
+  case setAside(AuditPlace, SendKey?)
+  /// A record of the sends topic that no worker can read.
+  case poison
+  /// A record of our own making that cannot be read.
+  case unreadable
+
+  /// Reads a record of any of the deployment's topics as the workers and the ledger do; nil for one that means nothing.
+  init?(_ record: ConsumedRecord, topics: Topics) {
+    switch record.topic {
+    case topics.status:
+      guard let status = Self.ifReadable({ () throws(RecordError) in try StatusRecord.decode(record.value) }) else {
+        self = .unreadable
+        return
+      }
+      self = .settled(
+        SendKey(hub: status.hub, id: status.send), part: status.part, parts: status.parts, attempt: status.attempt)
+    case topics.deadLetter:
+      guard let letter = Self.ifReadable({ () throws(RecordError) in try DeadLetter.decode(record.value) }) else {
+        self = .unreadable
+        return
+      }
+      let origin = AuditPlace(topic: letter.origin.topic, partition: letter.origin.partition, offset: letter.origin.offset)
+      self = .setAside(origin, Self.send(letter.value[...])?.key)
+    case topics.sends:
+      switch Self.send(record.value) {
+      case (let key, isNew: true)?: self = .accepted(key)
+      case (let key, isNew: false)?: self = .putOff(key)
+      case nil: self = .poison
+      }
+    default:
+      // What cannot be read here is copied to the sends topic, and counts there.
+      guard let send = Self.send(record.value) else { return nil }
+      self = .putOff(send.key)
+    }
+  }
+
+  /// The send that the value is, or is a rest of; nil when it is neither.
+  private static func send(_ value: ArraySlice<UInt8>) -> (key: SendKey, isNew: Bool)? {
+    // The account asks for no time that is not in the record.
+    let time = UnixTime(milliseconds: 0)
+    do throws(RecordError) {
+      let send = try SendRequest.decode(value, recordTime: time)
+      return (SendKey(hub: send.hub, id: send.id), true)
+    } catch {
+      guard error.reason == .unknownType else { return nil }
+      return ifReadable { () throws(RecordError) in try RetryRecord.decode(value, recordTime: time) }
+        .map { (SendKey(hub: $0.send.hub, id: $0.send.id), false) }
+    }
+  }
+
+  private static func ifReadable<Value>(_ read: () throws(RecordError) -> Value) -> Value? {
+    do throws(RecordError) { return try read() } catch { return nil }
+  }
+}

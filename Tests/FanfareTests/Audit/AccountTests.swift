@@ -1,0 +1,181 @@
+import FanfareCore
+import Testing
+
+@testable import fanfare
+
+/// The account as a value: the same records make the same report, in whatever order they come.
+@Suite struct AccountTests {
+  private typealias Entry = (fact: AuditFact, place: AuditPlace)
+
+  private static let topics = Topics(retryDelays: [15])
+  private static let retry = topics.retries[0].name
+  /// Everything below offset 10 is done, on every topic.
+  private static let positions = [topics.sends: [Int32(0): Int64(10)], retry: [0: 10]]
+
+  private static func key(_ number: UInt64, hub: HubName = .default) -> SendKey {
+    SendKey(hub: hub, id: SendID(high: 1, low: number))
+  }
+
+  private static func sends(_ offset: Int64) -> AuditPlace { AuditPlace(topic: topics.sends, partition: 0, offset: offset) }
+  private static func status(_ offset: Int64) -> AuditPlace { AuditPlace(topic: topics.status, partition: 0, offset: offset) }
+  private static func retry(_ offset: Int64) -> AuditPlace { AuditPlace(topic: retry, partition: 0, offset: offset) }
+  private static func letter(_ offset: Int64) -> AuditPlace { AuditPlace(topic: topics.deadLetter, partition: 0, offset: offset) }
+
+  private static func ended(_ key: SendKey, part: Int = 0, of parts: Int = 1, attempt: AttemptID? = nil) -> AuditFact {
+    .settled(key, part: part, parts: parts, attempt: attempt)
+  }
+
+  /// The report of the entries, which must be the same for each of their orders.
+  private func report(_ entries: [Entry], isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil) -> AuditReport {
+    let reports = Self.orders(entries).map { entries in
+      var account = Account(
+        topics: Self.topics, positions: Self.positions, isCutAtStart: isCutAtStart, statusesFrom: statusesFrom)
+      for (fact, place) in entries { account.add(fact, at: place, time: UnixTime(milliseconds: place.offset)) }
+      return account.report()
+    }
+    #expect(reports.allSatisfy { $0 == reports[0] })
+    return reports[0]
+  }
+
+  private static func orders(_ entries: [Entry]) -> [[Entry]] {
+    guard entries.count > 1 else { return [entries] }
+    return entries.indices.flatMap { index in
+      var rest = entries
+      let first = rest.remove(at: index)
+      return orders(rest).map { [first] + $0 }
+    }
+  }
+
+  @Test func aSendIsSettledInFlightOrLost() {
+    let report = report([
+      (.accepted(Self.key(1)), Self.sends(3)), (Self.ended(Self.key(1)), Self.status(0)),
+      (.accepted(Self.key(2)), Self.sends(10)), (.accepted(Self.key(3)), Self.sends(9)),
+      (.accepted(Self.key(1, hub: HubName("other") ?? .default)), Self.sends(11)),
+    ])
+    #expect((report.accepted, report.settled, report.inFlight, report.lost) == (4, 1, 2, 1))
+    #expect(
+      report.problems == [
+        AuditProblem(
+          kind: .lost, id: Self.key(3).id.description, hub: "default", topic: "fanfare.sends", partition: 0, offset: 9)
+      ])
+    #expect(!report.isSound)
+  }
+
+  @Test func aSendPostedTwiceIsOne() {
+    let report = report([
+      (.accepted(Self.key(1)), Self.sends(3)), (.accepted(Self.key(1)), Self.sends(12)),
+      (.accepted(Self.key(2)), Self.sends(4)), (.accepted(Self.key(2)), Self.sends(5)), (Self.ended(Self.key(2)), Self.status(0)),
+    ])
+    #expect((report.accepted, report.settled, report.inFlight, report.isSound) == (2, 1, 1, true))
+  }
+
+  @Test func whatWasPutOffIsInFlightWhereverItWaits() {
+    var report = report([
+      (.accepted(Self.key(1)), Self.sends(1)), (.putOff(Self.key(1)), Self.retry(10)),
+      (.accepted(Self.key(2)), Self.sends(2)), (.putOff(Self.key(2)), Self.retry(4)), (.putOff(Self.key(2)), Self.sends(15)),
+    ])
+    #expect((report.accepted, report.inFlight, report.waitingInRetryTopics, report.isSound) == (2, 2, 1, true))
+    report = self.report([
+      (.accepted(Self.key(1)), Self.sends(1)), (.putOff(Self.key(1)), Self.retry(4)), (.putOff(Self.key(1)), Self.sends(6)),
+    ])
+    #expect((report.accepted, report.inFlight, report.lost) == (1, 0, 1))
+  }
+
+  @Test func aSendHasEndedWithAllPartsOfOneAttempt() {
+    let (first, second) = (AttemptID(high: 1, low: 1), AttemptID(high: 1, low: 2))
+    var report = report([
+      (.accepted(Self.key(1)), Self.sends(1)), (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
+      (Self.ended(Self.key(1), part: 1, of: 2, attempt: second), Self.status(1)),
+      (Self.ended(Self.key(1), part: 0, of: 3, attempt: first), Self.status(2)),
+    ])
+    #expect((report.settled, report.lost, report.repeated) == (0, 1, 0))
+    report = self.report([
+      (.accepted(Self.key(1)), Self.sends(1)), (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
+      (Self.ended(Self.key(1), part: 1, of: 2, attempt: first), Self.status(1)),
+      (Self.ended(Self.key(1), part: 1, of: 2, attempt: first), Self.status(2)),
+      (Self.ended(Self.key(1), part: 1, of: 2, attempt: second), Self.status(3)),
+    ])
+    #expect((report.settled, report.repeated, report.isSound) == (1, 2, true))
+    // A part that was put off keeps the send in flight.
+    report = self.report([
+      (.accepted(Self.key(1)), Self.sends(1)), (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
+      (.putOff(Self.key(1)), Self.retry(20)),
+    ])
+    #expect((report.settled, report.inFlight, report.isSound) == (0, 1, true))
+  }
+
+  @Test func repeatedStatusesAreCountedAndAreNoError() {
+    let report = report([
+      (.accepted(Self.key(1)), Self.sends(1)), (Self.ended(Self.key(1)), Self.status(0)),
+      (Self.ended(Self.key(1)), Self.status(1)),
+      (Self.ended(Self.key(1)), Self.status(2)),
+    ])
+    #expect((report.settled, report.repeated, report.isSound) == (1, 2, true))
+  }
+
+  @Test func aStatusWithoutASendIsWrongUnlessTheLogIsCut() {
+    let entries: [Entry] = [(Self.ended(Self.key(1)), Self.status(7)), (Self.ended(Self.key(1)), Self.status(8))]
+    var report = report(entries)
+    #expect((report.accepted, report.settled, report.unannounced) == (0, 0, 1))
+    #expect(report.problems.map(\.kind) == [.unannounced])
+    #expect(report.problems.map(\.topic) == [Self.topics.status])
+    #expect(report.problems.map(\.offset) == [7])
+    report = self.report(entries, isCutAtStart: true)
+    #expect((report.unannounced, report.recordDeleted, report.isSound) == (0, 1, true))
+  }
+
+  @Test func aStatusThatMayBeDeletedIsNotMissed() {
+    let report = report(
+      [(.accepted(Self.key(1)), Self.sends(4)), (.accepted(Self.key(2)), Self.sends(5))],
+      statusesFrom: UnixTime(milliseconds: 4))
+    #expect((report.accepted, report.statusDeleted, report.lost) == (2, 1, 1))
+  }
+
+  @Test func whatCannotBeReadIsSetAside() {
+    var report = report([
+      (.poison, Self.sends(1)), (.setAside(Self.sends(1), nil), Self.letter(0)), (.setAside(Self.sends(1), nil), Self.letter(1)),
+      (.poison, Self.sends(10)),
+    ])
+    #expect((report.deadLettered, report.notSetAside, report.isSound) == (1, 0, true))
+    report = self.report([
+      (.poison, Self.sends(2)), (.setAside(Self.sends(1), nil), Self.letter(0)), (.unreadable, Self.status(3)),
+    ])
+    #expect((report.notSetAside, report.unreadable) == (1, 1))
+    #expect(report.problems.map(\.kind) == [.notSetAside, .unreadable])
+  }
+
+  @Test func aDeadLetterOfASendNeedsItsStatus() {
+    let known = Self.key(1)
+    var report = report([(.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known), Self.letter(0))])
+    #expect((report.lost, report.deadLettered) == (1, 1))
+    #expect(report.problems.map(\.kind) == [.deadLetterWithoutStatus])
+    report = self.report([
+      (.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known), Self.letter(0)), (Self.ended(known), Self.status(0)),
+      // Not committed: its status may be on its way.
+      (.accepted(Self.key(2)), Self.sends(13)), (.setAside(Self.sends(13), Self.key(2)), Self.letter(1)),
+    ])
+    #expect((report.settled, report.inFlight, report.deadLettered, report.isSound) == (1, 1, 2, true))
+  }
+
+  @Test func whatWasDeletedUnreadIsWrong() {
+    let account = Account(topics: Self.topics, positions: Self.positions)
+    let report = account.report(deleted: [(Self.sends(10), 5)])
+    #expect((report.deletedUnread, report.isSound) == (5, false))
+    #expect(report.problems.map(\.kind) == [.deletedUnread])
+  }
+
+  @Test func aPartitionWithoutAPositionIsAllInFlight() {
+    var account = Account(topics: Self.topics, positions: [:])
+    account.add(.accepted(Self.key(1)), at: Self.sends(0), time: UnixTime(milliseconds: 0))
+    #expect(account.report().inFlight == 1)
+  }
+
+  @Test func problemsAreListedUpToAThousand() {
+    var account = Account(topics: Self.topics, positions: [Self.topics.sends: [0: 5000]])
+    for number in 0..<1500 {
+      account.add(.accepted(Self.key(UInt64(number))), at: Self.sends(Int64(number)), time: UnixTime(milliseconds: 0))
+    }
+    let report = account.report()
+    #expect((report.lost, report.problems.count) == (1500, 1000))
+  }
+}
