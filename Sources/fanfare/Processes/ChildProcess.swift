@@ -115,6 +115,13 @@ final class ChildProcess: Sendable {
     }
   }
 
+  /// Sends it a signal, if it still runs.
+  func signal(_ number: Int32) {
+    process.withLock { process in
+      if process.isRunning { kill(process.processIdentifier, number) }
+    }
+  }
+
   /// What it has used so far. Throws when it has ended.
   func usage() throws -> ProcessUsage { try ProcessUsage(of: id) }
 

@@ -1,0 +1,168 @@
+import FanfareCore
+import Foundation
+import Ledger
+import Logging
+import NIOCore
+import RDKafka
+import Synchronization
+
+/// A whole deployment in processes of its own, for injuring: this process plays Kafka, so that its brokers can fail on demand.
+actor FaultDeployment {
+  static let users = 300
+  private static let frontEnds = 2
+  static let workers = 3
+  static let topics = Topics(retryDelays: [2, 15])
+
+  let cluster: EmbeddedCluster
+  let logger: Logger
+  nonisolated let directory: URL
+  private let environment: [String: String]
+  private var processes: [String: ChildProcess] = [:]
+  /// The addresses of front ends, by name.
+  private var callers: [String: APIClient] = [:]
+  private var simulator: APIClient?
+  nonisolated let history: LedgerReader
+  nonisolated let ledgerDisk: SmallDisk
+
+  private init(directory: URL) throws {
+    self.directory = directory
+    var logger = Logger(label: "fanfare.faults")
+    logger.logLevel = .error
+    self.logger = logger
+    cluster = try EmbeddedCluster(
+      brokers: 1, topics: Self.topics.all.map { TopicSpecification(name: $0, partitions: 16) }, logger: logger)
+    func path(_ name: String) -> String { directory.appending(path: name).path }
+    ledgerDisk = SmallDisk(directory: directory.appending(path: "ledger"))
+    try FileManager.default.createDirectory(at: ledgerDisk.directory, withIntermediateDirectories: true)
+    environment = [
+      "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true",
+      "FANFARE_KAFKA_RETRY_DELAYS": "2,15", "FANFARE_WORKER_LONGEST_REST": "1", "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
+      "FANFARE_LEDGER_PATH": path("ledger/ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
+      "FANFARE_API_PORT": "0", "FANFARE_SIMULATOR_DIRECTORY": path("simulator"),
+      "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator", "FANFARE_LOG_LEVEL": "notice",
+    ]
+    history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
+  }
+
+  /// Runs `body` in a deployment that is ready, and ends every process of it in any case.
+  ///
+  /// `hasSmallDisk`: whether the ledger has a small file system of its own.
+  static func with<Value: Sendable>(hasSmallDisk: Bool = false, _ body: (FaultDeployment) async throws -> Value) async throws
+    -> Value
+  {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-faults-\(UUID())")
+    try FileManager.default.createDirectory(
+      at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    defer {
+      do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
+    }
+    let deployment = try FaultDeployment(directory: directory)
+    if hasSmallDisk { try await deployment.ledgerDisk.mount() }
+    do {
+      try await deployment.startAll()
+      let value = try await body(deployment)
+      await deployment.destroy()
+      if hasSmallDisk { try await deployment.ledgerDisk.unmount() }
+      return value
+    } catch {
+      Console.error(await deployment.lastWords)
+      await deployment.destroy()
+      if hasSmallDisk { try await deployment.ledgerDisk.unmount() }
+      throw error
+    }
+  }
+
+  private func startAll() async throws {
+    simulator = APIClient(base: try await start("simulator").address())
+    _ = try start("ledger")
+    for number in 0..<Self.workers { _ = try start("worker", number) }
+    for number in 0..<Self.frontEnds { try await startFrontEnd(number) }
+    for number in 0..<Self.workers { try await ready("worker", number) }
+  }
+
+  private func destroy() {
+    for process in processes.values { process.destroy() }
+    cluster.close()
+  }
+
+  private var lastWords: String {
+    processes.sorted { $0.key < $1.key }.map { "--- \($0.key)\n\($0.value.lastWords)" }.joined(separator: "\n")
+  }
+
+  /// Starts a process of the role, in the place of the one that was there.
+  @discardableResult
+  func start(_ role: String, _ number: Int = 0) throws -> ChildProcess {
+    let process = try ChildProcess([role], name: role, environment: environment, directory: directory)
+    processes["\(role)-\(number)"] = process
+    return process
+  }
+
+  /// Starts a front end and waits until it is ready.
+  func startFrontEnd(_ number: Int) async throws {
+    let address = try await start("api", number).address()
+    guard let port = address.split(separator: ":").last.flatMap({ Int($0) }) else {
+      throw BenchError("api listens at \(address)")
+    }
+    callers["api-\(number)"] = APIClient(base: "http://" + address)
+    try await Ready.wait(for: try process("api", number), port: port)
+  }
+
+  /// Waits until the process can do its job.
+  func ready(_ role: String, _ number: Int = 0) async throws { try await Ready.wait(for: try process(role, number)) }
+
+  private func process(_ role: String, _ number: Int) throws -> ChildProcess {
+    guard let process = processes["\(role)-\(number)"] else { throw BenchError("there is no \(role) \(number)") }
+    return process
+  }
+
+  /// Ends the process as a crash would.
+  func kill(_ role: String, _ number: Int = 0) async throws {
+    let process = try process(role, number)
+    process.destroy()
+    _ = try await process.exitStatus()
+  }
+
+  /// Stops the process where it is, as a machine that swaps or a debugger would; `resume` lets it go on.
+  func freeze(_ role: String, _ number: Int = 0) throws { try process(role, number).signal(SIGSTOP) }
+
+  /// Lets a frozen process go on.
+  func resume(_ role: String, _ number: Int = 0) throws { try process(role, number).signal(SIGCONT) }
+
+  /// Orders a fault of the simulator: a JSON object, see its admin routes.
+  func order(_ fault: String) async throws { _ = try await simulated().request("POST", "/faults", user: "faults", body: fault) }
+
+  /// Takes back all faults of the simulator.
+  func withdrawFaults() async throws { _ = try await simulated().request("DELETE", "/faults", user: "faults") }
+
+  /// How many pushes the devices have, and how many of them a second time.
+  func arrivals() async throws -> (accepted: Int, repeated: Int) {
+    struct Counts: Decodable {
+      let accepted: Int
+      let duplicates: Int
+    }
+    let counts = try JSONDecoder().decode(Counts.self, from: try await simulated().request("GET", "/counts", user: "faults"))
+    return (counts.accepted, counts.duplicates)
+  }
+
+  private func simulated() throws -> APIClient {
+    guard let simulator else { throw BenchError("there is no simulator") }
+    return simulator
+  }
+
+  /// The front ends that are there, in a fixed order.
+  var frontEnds: [APIClient] { callers.sorted { $0.key < $1.key }.map(\.value) }
+
+  /// What `fanfare audit` says: its exit status, and its JSON object.
+  func audit() async throws -> (status: Int32, report: String) {
+    let audit = try ChildProcess(
+      ["audit", "--json"], name: "audit", environment: environment, directory: directory, keepsOutput: true)
+    let status = try await audit.exitStatus(within: .seconds(120))
+    return (status, try audit.output())
+  }
+
+  /// A client of the deployment's Kafka, for who writes to the topics without the front end.
+  nonisolated var kafka: KafkaClientConfiguration {
+    KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "faults", tuning: .embedded)
+  }
+}

@@ -1,0 +1,82 @@
+import FanfareCore
+import FoundationEssentials
+import Synchronization
+
+/// Sends that keep coming while the deployment is injured, and the ids of those that were accepted.
+final class FaultLoad: Sendable {
+  /// Sends in one request.
+  private static let batch = 20
+  private let deployment: FaultDeployment
+  private let state = Mutex((accepted: Set<SendID>(), number: 0, isEnding: false))
+
+  init(_ deployment: FaultDeployment) {
+    self.deployment = deployment
+  }
+
+  /// The ids of sends of which a front end has said that they are accepted.
+  var accepted: Set<SendID> { state.withLock { $0.accepted } }
+
+  /// Registers the users: each has an iPhone and an Android, every tenth a Windows machine.
+  func register() async throws {
+    let frontEnds = await deployment.frontEnds
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for user in 0..<FaultDeployment.users {
+        if user >= 16 { try await group.next() }
+        group.addTask {
+          let client = frontEnds[user % frontEnds.count]
+          let digits = String(user, radix: 16)
+          var bodies = [
+            #"{"platform":"ios","instId":"i-\#(user)","deviceToken":"1\#(String(repeating: "0", count: 63 - digits.count))\#(digits)"}"#,
+            #"{"platform":"android","instId":"a-\#(user)","deviceToken":"device-\#(user)"}"#,
+          ]
+          if user % 10 == 0 {
+            bodies.append(
+              #"{"platform":"windows","instId":"w-\#(user)","channelUri":"https://cloud.notify.windows.com/?token=channel-\#(user)"}"#
+            )
+          }
+          for body in bodies { _ = try await client.request("POST", "/api/register", user: "user-\(user)", body: body) }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  /// Posts about 100 sends a second until `end`; a request that fails is made again elsewhere as a new one, for its sends count only once accepted.
+  func run() async throws {
+    while !state.withLock({ $0.isEnding }) {
+      await post()
+      try await Task.sleep(for: .milliseconds(200))
+    }
+  }
+
+  /// Ends the load after the request under way.
+  func end() { state.withLock { $0.isEnding = true } }
+
+  private func post() async {
+    let frontEnds = await deployment.frontEnds
+    let first = state.withLock { state in
+      defer { state.number += Self.batch }
+      return state.number
+    }
+    let lines = (first..<first + Self.batch).map {
+      #"{"to":{"user":"user-\#($0 % FaultDeployment.users)"},"message":{"body":"\#($0)"}}"#
+    }
+    let client = frontEnds[first / Self.batch % frontEnds.count]
+    do {
+      let answer = try await client.request(
+        "POST", "/api/sends/batch", user: "sender", body: lines.joined(separator: "\n"), type: "application/x-ndjson")
+      let ids = String(decoding: answer, as: UTF8.self).split(separator: "\n").compactMap(Self.id)
+      state.withLock { $0.accepted.formUnion(ids) }
+    } catch {
+      // The front end is the one that is injured, or says that Kafka is: what it did not accept is nobody's loss.
+      return
+    }
+  }
+
+  private static func id(_ line: Substring) -> SendID? {
+    struct Answer: Decodable { let id: String? }
+    // A line without an id was refused.
+    guard let answer = try? JSONDecoder().decode(Answer.self, from: Data(line.utf8)) else { return nil }
+    return answer.id.flatMap { SendID($0) }
+  }
+}

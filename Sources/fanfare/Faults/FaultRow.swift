@@ -1,0 +1,37 @@
+/// What one injury has led to.
+struct FaultRow: Sendable, Encodable {
+  let fault: String
+  /// Sends that a front end called accepted.
+  let accepted: Int
+  /// Sends settled, of all that are on the topic.
+  let settled: Int
+  /// Sends accepted of which nothing became, or that the audit misses.
+  let lost: Int
+  /// Pushes that a device got a second time.
+  let repeated: Int
+  /// The same for each injury, sorted, where they can be told apart.
+  let repeatedEach: [Int]
+  /// Where the audit, the ledger and the front end's word do not agree.
+  let accountingErrors: Int
+  /// From the end of the injury until everything accepted was settled.
+  let secondsToRecover: Double
+
+  /// The head of the table, in Markdown.
+  static let tableHead = """
+    | fault | accepted | settled | lost | repeated pushes | accounting errors | recovered after |
+    |---|---|---|---|---|---|---|
+    """
+
+  /// This row.
+  var tableRow: String {
+    var repeats = "\(repeated)"
+    if let last = repeatedEach.last {
+      repeats += " (each time: median \(repeatedEach[repeatedEach.count / 2]), most \(last), of \(repeatedEach.count))"
+    }
+    let seconds = (secondsToRecover * 10).rounded() / 10
+    return "| \(fault) | \(accepted) | \(settled) | \(lost) | \(repeats) | \(accountingErrors) | \(seconds) s |"
+  }
+
+  /// Whether the promises were kept.
+  var isGood: Bool { lost == 0 && accountingErrors == 0 }
+}
