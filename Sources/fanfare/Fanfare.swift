@@ -21,7 +21,8 @@ struct Fanfare: AsyncParsableCommand {
     version: Build.version,
     subcommands: [
       APICommand.self, WorkerCommand.self, LedgerCommand.self, SimulatorCommand.self, BrokerCommand.self, DemoCommand.self,
-      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, BenchCommand.self, BenchConstantCommand.self,
+      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, ReplayCommand.self, BenchCommand.self,
+      BenchConstantCommand.self,
     ])
 
   /// Runs the command line; a configuration that cannot be used has an exit status of its own.
