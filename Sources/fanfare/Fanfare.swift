@@ -21,7 +21,8 @@ struct Fanfare: AsyncParsableCommand {
     version: Build.version,
     subcommands: [
       APICommand.self, WorkerCommand.self, LedgerCommand.self, SimulatorCommand.self, BrokerCommand.self, DemoCommand.self,
-      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, BenchCommand.self, FaultsCommand.self,
+      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, ReplayCommand.self, BenchCommand.self,
+      FaultsCommand.self,
       BenchConstantCommand.self,
     ])
 

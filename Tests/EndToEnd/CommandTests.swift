@@ -24,7 +24,7 @@ import Testing
 
   @Test(arguments: [
     ["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"], ["audit"],
-    ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"],
+    ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"], ["replay"],
   ])
   func everyRoleExplainsItself(command: [String]) async throws {
     let (status, lines, _) = try await run(command + ["--help"])
@@ -39,6 +39,8 @@ import Testing
     (["dead-letters", "list", "--from", "yesterday"], "--from"), (["dead-letters", "list", "--limit", "0"], "--limit"),
     (["dead-letters", "list", "--from", "2026-01-02T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
     (["dead-letters", "redrive", "--letter", "here"], "--letter"), (["dead-letters", "show", "3"], "<partition/offset>"),
+    (["replay", "--to", "2026-01-01T00:00:00Z"], "--from"),
+    (["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
   ])
   func aBadOptionIsNamed(command: [String], option: String) async throws {
     let (status, _, errors) = try await run(command, environment: Self.kafka)

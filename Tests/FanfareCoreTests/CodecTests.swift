@@ -20,7 +20,8 @@ import Testing
         apns: Array(#"{"aps":{"alert":"x"},"n":1.50}"#.utf8), fcm: Array(#"{"data":{}}"#.utf8)),
       timeToLive: SendRequest.maximumTimeToLive),
     SendRequest(
-      id: .random(), acceptedAt: time, audience: .device(.apns, handle: "00ff"), content: Content(message: Message(badge: 3))),
+      id: .random(), acceptedAt: time, audience: .device(.apns, handle: "00ff"), content: Content(message: Message(badge: 3)),
+      replay: .random()),
   ]
 
   @Test(arguments: requests)

@@ -41,10 +41,12 @@ import Testing
     send(#""message":{"body":"x"},"collapseKey":"\#(text(32, "é"))""#), send(#""message":{"body":"x"},"sender":"\#(text(256))""#),
     send(#""message":{"body":"x"},"traceparent":"\#(text(128))""#), send(#""message":{"body":"x"},"hub":"a-0""#),
     send(#""message":{"body":"x"},"hub":"\#(text(64))""#), send(#""message":{"body":"x"},"later":true"#),
+    send(#""message":{"body":"x"},"replay":"0190F5FE-7C00-7000-8000-000000000001""#),
   ]
 
   /// The `data` of sends that are refused.
   static let broken: [String] = [
+    send(#""message":{"body":"x"},"replay":"again""#),
     "{}", "[]", #"{"message":{"body":"x"}}"#, #"{"to":{"user":"bob"}}"#, to(""), to(#""user":"a","tag":"b""#),
     to(#""everyone":true"#),
     to(#""user":"bob","later":1"#), to(#""user":"""#), to(#""user":"a:b""#), to(#""user":"a:\#u{301}b""#), to(#""user":"a\nb""#),

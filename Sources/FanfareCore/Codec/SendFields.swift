@@ -14,6 +14,7 @@ package struct SendFields: Sendable {
   package var priority: Priority?
   package var collapseKey: String?
   package var traceparent: String?
+  package var replay: ReplayID?
 
   package init() {}
 
@@ -43,6 +44,9 @@ package struct SendFields: Sendable {
       priority = value
     case "collapseKey": collapseKey = try Self.text(&reader, maximum: SendRequest.maximumCollapseKeyLength)
     case "traceparent": traceparent = try Self.text(&reader, maximum: 128)
+    case "replay":
+      guard let id = ReplayID(utf8: try reader.readUTF8()) else { throw reader.error("must be a UUID") }
+      replay = id
     default: return false
     }
     return true
@@ -55,7 +59,8 @@ package struct SendFields: Sendable {
     guard !content.isEmpty else { throw JSONError(field: "message", problem: "or native must be given") }
     return SendRequest(
       id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms ?? .all,
-      content: content, timeToLive: timeToLive, priority: priority ?? .high, collapseKey: collapseKey, traceparent: traceparent)
+      content: content, timeToLive: timeToLive, priority: priority ?? .high, collapseKey: collapseKey, traceparent: traceparent,
+      replay: replay)
   }
 
   private mutating func readPlatforms(_ reader: inout JSONReader) throws(JSONError) {

@@ -39,6 +39,10 @@ extension SendRequest {
       output.append(literal: #","traceparent":"#)
       output.appendJSON(traceparent)
     }
+    if let replay {
+      output.append(literal: #","replay":"#)
+      output.appendJSON(replay)
+    }
     output.append(literal: "}}")
     return output
   }

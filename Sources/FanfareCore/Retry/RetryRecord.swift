@@ -82,6 +82,7 @@ package struct RetryRecord: Hashable, Sendable {
     // The multipliers spread small numbers over the words (Knuth's and Weyl's constants).
     let number = UInt64(truncatingIfNeeded: part) &* 0x9E37_79B9_7F4A_7C15
     let count = UInt64(truncatingIfNeeded: deferrals) &* 0xD1B5_4A32_D192_ED03
-    return SendID(high: send.id.high ^ (attempt?.high ?? 0) ^ count, low: send.id.low ^ (attempt?.low ?? 0) ^ number)
+    let id = send.identity
+    return SendID(high: id.high ^ (attempt?.high ?? 0) ^ count, low: id.low ^ (attempt?.low ?? 0) ^ number)
   }
 }

@@ -4,6 +4,12 @@ package enum SendSubject {}
 /// The id of one accepted send. A send posted twice under one id is one send.
 package typealias SendID = Identifier<SendSubject>
 
+/// Phantom type of a replay's id.
+package enum ReplaySubject {}
+
+/// The id of one decision to dispatch sends again that are in the log already.
+package typealias ReplayID = Identifier<ReplaySubject>
+
 /// What a caller asked to be sent: to whom, what, and until when. Immutable once accepted; everything else is derived from it.
 ///
 /// A worker keeps it in many places at once, so what it holds is shared: a copy costs one reference count.
@@ -34,15 +40,32 @@ package struct SendRequest: Hashable, Sendable {
   package var collapseKey: String? { fields.collapseKey }
   /// The W3C `traceparent` of the request it came with.
   package var traceparent: String? { fields.traceparent }
+  /// The replay that it was put on the topic again by; nil for a send as it was accepted.
+  package var replay: ReplayID? { fields.replay }
+
+  /// What tells a send from every other that is to be dispatched: its id, and the replay. A replayed send is the same send, with the same ids of
+  /// its pushes and the same account, but not the duplicate of a record that was dispatched.
+  package var identity: SendID {
+    guard let replay else { return id }
+    return SendID(high: id.high ^ replay.high, low: id.low ^ replay.low)
+  }
 
   package init(
     id: SendID, hub: HubName = .default, sender: String? = nil, acceptedAt: UnixTime, audience: Audience,
     platforms: PlatformSet = .all, content: Content, timeToLive: Int? = nil, priority: Priority = .high,
-    collapseKey: String? = nil, traceparent: String? = nil
+    collapseKey: String? = nil, traceparent: String? = nil, replay: ReplayID? = nil
   ) {
     fields = Fields(
       id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms, content: content,
-      timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent)
+      timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent, replay: replay)
+  }
+
+  /// The send as it is put on the topic again, for those of its platforms.
+  package func replayed(by replay: ReplayID, on platforms: PlatformSet) -> SendRequest {
+    SendRequest(
+      id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience,
+      platforms: self.platforms.intersection(platforms), content: content, timeToLive: timeToLive, priority: priority,
+      collapseKey: collapseKey, traceparent: traceparent, replay: replay)
   }
 
   private final class Fields: Sendable {
@@ -58,10 +81,11 @@ package struct SendRequest: Hashable, Sendable {
     let priority: Priority
     let collapseKey: String?
     let traceparent: String?
+    let replay: ReplayID?
 
     init(
       id: SendID, hub: HubName, sender: String?, acceptedAt: UnixTime, audience: Audience, platforms: PlatformSet,
-      content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?
+      content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?, replay: ReplayID?
     ) {
       self.id = id
       self.hub = hub
@@ -77,6 +101,7 @@ package struct SendRequest: Hashable, Sendable {
       self.priority = priority
       self.collapseKey = collapseKey
       self.traceparent = traceparent
+      self.replay = replay
     }
   }
 
@@ -85,7 +110,7 @@ package struct SendRequest: Hashable, Sendable {
       || left.id == right.id && left.hub == right.hub && left.sender == right.sender && left.acceptedAt == right.acceptedAt
         && left.audience == right.audience && left.platforms == right.platforms && left.content == right.content
         && left.timeToLive == right.timeToLive && left.priority == right.priority && left.collapseKey == right.collapseKey
-        && left.traceparent == right.traceparent
+        && left.traceparent == right.traceparent && left.replay == right.replay
   }
 
   package func hash(into hasher: inout Hasher) {

@@ -43,7 +43,7 @@ extension DispatchState {
 
   /// Makes an item of a send, unless it is known already.
   private mutating func begin(_ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin) {
-    let key = RecentSends.Key(id: send.id, hub: Int32(hub))
+    let key = RecentSends.Key(id: send.identity, hub: Int32(hub))
     switch recent.open(key, slot: nextSlot) {
     case .settled:
       ledger.settle(origin)

@@ -22,54 +22,24 @@ struct Redrive {
 
   /// Puts them back; returns when Kafka has acknowledged all of them, and throws when it has not.
   func run(only place: LogPlace?, where matches: (DeadLetter) -> Bool) async throws -> Outcome {
-    var configuration = ProducerConfiguration(client: try kafka.client("dead-letters"))
-    configuration.maximumRecordBytes = StatusRecord.maximumRecordSize
-    let producer = try Producer(configuration: configuration, logger: logger)
     let box = try DeadLetterBox(kafka, logger: logger)
-    async let running: Void = producer.run()
-    let outcome: Result<Outcome, any Error>
-    do {
-      outcome = .success(try await move(box, only: place, where: matches, to: producer))
-    } catch {
-      outcome = .failure(error)
-    }
-    await producer.close(timeout: .seconds(10))
-    await running
-    return try outcome.get()
-  }
-
-  private func move(
-    _ box: DeadLetterBox, only place: LogPlace?, where matches: (DeadLetter) -> Bool, to producer: Producer
-  ) async throws -> Outcome {
-    var outcome = Outcome()
-    var waiting: [ProducerRecord] = []
-    outcome.unreadable = try await box.read(only: place) { item in
-      let letter = item.letter
-      guard matches(letter) else { return true }
-      guard letter.isWhole else {
-        outcome.cut.append(item.place.description)
+    return try await LogWriter.with(kafka, command: "dead-letters", logger: logger) { writer in
+      var outcome = Outcome()
+      outcome.unreadable = try await box.read(only: place) { item in
+        let letter = item.letter
+        guard matches(letter) else { return true }
+        if !letter.isWhole {
+          outcome.cut.append(item.place.description)
+        } else if letter.origin.topic != kafka.topics.sends {
+          outcome.foreign.append(item.place.description)
+        } else {
+          outcome.redriven += 1
+          guard !isDryRun else { return true }
+          try await writer.add(ProducerRecord(topic: letter.origin.topic, key: letter.key, value: letter.value))
+        }
         return true
       }
-      guard letter.origin.topic == kafka.topics.sends else {
-        outcome.foreign.append(item.place.description)
-        return true
-      }
-      outcome.redriven += 1
-      guard !isDryRun else { return true }
-      waiting.append(ProducerRecord(topic: letter.origin.topic, key: letter.key, value: letter.value))
-      guard waiting.count == Self.batch else { return true }
-      try await Self.send(&waiting, to: producer)
-      return true
+      return outcome
     }
-    try await Self.send(&waiting, to: producer)
-    return outcome
-  }
-
-  /// Records on their way at a time; each may have half a megabyte.
-  private static let batch = 64
-
-  private static func send(_ records: inout [ProducerRecord], to producer: Producer) async throws {
-    for result in await producer.send(records) { _ = try result.get() }
-    records.removeAll(keepingCapacity: true)
   }
 }

@@ -121,4 +121,23 @@ struct OrderTests {
     #expect(desk.position == 4)
     #expect(desk.statuses.count == 2)
   }
+
+  @Test func `a send that is replayed is sent again under its id, once for each replay`() {
+    var desk = Desk()
+    desk.register("bob", .fcm)
+    let send = desk.send(to: .user("bob"))
+    desk.deliver(send)
+    desk.answerAll()
+    let replayed = send.replayed(by: .random(), on: .all)
+    desk.deliver(replayed)
+    #expect(desk.pushes.count == 2)
+    #expect(desk.pushes.map(\.id) == [desk.pushes[0].id, desk.pushes[0].id])
+    desk.answer(desk.pushes[1], PushOutcome(.accepted))
+    #expect(desk.statuses.map(\.send) == [send.id, send.id])
+    desk.deliver(replayed, send)
+    #expect(desk.pushes.count == 2)
+    #expect(desk.position == 4)
+    desk.deliver(send.replayed(by: .random(), on: .all))
+    #expect(desk.pushes.count == 3)
+  }
 }

@@ -1,0 +1,53 @@
+import ArgumentParser
+
+/// `fanfare replay`
+struct ReplayCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "replay",
+    abstract: "Dispatches sends of the log again, under their ids.",
+    discussion: """
+      Puts the sends that were accepted in that time, and are still in the log, onto the sends topic again. They keep their ids, and so do their \
+      pushes (apns-id, data.pushId, MS-CV): an app can recognise what it has. They count once: the status of a send that had ended before is a \
+      repeated one. What waits for a worker or in a retry topic is left alone, and what is older than its time to live expires again instead of \
+      being delivered late. Needs kafka.bootstrapServers, and memory for each send of that time. With --json one object: replay, replayed.
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  @Option(help: ArgumentHelp("Sends accepted at this time or later (RFC 3339).", valueName: "time"))
+  var from: TimeArgument
+
+  @Option(help: ArgumentHelp("Sends accepted before this time (RFC 3339).", valueName: "time"))
+  var to: TimeArgument
+
+  @Option(help: "Only to devices of this platform.")
+  var platform: PlatformArgument?
+
+  @Option(help: ArgumentHelp("Only sends to this user.", valueName: "name"))
+  var user: String?
+
+  @Flag(help: "Only sends without a status, and only platforms where a device's last outcome is failed, unconfirmed or expired.")
+  var failedOnly = false
+
+  @Flag(help: "Change nothing, and say what would be done.")
+  var dryRun = false
+
+  @Flag(help: "Print one JSON object instead of text.")
+  var json = false
+
+  func validate() throws {
+    guard from.time < to.time else { throw ValidationError("--to must be later than --from") }
+  }
+
+  func run() async throws {
+    let runtime = try await common.runtime("replay")
+    let selection = ReplaySelection(
+      accepted: from.time..<to.time, platform: platform?.platform, user: user, failedOnly: failedOnly)
+    let outcome = try await Replay(settings: runtime.settings, isDryRun: dryRun, logger: runtime.logger).run(selection)
+    if json {
+      try Console.print(json: outcome)
+    } else {
+      Console.print("\(outcome.replayed) sends \(dryRun ? "would be dispatched" : "are dispatched") again")
+    }
+  }
+}

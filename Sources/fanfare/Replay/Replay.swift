@@ -1,0 +1,76 @@
+import FanfareCore
+import Logging
+import RDKafka
+import Worker
+
+/// Puts sends of the log onto the sends topic again.
+struct Replay {
+  let settings: Settings
+  let isDryRun: Bool
+  let logger: Logger
+
+  /// What was done.
+  struct Outcome: Encodable {
+    /// The id of the replay.
+    let replay: String
+    /// Sends that were put on the topic again, or would be.
+    var replayed = 0
+  }
+
+  /// Does it; returns when Kafka has acknowledged all of it, and throws when it has not.
+  ///
+  /// The positions are asked for before the ends, as in `Audit`: what lies below a position by then has its status, or its rest in a retry topic,
+  /// below the ends.
+  func run(_ selection: ReplaySelection) async throws -> Outcome {
+    var selection = selection
+    let topics = settings.kafka.topics
+    let retries = topics.retries.map(\.name)
+    let reader = try LogReader(client: try settings.kafka.client("replay"), logger: logger)
+    let scan = TopicScan(command: "replay", reader: reader)
+    let positions =
+      try await reader.committed(by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
+      + (retries.isEmpty
+        ? [] : reader.committed(by: RetryPump.group(topics), in: try await reader.partitions(of: retries)))
+    let done = Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) })
+    let statuses = selection.failedOnly ? try await reader.spans(of: [topics.status]) : []
+    let sends = try await reader.spans(of: [topics.sends])
+    let waiting = (sends + (retries.isEmpty ? [] : try await reader.spans(of: retries))).map { span in
+      LogSpan(partition: span.partition, start: max(span.start, done[span.partition] ?? span.start), end: span.end)
+    }
+    try await scan.read(statuses + waiting) { records in
+      for record in records {
+        if record.topic == topics.status {
+          do throws(RecordError) { selection.note(try StatusRecord.decode(record.value)) } catch { continue }
+        } else {
+          switch AuditFact(record, topics: topics) {
+          case .accepted(let send), .putOff(let send): selection.noteWaiting(send)
+          case .settled, .setAside, .poison, .unreadable, nil: break
+          }
+        }
+      }
+      return true
+    }
+    let id = ReplayID.random()
+    return try await LogWriter.with(settings.kafka, command: "replay", logger: logger) { writer in
+      var outcome = Outcome(replay: id.description)
+      try await scan.read(sends) { records in
+        for record in records {
+          let send: SendRequest
+          do throws(RecordError) {
+            send = try SendRequest.decode(record.value, recordTime: UnixTime(milliseconds: max(0, record.timestamp)))
+          } catch {
+            // Set aside, or no send as it was accepted.
+            continue
+          }
+          guard let again = selection.replay(send, by: id) else { continue }
+          outcome.replayed += 1
+          guard !isDryRun else { continue }
+          try await writer.add(
+            ProducerRecord(topic: topics.sends, key: record.key.map(Array.init), value: again.encoded(), headers: record.headers))
+        }
+        return true
+      }
+      return outcome
+    }
+  }
+}

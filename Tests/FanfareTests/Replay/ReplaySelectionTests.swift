@@ -1,0 +1,78 @@
+import FanfareCore
+import Testing
+
+@testable import fanfare
+
+@Suite struct ReplaySelectionTests {
+  private static let id = ReplayID(high: 7, low: 7)
+  private static let hour = UnixTime(milliseconds: 1000)..<UnixTime(milliseconds: 2000)
+
+  private func send(
+    _ user: String = "bob", at time: Int64 = 1500, content: Content = Content(message: Message(body: "x"))
+  ) -> SendRequest {
+    SendRequest(id: .random(), acceptedAt: UnixTime(milliseconds: time), audience: .user(user), content: content)
+  }
+
+  private func status(
+    of send: SendRequest, _ outcomes: [(Platform, DeviceResult.Outcome)], part: Int = 0, parts: Int = 1,
+    attempt: AttemptID? = nil,
+    state: StatusRecord.State = .settled
+  ) -> StatusRecord {
+    StatusRecord(
+      send: send.id, hub: send.hub, part: part, parts: parts, attempt: attempt, state: state, sender: nil,
+      audience: send.audience,
+      acceptedAt: send.acceptedAt, settledAt: send.acceptedAt,
+      devices: outcomes.map { platform, outcome in
+        DeviceResult(registration: .random(), platform: platform, outcome: outcome, reason: "", status: 0, attempts: 1)
+      })
+  }
+
+  @Test func sendsOfThatTimeAreGivenOnceWithTheirIds() {
+    var selection = ReplaySelection(accepted: Self.hour)
+    let sends = [send(at: 999), send(at: 1000), send(at: 1999), send(at: 2000)]
+    let replayed = (sends + sends).compactMap { selection.replay($0, by: Self.id) }
+    #expect(replayed.map(\.id) == [sends[1].id, sends[2].id])
+    #expect(replayed.allSatisfy { $0.replay == Self.id && $0.acceptedAt >= Self.hour.lowerBound })
+    #expect(replayed.map(\.identity) != replayed.map(\.id))
+    // What is a replay itself has its original in the log, or is too old.
+    var another = ReplaySelection(accepted: Self.hour)
+    #expect(another.replay(replayed[0], by: .random()) == nil)
+  }
+
+  @Test func whatWaitsIsLeftAlone() {
+    var selection = ReplaySelection(accepted: Self.hour)
+    let waiting = send()
+    selection.noteWaiting(SendKey(hub: waiting.hub, id: waiting.id))
+    #expect(selection.replay(waiting, by: Self.id) == nil)
+  }
+
+  @Test func usersAndPlatformsNarrowIt() {
+    var selection = ReplaySelection(accepted: Self.hour, platform: .fcm, user: "bob")
+    #expect(selection.replay(send("carol"), by: Self.id) == nil)
+    #expect(selection.replay(send("bob"), by: Self.id)?.platforms == PlatformSet(.fcm))
+    #expect(selection.replay(send("bob", content: Content(wns: "<toast/>")), by: Self.id) == nil)
+  }
+
+  @Test func onlyWhatFailedIsTakenAndOnlyWhere() {
+    var selection = ReplaySelection(accepted: Self.hour, failedOnly: true)
+    let (delivered, mixed, expired, unknown, mended) = (send(), send(), send(), send(), send())
+    selection.note(status(of: delivered, [(.apns, .delivered), (.fcm, .rejected), (.wns, .deviceGone)]))
+    selection.note(status(of: mixed, [(.apns, .delivered), (.fcm, .failed), (.fcm, .delivered), (.wns, .unconfirmed)]))
+    selection.note(status(of: expired, [], state: .expired))
+    selection.note(status(of: mended, [(.apns, .delivered), (.fcm, .failed)]))
+    selection.note(status(of: mended, [(.fcm, .delivered)]))
+    #expect(selection.replay(delivered, by: Self.id) == nil)
+    #expect(selection.replay(mixed, by: Self.id)?.platforms == [PlatformSet(.fcm), PlatformSet(.wns)])
+    #expect(selection.replay(expired, by: Self.id)?.platforms == .all)
+    #expect(selection.replay(unknown, by: Self.id)?.platforms == .all)
+    #expect(selection.replay(mended, by: Self.id) == nil)
+  }
+
+  @Test func thePartsOfOneAttemptAddUp() {
+    var selection = ReplaySelection(accepted: Self.hour, failedOnly: true)
+    let (large, attempt) = (send(), AttemptID.random())
+    selection.note(status(of: large, [(.fcm, .failed)], part: 0, parts: 2, attempt: attempt))
+    selection.note(status(of: large, [(.fcm, .delivered)], part: 1, parts: 2, attempt: attempt))
+    #expect(selection.replay(large, by: Self.id)?.platforms == PlatformSet(.fcm))
+  }
+}
