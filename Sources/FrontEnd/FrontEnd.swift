@@ -18,6 +18,8 @@ package final class FrontEnd: Service {
     package var registry: any DeviceRegistry
     /// Where secure payloads wait.
     package var secureStore: any SecurePayloadStore
+    /// Where requests with an `Idempotency-Key` are remembered.
+    package var claims: any SendClaimStore
     /// Where sends are looked up.
     package var history: any SendHistory
     /// Where sends go.
@@ -28,11 +30,12 @@ package final class FrontEnd: Service {
     package var clock: any WallClock
 
     package init(
-      registry: any DeviceRegistry, secureStore: any SecurePayloadStore, history: any SendHistory, sink: any SendSink,
-      hasRoom: @escaping @Sendable () -> Bool = { true }, clock: any WallClock = SystemWallClock()
+      registry: any DeviceRegistry, secureStore: any SecurePayloadStore, claims: any SendClaimStore, history: any SendHistory,
+      sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true }, clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
       self.secureStore = secureStore
+      self.claims = claims
       self.history = history
       self.sink = sink
       self.hasRoom = hasRoom
@@ -109,13 +112,14 @@ package final class FrontEnd: Service {
     operations?.add(to: routes)
     let gate = Gate(hubs: hubs.map(HubEntry.init))
     let intake = SendIntake(sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom)
+    let repetitions = Repetitions(store: dependencies.claims)
     let registration = RegistrationRoutes(
       gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
-      gate: gate, intake: intake, secure: dependencies.secureStore, clock: dependencies.clock,
+      gate: gate, intake: intake, repetitions: repetitions, secure: dependencies.secureStore, clock: dependencies.clock,
       maximumBodySize: configuration.maximumBodySize, securePayloadLifetime: configuration.securePayloadLifetime)
     let sends = SendRoutes(
-      gate: gate, intake: intake, history: dependencies.history, clock: dependencies.clock,
+      gate: gate, intake: intake, repetitions: repetitions, history: dependencies.history, clock: dependencies.clock,
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize)
     for root in [routes.group(), routes.group("hubs/{hub}")] {
       registration.add(to: root)

@@ -28,13 +28,15 @@ struct Caller: Sendable {
 
   /// As a user of the demo authenticator, whose password is the name.
   func call(
-    _ method: String, _ path: String, user: String? = nil, body: String? = nil, type: String = "application/json"
+    _ method: String, _ path: String, user: String? = nil, body: String? = nil, type: String = "application/json",
+    headers: [(String, String)] = []
   ) async throws -> Answer {
     var request = HTTPClientRequest(url: base + path)
     request.method = .init(rawValue: method)
     if let user {
       request.headers.add(name: "authorization", value: "Basic " + Data("\(user):\(user)".utf8).base64EncodedString())
     }
+    for (name, value) in headers { request.headers.add(name: name, value: value) }
     if let body {
       request.headers.add(name: "content-type", value: type)
       request.body = .bytes(ByteBuffer(string: body))

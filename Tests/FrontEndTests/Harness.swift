@@ -20,6 +20,7 @@ struct Harness: Sendable {
     var history: any SendHistory = ScriptedHistory()
     var registry: (any DeviceRegistry)?
     var secureStore: (any SecurePayloadStore)?
+    var claims: (any SendClaimStore)?
     var hasRoom: @Sendable () -> Bool = { true }
     var operations: OperationsRoutes?
     var logger = TestKafka.quietLogger
@@ -49,6 +50,7 @@ struct Harness: Sendable {
       configuration: setup.configuration, hubs: setup.hubs ?? [FrontEndHub(name: .default, authenticator: demo)],
       dependencies: FrontEnd.Dependencies(
         registry: setup.registry ?? temporary.registry, secureStore: setup.secureStore ?? temporary.registry,
+        claims: setup.claims ?? temporary.registry,
         history: setup.history, sink: setup.sink,
         hasRoom: setup.hasRoom, clock: clock),
       operations: setup.operations, logger: setup.logger)

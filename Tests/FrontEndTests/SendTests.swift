@@ -137,9 +137,6 @@ import Testing
       ] {
         try await app.request(.post, "/api/sends", body: body).expectProblem(422, "notSupported", naming: field)
       }
-      try await app.request(
-        .post, "/api/sends", body: #"{"to":{"user":"bob"},\#(message)}"#, headers: [("Idempotency-Key", "k")]
-      ).expectProblem(422, "notSupported", naming: "Idempotency-Key")
       for body in [
         #"{"to":{"user":"bob"},"native":{"apns":{}},"platforms":["fcm"]}"#,
         #"{"to":{"device":{"platform":"apns","handle":"aa"}},"native":{"wns":"<toast/>"}}"#,

@@ -41,6 +41,7 @@ import Testing
             WITHOUT ROWID;
           INSERT INTO tags SELECT hub, tag, registration FROM present_tags;
           DROP TABLE present_tags;
+          DROP TABLE send_claims;
           PRAGMA user_version = 1
           """)
     }
@@ -89,6 +90,10 @@ import Testing
     }
     let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now() + .seconds(10))
     try await registry.store("p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
+    let claim = SendClaim(
+      hub: .default, key: Array(repeating: 1, count: 32), request: Array(repeating: 2, count: 32),
+      at: clock.now() + .seconds(-5))
+    _ = try await registry.claim(claim, lifetime: .seconds(60))
     func rows(_ table: String) async throws -> Int? {
       try await registry.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") }
     }
@@ -98,6 +103,7 @@ import Testing
     _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
     #expect(try await rows("registrations") == pending - Purge.batch + 2)
     #expect(try await rows("secure_payloads") == 0)
+    #expect(try await rows("send_claims") == 0)
     _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
     #expect(try await rows("registrations") == 3, "more was due, so it went on")
     clock.advance(by: .seconds(30))

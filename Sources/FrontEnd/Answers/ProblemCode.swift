@@ -23,6 +23,8 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case requestTimeout
   /// It belongs to somebody else.
   case conflict
+  /// The `Idempotency-Key` was given before, with another request.
+  case keyReused
   /// The registration id is dead, or not the caller's to use: ask for a new one.
   case gone
   /// The body, a line of a batch, or the record made of it, is larger than it may be.
@@ -81,6 +83,7 @@ extension ProblemCode {
     case .methodNotAllowed: Appearance(.methodNotAllowed, "Method not allowed")
     case .requestTimeout: Appearance(.requestTimeout, "Request took too long")
     case .conflict: Appearance(.conflict, "Belongs to somebody else")
+    case .keyReused: Appearance(.conflict, "Key used for another request")
     case .gone: Appearance(.gone, "Registration is gone")
     case .tooLarge: Appearance(.contentTooLarge, "Too large")
     case .unsupportedMediaType: Appearance(.unsupportedMediaType, "Unsupported media type")

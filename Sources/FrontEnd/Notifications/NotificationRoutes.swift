@@ -7,6 +7,7 @@ import RDKafka
 struct NotificationRoutes: Sendable {
   let gate: Gate
   let intake: SendIntake
+  let repetitions: Repetitions
   let secure: any SecurePayloadStore
   let clock: any WallClock
   let maximumBodySize: Int
@@ -26,6 +27,7 @@ struct NotificationRoutes: Sendable {
   }
 
   private func notify(_ request: Request, by caller: Caller) async throws -> Response {
+    let key = try IdempotencyKey(of: request.headers)
     let query = try Query(of: request)
     guard let platform = Platform(name: try query.required("pns")) else {
       throw Refusal(.invalidParameter, "pns must be apns, gcm, fcm or wns")
@@ -35,12 +37,15 @@ struct NotificationRoutes: Sendable {
     let send = send(
       to: recipient, by: caller, request: request, platforms: PlatformSet(platform),
       content: AppNotification.content(text: "From \(caller.user): \(message)", for: platform))
-    try await intake.accept(send, into: caller.hub)
+    let id = try await repetitions.run(
+      key, for: Fingerprint("notifications", platform.rawValue, recipient, message), send: send, by: caller
+    ) { try await intake.accept($0, into: caller.hub) }
     // 200, not 202: the apps in the field show any other status as an error.
-    return .accepted(send.id, location: caller.hub.location(of: send.id), status: .ok)
+    return .accepted(id, location: caller.hub.location(of: id), status: .ok)
   }
 
   private func notifySecurely(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
+    let key = try IdempotencyKey(of: request.headers)
     let recipient = try recipient(in: try Query(of: request))
     let payload = try await message(in: request)
     let id = SecurePayloadID.random()
@@ -48,17 +53,21 @@ struct NotificationRoutes: Sendable {
       to: recipient, by: caller, request: request, platforms: .all, content: AppNotification.announcement(of: id),
       // Nobody needs to hear of a payload that is no longer there.
       timeToLive: Int(securePayloadLifetime.components.seconds))
-    try intake.requireRoom()
-    // First the payload, then the word of it: a phone may ask for it at once.
-    try await secure.store(
-      payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: send.acceptedAt + securePayloadLifetime)
-    do {
-      try await intake.accept(send, into: caller.hub)
-    } catch {
-      await discard(id, after: error, caller: caller, context: context)
-      throw error
+    let sent = try await repetitions.run(
+      key, for: Fingerprint("notifications/secure", recipient, payload), send: send, by: caller
+    ) { send in
+      try intake.requireRoom()
+      // First the payload, then the word of it: a phone may ask for it at once.
+      try await secure.store(
+        payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: send.acceptedAt + securePayloadLifetime)
+      do {
+        try await intake.accept(send, into: caller.hub)
+      } catch {
+        await discard(id, after: error, caller: caller, context: context)
+        throw error
+      }
     }
-    return .accepted(send.id, location: caller.hub.location(of: send.id), status: .ok)
+    return .accepted(sent, location: caller.hub.location(of: sent), status: .ok)
   }
 
   private func read(_ request: Request, _ context: FrontEndContext) async throws -> Response {

@@ -50,6 +50,13 @@ struct SendBatch {
     }
   }
 
+  /// Gives every send that was read the id that its line has under the claim, however often the batch comes.
+  mutating func identify(by claim: SendClaim) {
+    for index in lines.indices {
+      if case .read(let send) = lines[index] { lines[index] = .read(send.identified(as: claim.sendID(line: index))) }
+    }
+  }
+
   /// The sends that were read, in order.
   var sends: [SendRequest] {
     lines.compactMap { if case .read(let send) = $0 { send } else { nil } }

@@ -58,6 +58,17 @@ struct SendIntake: Sendable {
     }
     return results
   }
+
+  /// Whether the send could be accepted at all: fails with what `accept` would say of it whenever it came.
+  func check(_ send: SendRequest) -> Result<Void, Refusal> {
+    do throws(Refusal) {
+      _ = try record(of: send)
+      return .success(())
+    } catch {
+      return .failure(error)
+    }
+  }
+
   private func record(of send: SendRequest) throws(Refusal) -> ProducerRecord {
     let value = send.encoded()
     // A worker would set a larger record aside: the caller had better know now.

@@ -6,6 +6,7 @@ import Hummingbird
 struct SendRoutes: Sendable {
   let gate: Gate
   let intake: SendIntake
+  let repetitions: Repetitions
   let history: any SendHistory
   let clock: any WallClock
   let maximumBodySize: Int
@@ -28,24 +29,42 @@ struct SendRoutes: Sendable {
   }
 
   private func send(_ request: Request, by caller: Caller) async throws -> Response {
-    try Self.refuseIdempotencyKey(of: request)
+    let key = try IdempotencyKey(of: request.headers)
     try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
     let send = try SendBody.read(
       body, by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: clock.now())
-    try await intake.accept(send, into: caller.hub)
-    return .accepted(send.id, location: caller.hub.location(of: send.id), status: .accepted)
+    let id = try await repetitions.run(key, for: Fingerprint("sends", body: body), send: send, by: caller) {
+      try await intake.accept($0, into: caller.hub)
+    }
+    return .accepted(id, location: caller.hub.location(of: id), status: .accepted)
   }
 
   private func sendBatch(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
-    try Self.refuseIdempotencyKey(of: request)
+    let key = try IdempotencyKey(of: request.headers)
     try MediaType.ndjson.require(of: request)
     let body = try await request.bytes(upTo: maximumBatchSize)
     var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
     guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
-    batch.read(by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: clock.now())
+    let now = clock.now()
+    batch.read(by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: now)
+    var claim: SendClaim?
+    if let key {
+      let held = try await repetitions.claim(key, for: Fingerprint("sends/batch", body: body), by: caller, at: now)
+      batch.identify(by: held)
+      claim = held
+    }
     let sends = batch.sends
-    if !sends.isEmpty { batch.settle(try await intake.accept(sends, into: caller.hub)) }
+    if claim?.isSettled == true {
+      // What was refused for good is refused again for the same reason; all else was accepted under these ids.
+      batch.settle(sends.map(intake.check))
+    } else {
+      let results = sends.isEmpty ? [] : try await intake.accept(sends, into: caller.hub)
+      batch.settle(results)
+      if let claim, zip(sends, results).allSatisfy({ $1.isSuccess || !intake.check($0).isSuccess }) {
+        try await repetitions.settle(claim)
+      }
+    }
     batch.countRefusals(in: caller.hub.metrics)
     let answer = batch.answer(requestID: context.requestID)
     return Response(
@@ -72,11 +91,8 @@ struct SendRoutes: Sendable {
   }
 
   private static let unknownSend = Refusal(.notFound, "there is no such send, or it is not known yet")
+}
 
-  /// A caller who gives a key counts on being able to repeat the request: better no answer than a second send.
-  private static func refuseIdempotencyKey(of request: Request) throws(Refusal) {
-    guard request.headers[.idempotencyKey] == nil else {
-      throw Refusal(.notSupported, "Idempotency-Key is not supported: a repeated request is a second send")
-    }
-  }
+extension Result {
+  fileprivate var isSuccess: Bool { if case .success = self { true } else { false } }
 }

@@ -14,6 +14,7 @@ enum Purge {
     return try [
       delete(db, from: "registrations", key: "hub, id", where: "expires_at <= ?", now),
       delete(db, from: "secure_payloads", key: "hub, id", where: "expires_at <= ?", now),
+      delete(db, from: "send_claims", key: "hub, key", where: "expires_at <= ?", now),
       delete(db, from: "tombstones", key: "hub, registration", where: "at < ?", oldest.milliseconds),
     ].contains(batch)
   }

@@ -13,6 +13,7 @@ enum Schema {
   ///   the rows in `tags`, which therefore need no second index to be found again. Times are Unix milliseconds.
   /// - tags: by tag before hub, since almost every comparison on the way down the tree is then decided by the first column. A row repeats
   ///   what a push needs of its registration, so that a look-up goes down one tree instead of two; whoever changes one changes the other.
+  /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests. A row costs about 130 bytes for a day.
   /// - one_holder: a handle belongs to at most one registration per hub, and this index sees to it.
   private static let steps = [
     """
@@ -82,6 +83,18 @@ enum Schema {
       JOIN registrations AS r ON r.hub = t.hub AND r.id = t.registration
       ORDER BY t.tag, t.hub, t.registration;
     DROP TABLE former_tags;
+    """,
+    """
+    CREATE TABLE send_claims (
+      hub TEXT NOT NULL,
+      key BLOB NOT NULL CHECK (length(key) = 32),
+      request BLOB NOT NULL CHECK (length(request) = 32),
+      at INTEGER NOT NULL,
+      expires_at INTEGER NOT NULL,
+      is_settled INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY (hub, key)
+    ) WITHOUT ROWID;
+    CREATE INDEX send_claim_expiry ON send_claims (expires_at);
     """,
   ]
 

@@ -1,0 +1,199 @@
+import FanfareCore
+import Foundation
+import RDKafka
+import Support
+import Synchronization
+import Testing
+
+@testable import FrontEnd
+
+@Suite(.timeLimit(.minutes(2))) struct IdempotencyTests {
+  private static let body = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
+  private static let other = #"{"to":{"user":"bob"},"message":{"body":"c"}}"#
+  private static let ndjson = "application/x-ndjson"
+
+  private func post(
+    _ app: Harness, _ path: String = "/api/sends", key: String?, as user: String = "alice", body: String = body,
+    type: String = "application/json"
+  ) async throws -> Reply {
+    try await app.request(
+      .post, path, as: user, body: body, type: type, headers: key.map { [("Idempotency-Key", $0)] } ?? [])
+  }
+
+  @Test func aRepeatedRequestHasTheFirstAnswerForADay() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      let first = try await post(app, key: "k 1")
+      #expect(first.status == 202)
+      let id = try first.sendID()
+      #expect(try sink.sends().map(\.id) == [id])
+      app.clock.advance(by: .seconds(24 * 3600) - .milliseconds(1))
+      let second = try await post(app, key: "k 1")
+      #expect(second.status == 202 && second.body == first.body && second["Location"] == first["Location"])
+      try await post(app, key: "k 1", body: Self.other).expectProblem(409, "keyReused", naming: "Idempotency-Key")
+      #expect(sink.records.count == 1)
+
+      // A day later the key is as good as new.
+      app.clock.advance(by: .milliseconds(1))
+      let third = try await post(app, key: "k 1", body: Self.other)
+      #expect(third.status == 202)
+      #expect(try third.sendID() != id)
+      #expect(sink.records.count == 2)
+      // Without a key, every request is another send.
+      for _ in 0..<2 { #expect(try await post(app, key: nil).status == 202) }
+      #expect(Set(try sink.sends().map(\.id)).count == 4)
+    }
+  }
+
+  @Test func aKeyIsItsCallersAndItsHubs() async throws {
+    let sink = RecordingSink()
+    let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
+    let hub = try #require(HubName("shop"))
+    try await Harness.run({
+      $0.sink = sink
+      $0.hubs = [FrontEndHub(name: .default, authenticator: demo), FrontEndHub(name: hub, authenticator: demo)]
+    }) { app in
+      for user in ["alice", "sandy"] {
+        for path in ["/api/sends", "/hubs/shop/api/sends"] {
+          let reply = try await post(app, path, key: "k", as: user)
+          #expect(reply.status == 202)
+        }
+      }
+      #expect(Set(try sink.sends().map(\.id)).count == 4)
+      #expect(try sink.sends().allSatisfy { $0.id.high >> 12 & 0xF == 8 && $0.id.low >> 62 == 2 }, "UUIDs of version 8")
+      // The same place under its other name.
+      #expect(try await post(app, "/hubs/default/api/sends", key: "k").status == 202)
+      #expect(sink.records.count == 4)
+    }
+  }
+
+  @Test func aKeyThatIsNoneIsNamed() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      for path in [
+        "/api/sends", "/api/sends/batch", "/api/notifications?pns=apns&to_tag=bob", "/api/notifications/secure?to_tag=bob",
+      ] {
+        for key in ["", String(repeating: "k", count: 256), "\u{E9}", "a\tb"] {
+          try await post(app, path, key: key).expectProblem(400, "malformedRequest", naming: "Idempotency-Key")
+        }
+      }
+      let twice = try await RawConnection.exchange(
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: \(Harness.basic("alice", "alice"))\r\n"
+          + "Content-Type: application/json\r\nIdempotency-Key: a\r\nIdempotency-Key: a\r\nContent-Length: \(Self.body.utf8.count)\r\n\r\n"
+          + Self.body, port: app.port)
+      #expect(twice.hasPrefix("HTTP/1.1 400") && twice.contains("Idempotency-Key must be given once"))
+      #expect(sink.isEmpty)
+      #expect(try await post(app, key: String(repeating: "~", count: 255)).status == 202)
+    }
+  }
+
+  /// What is wrong with a request does not use up its key.
+  @Test func aRequestThatIsRefusedClaimsNothing() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      try await post(app, key: "k", body: "{}").expectProblem(400, "invalidField")
+      #expect(try await post(app, key: "k").status == 202)
+    }
+  }
+
+  /// After an error nobody knows what has become of the send: the repetition enqueues again, under the same id.
+  @Test(arguments: [RDKafkaError.Code.notPersisted, .possiblyPersisted]) func aFailureIsRepeatedUnderTheSameID(
+    code: RDKafkaError.Code
+  ) async throws {
+    let ids = Mutex<[SendID]>([])
+    let sink = RecordingSink { record in
+      let send = try? SendRequest.decode(record.value[...], recordTime: UnixTime(milliseconds: 0))
+      let count = ids.withLock { ids in
+        if let send { ids.append(send.id) }
+        return ids.count
+      }
+      return count == 1 ? RDKafkaError(code: code, message: "no") : nil
+    }
+    try await Harness.run({ $0.sink = sink }) { app in
+      #expect(try await post(app, key: "k").status == 503)
+      app.clock.advance(by: .seconds(5))
+      try await post(app, key: "k", body: Self.other).expectProblem(409, "keyReused")
+      let reply = try await post(app, key: "k")
+      #expect(reply.status == 202)
+      let id = try reply.sendID()
+      #expect(ids.withLock { $0 } == [id, id])
+      #expect(try await post(app, key: "k").sendID() == id)
+      #expect(ids.withLock { $0.count } == 2)
+    }
+  }
+
+  @Test func whileClaimsCannotBeStoredNothingIsAccepted() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({
+      $0.sink = sink
+      $0.claims = BrokenClaims()
+    }) { app in
+      try await post(app, key: "k").expectProblem(503, "registryUnavailable")
+      #expect(sink.isEmpty)
+      #expect(try await post(app, key: nil).status == 202)
+    }
+  }
+
+  @Test func aRepeatedBatchHasTheSameIDs() async throws {
+    let failing = Mutex(true)
+    let sink = RecordingSink { record in
+      String(decoding: record.key ?? [], as: UTF8.self) == "username:carol" && failing.withLock { $0 }
+        ? RDKafkaError(code: .notPersisted, message: "no") : nil
+    }
+    try await Harness.run({ $0.sink = sink }) { app in
+      let escapes = String(repeating: #"\u0001"#, count: 10_000)
+      let batch = [Self.body, "nonsense", Self.body, #"{"to":{"user":"bob"},"message":{"body":"\#(escapes)"}}"#].joined(
+        separator: "\n")
+      let first = try await post(app, "/api/sends/batch", key: "k", body: batch, type: Self.ndjson)
+      let second = try await post(app, "/api/sends/batch", key: "k", body: batch, type: Self.ndjson)
+      #expect(first.status == 200 && second.status == 200)
+      #expect(try ids(first) == ids(second))
+      #expect(try ids(first).compactMap(\.self) == sink.sends().map(\.id))
+      try await post(app, "/api/sends/batch", key: "k", body: Self.body, type: Self.ndjson).expectProblem(409, "keyReused")
+      try await post(app, key: "k").expectProblem(409, "keyReused")
+
+      // A line that Kafka did not take has its chance when the batch comes again; the others keep their ids.
+      let mixed = Self.body + "\n" + Self.body.replacing("bob", with: "carol")
+      let partial = try ids(try await post(app, "/api/sends/batch", key: "m", body: mixed, type: Self.ndjson))
+      #expect(partial[0] != nil && partial[1] == nil)
+      failing.withLock { $0 = false }
+      let whole = try ids(try await post(app, "/api/sends/batch", key: "m", body: mixed, type: Self.ndjson))
+      #expect(whole[0] == partial[0] && whole[1] != nil)
+      let count = sink.records.count
+      #expect(try ids(try await post(app, "/api/sends/batch", key: "m", body: mixed, type: Self.ndjson)) == whole)
+      #expect(sink.records.count == count)
+    }
+  }
+
+  private func ids(_ reply: Reply) throws -> [SendID?] {
+    try reply.text.split(separator: "\n").map { try JSON($0.utf8)["id"]?.text.flatMap { SendID($0) } }
+  }
+
+  @Test func appsMayGiveKeysToo() async throws {
+    let sink = RecordingSink()
+    let store = CountingStore()
+    try await Harness.run({
+      $0.sink = sink
+      $0.secureStore = store
+    }) { app in
+      for (number, path) in ["/api/notifications?pns=apns&to_tag=bob", "/api/notifications/secure?to_tag=bob"].enumerated() {
+        let first = try await post(app, path, key: "\(number)", body: #""hello""#)
+        #expect(first.status == 200)
+        #expect(try await post(app, path, key: "\(number)", body: #""hello""#).body == first.body)
+        try await post(app, path, key: "\(number)", body: #""hullo""#).expectProblem(409, "keyReused")
+        try await post(app, path.replacing("bob", with: "eve"), key: "\(number)", body: #""hello""#)
+          .expectProblem(409, "keyReused")
+      }
+      #expect(sink.records.count == 2 && store.stored == 1)
+    }
+  }
+
+  /// A store that cannot be reached.
+  private struct BrokenClaims: SendClaimStore {
+    func claim(_ claim: SendClaim, lifetime: Duration) async throws -> SendClaim {
+      throw RegistryError(.unavailable, "no store")
+    }
+
+    func settle(_ claim: SendClaim) async throws { throw RegistryError(.unavailable, "no store") }
+  }
+}
