@@ -200,4 +200,12 @@ import Testing
       }
     }
   }
+
+  /// No topic of a broker's has such a name, but a letter may come from anybody, and must not become unreadable when it is written again.
+  @Test func aDeadLetterOfAnyTopicSurvivesItsRecord() throws {
+    let letter = DeadLetter(
+      reason: .undecodable, detail: "", origin: DeadLetter.Origin(topic: Self.hostile, partition: 0, offset: 1), at: Self.time,
+      key: nil, value: [1])
+    #expect(try DeadLetter.decode(letter.encoded()[...]) == letter)
+  }
 }

@@ -96,6 +96,16 @@ struct Harness: Sendable {
     return try await execute(request)
   }
 
+  /// Makes a request as alice whose body is any bytes.
+  func request(_ method: Method, _ path: String, bytes: [UInt8], type: String) async throws -> Reply {
+    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
+    request.method = HTTPMethod(rawValue: method.rawValue)
+    request.headers.add(name: "Authorization", value: Self.basic("alice", "alice"))
+    request.headers.add(name: "Content-Type", value: type)
+    request.body = .bytes(ByteBuffer(bytes: bytes))
+    return try await execute(request)
+  }
+
   /// Posts bytes as JSON.
   func post(_ bytes: [UInt8], to path: String) async throws -> Reply {
     try await execute(post(to: path, body: .bytes(ByteBuffer(bytes: bytes))))

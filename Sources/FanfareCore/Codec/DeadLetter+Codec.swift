@@ -8,7 +8,10 @@ extension DeadLetter {
   /// they are UTF-8, else as base64.
   package func encoded() -> [UInt8] {
     var output = CloudEvent.begin(.deadLetter, time: at, capacity: 512 + value.count) { output in
-      output.append(contentsOf: "\(origin.topic)/\(origin.partition)/\(origin.offset)".utf8)
+      // Escaped, without the quotes that are there already: a letter may have been written by anybody, and is written again when it is moved on.
+      var id: [UInt8] = []
+      id.appendJSON("\(origin.topic)/\(origin.partition)/\(origin.offset)")
+      output.append(contentsOf: id.dropFirst().dropLast())
     }
     output.append(literal: #"{"reason":"#)
     output.appendJSON(reason.rawValue)
