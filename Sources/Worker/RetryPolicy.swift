@@ -2,8 +2,8 @@ package import FanfareCore
 
 /// What an outcome means: the one place that turns a push service's answer into what the worker does next.
 ///
-/// A pure value: from the outcome, what was tried before and how long the send may still live follows the action. Whoever wants longer waits to
-/// leave the worker's memory changes `decide` and nothing else.
+/// A pure value: from the outcome, what was tried before and how long the send may still live follows the action. Whether a wait
+/// is spent in the worker's memory or in a retry topic is decided by who spends it.
 package struct RetryPolicy: Hashable, Sendable {
   /// Delays that grow.
   package struct Schedule: Hashable, Sendable {
@@ -78,7 +78,7 @@ package struct RetryPolicy: Hashable, Sendable {
   /// How often a push may be held although its sender then worked for others. Once more, and the fault is its own: it fails by the reason the
   /// service gave, and the sender goes on. So one push stops the others at most so many times.
   package var maximumContradictions = 3
-  /// The longest single wait in a worker's memory. A service that asks for more is not disobeyed: the push is given up.
+  /// The longest single wait. A service that asks for more is not disobeyed: the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
   /// How long after the first attempt a push may still begin to wait.
   package var maximumAge = Duration.seconds(60 * 60)
@@ -86,6 +86,8 @@ package struct RetryPolicy: Hashable, Sendable {
   package var unansweredRetries = 3
   /// The delays of a push without an answer.
   package var unanswered = Schedule(first: .seconds(2), growth: 2, limit: .seconds(30))
+  /// The delays of a push that never reached the service: whoever cannot be reached has asked for nothing, and may be back at any time.
+  package var unreachable = Schedule(first: .seconds(5), growth: 2, limit: .seconds(10 * 60))
   /// The delays where the service names none. Apple asks for 15 minutes after an error of its own, which is reached in three steps; Google
   /// documents 10 s doubling for FCM; WNS throttles channels for minutes.
   package var refused: [Platform: Schedule] = [
@@ -110,7 +112,7 @@ package struct RetryPolicy: Hashable, Sendable {
       return history.contradictions < maximumContradictions ? .hold : .finish(history.givenUp)
     case .retryHere where history.quickRetries < quickRetries && history.countedAttempts < maximumAttempts: return .again
     case .retryHere, .retryLater:
-      let schedule = refused[platform] ?? refusedElsewhere
+      let schedule = outcome.status == 0 ? unreachable : refused[platform] ?? refusedElsewhere
       let delay = outcome.retryAfter.map { $0 + $0 * (jitter / 10) } ?? schedule.delay(history.waits, jitter: jitter)
       return wait(delay, history: history, remaining: remaining, otherwise: history.givenUp)
     case .unknown:

@@ -12,7 +12,7 @@ package protocol StoringSource: RecordSource {
 
 extension Consumer: StoringSource {}
 
-/// Brings back what was put off: reads the retry topics, holds each record until its time has come, and puts it, as it is, onto the sends topic.
+/// Brings back what was put off: reads one retry topic, holds each record until its time has come, and puts it, as it is, onto the sends topic.
 ///
 /// A record's offset is stored when Kafka has acknowledged its copy, and everything before it has been copied too. So nothing is lost; what a crash
 /// repeats is recognised by the record's identity, except across a rebalance.
@@ -34,6 +34,7 @@ package final class RetryPump: Service {
   private let source: any StoringSource
   private let sink: any RecordSink
   private let topics: Topics
+  private let delay: Duration
   private let limits: Limits
   private let clock: any WallClock
   private let delays: any DelayClock
@@ -43,12 +44,13 @@ package final class RetryPump: Service {
 
   /// Makes a pump; nothing happens before `run()`. The consumer is the pump's own from now on; the producer must outlive it.
   package init(
-    consumer: any StoringSource, producer: any RecordSink, topics: Topics, limits: Limits = Limits(),
+    consumer: any StoringSource, producer: any RecordSink, topics: Topics, delay: Duration, limits: Limits = Limits(),
     clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
   ) {
     source = consumer
     sink = producer
     self.topics = topics
+    self.delay = delay
     self.limits = limits
     self.clock = clock
     self.delays = delays
@@ -57,13 +59,12 @@ package final class RetryPump: Service {
     (steps, post) = AsyncStream.makeStream()
   }
 
-  /// The group that all pumps share.
-  package static func group(_ topics: Topics) -> String { "\(topics.prefix).retries" }
+  /// The group that all pumps of a retry topic share: each topic has its own, so that long waits keep nobody from reading the short ones.
+  package static func group(_ retry: Topics.Retry) -> String { retry.name }
 
   /// The consumer a pump wants.
-  package static func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
-    var configuration = ConsumerConfiguration(
-      client: client, groupID: group(topics), topics: topics.retries.map(\.name))
+  package static func consumer(client: KafkaClientConfiguration, retry: Topics.Retry) -> ConsumerConfiguration {
+    var configuration = ConsumerConfiguration(client: client, groupID: group(retry), topics: [retry.name])
     configuration.prefetchRecords = 1_000
     configuration.prefetchBytes = 8 << 20
     // Nobody is in a hurry for what waits at least a second; the embedded cluster answers every idle fetch after this long.
@@ -94,16 +95,23 @@ package final class RetryPump: Service {
   }
 
   private func pump(in group: inout DiscardingTaskGroup) async -> RDKafkaError? {
-    var state = PumpState(topics: topics, limits: limits)
+    var state = PumpState(delay: delay, limits: limits)
     let metrics = PumpMetrics()
     var isLeaving = false
     var failure: RDKafkaError?
+    var isRefused = false
     for await step in steps {
       let now = Moment(wall: clock.now(), uptime: delays.uptime())
       if case .ended = step { break }
       if case .event(.failed(let error)) = step {
         if error.isFatal { failure = error }
         logger.error("The consumer of the retry topics reported an error", metadata: [LogKeys.error: "\(error)"])
+      }
+      if case .acknowledged(_, let refusal) = step {
+        if let refusal, !isRefused {
+          logger.error("What is due cannot be put onto the sends topic", metadata: [LogKeys.error: "\(refusal)"])
+        }
+        isRefused = refusal != nil
       }
       let effects = state.advance(step, at: now)
       release(effects.due)
@@ -123,11 +131,18 @@ package final class RetryPump: Service {
     guard !due.isEmpty else { return }
     let post = post
     sink.submit(due.map { ProducerRecord(topic: topics.sends, key: $0.key, value: $0.value) }) { results in
-      post.yield(
-        .acknowledged(
-          zip(due, results).map { held, result in
-            if case .success = result { (held, true) } else { (held, false) }
-          }))
+      var refusal: RDKafkaError?
+      var answers: [(held: PumpState.Held, isDurable: Bool)] = []
+      for (held, result) in zip(due, results) {
+        do throws(RDKafkaError) {
+          _ = try result.get()
+          answers.append((held, true))
+        } catch {
+          refusal = refusal ?? error
+          answers.append((held, false))
+        }
+      }
+      post.yield(.acknowledged(answers, refusal))
     }
   }
 

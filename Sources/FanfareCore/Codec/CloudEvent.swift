@@ -31,7 +31,9 @@ struct CloudEvent {
   /// Reads the envelope of a record that should be of the given type. Throws `.unknownType` for any other type or version, `.tooLarge` and
   /// `.undecodable` as they say.
   static func open(_ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int) throws(RecordError) -> CloudEvent {
-    guard record.count <= maximumSize else { throw RecordError(.tooLarge, "the record has more than \(maximumSize) bytes") }
+    // More than a record of any type may have is not even read.
+    let most = max(maximumSize, StatusRecord.maximumRecordSize)
+    guard record.count <= most else { throw tooLarge(most) }
     guard !record.isEmpty else { throw RecordError(.undecodable, "the record is empty") }
     var (id, type, version): (ArraySlice<UInt8>?, ArraySlice<UInt8>?, ArraySlice<UInt8>?)
     var time: UnixTime?
@@ -52,6 +54,8 @@ struct CloudEvent {
       }
       try reader.finish()
     } catch {
+      // Whatever it is, it is too much of it.
+      guard record.count <= maximumSize else { throw tooLarge(maximumSize) }
       throw RecordError(.undecodable, error.field.isEmpty ? "the record \(error.problem)" : error.description)
     }
     guard version?.elementsEqual("1.0".utf8) == true else { throw RecordError(.undecodable, "specversion must be \"1.0\"") }
@@ -59,9 +63,14 @@ struct CloudEvent {
     guard type.elementsEqual(expected.rawValue.utf8) else {
       throw RecordError(.unknownType, "type must be \"\(expected.rawValue)\"")
     }
+    guard record.count <= maximumSize else { throw tooLarge(maximumSize) }
     guard let id, !id.isEmpty else { throw RecordError(.undecodable, "id is missing") }
     guard let data else { throw RecordError(.undecodable, "data is missing") }
     return CloudEvent(id: id, time: time, data: data)
+  }
+
+  private static func tooLarge(_ maximumSize: Int) -> RecordError {
+    RecordError(.tooLarge, "the record has more than \(maximumSize) bytes")
   }
 
   /// Begins a record up to and including `"data":`; the caller appends the data and the closing brace.

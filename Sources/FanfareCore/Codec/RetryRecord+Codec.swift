@@ -86,7 +86,8 @@ extension RetryRecord {
       guard let request else { throw JSONError(field: "send", problem: "is missing") }
       let send: SendRequest
       do throws(RecordError) {
-        send = try SendRequest.decode(request, recordTime: recordTime)
+        // What was accepted once may have become a little longer by being written anew.
+        send = try SendRequest.decode(request, recordTime: recordTime, maximumSize: maximumRecordSize)
       } catch {
         throw JSONError(field: "send", problem: error.detail)
       }

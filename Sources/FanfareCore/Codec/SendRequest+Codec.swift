@@ -49,8 +49,10 @@ extension SendRequest {
 
   /// Reads a record of the sends topic. Members that this version does not know are passed over; `recordTime`, the log's own time of the
   /// record, stands in where the event has none.
-  package static func decode(_ value: ArraySlice<UInt8>, recordTime: UnixTime) throws(RecordError) -> SendRequest {
-    let event = try CloudEvent.open(value, as: .send, maximumSize: maximumRecordSize)
+  package static func decode(
+    _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
+  ) throws(RecordError) -> SendRequest {
+    let event = try CloudEvent.open(value, as: .send, maximumSize: maximumSize)
     guard let id = SendID(utf8: event.id) else { throw RecordError(.undecodable, "id must be a UUID") }
     do throws(JSONError) {
       var fields = SendFields()

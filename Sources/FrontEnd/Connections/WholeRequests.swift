@@ -62,7 +62,12 @@ final class WholeRequests: ChannelDuplexHandler {
   func finish(trailers: HTTPFields?, isLast: Bool) {
     guard let context else { return }
     context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: nil)
-    if isLast { context.close(mode: .output, promise: nil) }
+    if isLast {
+      // What the client has sent all the same must not be done: it could not be answered.
+      waiting.removeAll()
+      state = .closed
+      context.close(mode: .output, promise: nil)
+    }
     guard case .answering = state else { return }
     state = .idle
     resume(context)
@@ -126,6 +131,7 @@ final class WholeRequests: ChannelDuplexHandler {
 
   private func take(_ part: HTTPRequestPart, _ context: ChannelHandlerContext) {
     switch (state, part) {
+    case (.closed, _): break
     case (.idle, .head(let head)) where isSmall(head): state = .collecting(head, ByteBuffer())
     case (.collecting(let head, var body), .body(let bytes)):
       if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }

@@ -26,7 +26,10 @@ extension DispatchState {
       // The youngest stay: whoever tries is not who has waited longest, and is not missed if it is refused.
       for (number, ticket) in waiting.enumerated() {
         guard let device = device(ticket), device.phase == .queued else { continue }
-        guard number < waiting.count - Self.probesKept, now.wall + shortest.delay < items[ticket.slot].expiresAt else {
+        // One that was refused by itself stays too: what it has led to is known here only.
+        guard number < waiting.count - Self.probesKept, device.heldAt == nil,
+          now.wall + shortest.delay < items[ticket.slot].expiresAt
+        else {
           senders[sender].queue.append(ticket)
           continue
         }
@@ -65,9 +68,12 @@ extension DispatchState {
       switch device.phase {
       case .done: closeDevice(slot, at: now, into: &effects)
       case .putOff: putOff(slot, index, until: device.notBefore, at: now, into: &effects)
-      case .queued where device.sender < 0:
+      case .queued where device.sender < 0, .resting where device.sender < 0:
         finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
-      case .queued, .checking, .inFlight, .resting: enqueue(slot, index, for: device.sender)
+      case .resting:
+        let wait = max(0, device.notBefore.milliseconds - now.wall.milliseconds)
+        resting.insert(ticket(slot, device: index), due: now.uptime + wait)
+      case .queued, .checking, .inFlight: enqueue(slot, index, for: device.sender)
       }
     }
   }
@@ -102,10 +108,12 @@ extension DispatchState {
       if let first = device.firstAttemptAt {
         progress.firstAttemptAt = now.uptime - max(0, now.wall.milliseconds - first.milliseconds)
       }
-      // Another device of the same record was due earlier.
+      // Another device of the same record was due earlier, or the topic's delay is shorter.
+      progress.notBefore = device.notBefore
       if device.notBefore > now.wall + configuration.longestRest, !topics.retries.isEmpty {
         progress.phase = .putOff
-        progress.notBefore = device.notBefore
+      } else if device.notBefore > now.wall {
+        progress.phase = .resting
       }
       return progress
     }

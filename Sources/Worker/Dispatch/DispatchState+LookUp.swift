@@ -78,7 +78,9 @@ extension DispatchState {
       let audience = isForOneUser ? send.audience : .registration(device.target.registration)
       last = (ticket.slot, lookUp.queries.count)
       lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: lookUp.queries.count))
-      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: audience, platforms: PlatformSet(device.target.platform)))
+      // One answer serves all devices of a user, whatever their platforms.
+      let platforms = isForOneUser ? send.coveredPlatforms : PlatformSet(device.target.platform)
+      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: audience, platforms: platforms))
     }
   }
 

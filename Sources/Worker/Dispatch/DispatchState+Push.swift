@@ -41,7 +41,8 @@ extension DispatchState {
       let ticket = Ticket(rawValue: result.ticket)
       // Items that were given up get no result any more; their pushes only give back their places, and tell about the sender.
       let isOpen = phase(of: ticket) == .inFlight
-      learn(from: result.outcome, isJudged: isOpen, of: sender, at: now, into: &effects)
+      let isProbe = senders[sender].probe == ticket
+      learn(from: result.outcome, isJudged: isOpen, isProbe: isProbe, of: sender, at: now, into: &effects)
       guard isOpen else { continue }
       noteDevice(result.outcome, from: sender, about: ticket, into: &effects)
       judge(ticket, result.outcome, at: now, into: &effects)
@@ -164,18 +165,19 @@ extension DispatchState {
   /// Lets the sender's gate learn from an answer of the service, whatever has become of the send meanwhile. Whether a mistake of the
   /// configuration stops the sender is for the judgement of the push to say, where there is going to be one.
   private mutating func learn(
-    from outcome: PushOutcome, isJudged: Bool, of sender: Int, at now: Moment, into effects: inout Effects
+    from outcome: PushOutcome, isJudged: Bool, isProbe: Bool, of sender: Int, at now: Moment, into effects: inout Effects
   ) {
     switch outcome.verdict {
     case .accepted, .rejected, .malformed, .deviceGone:
       if senders[sender].gate.succeed() { effects.alarm(.senderResumed(sender: sender)) }
     case .retryHere, .retryLater, .unknown:
-      senders[sender].gate.remainUnsure(at: now.uptime)
+      // A late answer from before the circuit opened says nothing about the push that tries now.
+      if isProbe { senders[sender].gate.remainUnsure(at: now.uptime) }
       if outcome.isOutage, senders[sender].gate.miss(at: now.uptime) {
         effects.alarm(.serviceUnavailable(sender: sender, reason: outcome.reason))
         passFirstAttempts(of: sender)
       }
-    case .reauthenticate: senders[sender].gate.remainUnsure(at: now.uptime)
+    case .reauthenticate: if isProbe { senders[sender].gate.remainUnsure(at: now.uptime) }
     case .configurationError:
       if !isJudged { stop(sender, reason: outcome.reason, at: now, into: &effects) }
     }
@@ -188,7 +190,8 @@ extension DispatchState {
     passFirstAttempts(of: sender)
   }
 
-  /// What waits for a stopped sender must not hold up the same users' sends on other platforms. Their order on this one is kept by its queue.
+  /// What waits for a stopped sender must not hold up the same users' sends on other platforms. Their order on this one
+  /// is kept by its queue, and lost where some of them are put off.
   private mutating func passFirstAttempts(of sender: Int) {
     for waiting in senders[sender].queue {
       if phase(of: waiting) == .queued { passFirstAttempt(waiting.slot, waiting.device) }

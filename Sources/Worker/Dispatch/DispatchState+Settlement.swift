@@ -30,7 +30,10 @@ extension DispatchState {
     items[slot].send = nil
     items[slot].phase = .settling
     items[slot].unacknowledged = pieces.count
-    if !isPutOff { effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state)) }
+    // Of a send in several parts only the first writing counts, or it would count once for each part that was put off.
+    if !isPutOff, resumed == nil || parts == 1 {
+      effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
+    }
     advanceLane(slot)
   }
 
@@ -39,7 +42,7 @@ extension DispatchState {
     let key = retry.send.audience.recordKey(of: retry.send.id, hub: retry.send.hub)
     effects.productions.append(
       Production(
-        kind: .retry, ticket: ticket(slot),
+        kind: .retry(retry), ticket: ticket(slot),
         record: ProducerRecord(topic: topic.name, key: key, value: retry.encoded(at: now.wall))))
   }
 
@@ -89,6 +92,22 @@ extension DispatchState {
         at: letter.at, key: nil, value: [], valueSize: letter.valueSize)
       let record = ProducerRecord(topic: production.record.topic, key: nil, value: shortened.encoded())
       effects.productions.append(Production(kind: .shortenedDeadLetter, ticket: production.ticket, record: record))
+      return
+    }
+    if error.code == .messageTooLarge, case .retry(let retry) = production.kind {
+      effects.alarm(.productionRefused(topic: production.record.topic, reason: "\(error.code)"))
+      let results = retry.devices.map { device -> DeviceResult in
+        switch device {
+        case .done(let result): result
+        case .waiting(let device):
+          DeviceResult(
+            registration: device.registration, platform: device.platform, outcome: device.wasUnanswered ? .unconfirmed : .failed,
+            reason: device.reason.isEmpty ? "TooLargeToWait" : device.reason, status: device.status, attempts: device.attempts)
+        }
+      }
+      produce(
+        results, of: retry.send, as: .settled, part: retry.part, of: retry.parts, retry.attempt, for: production.ticket.slot,
+        at: now, into: &effects)
       return
     }
     if !error.isRetriable {

@@ -4,8 +4,8 @@ import RDKafka
 /// What can happen to the pump.
 enum PumpStep: Sendable {
   case event(ConsumerEvent)
-  /// Kafka has answered, for each copy whether it has it.
-  case acknowledged([(held: PumpState.Held, isDurable: Bool)])
+  /// Kafka has answered: for each copy whether it has it, and the first of the errors.
+  case acknowledged([(held: PumpState.Held, isDurable: Bool)], RDKafkaError?)
   case tick
   case shutDown
   /// The consumer has ended.
@@ -42,18 +42,21 @@ struct PumpState {
     let deadline: Int64
   }
 
-  private let topics: Topics
+  private let delay: Int64
   private let limits: RetryPump.Limits
   private var ledger = PartitionLedger()
   private var waiting = DeadlineQueue<Held>()
   private var bytes = 0
+  /// The largest record that was met: how many more there is room for goes by it.
+  private var largest = 4096
   private var outstanding = 0
   private var credit = 0
   private var drains: [Drain] = []
   private var shutdownDeadline: Int64?
 
-  init(topics: Topics, limits: RetryPump.Limits) {
-    self.topics = topics
+  /// Records are held for at most `delay`; what must wait longer is put off again by the worker that gets it.
+  init(delay: Duration, limits: RetryPump.Limits) {
+    self.delay = delay.milliseconds
     self.limits = limits
   }
 
@@ -77,7 +80,7 @@ struct PumpState {
       forgetWhatIsNotOpen()
       effects.completed.append(rebalance)
     case .event(.failed), .tick, .ended: break
-    case .acknowledged(let answers):
+    case .acknowledged(let answers, _):
       outstanding -= answers.count
       for (held, isDurable) in answers {
         if isDurable {
@@ -107,9 +110,10 @@ struct PumpState {
       guard let origin = ledger.begin(record) else { continue }
       let held = Held(origin: origin, key: record.key.map(Array.init), value: Array(record.value))
       bytes += held.value.count
+      largest = max(largest, held.value.count)
       // What cannot be read is due at once: on the sends topic the worker sets it aside with the reason.
       let notBefore = (try? RetryRecord.notBefore(of: record.value)) ?? now.wall
-      waiting.insert(held, due: now.uptime + max(0, notBefore.milliseconds - now.wall.milliseconds))
+      waiting.insert(held, due: now.uptime + min(delay, max(0, notBefore.milliseconds - now.wall.milliseconds)))
     }
   }
 
@@ -151,7 +155,7 @@ struct PumpState {
 
   private mutating func creditToGrant() -> Int {
     guard shutdownDeadline == nil, drains.isEmpty, bytes < limits.bytes else { return 0 }
-    let room = limits.records - held - credit
+    let room = min(limits.records - held, max(1, (limits.bytes - bytes) / largest)) - credit
     guard room > 0, credit == 0 || room >= limits.records / 8 else { return 0 }
     credit += room
     return room

@@ -6,8 +6,8 @@ struct Production: Sendable {
   /// What it is about, which decides what may be done when Kafka refuses it for good.
   enum Kind: Sendable {
     case status
-    /// What was put off.
-    case retry
+    /// What was put off; when it is too large for its topic, it ends instead.
+    case retry(RetryRecord)
     /// A dead letter may be written without the value it sets aside, when it is too large with it.
     case deadLetter(DeadLetter)
     /// A dead letter that has already lost its value.

@@ -23,10 +23,12 @@ struct Audit {
     let retries = topics.retries.map(\.name)
     let reader = try LogReader(client: try settings.kafka.client("audit"), logger: logger)
 
-    let positions =
-      try await reader.committed(by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
-      + (retries.isEmpty
-        ? [] : reader.committed(by: RetryPump.group(topics), in: try await reader.partitions(of: retries)))
+    var positions = try await reader.committed(
+      by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
+    for retry in topics.retries {
+      positions += try await reader.committed(
+        by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
+    }
     let statuses = try await reader.spans(of: [topics.status])
     let others = try await reader.spans(of: [topics.sends, topics.deadLetter] + retries)
 

@@ -5,6 +5,8 @@ struct FaultRow: Sendable, Encodable {
   let accepted: Int
   /// Sends settled, of all that are on the topic.
   let settled: Int
+  /// Sends that wait for their time when nothing else moves any more.
+  let inFlight: Int
   /// Sends accepted of which nothing became, or that the audit misses.
   let lost: Int
   /// Pushes that a device got a second time.
@@ -28,6 +30,7 @@ struct FaultRow: Sendable, Encodable {
     if let last = repeatedEach.last {
       repeats += " (each time: median \(repeatedEach[repeatedEach.count / 2]), most \(last), of \(repeatedEach.count))"
     }
+    let settled = inFlight == 0 ? "\(settled)" : "\(settled), \(inFlight) in flight"
     let seconds = (secondsToRecover * 10).rounded() / 10
     return "| \(fault) | \(accepted) | \(settled) | \(lost) | \(repeats) | \(accountingErrors) | \(seconds) s |"
   }

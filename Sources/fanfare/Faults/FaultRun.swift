@@ -27,7 +27,7 @@ enum FaultRun {
       load.end()
       try await running
       let accepted = load.accepted
-      let open = try await waitForQuiet(of: accepted, deployment)
+      try await waitForQuiet(of: accepted, deployment)
       let recovered = ContinuousClock.now
       let audit = try await deployment.audit()
       let report = try JSONDecoder().decode(Audit.self, from: Data(audit.report.utf8))
@@ -37,18 +37,22 @@ enum FaultRun {
       errors += abs(report.deadLettered - scenario.deadLetters)
       // The ledger and the topics are two witnesses of one thing.
       errors += abs(report.accepted - totals.accepted) + abs(report.settled - totals.settled)
+      var unknown = 0
+      for id in accepted where try await deployment.history.report(of: id, hub: .default) == nil { unknown += 1 }
+      // Every message is good, and every device stays its user's: nothing may be refused.
+      errors += totals.devices.values.reduce(0) { $0 + ($1[.rejected] ?? 0) + ($1[.deviceGone] ?? 0) }
       let arrivals = try await deployment.arrivals()
       return FaultRow(
-        fault: scenario.name, accepted: accepted.count, settled: report.settled, lost: max(open.count, report.lost),
+        fault: scenario.name, accepted: accepted.count, settled: report.settled, inFlight: report.inFlight,
+        lost: unknown + report.lost,
         repeated: arrivals.repeated, repeatedEach: repeatedEach.sorted(), accountingErrors: errors,
         secondsToRecover: Double((recovered - healed).components.seconds) + Double((recovered - healed).components.attoseconds)
           / 1e18)
     }
   }
 
-  /// Waits until every send has its end and nothing is in flight, for as long as a wait in a retry topic and a rebalance take, and longer. Returns
-  /// those that have none.
-  private static func waitForQuiet(of accepted: Set<SendID>, _ deployment: FaultDeployment) async throws -> Set<SendID> {
+  /// Waits until every send has its end and nothing is in flight, for as long as a wait in a retry topic and a rebalance take, and longer.
+  private static func waitForQuiet(of accepted: Set<SendID>, _ deployment: FaultDeployment) async throws {
     let deadline = ContinuousClock.now + .seconds(240)
     var open = accepted
     while ContinuousClock.now < deadline {
@@ -57,12 +61,11 @@ enum FaultRun {
           guard let report = try await deployment.history.report(of: id, hub: .default), report.state != .accepted else { break }
           open.remove(id)
         }
-        if open.isEmpty, try await deployment.history.totals(hub: .default).inFlight == 0 { break }
+        if open.isEmpty, try await deployment.history.totals(hub: .default).inFlight == 0 { return }
       } catch {
         // The ledger's file is not there yet, or locked for the moment.
       }
       try await Task.sleep(for: .milliseconds(200))
     }
-    return open
   }
 }

@@ -27,10 +27,12 @@ struct Replay {
     let retries = topics.retries.map(\.name)
     let reader = try LogReader(client: try settings.kafka.client("replay"), logger: logger)
     let scan = TopicScan(command: "replay", reader: reader)
-    let positions =
-      try await reader.committed(by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
-      + (retries.isEmpty
-        ? [] : reader.committed(by: RetryPump.group(topics), in: try await reader.partitions(of: retries)))
+    var positions = try await reader.committed(
+      by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
+    for retry in topics.retries {
+      positions += try await reader.committed(
+        by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
+    }
     let done = Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) })
     let statuses = selection.failedOnly ? try await reader.spans(of: [topics.status]) : []
     let sends = try await reader.spans(of: [topics.sends])

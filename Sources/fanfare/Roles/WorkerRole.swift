@@ -42,13 +42,13 @@ enum WorkerRole {
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
       topics: settings.kafka.topics, logger: runtime.logger)
     var pumps: [any Service] = []
-    if !settings.kafka.topics.retries.isEmpty {
-      let retries = RetryPump.consumer(client: client, topics: settings.kafka.topics)
+    for retry in settings.kafka.topics.retries {
+      let retries = RetryPump.consumer(client: client, retry: retry)
       pumps.append(
         RetryPump(
           consumer: try Consumer(configuration: retries, logger: runtime.logger), producer: producer,
           topics: settings.kafka.topics,
-          logger: runtime.logger))
+          delay: retry.delay, logger: runtime.logger))
     }
     let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
     return RoleServices(

@@ -49,6 +49,41 @@ struct DeferralTests {
     #expect(desk.position == 2)
   }
 
+  @Test func `devices of one user on several platforms come back together`() {
+    var desk = desk()
+    desk.register("bob", .apns, .fcm)
+    desk.deliver(desk.send(to: .user("bob")))
+    for push in desk.pushes { desk.answer(push, later(20)) }
+    desk.advance(.seconds(30))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.map(\.handle) == ["bob-0", "bob-1", "bob-0", "bob-1"])
+  }
+
+  @Test func `what is too large for its topic ends instead of stopping the partition`() {
+    var desk = desk()
+    desk.acknowledges = false
+    desk.register("bob", .apns, .fcm)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
+    desk.answer(desk.pushes[0], later(20))
+    desk.acknowledge(RDKafkaError(code: .messageTooLarge, message: "too large"))
+    desk.acknowledge()
+    #expect(desk.statuses.flatMap(\.devices).map(\.outcome) == [.failed, .delivered])
+    #expect(desk.position == 1)
+  }
+
+  @Test func `a device that is nearly due waits in memory for the rest`() {
+    var desk = desk()
+    desk.register("bob", .apns)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], PushOutcome(.retryLater, reason: "Busy", status: 429, retryAfter: .seconds(20)))
+    desk.advance(.seconds(15))
+    desk.deliver([desk.retries[0].value])
+    #expect(desk.pushes.count == 1)
+    desk.advance(.seconds(8))
+    #expect(desk.pushes.count == 2)
+  }
+
   @Test func `a short wait stays in memory`() {
     var desk = desk()
     desk.register("bob", .apns)

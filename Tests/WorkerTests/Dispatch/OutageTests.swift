@@ -6,7 +6,7 @@ import Testing
 
 /// A push service that does not answer: it is left alone, the others go on, and nothing is lost.
 struct OutageTests {
-  private static let silence = PushOutcome(.retryLater, reason: "NotSent")
+  private static let silence = PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503)
 
   private func desk() -> Desk {
     var desk = Desk(retryDelays: [15, 60, 300])
@@ -27,7 +27,8 @@ struct OutageTests {
   @Test func `its circuit opens, visibly, and the other platform flows`() {
     var desk = desk()
     breakDown(&desk)
-    #expect(desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "NotSent") = $0 { true } else { false } })
+    #expect(
+      desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "ServiceUnavailable") = $0 { true } else { false } })
     #expect(desk.state.complaints == ["default/apns: the push service is unavailable"])
     let before = desk.pushes.count
     for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }

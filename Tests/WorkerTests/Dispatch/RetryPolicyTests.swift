@@ -21,7 +21,7 @@ struct RetryPolicyTests {
       case .rejected: .finish(.rejected)
       case .deviceGone: .finish(.deviceGone)
       case .retryHere: .again
-      case .retryLater: .wait(.seconds(5))
+      case .retryLater: .wait(.milliseconds(2500))
       case .reauthenticate: .again
       case .configurationError: .hold
       case .malformed: .finish(.rejected)
@@ -37,8 +37,18 @@ struct RetryPolicyTests {
     #expect(decide(PushOutcome(.retryLater, retryAfter: .seconds(3601))) == .finish(.failed))
   }
 
+  @Test func `who cannot be reached is tried again soon, whatever the platform`() {
+    for platform in Platform.allCases {
+      #expect(
+        decide(PushOutcome(.retryLater, reason: "NotSent"), on: platform, History(attempts: 1), jitter: 1) == .wait(.seconds(5)))
+      #expect(
+        decide(PushOutcome(.retryLater, reason: "NotSent"), on: platform, History(attempts: 7, waits: 6), jitter: 1)
+          == .wait(.seconds(320)))
+    }
+  }
+
   @Test func `delays grow up to their limit, spread over the upper half`() {
-    let outcome = PushOutcome(.retryLater)
+    let outcome = PushOutcome(.retryLater, status: 503)
     #expect(decide(outcome, on: .apns, History(attempts: 1, waits: 0), jitter: 1) == .wait(.seconds(30)))
     #expect(decide(outcome, on: .apns, History(attempts: 2, waits: 1), jitter: 1) == .wait(.seconds(150)))
     #expect(decide(outcome, on: .apns, History(attempts: 3, waits: 2), jitter: 1) == .wait(.seconds(750)))
@@ -48,7 +58,7 @@ struct RetryPolicyTests {
 
   @Test func `quick retries are bounded, then it waits like any other`() {
     #expect(decide(PushOutcome(.retryHere), History(attempts: 3, quickRetries: 2)) == .again)
-    #expect(decide(PushOutcome(.retryHere), History(attempts: 4, quickRetries: 3)) == .wait(.seconds(5)))
+    #expect(decide(PushOutcome(.retryHere, status: 503), History(attempts: 4, quickRetries: 3)) == .wait(.seconds(5)))
   }
 
   @Test func `a second refusal of the credential is the operator's`() {
@@ -65,7 +75,7 @@ struct RetryPolicyTests {
       #expect(decide(outcome, history(3)) == .finish(.failed))
       #expect(decide(outcome, history(3, wasUnanswered: true)) == .finish(.unconfirmed))
     }
-    #expect(decide(PushOutcome(.retryLater), History(attempts: 1007, heldAttempts: 1000)) == .wait(.seconds(5)))
+    #expect(decide(PushOutcome(.retryLater, status: 503), History(attempts: 1007, heldAttempts: 1000)) == .wait(.seconds(5)))
     #expect(decide(PushOutcome(.retryLater), History(attempts: 1008, heldAttempts: 1000)) == .finish(.failed))
   }
 

@@ -5,7 +5,6 @@ import Testing
 @testable import Worker
 
 struct PumpStateTests {
-  private static let topics = Topics(retryDelays: [15])
   private static let partition = TopicPartition(topic: "fanfare.retry.15s", partition: 0)
   private static let start = UnixTime(milliseconds: 1_800_000_000_000)
 
@@ -15,7 +14,7 @@ struct PumpStateTests {
   init() {
     var limits = RetryPump.Limits()
     limits.records = 4
-    state = PumpState(topics: Self.topics, limits: limits)
+    state = PumpState(delay: .seconds(15), limits: limits)
     credit = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).credit
   }
 
@@ -53,16 +52,16 @@ struct PumpStateTests {
   @Test mutating func onlyWhatKafkaHasIsCommittedAndOnlyWithoutGaps() {
     _ = state.advance(.event(.records(records([15, 5]))), at: Self.moment(0))
     let second = state.advance(.tick, at: Self.moment(5)).due
-    #expect(state.advance(.acknowledged([(second[0], true)]), at: Self.moment(5)).offsets.allSatisfy { $0.offset == 0 })
+    #expect(state.advance(.acknowledged([(second[0], true)], nil), at: Self.moment(5)).offsets.allSatisfy { $0.offset == 0 })
     let first = state.advance(.tick, at: Self.moment(15)).due
-    #expect(state.advance(.acknowledged([(first[0], true)]), at: Self.moment(15)).offsets.map(\.offset) == [2])
+    #expect(state.advance(.acknowledged([(first[0], true)], nil), at: Self.moment(15)).offsets.map(\.offset) == [2])
     #expect(state.held == 0)
   }
 
   @Test mutating func whatKafkaRefusesIsReleasedAgain() {
     let due = state.advance(.event(.records(records([0]))), at: Self.moment(0)).due
     #expect(due.count == 1)
-    #expect(state.advance(.acknowledged([(due[0], false)]), at: Self.moment(0)).offsets.isEmpty)
+    #expect(state.advance(.acknowledged([(due[0], false)], nil), at: Self.moment(0)).offsets.isEmpty)
     #expect(state.advance(.tick, at: Self.moment(1)).due.count == 1)
   }
 
@@ -74,13 +73,13 @@ struct PumpStateTests {
     #expect(credit == 4)
     #expect(state.advance(.event(.records(records([15, 15, 15, 15]))), at: Self.moment(0)).credit == 0)
     let due = state.advance(.tick, at: Self.moment(15)).due
-    #expect(state.advance(.acknowledged(due.map { ($0, true) }), at: Self.moment(15)).credit == 4)
+    #expect(state.advance(.acknowledged(due.map { ($0, true) }, nil), at: Self.moment(15)).credit == 4)
   }
 
   @Test mutating func aRevocationWaitsForCopiesOnTheirWayAndForgetsTheRest() {
     let due = state.advance(.event(.records(records([0, 15]))), at: Self.moment(0)).due
     #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
-    let effects = state.advance(.acknowledged([(due[0], true)]), at: Self.moment(0))
+    let effects = state.advance(.acknowledged([(due[0], true)], nil), at: Self.moment(0))
     #expect(effects.completed.count == 1)
     #expect(effects.offsets.map(\.offset) == [1])
     #expect(state.held == 0)
