@@ -8,7 +8,7 @@ package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore
 
   /// Every case there is.
-  package static let cases = registering + ownership + resolving + dropping + securePayloads + sendClaims
+  package static let cases = registering + ownership + resolving + paging + dropping + securePayloads + sendClaims
 
   /// The promise in words.
   package let description: String
