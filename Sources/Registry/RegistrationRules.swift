@@ -47,6 +47,12 @@ enum RegistrationRules {
     stored.user.hasSameBytes(as: user) || (stored.platform == platform && stored.handle.hasSameBytes(as: handle))
   }
 
+  /// Since when a registration is its user's: from now on, unless it was before.
+  static func createdAt(by user: String, replacing stored: Registration?, at now: UnixTime) -> UnixTime {
+    guard let stored, stored.user.hasSameBytes(as: user) else { return now }
+    return stored.createdAt
+  }
+
   /// The forms in which a handle of an unknown platform may be stored: as given, and in APNs' normal form if it can be one of its.
   /// The last is the form to store it in until the platform is known. Empty for what cannot be a handle anywhere.
   static func forms(ofHandle handle: String) -> [String] {

@@ -14,6 +14,8 @@ package final class SQLiteRegistry: Sendable {
   private let configuration: SQLiteRegistryConfiguration
   /// When rows that nobody can see any more were last removed.
   private let lastPurge = Mutex<UnixTime?>(nil)
+  /// What plans of audiences are made with.
+  let tagWeights = TagWeights()
 
   /// Opens the file, makes or migrates its tables. Blocks for at most about twice the busy timeout: call it before serving starts.
   ///

@@ -21,6 +21,16 @@ import Testing
       id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0002), acceptedAt: time,
       audience: .device(.fcm, handle: mark), platforms: [PlatformSet(.fcm), PlatformSet(.apns)],
       content: Content(apns: Array(#"{"aps":{"alert":"\#(mark)"},"n":[1,2.5e3,null]}"#.utf8), wns: "<toast>\(mark)</toast>")),
+    SendRequest(
+      id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0003), acceptedAt: time,
+      audience: .expression(.any([.all([.tag(mark), .not(.tag("b"))]), .tag("username:é \(mark)")])),
+      content: Content(message: Message(body: mark)), maximumPerSecond: 1000),
+    SendRequest(
+      id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0004), acceptedAt: time,
+      audience: Audience(anyOf: [mark, "b"]), content: Content(message: Message(body: mark))),
+    SendRequest(
+      id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0005), acceptedAt: time, audience: .everyone,
+      content: Content(message: Message(body: mark))),
   ]
 
   private static let devices = [

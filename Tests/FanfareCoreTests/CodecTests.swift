@@ -22,6 +22,14 @@ import Testing
     SendRequest(
       id: .random(), acceptedAt: time, audience: .device(.apns, handle: "00ff"), content: Content(message: Message(badge: 3)),
       replay: .random()),
+    SendRequest(
+      id: .random(), acceptedAt: time, audience: Audience(anyOf: ["b", "a", "username:zoë müller", "b"]),
+      content: Content(message: Message(body: "x")), maximumPerSecond: SendRequest.greatestMaximumPerSecond),
+    SendRequest(
+      id: .random(), acceptedAt: time,
+      audience: .expression(.any([.all([.tag("a"), .not(.tag("b"))]), .tag("username:a \"\\ b")])),
+      content: Content(message: Message(body: "x")), maximumPerSecond: 1),
+    SendRequest(id: .random(), acceptedAt: time, audience: .everyone, content: Content(message: Message(body: "x"))),
   ]
 
   @Test(arguments: requests)
@@ -63,14 +71,21 @@ import Testing
     (record(data: "{}"), .undecodable, "data.to is missing"),
     (record(data: "7"), .undecodable, "data must be an object"),
     (record(data: #"{"to":{"user":"bob"}}"#), .undecodable, "data.message or native must be given"),
-    (record(data: #"{"to":{}}"#), .undecodable, "data.to must have exactly one of user, tag, registration and device"),
     (
-      record(data: #"{"to":{"user":"a","tag":"b"}}"#), .undecodable,
-      "data.to must have exactly one of user, tag, registration and device"
+      record(data: #"{"to":{}}"#), .undecodable,
+      "data.to must have exactly one of user, tag, tags, expression, registration, device and everyone"
     ),
     (
-      record(data: #"{"to":{"everyone":true}}"#), .undecodable,
-      "data.to.everyone is not a supported audience; user, tag, registration and device are"
+      record(data: #"{"to":{"user":"a","tag":"b"}}"#), .undecodable,
+      "data.to must have exactly one of user, tag, tags, expression, registration, device and everyone"
+    ),
+    (
+      record(data: #"{"to":{"all":true}}"#), .undecodable,
+      "data.to.all is not an audience; user, tag, tags, expression, registration, device and everyone are"
+    ),
+    (
+      record(data: #"{"to":{"expression":"\u0061 && (b || )"}}"#), .undecodable,
+      "data.to.expression must have a tag, ! or ( at character 12"
     ),
     (record(data: #"{"to":{"user":"bob"},"message":{"badge":-1}}"#), .undecodable, "data.message.badge must be 0 to 2147483647"),
     (record(data: #"{"to":{"user":"bob"},"message":{"badge":1.5}}"#), .undecodable, "data.message.badge must be a whole number"),

@@ -20,6 +20,8 @@ import Testing
 
   private static func text(_ count: Int, _ character: Character = "x") -> String { String(repeating: character, count: count) }
 
+  private static func tags(_ count: Int) -> String { (0..<count).map { #""t\#($0)""# }.joined(separator: ",") }
+
   private static func keys(_ count: Int) -> String { (0..<count).map { #""k\#($0)":"v""# }.joined(separator: ",") }
 
   /// The `data` of sends that are read.
@@ -27,6 +29,9 @@ import Testing
     to(#""user":"zoë müller""#), to(#""user":"\#(text(111))""#), to(#""user":"\#(text(55, "é"))x""#), to(#""tag":"A-z_0@#.:-""#),
     to(#""tag":"\#(text(120))""#), to(#""tag":"username:zoë müller""#), to(#""tag":"username:\#(text(111))""#),
     to(#""tag":"username:""#), to(#""tag":"username:a:b""#),
+    to(#""tags":["news"]"#), to(#""tags":["news","username:zoë müller","news"]"#), to(#""tags":[\#(tags(64))]"#),
+    to(#""expression":"(news && !muted) || vip""#), to(#""expression":"\"username:zoë müller\"&&\ninstallation:7""#),
+    to(#""everyone":true"#),
     to(#""registration":"0190F5FE-7C00-7000-8000-000000000001""#),
     device("apns", "00fF"), device("APNS", text(400, "a")), device("fcm", "a:b~!"), device("gCm", text(2048)),
     device("wns", "https://notify.windows.com"), device("WNS", "HTTPS://Dm3p.Notify.Windows.Com:443/w/?token=a%2b[]"),
@@ -42,13 +47,17 @@ import Testing
     send(#""message":{"body":"x"},"traceparent":"\#(text(128))""#), send(#""message":{"body":"x"},"hub":"a-0""#),
     send(#""message":{"body":"x"},"hub":"\#(text(64))""#), send(#""message":{"body":"x"},"later":true"#),
     send(#""message":{"body":"x"},"replay":"0190F5FE-7C00-7000-8000-000000000001""#),
+    send(#""message":{"body":"x"},"maxPerSecond":1"#), send(#""message":{"body":"x"},"maxPerSecond":10000000"#),
   ]
 
   /// The `data` of sends that are refused.
   static let broken: [String] = [
     send(#""message":{"body":"x"},"replay":"again""#),
     "{}", "[]", #"{"message":{"body":"x"}}"#, #"{"to":{"user":"bob"}}"#, to(""), to(#""user":"a","tag":"b""#),
-    to(#""everyone":true"#),
+    to(#""everyone":false"#), to(#""everyone":1"#), to(#""everyone":true,"tag":"a""#), to(#""tags":[]"#), to(#""tags":"news""#),
+    to(#""tags":["news","a b"]"#), to(#""tags":["news",1]"#), to(#""tags":[\#(tags(65))]"#), to(#""expression":"""#),
+    to(#""expression":"news &&""#), to(#""expression":"username:zoë""#), to(#""expression":["news"]"#),
+    to(#""expression":"a\#(text(4096, " "))""#),
     to(#""user":"bob","later":1"#), to(#""user":"""#), to(#""user":"a:b""#), to(#""user":"a:\#u{301}b""#), to(#""user":"a\nb""#),
     to(#""user":"\#(text(112))""#), to(#""user":"\#(text(56, "é"))""#), to(#""user":7"#), to(#""tag":"""#), to(#""tag":"a b""#),
     to(#""tag":"é""#), to(#""tag":"\#(text(121))""#), to(#""tag":"username:a b:c""#), to(#""tag":"username:\#(text(112))""#),
@@ -80,6 +89,8 @@ import Testing
     send(#""message":{"body":"x"},"hub":"""#),
     send(#""message":{"body":"x"},"hub":"a\n""#), send(#""message":{"body":"x"},"hub":"\#(text(65))""#),
     send(#""message":{"title":"\#(text(SendRequest.maximumRecordSize))"}"#),
+    send(#""message":{"body":"x"},"maxPerSecond":0"#), send(#""message":{"body":"x"},"maxPerSecond":10000001"#),
+    send(#""message":{"body":"x"},"maxPerSecond":"1""#),
   ]
 
   /// Envelopes, each with whether it is read.
@@ -151,11 +162,14 @@ import Testing
     .string(text(100, "é")), .string(CodecTests.id), .string("2026-11-21T08:00:00Z"), .string("username:zoë"), .array([]),
     .array([.string("fcm")]), .object([:]), .object(["x": .string("y")]), .object(["apns": .object([:])]),
     .object(["user": .string("u")]),
+    .object(["everyone": .boolean(true)]), .object(["tags": .array([.string("a"), .string("username:zoë")])]),
+    .string("a && !b"),
     .object(["platform": .string("fcm"), "handle": .string("t")]),
   ]
   private static let names = [
     "hub", "sender", "to", "platforms", "message", "native", "ttl", "priority", "collapseKey", "traceparent", "user", "tag",
-    "registration", "device", "platform", "handle", "title", "body", "data", "badge", "sound", "apns", "fcm", "gcm", "wns", "id",
+    "tags", "expression", "everyone", "maxPerSecond", "registration", "device", "platform", "handle", "title", "body", "data",
+    "badge", "sound", "apns", "fcm", "gcm", "wns", "id",
     "type", "time", "source", "specversion", "later",
   ]
 

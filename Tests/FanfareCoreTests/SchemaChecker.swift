@@ -15,7 +15,8 @@ struct SchemaChecker {
 
   /// The keywords that are understood; the document may use no other.
   static let keywords: Set<String> = [
-    "$ref", "additionalProperties", "anyOf", "description", "enum", "format", "items", "maxLength", "maxProperties", "maximum",
+    "$ref", "additionalProperties", "anyOf", "description", "enum", "format", "items", "maxItems", "maxLength",
+    "maxProperties", "maximum",
     "minItems", "minLength", "minProperties", "minimum", "oneOf", "pattern", "properties", "propertyNames", "required", "type",
     "x-maxBytes",
   ]
@@ -54,13 +55,16 @@ struct SchemaChecker {
     case .array(let elements):
       let items = schema["items"] as? [String: Any] ?? [:]
       if elements.count < schema["minItems"] as? Int ?? 0 { found.append("\(path) has too few elements") }
+      if elements.count > schema["maxItems"] as? Int ?? .max { found.append("\(path) has too many elements") }
       for (index, element) in elements.enumerated() { found += try check(element, items, at: "\(path)[\(index)]", reading) }
     case .string(let text): found += try checkText(text, schema, at: path)
     case .number(let number):
       let isBelow = (schema["minimum"] as? Int).map { number < Double($0) } ?? false
       let isAbove = (schema["maximum"] as? Int).map { number > Double($0) } ?? false
       if isBelow || isAbove { found.append("\(path) is out of range") }
-    case .boolean, .null: break
+    case .boolean(let truth):
+      if let values = schema["enum"] as? [Bool], !values.contains(truth) { found.append("\(path) is no permitted value") }
+    case .null: break
     }
     return found
   }
@@ -82,6 +86,7 @@ struct SchemaChecker {
       let isUUID = text.wholeMatch(of: /[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}/) != nil
       if !isUUID { return ["\(path) is no uuid"] }
     case "date-time": if UnixTime(text) == nil { return ["\(path) is no date-time"] }
+    case "tag-expression": do { _ = try TagExpression(text) } catch { return ["\(path) \(error)"] }
     case let format: return ["\(path) has the unknown format \(format ?? "")"]
     }
     if let pattern = schema["pattern"] as? String {

@@ -101,12 +101,24 @@ import Testing
     #expect(DeviceHandle.complaint(about: "with space", platform: .fcm) != nil)
   }
 
+  @Test func severalTagsAreSortedAndEachThereOnce() {
+    #expect(Audience(anyOf: ["b", "a", "b", "a"]) == .tags(["a", "b"]))
+    guard case .tags(let tags) = Audience(anyOf: ["username:ren\u{E9}", "username:rene\u{301}"]) else { return }
+    #expect(tags.count == 2, "two users, though their names look the same")
+  }
+
   @Test func oneUsersSendsShareAKey() {
     let (one, two) = (SendID.random(), SendID.random())
     let hub = HubName("app-2") ?? .default
     #expect(Audience.user("bob").recordKey(of: one, hub: .default) == Array("username:bob".utf8))
     #expect(Audience.user("bob").recordKey(of: one, hub: hub) == Array("app-2/username:bob".utf8))
     #expect(Audience.tag("username:bob").recordKey(of: two, hub: .default) == Array("username:bob".utf8))
-    #expect(Audience.tag("news").recordKey(of: one, hub: .default) == Array(one.description.utf8))
+    for audience in [Audience.tag("news"), .tags(["a", "b"]), .expression(.tag("a")), .everyone] {
+      #expect(audience.recordKey(of: one, hub: .default) == Array(one.description.utf8))
+      #expect(audience.isBroadcast)
+    }
+    for audience in [Audience.user("bob"), .tag("username:bob"), .registration(.random()), .device(.fcm, handle: "t")] {
+      #expect(!audience.isBroadcast)
+    }
   }
 }

@@ -20,7 +20,7 @@ import Testing
       let long = line(String(repeating: "x", count: 65536))
       let lines = [
         line("1"), "nonsense", line("2", to: "carol"), "", #"{"to":{"user":"bob"}}"#, long, line("3"),
-        #"{"to":{"everyone":true},"message":{"body":"b"}}"#, line("4") + " \r", "[\u{FF}]", line("5"),
+        #"{"to":{"user":"b"},"message":{"body":"b"},"sendAt":"2026-12-01T08:00:00Z"}"#, line("4") + " \r", "[\u{FF}]", line("5"),
       ]
       // A blank last line is no line; nor is the newline that ends the last one.
       for ending in ["", "\n", "\r\n\n  \n"] {

@@ -21,7 +21,11 @@ import Testing
   private static let native =
     #"{"to":{"device":{"platform":"fcm","handle":"\#(mark)"}},"native":{"apns":{"aps":{"alert":"\#(mark)"}},"fcm":{"data":{"a":"\#(mark)"}},"wns":"<toast>\#(mark)</toast>"}}"#
 
+  private static let broadcast =
+    #"{"to":{"expression":"(a && !b) || \#(mark)"},"message":{"body":"\#(mark)"},"maxPerSecond":100}"#
+
   private static let cases: [Case] = [
+    Case(method: .post, path: "/api/sends", type: "application/json", body: broadcast),
     Case(method: .post, path: "/api/sends", type: "application/json", body: send),
     Case(method: .post, path: "/api/sends", type: "application/json", body: native),
     Case(

@@ -10,6 +10,9 @@ struct BrokenRegistry: DeviceRegistry {
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw error }
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { throw error }
   func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { throw error }
+  func page(
+    _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
+  ) async throws -> AudiencePage { throw error }
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] { throw error }
   func check() async throws { throw error }
 }

@@ -44,6 +44,7 @@ import Testing
           DROP TABLE send_claims;
           DROP TABLE broadcasts;
           DROP TABLE broadcast_pages;
+          ALTER TABLE registrations DROP COLUMN created_at;
           PRAGMA user_version = 1
           """)
     }
@@ -53,6 +54,10 @@ import Testing
     let target = Target(
       registration: id, platform: registration.platform, handle: registration.handle, registeredAt: registration.registeredAt)
     #expect(try await migrated.resolve([query]) == [[target]])
+    #expect(try await migrated.registration(id, hub: .default)?.createdAt == registration.registeredAt)
+    for (moment, expected) in [(registration.registeredAt, [target]), (registration.registeredAt + .milliseconds(-1), [])] {
+      #expect(try await migrated.page(query, of: .whole, createdBefore: moment, limit: 10).targets == expected)
+    }
   }
 
   @Test func tombstonesSayWhyAndWhenForAWhile() async throws {
@@ -120,6 +125,36 @@ import Testing
   @Test func lookingUpByTagNeverScans() async throws { try await expectSearch(AudienceLookup.byTag) }
 
   @Test func lookingUpByHandleNeverScans() async throws { try await expectSearch(AudienceLookup.byHandle) }
+
+  @Test(arguments: [
+    ("a", 1), ("a && b", 2), ("a && !b", 2), ("a || b", 2), ("(a || b || c) && !(d && e) && (f || !g)", 7), ("!a", 1),
+  ])
+  func aPageReadsByKeyAloneAndSortsNothing(expression: String, searches: Int) async throws {
+    let temporary = try TemporaryRegistry()
+    let plan = AudiencePlan(.expression(try TagExpression(expression))) { _ in 1 }
+    let page = AudiencePageQuery(
+      plan, hub: .default, platforms: .all, of: .page(1, of: 3), createdBefore: clock.now(), limit: 100)
+    let steps = try await temporary.registry.read { db in
+      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map { $0["detail"] as String }
+    }
+    // The walk itself is a coroutine's, and a range of the key of what drives: tags, or registrations where no tag does.
+    #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") || $0 == "SCAN candidate" }, "\(steps)")
+    #expect(!steps.contains { $0.contains("TEMP B-TREE") }, "\(steps)")
+    let byTag = steps.count { $0.hasPrefix("SEARCH tags USING PRIMARY KEY (tag=? AND hub=? AND registration") }
+    let byID = steps.count { $0.hasPrefix("SEARCH registrations USING PRIMARY KEY (hub=? AND id>? AND id<?)") }
+    #expect((byTag, byID) == (searches, plan.source == .registrations ? 1 : 0), "\(steps)")
+  }
+
+  @Test func everyoneIsAWalkAlongTheKey() async throws {
+    let temporary = try TemporaryRegistry()
+    let page = AudiencePageQuery(
+      AudiencePlan(.everyone) { _ in 1 }, hub: .default, platforms: .all, of: .whole, createdBefore: clock.now(), limit: 100)
+    let steps = try await temporary.registry.read { db in
+      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map { $0["detail"] as String }
+    }
+    #expect(steps.contains("SEARCH registrations USING PRIMARY KEY (hub=? AND id>? AND id<?)"), "\(steps)")
+    #expect(!steps.contains { $0.contains("TEMP B-TREE") || $0 == "SCAN registrations" }, "\(steps)")
+  }
 
   private func expectSearch(_ sql: String) async throws {
     let temporary = try TemporaryRegistry()

@@ -20,6 +20,18 @@ extension Audience {
       output.append(literal: #","handle":"#)
       output.appendJSON(handle)
       output.append(literal: "}}")
+    case .tags(let tags):
+      output.append(literal: #"{"tags":["#)
+      for (index, tag) in tags.enumerated() {
+        if index > 0 { output.append(UInt8(ascii: ",")) }
+        output.appendJSON(tag)
+      }
+      output.append(literal: "]}")
+    case .expression(let expression):
+      output.append(literal: #"{"expression":"#)
+      output.appendJSON(expression.description)
+      output.append(UInt8(ascii: "}"))
+    case .everyone: output.append(literal: #"{"everyone":true}"#)
     }
   }
 
@@ -35,24 +47,45 @@ extension Audience {
         guard UserName.isSound(name) else { throw reader.error("must be \(UserName.rule)") }
         audience = .user(name)
       case "tag":
-        let tag = try reader.readString()
-        guard Tag.isSound(tag) || Tag.user(of: tag).map(UserName.isSound) == true else {
-          throw reader.error("must be \(Tag.rule)")
-        }
-        audience = .tag(tag)
+        audience = .tag(try readTag(from: &reader))
       case "registration":
         guard let id = RegistrationID(utf8: try reader.readUTF8()) else {
           throw reader.error("must be a registration id (a UUID)")
         }
         audience = .registration(id)
       case "device": audience = try readDevice(from: &reader)
-      default: throw reader.error("is not a supported audience; user, tag, registration and device are")
+      case "tags": audience = try readTags(from: &reader)
+      case "expression":
+        let text = try reader.readString()
+        do throws(TagExpressionError) { audience = .expression(try TagExpression(text)) } catch {
+          throw reader.error(error.description)
+        }
+      case "everyone":
+        guard try reader.readBoolean() else { throw reader.error("must be true") }
+        audience = .everyone
+      default: throw reader.error("is not an audience; \(kinds) are")
       }
     }
-    guard let audience, count == 1 else {
-      throw reader.error("must have exactly one of user, tag, registration and device")
-    }
+    guard let audience, count == 1 else { throw reader.error("must have exactly one of \(kinds)") }
     return audience
+  }
+
+  private static let kinds = "user, tag, tags, expression, registration, device and everyone"
+
+  private static func readTag(from reader: inout JSONReader) throws(JSONError) -> String {
+    let tag = try reader.readString()
+    guard Tag.isAddressable(tag) else { throw reader.error("must be \(Tag.rule)") }
+    return tag
+  }
+
+  private static func readTags(from reader: inout JSONReader) throws(JSONError) -> Audience {
+    var tags: [String] = []
+    try reader.readArray { (reader) throws(JSONError) in
+      guard tags.count < maximumTags else { throw reader.error("is one more than the \(maximumTags) tags that there may be") }
+      tags.append(try readTag(from: &reader))
+    }
+    guard !tags.isEmpty else { throw reader.error("must name at least one tag") }
+    return Audience(anyOf: tags)
   }
 
   private static func readDevice(from reader: inout JSONReader) throws(JSONError) -> Audience {

@@ -15,6 +15,7 @@ package struct SendFields: Sendable {
   package var collapseKey: String?
   package var traceparent: String?
   package var replay: ReplayID?
+  package var maximumPerSecond: Int?
 
   package init() {}
 
@@ -47,6 +48,12 @@ package struct SendFields: Sendable {
     case "replay":
       guard let id = ReplayID(utf8: try reader.readUTF8()) else { throw reader.error("must be a UUID") }
       replay = id
+    case "maxPerSecond":
+      let rate = try reader.readInteger()
+      guard (1...Int64(SendRequest.greatestMaximumPerSecond)).contains(rate) else {
+        throw reader.error("must be 1 to \(SendRequest.greatestMaximumPerSecond)")
+      }
+      maximumPerSecond = Int(rate)
     default: return false
     }
     return true
@@ -60,7 +67,7 @@ package struct SendFields: Sendable {
     return SendRequest(
       id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms ?? .all,
       content: content, timeToLive: timeToLive, priority: priority ?? .high, collapseKey: collapseKey, traceparent: traceparent,
-      replay: replay)
+      replay: replay, maximumPerSecond: maximumPerSecond)
   }
 
   private mutating func readPlatforms(_ reader: inout JSONReader) throws(JSONError) {

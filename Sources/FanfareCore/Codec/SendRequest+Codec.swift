@@ -5,6 +5,8 @@ extension SendRequest {
   package static let maximumTimeToLive = 2_419_200
   /// The most bytes of UTF-8 in a collapse key (APNs' limit).
   package static let maximumCollapseKeyLength = 64
+  /// The highest rate that a caller may ask a broadcast to be held to, in pushes per second.
+  package static let greatestMaximumPerSecond = 10_000_000
 
   /// The record of the sends topic.
   package func encoded() -> [UInt8] {
@@ -34,6 +36,10 @@ extension SendRequest {
     if let collapseKey {
       output.append(literal: #","collapseKey":"#)
       output.appendJSON(collapseKey)
+    }
+    if let maximumPerSecond {
+      output.append(literal: #","maxPerSecond":"#)
+      output.appendJSON(maximumPerSecond)
     }
     if let traceparent {
       output.append(literal: #","traceparent":"#)

@@ -31,6 +31,14 @@ package protocol DeviceRegistry: Sendable {
   /// several ways is listed once. `.device` audiences are answered with the registration that holds the handle, if there is one.
   func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]]
 
+  /// The next devices of an audience in a slice of the ids, in their order, whatever the audience's size; a device that it reaches in several ways is
+  /// listed once. At most `limit`, 1 or more, candidates are looked at: what the store cannot tell from the audience's devices by a key
+  /// alone. Only registrations that were created (`Registration.createdAt`) at that moment or before count.
+  ///
+  /// Pages taken one behind the other (`RegistrationSlice.after` the page's `last`) cover the slice: each device that is of the audience all the
+  /// while is on exactly one.
+  func page(_ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int) async throws -> AudiencePage
+
   /// Drops devices that a push service called dead, and leaves a tombstone that says why and when. A device whose app reported the
   /// handle after the service's moment of truth, or that has another handle by now, is kept. Returns what was dropped.
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID]

@@ -19,10 +19,12 @@ package struct Registration: Hashable, Sendable {
   package let installation: String?
   /// When the app reported this handle last: what a service's verdict is compared with.
   package let registeredAt: UnixTime
+  /// When the present user completed it first.
+  package let createdAt: UnixTime
 
   package init(
     id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String], installation: String?,
-    registeredAt: UnixTime
+    registeredAt: UnixTime, createdAt: UnixTime
   ) {
     self.id = id
     self.hub = hub
@@ -32,5 +34,6 @@ package struct Registration: Hashable, Sendable {
     self.tags = tags
     self.installation = installation
     self.registeredAt = registeredAt
+    self.createdAt = createdAt
   }
 }

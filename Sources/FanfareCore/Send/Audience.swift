@@ -8,13 +8,39 @@ package enum Audience: Hashable, Sendable {
   case registration(RegistrationID)
   /// One device by its handle, registered or not.
   case device(Platform, handle: String)
+  /// Every device that carries at least one of the tags: 1 to `maximumTags`, sorted by their bytes, each once (`init(anyOf:)`).
+  case tags([String])
+  /// Every device for whose tags the expression holds.
+  case expression(TagExpression)
+  /// Every device of the hub.
+  case everyone
 
-  /// The tag that leads to the devices; nil where no tag does.
+  /// The most tags of which a device may be asked to carry one.
+  package static let maximumTags = 64
+
+  /// The devices that carry at least one of the tags, in the form that equal audiences share.
+  package init(anyOf tags: [String]) {
+    // By bytes: texts that merely look the same are two users' tags.
+    let sorted = tags.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    self = .tags(
+      sorted.enumerated().filter { $0.offset == 0 || !sorted[$0.offset - 1].utf8.elementsEqual($0.element.utf8) }.map(\.element))
+  }
+
+  /// The tag that leads to the devices; nil where no single tag does.
   package var tag: String? {
     switch self {
     case .user(let name): Tag.username(name)
     case .tag(let tag): tag
-    case .registration, .device: nil
+    case .registration, .device, .tags, .expression, .everyone: nil
+    }
+  }
+
+  /// Whether the audience may be of any size: not one user's devices, nor a single one.
+  package var isBroadcast: Bool {
+    switch self {
+    case .user, .registration, .device: false
+    case .tag(let tag): Tag.user(of: tag) == nil
+    case .tags, .expression, .everyone: true
     }
   }
 
@@ -24,7 +50,7 @@ package enum Audience: Hashable, Sendable {
     switch self {
     case .user(let name): Array((hub == .default ? "" : "\(hub)/").utf8) + Array(Tag.username(name).utf8)
     case .tag(let tag) where Tag.user(of: tag) != nil: Array((hub == .default ? "" : "\(hub)/").utf8) + Array(tag.utf8)
-    case .tag, .registration, .device: Array(send.description.utf8)
+    case .tag, .registration, .device, .tags, .expression, .everyone: Array(send.description.utf8)
     }
   }
 }

@@ -42,6 +42,8 @@ package struct SendRequest: Hashable, Sendable {
   package var traceparent: String? { fields.traceparent }
   /// The replay that it was put on the topic again by; nil for a send as it was accepted.
   package var replay: ReplayID? { fields.replay }
+  /// The most pushes per second that all workers together may make of it; nil: as many as they can. Of no effect unless `audience.isBroadcast`.
+  package var maximumPerSecond: Int? { fields.maximumPerSecond }
 
   /// What tells a send from every other that is to be dispatched: its id, and the replay. A replayed send is the same send, with the same ids of
   /// its pushes and the same account, but not the duplicate of a record that was dispatched.
@@ -53,11 +55,12 @@ package struct SendRequest: Hashable, Sendable {
   package init(
     id: SendID, hub: HubName = .default, sender: String? = nil, acceptedAt: UnixTime, audience: Audience,
     platforms: PlatformSet = .all, content: Content, timeToLive: Int? = nil, priority: Priority = .high,
-    collapseKey: String? = nil, traceparent: String? = nil, replay: ReplayID? = nil
+    collapseKey: String? = nil, traceparent: String? = nil, replay: ReplayID? = nil, maximumPerSecond: Int? = nil
   ) {
     fields = Fields(
       id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms, content: content,
-      timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent, replay: replay)
+      timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent, replay: replay,
+      maximumPerSecond: maximumPerSecond)
   }
 
   /// The send as it is put on the topic again, for those of its platforms.
@@ -65,7 +68,7 @@ package struct SendRequest: Hashable, Sendable {
     SendRequest(
       id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience,
       platforms: self.platforms.intersection(platforms), content: content, timeToLive: timeToLive, priority: priority,
-      collapseKey: collapseKey, traceparent: traceparent, replay: replay)
+      collapseKey: collapseKey, traceparent: traceparent, replay: replay, maximumPerSecond: maximumPerSecond)
   }
 
   private final class Fields: Sendable {
@@ -82,10 +85,12 @@ package struct SendRequest: Hashable, Sendable {
     let collapseKey: String?
     let traceparent: String?
     let replay: ReplayID?
+    let maximumPerSecond: Int?
 
     init(
       id: SendID, hub: HubName, sender: String?, acceptedAt: UnixTime, audience: Audience, platforms: PlatformSet,
-      content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?, replay: ReplayID?
+      content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?, replay: ReplayID?,
+      maximumPerSecond: Int?
     ) {
       self.id = id
       self.hub = hub
@@ -102,6 +107,7 @@ package struct SendRequest: Hashable, Sendable {
       self.collapseKey = collapseKey
       self.traceparent = traceparent
       self.replay = replay
+      self.maximumPerSecond = maximumPerSecond
     }
   }
 
@@ -111,6 +117,7 @@ package struct SendRequest: Hashable, Sendable {
         && left.audience == right.audience && left.platforms == right.platforms && left.content == right.content
         && left.timeToLive == right.timeToLive && left.priority == right.priority && left.collapseKey == right.collapseKey
         && left.traceparent == right.traceparent && left.replay == right.replay
+        && left.maximumPerSecond == right.maximumPerSecond
   }
 
   package func hash(into hasher: inout Hasher) {

@@ -22,14 +22,21 @@ package enum Tag {
 
   /// Whether a caller may use the text as a tag (reserved prefixes are judged elsewhere).
   package static func isSound(_ tag: String) -> Bool {
-    (1...maximumLength).contains(tag.utf8.count)
-      && tag.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-          UInt8(ascii: "_"), UInt8(ascii: "@"), UInt8(ascii: "#"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "-"):
-          true
-        default: false
-        }
-      }
+    (1...maximumLength).contains(tag.utf8.count) && tag.utf8.allSatisfy(isCharacter)
+  }
+
+  /// Whether a sender may address devices by the text: a sound tag, or a user's.
+  package static func isAddressable(_ tag: String) -> Bool {
+    isSound(tag) || user(of: tag).map(UserName.isSound) == true
+  }
+
+  /// Whether the byte is one of those that sound tags are made of.
+  static func isCharacter(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+      UInt8(ascii: "_"), UInt8(ascii: "@"), UInt8(ascii: "#"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "-"):
+      true
+    default: false
+    }
   }
 }

@@ -3,7 +3,7 @@ import FanfareCore
 /// A send as a caller writes it, read in one pass.
 enum SendBody {
   /// The members that a caller may give. A record has more (`hub`, `sender`, `traceparent`), which a caller must not choose.
-  private static let members = ["to", "message", "native", "platforms", "ttl", "priority", "collapseKey"]
+  private static let members = ["to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond"]
 
   /// Reads a body and makes a send of it. Throws a refusal that names the member.
   static func read(
@@ -50,12 +50,6 @@ enum SendBody {
   private static func refusal(_ error: JSONError) -> Refusal {
     if error.field == "sendAt" {
       return Refusal(.notSupported, "sendAt is not supported; supported are \(members.joined(separator: ", "))")
-    }
-    let audiences = ["user", "tag", "registration", "device"]
-    if error.field.hasPrefix("to."),
-      !audiences.contains(where: { error.field == "to.\($0)" || error.field.hasPrefix("to.\($0).") })
-    {
-      return Refusal(.notSupported, "\(error.field) is not supported; supported are \(audiences.joined(separator: ", "))")
     }
     return Refusal(error)
   }

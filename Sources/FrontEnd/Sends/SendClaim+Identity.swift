@@ -20,6 +20,7 @@ extension SendRequest {
   func identified(as id: SendID) -> SendRequest {
     SendRequest(
       id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms, content: content,
-      timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent)
+      timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent,
+      maximumPerSecond: maximumPerSecond)
   }
 }

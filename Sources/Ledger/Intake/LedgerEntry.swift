@@ -75,11 +75,15 @@ enum LedgerEntry: Sendable {
     case .tag(let tag): tag
     case .registration(let id): "registration/\(id)"
     case .device(let platform, _): "device/\(platform)"
+    case .tags(let tags): bounded(TagExpression.any(tags.map(TagExpression.tag)).description)
+    case .expression(let expression): bounded(expression.description)
+    // No tag has this character.
+    case .everyone: "*"
     }
   }
 
-  /// A name cut to a sane length: whoever may write to the topic must not be able to fill the file with one record.
-  private static func bounded(_ name: String) -> String { name.utf8.count <= 256 ? name : String(name.unicodeScalars.prefix(64)) }
+  /// A text cut to a sane length: whoever may write to the topic must not be able to fill the file with one record.
+  private static func bounded(_ text: String) -> String { text.utf8.count <= 256 ? text : String(text.unicodeScalars.prefix(64)) }
 }
 
 extension StatusRecord {

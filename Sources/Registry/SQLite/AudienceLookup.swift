@@ -19,11 +19,13 @@ struct AudienceLookup {
     """
 
   private let queries: [AudienceQuery]
+  private let weights: TagWeights
   private var answers: [[Target]]
 
   /// A look-up of these queries.
-  init(_ queries: [AudienceQuery]) {
+  init(_ queries: [AudienceQuery], weights: TagWeights) {
     self.queries = queries
+    self.weights = weights
     answers = Array(repeating: [], count: queries.count)
   }
 
@@ -50,11 +52,8 @@ struct AudienceLookup {
         guard let registration = try RegistrationTable(db, hub).find(id)?.registration,
           queries[index].platforms.contains(registration.platform)
         else { continue }
-        answers[index] = [
-          Target(
-            registration: id, platform: registration.platform, handle: registration.handle,
-            registeredAt: registration.registeredAt)
-        ]
+        answers[index] = [Target(registration)]
+      case .tags, .expression, .everyone: answers[index] = try AudiencePager(db, queries[index], weights: weights).all()
       }
     }
     try collect(db, hub, tags, Self.byTag)

@@ -23,6 +23,11 @@ struct RegistrationTable {
     try find("handle = ?", handle, at: now)
   }
 
+  /// What holds the handle (in its normal form), whatever its age.
+  func find(holderOf handle: String) throws -> StoredRegistration? {
+    try find("handle = ?", handle, at: nil)
+  }
+
   /// The registration of the installation.
   func find(installation: String) throws -> StoredRegistration? {
     try find("installation = ?", installation, at: nil)
@@ -47,9 +52,11 @@ struct RegistrationTable {
   func put(_ registration: Registration, replacing stored: StoredRegistration?) throws {
     try release(registration)
     let sql = """
-      INSERT INTO registrations (hub, id, user, platform, handle, installation, tags, registered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO registrations (hub, id, user, platform, handle, installation, tags, registered_at, created_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (hub, id) DO UPDATE SET user = excluded.user, platform = excluded.platform, handle = excluded.handle,
-        installation = excluded.installation, tags = excluded.tags, registered_at = excluded.registered_at, expires_at = NULL
+        installation = excluded.installation, tags = excluded.tags, registered_at = excluded.registered_at,
+        created_at = excluded.created_at, expires_at = NULL
       """
     try execute(
       sql,
@@ -57,21 +64,22 @@ struct RegistrationTable {
         hub.rawValue, registration.id.data, registration.user, Int64(PlatformSet(registration.platform).rawValue),
         registration.handle,
         registration.installation, registration.tags.joined(separator: "\n"), registration.registeredAt.milliseconds,
+        registration.createdAt.milliseconds,
       ])
     let former = stored?.registration?.tags ?? []
     // The usual case is an app that starts and says again what it said before.
     if !former.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) { try deleteTags(former, of: registration.id) }
     let tagging = """
-      INSERT INTO tags (hub, tag, registration, platform, handle, registered_at) VALUES (?, ?, ?, ?, ?, ?)
+      INSERT INTO tags (hub, tag, registration, platform, handle, registered_at, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (tag, hub, registration) DO UPDATE SET platform = excluded.platform, handle = excluded.handle,
-        registered_at = excluded.registered_at
+        registered_at = excluded.registered_at, created_at = excluded.created_at
       """
     for tag in registration.tags {
       try execute(
         tagging,
         [
           hub.rawValue, tag, registration.id.data, Int64(PlatformSet(registration.platform).rawValue), registration.handle,
-          registration.registeredAt.milliseconds,
+          registration.registeredAt.milliseconds, registration.createdAt.milliseconds,
         ])
     }
   }
@@ -96,7 +104,7 @@ struct RegistrationTable {
 
   /// Takes the registration's handle from whatever else holds it, an expired id included.
   private func release(_ registration: Registration) throws {
-    guard let holder = try find("handle = ?", registration.handle, at: nil), holder.id != registration.id else { return }
+    guard let holder = try find(holderOf: registration.handle), holder.id != registration.id else { return }
     try remove(
       holder, leaving: Tombstone(cause: .merged, detail: registration.id.description, at: registration.registeredAt))
   }
@@ -109,7 +117,8 @@ struct RegistrationTable {
 
   private func find(_ condition: String, _ key: some DatabaseValueConvertible, at now: UnixTime?) throws -> StoredRegistration? {
     let sql = """
-      SELECT id, user, platform, handle, installation, tags, registered_at, expires_at FROM registrations
+      SELECT id, user, platform, handle, installation, tags, registered_at, expires_at, created_at
+      FROM registrations
       WHERE hub = ? AND \(condition)
       """
     guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [hub.rawValue, key]) else { return nil }

@@ -24,15 +24,14 @@ extension SQLiteRegistry: DeviceRegistry {
   /// Completes, replaces or takes over a registration; see `DeviceRegistry`.
   package func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration {
     let tags = try RegistrationRules.tags(of: application.user, given: application.tags)
-    let registration = Registration(
-      id: application.id, hub: application.hub, user: application.user, platform: application.platform,
-      handle: DeviceHandle.normalized(application.handle, platform: application.platform), tags: tags, installation: nil,
-      registeredAt: now)
     return try await write(at: now) { db in
       let table = RegistrationTable(db, application.hub)
-      guard let stored = try table.find(application.id, at: now), stored.mayBeReplaced(by: registration) else {
-        throw RegistrationRules.gone
-      }
+      guard let stored = try table.find(application.id, at: now) else { throw RegistrationRules.gone }
+      let registration = Registration(
+        id: application.id, hub: application.hub, user: application.user, platform: application.platform,
+        handle: DeviceHandle.normalized(application.handle, platform: application.platform), tags: tags, installation: nil,
+        registeredAt: now, createdAt: RegistrationRules.createdAt(by: application.user, replacing: stored.registration, at: now))
+      guard stored.mayBeReplaced(by: registration) else { throw RegistrationRules.gone }
       try table.put(registration, replacing: stored)
       return registration
     }
@@ -55,7 +54,8 @@ extension SQLiteRegistry: DeviceRegistry {
         let registration = Registration(
           id: stored?.id ?? .random(), hub: application.hub, user: application.user, platform: application.platform,
           handle: DeviceHandle.normalized(application.handle, platform: application.platform), tags: tags,
-          installation: application.installation, registeredAt: now)
+          installation: application.installation, registeredAt: now,
+          createdAt: RegistrationRules.createdAt(by: application.user, replacing: stored?.registration, at: now))
         guard stored?.mayBeReplaced(by: registration) ?? true else {
           throw RegistryError(.gone, "the installation belongs to somebody else")
         }
@@ -84,7 +84,16 @@ extension SQLiteRegistry: DeviceRegistry {
   /// The devices of each audience; see `DeviceRegistry`.
   package func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] {
     guard !queries.isEmpty else { return [] }
-    return try await read { db in try AudienceLookup(queries).run(db) }
+    return try await read { db in try AudienceLookup(queries, weights: tagWeights).run(db) }
+  }
+
+  /// The next devices of an audience in a slice of the ids; see `DeviceRegistry`.
+  package func page(
+    _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
+  ) async throws -> AudiencePage {
+    try await read { db in
+      try AudiencePager(db, query, weights: tagWeights).page(of: slice, createdBefore: createdBefore, limit: limit)
+    }
   }
 
   /// Drops devices that a push service called dead; see `DeviceRegistry`.

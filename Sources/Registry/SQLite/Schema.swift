@@ -13,6 +13,8 @@ enum Schema {
   ///   the rows in `tags`, which therefore need no second index to be found again. Times are Unix milliseconds.
   /// - tags: by tag before hub, since almost every comparison on the way down the tree is then decided by the first column. A row repeats
   ///   what a push needs of its registration, so that a look-up goes down one tree instead of two; whoever changes one changes the other.
+  ///   Its key is also what a broadcast walks: the ids under a tag, in their order. `created_at` says since when the device is its user's; a
+  ///   process that still runs an earlier release leaves it 0, which is before everything.
   /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests. A row costs about 130 bytes for a day.
   /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
   /// - broadcast_pages: those that are finished.
@@ -117,6 +119,12 @@ enum Schema {
       PRIMARY KEY (hub, send, page)
     ) WITHOUT ROWID;
     CREATE INDEX broadcast_page_age ON broadcast_pages (finished_at);
+    """,
+    """
+    ALTER TABLE registrations ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;
+    UPDATE registrations SET created_at = registered_at;
+    ALTER TABLE tags ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;
+    UPDATE tags SET created_at = registered_at;
     """,
   ]
 

@@ -61,7 +61,7 @@ extension DispatchState {
     // The caller named the address itself; whose it is does not matter.
     case .device: false
     case .user, .registration: true
-    case .tag(let tag): attempts > 0 || Tag.user(of: tag) != nil
+    case .tag, .tags, .expression, .everyone: attempts > 0 || !send.audience.isBroadcast
     }
   }
 
@@ -69,7 +69,7 @@ extension DispatchState {
     var last: (slot: Int, query: Int)?
     while lookUp.queries.count < configuration.lookUpBatch, let ticket = toRecheck.popFirst() {
       guard let device = device(ticket), device.phase == .checking, let send = items[ticket.slot].send else { continue }
-      let isForOneUser = send.audience.tag.map { Tag.user(of: $0) != nil } ?? true
+      let isForOneUser = !send.audience.isBroadcast
       if isForOneUser, let last, last.slot == ticket.slot {
         lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: last.query))
         continue
@@ -96,8 +96,7 @@ extension DispatchState {
       lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
       // A device for whose platform the send holds nothing to show is none of its devices.
       lookUp.queries.append(AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms))
-      let isOfUnknownSize = if case .tag(let tag) = send.audience { Tag.user(of: tag) == nil } else { false }
-      weight += isOfUnknownSize ? max(1, configuration.lookUpBatch / 4) : 1
+      weight += send.audience.isBroadcast ? max(1, configuration.lookUpBatch / 4) : 1
     }
   }
 

@@ -63,6 +63,9 @@ struct MemoryRegistry: DeviceRegistry {
   func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration { throw Self.isReadOnly }
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw Self.isReadOnly }
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { nil }
+  func page(
+    _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
+  ) async throws -> AudiencePage { AudiencePage(targets: [target], examined: 1, last: nil) }
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] { [] }
   func check() async throws {}
 

@@ -10,7 +10,7 @@ extension DeviceRegistryConformance {
       let stored = try await store.complete(id, "alice", "h1", tags: ["news", "b", "news", "username:alice"])
       let expected = Registration(
         id: id, hub: store.hub, user: "alice", platform: .fcm, handle: "h1", tags: ["b", "news", "username:alice"],
-        installation: nil, registeredAt: .start)
+        installation: nil, registeredAt: .start, createdAt: .start)
       #expect(stored == expected)
       #expect(try await store.registration(id, hub: store.hub) == expected)
       #expect(try await store.issue(hub: store.hub, handle: nil, at: .start) != id)
@@ -51,6 +51,7 @@ extension DeviceRegistryConformance {
       let later = UnixTime.start + .seconds(9)
       let again = try await store.complete(first.id, "alice", "AA", platform: .apns, tags: ["both", "new"], at: later)
       #expect(again.handle == "aa" && again.platform == .apns && again.registeredAt == later)
+      #expect(again.createdAt == .start)
       #expect(again.tags == ["both", "new", "username:alice"])
       #expect(try await store.registration(first.id, hub: store.hub) == again)
       #expect(try await store.reached(by: .tag("old")) == [])

@@ -8,7 +8,8 @@ package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore
 
   /// Every case there is.
-  package static let cases = registering + ownership + resolving + dropping + securePayloads + sendClaims + broadcasts
+  package static let cases =
+    registering + ownership + resolving + paging + dropping + securePayloads + sendClaims + broadcasts
 
   /// The promise in words.
   package let description: String

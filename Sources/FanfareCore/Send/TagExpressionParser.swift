@@ -1,0 +1,130 @@
+/// Reads a tag expression by recursive descent, its depth bounded; see `TagExpression.init(_:)`.
+struct TagExpressionParser {
+  private static let operand = "a tag, ! or ("
+
+  private let scalars: [Unicode.Scalar]
+  private let isTooLong: Bool
+  private var index = 0
+  private var depth = 0
+  private var tags = 0
+
+  init(_ text: String) {
+    isTooLong = text.utf8.count > TagExpression.maximumLength
+    // What is refused for its length is not even taken apart.
+    scalars = Array(text.unicodeScalars.prefix(TagExpression.maximumLength))
+  }
+
+  /// The whole text as one expression.
+  mutating func parse() throws(TagExpressionError) -> TagExpression {
+    guard !isTooLong else { throw tooLong }
+    let expression = try readAny()
+    guard index == scalars.count else { throw error("&&, || or the end") }
+    // The canonical text has a space around each operator, which the one that was given may lack.
+    guard expression.description.utf8.count <= TagExpression.maximumLength else { throw tooLong }
+    return expression
+  }
+
+  private mutating func readAny() throws(TagExpressionError) -> TagExpression {
+    var operands = [try readAll()]
+    while try takeOperator("|") { operands.append(try readAll()) }
+    guard operands.count > 1 else { return operands[0] }
+    return .any(operands.flatMap { if case .any(let inner) = $0 { inner } else { [$0] } })
+  }
+
+  private mutating func readAll() throws(TagExpressionError) -> TagExpression {
+    var operands = [try readOperand()]
+    while try takeOperator("&") { operands.append(try readOperand()) }
+    guard operands.count > 1 else { return operands[0] }
+    return .all(operands.flatMap { if case .all(let inner) = $0 { inner } else { [$0] } })
+  }
+
+  private mutating func readOperand() throws(TagExpressionError) -> TagExpression {
+    skipWhitespace()
+    switch next {
+    case "!": return .not(try descend { (parser) throws(TagExpressionError) in try parser.readOperand() })
+    case "(":
+      return try descend { (parser) throws(TagExpressionError) in
+        let inner = try parser.readAny()
+        guard parser.next == ")" else { throw parser.error("&&, || or )") }
+        parser.index += 1
+        return inner
+      }
+    case let scalar?:
+      let start = index
+      guard let tag = try scalar == "\"" ? readQuoted() : readPlain() else { throw error(Self.operand) }
+      guard Tag.isAddressable(tag) else {
+        throw TagExpressionError(expected: "a tag of \(Tag.rule)", position: start + 1)
+      }
+      tags += 1
+      guard tags <= TagExpression.maximumTags else {
+        throw TagExpressionError(expected: "no more than \(TagExpression.maximumTags) tags", position: start + 1)
+      }
+      skipWhitespace()
+      return .tag(tag)
+    case nil: throw error(Self.operand)
+    }
+  }
+
+  /// Passes the character that leads one level down, and reads what is there.
+  private mutating func descend(
+    _ body: (inout Self) throws(TagExpressionError) -> TagExpression
+  ) throws(TagExpressionError) -> TagExpression {
+    guard depth < TagExpression.maximumDepth else { throw error("no more than \(TagExpression.maximumDepth) levels of ! and (") }
+    index += 1
+    depth += 1
+    let expression = try body(&self)
+    depth -= 1
+    skipWhitespace()
+    return expression
+  }
+
+  /// Passes an operator of two equal characters; false, and nothing passed, when something else is next.
+  private mutating func takeOperator(_ character: Unicode.Scalar) throws(TagExpressionError) -> Bool {
+    guard next == character else { return false }
+    guard index + 1 < scalars.count, scalars[index + 1] == character else { throw error("\(character)\(character)") }
+    index += 2
+    return true
+  }
+
+  /// Nil, and nothing read, when there is no character of a tag.
+  private mutating func readPlain() -> String? {
+    let start = index
+    while let scalar = next, scalar.isASCII, Tag.isCharacter(UInt8(truncatingIfNeeded: scalar.value)) { index += 1 }
+    return index > start ? text(start..<index) : nil
+  }
+
+  private mutating func readQuoted() throws(TagExpressionError) -> String? {
+    index += 1
+    var tag = String.UnicodeScalarView()
+    while let scalar = next {
+      index += 1
+      switch scalar {
+      case "\"": return String(tag)
+      case "\\":
+        guard let escaped = next, escaped == "\"" || escaped == "\\" else { throw error("\" or \\") }
+        index += 1
+        tag.append(escaped)
+      default: tag.append(scalar)
+      }
+    }
+    throw error("the closing quotation mark")
+  }
+
+  private var next: Unicode.Scalar? { index < scalars.count ? scalars[index] : nil }
+
+  private mutating func skipWhitespace() {
+    while let scalar = next, scalar == " " || scalar == "\t" || scalar == "\n" || scalar == "\r" { index += 1 }
+  }
+
+  private func text(_ range: Range<Int>) -> String {
+    var view = String.UnicodeScalarView()
+    view.append(contentsOf: scalars[range])
+    return String(view)
+  }
+
+  private func error(_ expected: String) -> TagExpressionError { TagExpressionError(expected: expected, position: index + 1) }
+
+  private var tooLong: TagExpressionError {
+    TagExpressionError(expected: "no more than \(TagExpression.maximumLength) bytes", position: scalars.count)
+  }
+}
