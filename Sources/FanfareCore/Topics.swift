@@ -5,6 +5,8 @@ package struct Topics: Hashable, Sendable {
 
   /// Send requests, keyed by username tag, or by the send's id where there is no single user.
   package let sends: String
+  /// Slices of broadcasts, apart from the sends so that none waits behind them.
+  package let segments: String
   /// What happened, keyed by the send's id.
   package let status: String
   /// What cannot be processed, keyed as it was.
@@ -26,12 +28,13 @@ package struct Topics: Hashable, Sendable {
     self.prefix = prefix
     retries = Set(retryDelays).sorted().map { Retry(delay: .seconds($0), name: "\(prefix).retry.\($0)s") }
     sends = prefix + ".sends"
+    segments = prefix + ".segments"
     status = prefix + ".status"
     deadLetter = prefix + ".dead-letter"
   }
 
   /// Every topic there is, for `fanfare topics create`.
-  package var all: [String] { [sends, status, deadLetter] + retries.map(\.name) }
+  package var all: [String] { [sends, segments, status, deadLetter] + retries.map(\.name) }
 }
 
 extension Topics {

@@ -12,6 +12,8 @@ package struct LedgerTotals: Hashable, Sendable {
   package var expired = 0
   /// Of those: could not be processed.
   package var deadLettered = 0
+  /// Of those: cancelled before every device had it.
+  package var cancelled = 0
   /// Sends known by their end only: their own record has not been read. Nothing, once the ledger has caught up with both topics.
   package var unannounced = 0
   /// Records that came for nothing, because the work item had another before, or another attempt at the send was complete first: repeated

@@ -56,6 +56,13 @@ import Testing
     storm([Self.status.encoded()], seed: seed) { try StatusRecord.decode($0).encoded() }
   }
 
+  @Test(arguments: UInt64(1)...4) func spoiledSegmentRecords(seed: UInt64) {
+    let segment = SegmentRecord(send: Self.retry.send, pages: 900, range: 20..<40)
+    storm([segment.encoded(at: Self.time)], seed: seed) { value in
+      try SegmentRecord.decode(value, recordTime: Self.time).encoded(at: Self.time)
+    }
+  }
+
   @Test(arguments: UInt64(1)...4) func spoiledRetryRecords(seed: UInt64) {
     storm([Self.retry.encoded(at: Self.time)], seed: seed) { value in
       do { _ = try RetryRecord.notBefore(of: value) } catch { expectSilence(of: error) }

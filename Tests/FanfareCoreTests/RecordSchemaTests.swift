@@ -29,6 +29,21 @@ import Testing
     }
   }
 
+  @Test func segmentsAndCountsAreAsDocumented() throws {
+    let segment = SegmentRecord(send: CodecTests.requests[0], pages: 7, range: 2..<5)
+    #expect(try complaints(about: segment.encoded(at: CodecTests.time), schema: "SegmentEvent") == [])
+    var counts = OutcomeCounts()
+    for platform in Platform.allCases {
+      for outcome in DeviceResult.Outcome.allCases { counts.add(3, to: .init(platform, outcome)) }
+    }
+    let status = StatusRecord(
+      send: .random(), hub: .default, part: 2, parts: 7, attempt: .random(), state: .cancelled, sender: nil,
+      audience: .tag("news"),
+      acceptedAt: CodecTests.time, settledAt: CodecTests.time, devices: [], counts: counts)
+    #expect(try complaints(about: status.encoded(), schema: "StatusEvent") == [])
+    #expect(try StatusRecord.decode(status.encoded()[...]) == status)
+  }
+
   @Test(arguments: [1, 3]) func retriesAreAsDocumented(parts: Int) throws {
     let record = RetryRecordTests.record(parts: parts)
     let complaints = try complaints(about: record.encoded(at: CodecTests.time), schema: "RetryEvent")

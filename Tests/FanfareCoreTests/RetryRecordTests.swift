@@ -21,7 +21,11 @@ struct RetryRecordTests {
       registration: .random(), platform: .fcm, outcome: .rejected, reason: "PayloadTooLarge", status: 413, attempts: 1)
     return RetryRecord(
       send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 2,
-      devices: [.waiting(waiting), .done(done), .waiting(fresh)])
+      devices: [.waiting(waiting), .done(done), .waiting(fresh)],
+      counts: parts > 1
+        ? OutcomeCounts([
+          DeviceResult(registration: .random(), platform: .wns, outcome: .delivered, reason: "", status: 200, attempts: 1)
+        ]) : OutcomeCounts())
   }
 
   @Test(arguments: [1, 3]) func whatIsWrittenIsRead(parts: Int) throws {

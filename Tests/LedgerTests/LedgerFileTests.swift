@@ -136,8 +136,8 @@ import Testing
     for length in 1..<stored.count where StoredDevices.decode(stored.prefix(length)) != nil {
       #expect(StoredDevices.decode(stored.prefix(length)).map { devices.starts(with: $0) } == true)
     }
-    #expect(Tally(stored: Tally(devices).stored)?.counts == Tally(devices).counts)
-    #expect(Tally(stored: Data([0xFF, 0x01])) == nil)
+    #expect(OutcomeCounts(stored: OutcomeCounts(devices).stored) == OutcomeCounts(devices))
+    #expect(OutcomeCounts(stored: Data([0xFF, 0x01])) == nil)
     for outcome in DeviceResult.Outcome.allCases { #expect(StoredCode.outcome(StoredCode.code(outcome)) == outcome) }
     for platform in Platform.allCases { #expect(StoredCode.platform(StoredCode.code(platform)) == platform) }
     for state in StatusRecord.State.allCases { #expect(StoredCode.state(StoredCode.code(state)) == state) }

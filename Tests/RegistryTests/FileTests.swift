@@ -42,6 +42,8 @@ import Testing
           INSERT INTO tags SELECT hub, tag, registration FROM present_tags;
           DROP TABLE present_tags;
           DROP TABLE send_claims;
+          DROP TABLE broadcasts;
+          DROP TABLE broadcast_pages;
           PRAGMA user_version = 1
           """)
     }

@@ -9,6 +9,7 @@ struct CloudEvent {
     case status = "fanfare.status.v1"
     case deadLetter = "fanfare.dead-letter.v1"
     case retry = "fanfare.retry.v1"
+    case segment = "fanfare.segment.v1"
 
     /// What stands between a record's id and its time: the type, and the role that writes such records. In one piece, because a record is
     /// written for every push, and each piece costs as much as its bytes.
@@ -17,6 +18,7 @@ struct CloudEvent {
       case .send: #"","type":"fanfare.send.v1","source":"/fanfare/api","time":"#
       case .status: #"","type":"fanfare.status.v1","source":"/fanfare/worker","time":"#
       case .retry: #"","type":"fanfare.retry.v1","source":"/fanfare/worker","time":"#
+      case .segment: #"","type":"fanfare.segment.v1","source":"/fanfare/worker","time":"#
       case .deadLetter: #"","type":"fanfare.dead-letter.v1","source":"/fanfare/worker","time":"#
       }
     }

@@ -41,7 +41,12 @@ extension RetryRecord {
       case .waiting(let device): device.append(to: &output)
       }
     }
-    output.append(literal: #"],"send":"#)
+    output.append(UInt8(ascii: "]"))
+    if !counts.isEmpty {
+      output.append(literal: #","counts":"#)
+      counts.append(to: &output)
+    }
+    output.append(literal: #","send":"#)
     output.append(contentsOf: request)
     output.append(literal: "}}")
     return output
@@ -54,6 +59,7 @@ extension RetryRecord {
     var attempt: AttemptID?
     var request: ArraySlice<UInt8>?
     var devices: [Device] = []
+    var counts = OutcomeCounts()
     do throws(JSONError) {
       var reader = JSONReader(validated: event.data)
       try reader.readObject { (key, reader) throws(JSONError) in
@@ -72,6 +78,7 @@ extension RetryRecord {
           guard (1...1_000_000).contains(number) else { throw reader.error("must be 1 to 1000000") }
           deferrals = number
         case "devices": try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
+        case "counts": counts = try OutcomeCounts.read(from: &reader)
         case "send":
           guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
           // Its grammar is checked when it is decoded, from depth 0 again: what a send may nest fits here, too.
@@ -92,7 +99,8 @@ extension RetryRecord {
         throw JSONError(field: "send", problem: error.detail)
       }
       return RetryRecord(
-        send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals), devices: devices)
+        send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals), devices: devices,
+        counts: counts)
     } catch {
       throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
     }

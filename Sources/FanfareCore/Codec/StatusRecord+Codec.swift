@@ -49,6 +49,10 @@ extension StatusRecord {
       device.append(to: &output)
     }
     output.append(UInt8(ascii: "]"))
+    if !counts.isEmpty {
+      output.append(literal: #","counts":"#)
+      counts.append(to: &output)
+    }
     if let traceparent {
       output.append(literal: #","traceparent":"#)
       output.appendJSON(traceparent)
@@ -73,6 +77,7 @@ extension StatusRecord {
     var (sender, audience, traceparent): (String?, Audience?, String?)
     var (acceptedAt, settledAt): (UnixTime?, UnixTime?)
     var devices: [DeviceResult] = []
+    var counts = OutcomeCounts()
     var reader = JSONReader(validated: data)
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
@@ -90,6 +95,7 @@ extension StatusRecord {
       case "to": audience = try Audience.read(from: &reader)
       case "acceptedAt": acceptedAt = UnixTime(utf8: try reader.readUTF8())
       case "settledAt": settledAt = UnixTime(utf8: try reader.readUTF8())
+      case "counts": counts = try OutcomeCounts.read(from: &reader)
       case "traceparent": traceparent = try reader.readString()
       case "devices":
         try reader.readArray { (reader) throws(JSONError) in devices.append(try DeviceResult.read(from: &reader)) }
@@ -106,6 +112,6 @@ extension StatusRecord {
       send: try required(send, "send"), hub: try required(hub, "hub"), part: Int(number), parts: Int(parts), attempt: attempt,
       state: try required(state, "state"), sender: sender, audience: try required(audience, "to"),
       acceptedAt: try required(acceptedAt, "acceptedAt"), settledAt: try required(settledAt, "settledAt"), devices: devices,
-      traceparent: traceparent)
+      counts: counts, traceparent: traceparent)
   }
 }

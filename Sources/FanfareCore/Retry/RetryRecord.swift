@@ -16,6 +16,8 @@ package struct RetryRecord: Hashable, Sendable {
   package let deferrals: Int
   /// The part's devices, in the order of dispatch.
   package let devices: [Device]
+  /// How further devices of the part ended, which are not in `devices`.
+  package let counts: OutcomeCounts
 
   /// How far the part has come on one device.
   package enum Device: Hashable, Sendable {
@@ -63,13 +65,17 @@ package struct RetryRecord: Hashable, Sendable {
     }
   }
 
-  package init(send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int, devices: [Device]) {
+  package init(
+    send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int, devices: [Device],
+    counts: OutcomeCounts = OutcomeCounts()
+  ) {
     self.send = send
     self.part = part
     self.parts = parts
     self.attempt = attempt
     self.deferrals = deferrals
     self.devices = devices
+    self.counts = counts
   }
 
   /// When the first of its devices may be pushed to; the time of acceptance when none waits.

@@ -12,6 +12,8 @@ package struct SendReport: Hashable, Sendable {
     case expired
     /// It could not be processed and lies in the dead-letter topic.
     case deadLettered
+    /// Cancelled before every device had it; see the counts.
+    case cancelled
   }
 
   package let id: SendID

@@ -27,6 +27,8 @@ package struct StatusRecord: Hashable, Sendable {
   package let settledAt: UnixTime
   /// What became of each device, in the order of dispatch; empty when there was none.
   package let devices: [DeviceResult]
+  /// How further devices ended, which are not in `devices`: of a page of a broadcast only those are listed that did not get it.
+  package let counts: OutcomeCounts
   /// The W3C `traceparent` of the request the send came with.
   package let traceparent: String?
 
@@ -40,11 +42,15 @@ package struct StatusRecord: Hashable, Sendable {
     case expired
     /// It could not be processed and lies in the dead-letter topic.
     case deadLettered
+    /// Its broadcast was cancelled before it was through.
+    case cancelled
   }
 
   package init(
     send: SendID, hub: HubName, part: Int = 0, parts: Int = 1, attempt: AttemptID? = nil, state: State, sender: String?,
-    audience: Audience, acceptedAt: UnixTime, settledAt: UnixTime, devices: [DeviceResult], traceparent: String? = nil
+    audience: Audience, acceptedAt: UnixTime, settledAt: UnixTime, devices: [DeviceResult],
+    counts: OutcomeCounts = OutcomeCounts(),
+    traceparent: String? = nil
   ) {
     self.send = send
     self.hub = hub
@@ -57,6 +63,7 @@ package struct StatusRecord: Hashable, Sendable {
     self.acceptedAt = acceptedAt
     self.settledAt = settledAt
     self.devices = devices
+    self.counts = counts
     self.traceparent = traceparent
   }
 }

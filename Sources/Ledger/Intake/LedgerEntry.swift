@@ -37,7 +37,7 @@ enum LedgerEntry: Sendable {
     let audience: String
     /// Equal for equal content: tells a record that is read again from another record of the same send.
     let digest: Int64
-    let tally: Tally
+    let tally: OutcomeCounts
     /// Each device's result; nil when there are more than are kept.
     let devices: [DeviceResult]?
 
@@ -53,8 +53,10 @@ enum LedgerEntry: Sendable {
       sender = record.sender.map(LedgerEntry.bounded)
       audience = LedgerEntry.text(of: record.audience)
       digest = record.digest
-      tally = Tally(record.devices)
-      devices = record.devices.count <= maximumDevices ? record.devices : nil
+      var tally = OutcomeCounts(record.devices)
+      tally.add(record.counts)
+      self.tally = tally
+      devices = tally.total <= maximumDevices && record.counts.isEmpty ? record.devices : nil
     }
   }
 
@@ -102,6 +104,9 @@ extension StatusRecord {
       mix(UInt64(StoredCode.code(device.platform)) << 8 | UInt64(StoredCode.code(device.outcome)))
       mix(UInt64(truncatingIfNeeded: device.status) << 32 ^ UInt64(truncatingIfNeeded: device.attempts))
       for byte in device.reason.utf8 { mix(UInt64(byte)) }
+    }
+    for (kind, count) in counts.entries {
+      mix(UInt64(StoredCode.code(kind.platform)) << 40 | UInt64(StoredCode.code(kind.outcome)) << 32 ^ UInt64(count))
     }
     return Int64(bitPattern: hash)
   }

@@ -158,21 +158,21 @@ struct BatchWriter {
     let totals = try db.cachedStatement(
       sql: """
         UPDATE totals SET accepted = accepted + ?, settled = settled + ?, no_target = no_target + ?, expired = expired + ?,
-          dead_lettered = dead_lettered + ?, unannounced = unannounced + ?, duplicates = duplicates + ?
+          dead_lettered = dead_lettered + ?, unannounced = unannounced + ?, duplicates = duplicates + ?, cancelled = cancelled + ?
         WHERE hub = ?
         """)
     try totals.execute(
       arguments: [
         delta.accepted, delta.settled, delta.noTarget, delta.expired, delta.deadLettered, delta.unannounced, delta.duplicates,
-        hub,
+        delta.cancelled, hub,
       ])
     let devices = try db.cachedStatement(
       sql: """
         INSERT INTO device_totals (hub, platform, outcome, devices) VALUES (?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET devices = devices + excluded.devices
         """)
-    for (key, count) in delta.devices.entries {
-      try devices.execute(arguments: [hub, StoredCode.code(key.platform), StoredCode.code(key.outcome), count])
+    for (kind, count) in delta.devices.entries {
+      try devices.execute(arguments: [hub, StoredCode.code(kind.platform), StoredCode.code(kind.outcome), count])
     }
   }
 

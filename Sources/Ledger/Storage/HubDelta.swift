@@ -7,9 +7,10 @@ struct HubDelta {
   var noTarget = 0
   var expired = 0
   var deadLettered = 0
+  var cancelled = 0
   var unannounced = 0
   var duplicates = 0
-  var devices = Tally()
+  var devices = OutcomeCounts()
 
   /// Counts a send as settled with this state, or takes it away again.
   mutating func count(_ state: StatusRecord.State, _ sign: Int = 1) {
@@ -19,6 +20,7 @@ struct HubDelta {
     case .noTarget: noTarget += sign
     case .expired: expired += sign
     case .deadLettered: deadLettered += sign
+    case .cancelled: cancelled += sign
     }
   }
 }

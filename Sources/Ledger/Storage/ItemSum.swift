@@ -6,11 +6,11 @@ import GRDB
 struct ItemSum: Sendable {
   /// How many were added.
   private(set) var items = 0
-  /// What all have in common; `.settled` where they differ; nil when there is none.
+  /// What all have in common; where they differ `.cancelled` if any was, and `.settled` otherwise; nil when there is none.
   private(set) var state: StatusRecord.State?
   /// When the last one ended.
   private(set) var settledAt: UnixTime?
-  private(set) var tally = Tally()
+  private(set) var tally = OutcomeCounts()
   /// Nil when there are more than are kept.
   private(set) var devices: [DeviceResult]? = []
 
@@ -28,20 +28,20 @@ struct ItemSum: Sendable {
     }
     settledAt = (row[first + 1] as Int64?).map(UnixTime.init(milliseconds:))
     if let stored = row[first + 2] as Data? {
-      guard let tally = Tally(stored: stored) else { throw SendRow.damaged }
+      guard let tally = OutcomeCounts(stored: stored) else { throw SendRow.damaged }
       self.tally = tally
       devices = nil
     } else {
       guard let devices = StoredDevices.decode(row[first + 3] as Data? ?? Data()) else { throw SendRow.damaged }
       self.devices = devices
-      tally = Tally(devices)
+      tally = OutcomeCounts(devices)
     }
   }
 
   /// Adds an item.
   mutating func add(_ settlement: LedgerEntry.Settlement, maximumDevices: Int) {
     items += 1
-    state = state.map { $0 == settlement.state ? $0 : .settled } ?? settlement.state
+    state = state.map { Self.common($0, settlement.state) } ?? settlement.state
     settledAt = max(settledAt ?? settlement.settledAt, settlement.settledAt)
     tally.add(settlement.tally)
     guard let held = devices, let more = settlement.devices, held.count + more.count <= maximumDevices else {
@@ -50,6 +50,11 @@ struct ItemSum: Sendable {
     }
     // One item keeps its order of dispatch; several have none in common.
     devices = held.isEmpty ? more : more.isEmpty ? held : (held + more).sorted { $0.registration < $1.registration }
+  }
+
+  private static func common(_ one: StatusRecord.State, _ other: StatusRecord.State) -> StatusRecord.State {
+    if one == other { return one }
+    return one == .cancelled || other == .cancelled ? .cancelled : .settled
   }
 
   /// The values of `columns`.

@@ -11,7 +11,7 @@ enum Lookup {
     guard let row = try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map(SendRow.init) else { return nil }
     return SendReport(
       id: send, hub: hub, state: row.report, sender: row.sender, acceptedAt: row.acceptedAt,
-      settledAt: row.sum.settledAt, counts: row.sum.tally.counts, devices: row.sum.devices)
+      settledAt: row.sum.settledAt, counts: row.sum.tally.byPlatform, devices: row.sum.devices)
   }
 
   /// The sums of a hub; all nothing for a hub that is not known.
@@ -19,7 +19,7 @@ enum Lookup {
     var totals = LedgerTotals()
     let sums = try db.cachedStatement(
       sql: """
-        SELECT accepted, settled, no_target, expired, dead_lettered, unannounced, duplicates FROM totals
+        SELECT accepted, settled, no_target, expired, dead_lettered, unannounced, duplicates, cancelled FROM totals
         WHERE hub = (SELECT id FROM hubs WHERE name = ?)
         """)
     guard let row = try Row.fetchOne(sums, arguments: [hub.rawValue]) else { return totals }
@@ -30,6 +30,7 @@ enum Lookup {
     totals.deadLettered = row[4]
     totals.unannounced = row[5]
     totals.duplicates = row[6]
+    totals.cancelled = row[7]
     let devices = try db.cachedStatement(
       sql: "SELECT platform, outcome, devices FROM device_totals WHERE hub = (SELECT id FROM hubs WHERE name = ?)")
     let rows = try Row.fetchCursor(devices, arguments: [hub.rawValue])

@@ -83,6 +83,7 @@ enum Schema {
     UPDATE sends SET settled_parts = 0, state = NULL, settled_at = NULL, part_0 = NULL, counts = NULL, devices = NULL
     WHERE settled_parts > 0 AND settled_parts < known_parts;
     """,
+    "ALTER TABLE totals ADD COLUMN cancelled INTEGER NOT NULL DEFAULT 0;",
   ]
 
   /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two processes which

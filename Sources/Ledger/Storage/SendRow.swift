@@ -51,6 +51,7 @@ struct SendRow {
     case .noTarget: .noTarget
     case .expired: .expired
     case .deadLettered: .deadLettered
+    case .cancelled: .cancelled
     }
   }
 

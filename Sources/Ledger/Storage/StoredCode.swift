@@ -32,6 +32,7 @@ enum StoredCode {
     case .noTarget: 2
     case .expired: 3
     case .deadLettered: 4
+    case .cancelled: 5
     }
   }
 

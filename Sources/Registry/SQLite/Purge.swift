@@ -7,14 +7,20 @@ enum Purge {
   static let interval: Duration = .seconds(60)
   /// The most rows of one kind removed at once: a transaction that somebody waits for stays short.
   static let batch = 500
+  /// How long broadcasts are remembered: longer than any send may live.
+  static let broadcastLifetime: Duration = .seconds(SendRequest.maximumTimeToLive + 3 * 86_400)
 
   /// Removes a bounded number of expired rows; true when there may be more.
   static func run(_ db: Database, at now: UnixTime, forgettingTombstonesBefore oldest: UnixTime) throws -> Bool {
+    let forgotten = (now + (.zero - broadcastLifetime)).milliseconds
     let now = now.milliseconds
     return try [
       delete(db, from: "registrations", key: "hub, id", where: "expires_at <= ?", now),
       delete(db, from: "secure_payloads", key: "hub, id", where: "expires_at <= ?", now),
       delete(db, from: "send_claims", key: "hub, key", where: "expires_at <= ?", now),
+      delete(db, from: "broadcasts", key: "hub, send", where: "touched_at < ?", forgotten),
+      delete(
+        db, from: "broadcast_pages", key: "hub, send, page", where: "finished_at < ?", forgotten),
       delete(db, from: "tombstones", key: "hub, registration", where: "at < ?", oldest.milliseconds),
     ].contains(batch)
   }

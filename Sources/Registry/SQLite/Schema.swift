@@ -14,6 +14,8 @@ enum Schema {
   /// - tags: by tag before hub, since almost every comparison on the way down the tree is then decided by the first column. A row repeats
   ///   what a push needs of its registration, so that a look-up goes down one tree instead of two; whoever changes one changes the other.
   /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests. A row costs about 130 bytes for a day.
+  /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
+  /// - broadcast_pages: those that are finished.
   /// - one_holder: a handle belongs to at most one registration per hub, and this index sees to it.
   private static let steps = [
     """
@@ -95,6 +97,26 @@ enum Schema {
       PRIMARY KEY (hub, key)
     ) WITHOUT ROWID;
     CREATE INDEX send_claim_expiry ON send_claims (expires_at);
+    """,
+    """
+    CREATE TABLE broadcasts (
+      hub TEXT NOT NULL,
+      send BLOB NOT NULL CHECK (length(send) = 16),
+      pages INTEGER NOT NULL DEFAULT 0,
+      is_announced INTEGER NOT NULL DEFAULT 0,
+      course TEXT NOT NULL DEFAULT 'running',
+      cause TEXT NOT NULL DEFAULT 'accepted',
+      next_push_at INTEGER NOT NULL DEFAULT 0,
+      planned_at INTEGER,
+      touched_at INTEGER NOT NULL,
+      PRIMARY KEY (hub, send)
+    ) WITHOUT ROWID;
+    CREATE INDEX broadcast_age ON broadcasts (touched_at);
+    CREATE TABLE broadcast_pages (
+      hub TEXT NOT NULL, send BLOB NOT NULL, page INTEGER NOT NULL, finished_at INTEGER NOT NULL,
+      PRIMARY KEY (hub, send, page)
+    ) WITHOUT ROWID;
+    CREATE INDEX broadcast_page_age ON broadcast_pages (finished_at);
     """,
   ]
 

@@ -1,14 +1,14 @@
 package import FanfareCore
 
-/// The promises of `DeviceRegistry`, `SecurePayloadStore` and `SendClaimStore`, as cases that every implementation is held to.
+/// The promises of `DeviceRegistry`, `SecurePayloadStore`, `SendClaimStore` and `BroadcastStore`, as cases that every implementation is held to.
 ///
 /// In a test target: `@Test(arguments: DeviceRegistryConformance.cases) func conforms(to promise: …) async throws`, which calls
 /// `promise.check` with a fresh, empty store.
 package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
-  package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore
+  package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore
 
   /// Every case there is.
-  package static let cases = registering + ownership + resolving + dropping + securePayloads + sendClaims
+  package static let cases = registering + ownership + resolving + dropping + securePayloads + sendClaims + broadcasts
 
   /// The promise in words.
   package let description: String

@@ -1,0 +1,108 @@
+package import FanfareCore
+import Foundation
+import GRDB
+
+extension SQLiteRegistry: BroadcastStore {
+  package func plan(
+    _ broadcast: BroadcastID, pages: Int, at now: UnixTime
+  ) async throws -> (pages: Int, isAnnounced: Bool) {
+    try await write(at: now) { db in
+      try db.cachedStatement(
+        sql: """
+          INSERT INTO broadcasts (hub, send, pages, planned_at, touched_at) VALUES (?1, ?2, ?3, ?4, ?4)
+          ON CONFLICT DO UPDATE SET pages = excluded.pages, planned_at = excluded.planned_at, touched_at = excluded.touched_at
+          WHERE pages = 0
+          """
+      ).execute(arguments: [broadcast.hub.rawValue, Data(broadcast.send.bytes), pages, now.milliseconds])
+      let select = try db.cachedStatement(sql: "SELECT pages, is_announced FROM broadcasts WHERE hub = ? AND send = ?")
+      guard let row = try Row.fetchOne(select, arguments: broadcast.key) else {
+        throw RegistryError(.unavailable, "the registry lost a plan")
+      }
+      return (row[0], row[1])
+    }
+  }
+
+  package func announce(_ broadcast: BroadcastID) async throws {
+    try await write { db in
+      try db.cachedStatement(sql: "UPDATE broadcasts SET is_announced = 1 WHERE hub = ? AND send = ?")
+        .execute(arguments: broadcast.key)
+    }
+  }
+
+  package func finishedPages(of broadcast: BroadcastID, in range: Range<Int>) async throws -> [Int] {
+    try await read { db in
+      let select = try db.cachedStatement(
+        sql: "SELECT page FROM broadcast_pages WHERE hub = ? AND send = ? AND page >= ? AND page < ? ORDER BY page")
+      return try Int.fetchAll(select, arguments: broadcast.key + [range.lowerBound, range.upperBound])
+    }
+  }
+
+  package func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws {
+    try await write { db in
+      let insert = try db.cachedStatement(
+        sql: "INSERT INTO broadcast_pages (hub, send, page, finished_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING")
+      for page in pages { try insert.execute(arguments: broadcast.key + [page, now.milliseconds]) }
+    }
+  }
+
+  package func steering(of broadcasts: [BroadcastID]) async throws -> [Steering] {
+    try await read { db in try broadcasts.map { try Self.steering(of: $0, db) } }
+  }
+
+  package func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering {
+    try await write(at: now) { db in
+      let held = try Self.steering(of: broadcast, db)
+      guard held.accepts(steering) else { return held }
+      try db.cachedStatement(
+        sql: """
+          INSERT INTO broadcasts (hub, send, course, cause, touched_at) VALUES (?, ?, ?, ?, ?)
+          ON CONFLICT DO UPDATE SET course = excluded.course, cause = excluded.cause, touched_at = excluded.touched_at
+          """
+      ).execute(arguments: broadcast.key + [steering.course.rawValue, steering.cause.rawValue, now.milliseconds])
+      return steering
+    }
+  }
+
+  package func reserve(
+    _ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime
+  ) async throws -> UnixTime {
+    try await write { db in
+      let select = try db.cachedStatement(sql: "SELECT next_push_at FROM broadcasts WHERE hub = ? AND send = ?")
+      let next = try Int64.fetchOne(select, arguments: broadcast.key) ?? 0
+      let start = max(next, now.milliseconds * 1000)
+      try db.cachedStatement(
+        sql: """
+          INSERT INTO broadcasts (hub, send, next_push_at, touched_at) VALUES (?, ?, ?, ?)
+          ON CONFLICT DO UPDATE SET next_push_at = excluded.next_push_at, touched_at = excluded.touched_at
+          """
+      ).execute(
+        arguments: broadcast.key + [start + Int64(pushes) * 1_000_000 / Int64(max(1, perSecond)), now.milliseconds])
+      return UnixTime(milliseconds: (start + 999) / 1000)
+    }
+  }
+
+  package func progress(of broadcast: BroadcastID, at now: UnixTime) async throws -> BroadcastProgress? {
+    try await read { db -> BroadcastProgress? in
+      let select = try db.cachedStatement(
+        sql: "SELECT pages, planned_at, course, cause FROM broadcasts WHERE hub = ? AND send = ?")
+      guard let row = try Row.fetchOne(select, arguments: broadcast.key) else { return nil }
+      let count = try db.cachedStatement(
+        sql: "SELECT count(*), count(*) FILTER (WHERE finished_at > ?3) FROM broadcast_pages WHERE hub = ?1 AND send = ?2")
+      let recent = (now + (.zero - BroadcastProgress.window)).milliseconds
+      let pages = try Row.fetchOne(count, arguments: broadcast.key + [recent])
+      return BroadcastProgress(
+        steering: try Steering(course: row[2], cause: row[3]), pages: row[0], finishedPages: pages?[0] ?? 0,
+        recentPages: pages?[1] ?? 0, plannedAt: (row[1] as Int64?).map(UnixTime.init(milliseconds:)))
+    }
+  }
+
+  private static func steering(of broadcast: BroadcastID, _ db: Database) throws -> Steering {
+    let select = try db.cachedStatement(sql: "SELECT course, cause FROM broadcasts WHERE hub = ? AND send = ?")
+    return try Row.fetchOne(select, arguments: broadcast.key).map { try Steering(course: $0[0], cause: $0[1]) } ?? .initial
+  }
+}
+
+extension BroadcastID {
+  /// The values of the columns `hub` and `send`.
+  fileprivate var key: StatementArguments { [hub.rawValue, Data(send.bytes)] }
+}

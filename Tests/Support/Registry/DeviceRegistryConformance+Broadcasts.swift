@@ -1,0 +1,72 @@
+import FanfareCore
+import Testing
+
+extension DeviceRegistryConformance {
+  /// Broadcasts, watched and steered.
+  static let broadcasts: [Self] = [
+    Self("the first plan of a broadcast holds, and says whether its segments are durable") { store in
+      let broadcast = BroadcastID(hub: store.hub, send: .random())
+      #expect(try await store.progress(of: broadcast, at: .start) == nil)
+      let first = try await store.plan(broadcast, pages: 40, at: .start)
+      #expect(first == (40, false))
+      let second = try await store.plan(broadcast, pages: 41, at: .start + .seconds(1))
+      #expect(second == (40, false))
+      try await store.announce(broadcast)
+      let third = try await store.plan(broadcast, pages: 41, at: .start + .seconds(2))
+      #expect(third == (40, true))
+      let progress = try await store.progress(of: broadcast, at: .start + .seconds(3))
+      #expect(
+        progress
+          == BroadcastProgress(steering: .initial, pages: 40, finishedPages: 0, recentPages: 0, plannedAt: .start))
+    },
+    Self("pages are finished once, each for its own broadcast") { store in
+      let send = SendID.random()
+      let other = try #require(HubName("other"))
+      let broadcasts = [BroadcastID(hub: store.hub, send: send), BroadcastID(hub: other, send: send)]
+      for broadcast in broadcasts { _ = try await store.plan(broadcast, pages: 8, at: .start) }
+      try await store.finish([3, 5], of: broadcasts[0], at: .start)
+      try await store.finish([5, 4], of: broadcasts[0], at: .start + .seconds(40))
+      #expect(try await store.finishedPages(of: broadcasts[0], in: 0..<8) == [3, 4, 5])
+      #expect(try await store.finishedPages(of: broadcasts[0], in: 4..<5) == [4])
+      #expect(try await store.finishedPages(of: broadcasts[1], in: 0..<8) == [])
+      let progress = try #require(try await store.progress(of: broadcasts[0], at: .start + .seconds(45)))
+      #expect((progress.finishedPages, progress.recentPages) == (3, 1))
+      // Five pages are left, and one took the thirty seconds that are looked at.
+      #expect(progress.remaining(at: .start + .seconds(45)) == .seconds(150))
+    },
+    Self("a broadcast is steered, before it is planned too, and what is cancelled stays so") { store in
+      let early = BroadcastID(hub: store.hub, send: .random())
+      let unknown = BroadcastID(hub: store.hub, send: .random())
+      let paused = Steering(.paused, because: .caller)
+      #expect(try await store.steer(early, paused, at: .start) == paused)
+      let plan = try await store.plan(early, pages: 2, at: .start)
+      #expect(plan == (2, false))
+      #expect(try await store.steering(of: [unknown, early]) == [.initial, paused])
+      // What its caller has paused is the caller's.
+      #expect(try await store.steer(early, Steering(.paused, because: .failures), at: .start) == paused)
+      let running = Steering(.running, because: .caller)
+      #expect(try await store.steer(early, running, at: .start) == running)
+      let stopped = Steering(.paused, because: .failures)
+      #expect(try await store.steer(early, stopped, at: .start) == stopped)
+      let cancelled = Steering(.cancelled, because: .caller)
+      #expect(try await store.steer(early, cancelled, at: .start) == cancelled)
+      #expect(try await store.steer(early, running, at: .start) == cancelled)
+      #expect(try await store.progress(of: early, at: .start)?.remaining(at: .start) == nil)
+    },
+    Self("reservations of all workers follow one another") { store in
+      let broadcast = BroadcastID(hub: store.hub, send: .random())
+      _ = try await store.plan(broadcast, pages: 2, at: .start)
+      #expect(try await store.reserve(50, of: broadcast, perSecond: 100, at: .start) == .start)
+      #expect(try await store.reserve(50, of: broadcast, perSecond: 100, at: .start) == .start + .milliseconds(500))
+      // What was not asked for in time is lost.
+      #expect(try await store.reserve(10, of: broadcast, perSecond: 100, at: .start + .seconds(9)) == .start + .seconds(9))
+      let moments = try await withThrowingTaskGroup(of: UnixTime.self) { group in
+        for _ in 0..<20 {
+          group.addTask { try await store.reserve(5, of: broadcast, perSecond: 100, at: .start + .seconds(9)) }
+        }
+        return try await group.reduce(into: Set<UnixTime>()) { $0.insert($1) }
+      }
+      #expect(moments == Set((2...21).map { UnixTime.start + .seconds(9) + .milliseconds(50 * $0) }))
+    },
+  ]
+}
