@@ -72,6 +72,7 @@ let package = Package(
     // The C libraries: a module map and a `shim.h`, nothing else.
     .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CJemalloc", pkgConfig: "jemalloc", providers: [.apt(["libjemalloc-dev"])]),
     .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt", providers: [.apt(["libcrypt-dev"])]),
 
@@ -84,6 +85,7 @@ let package = Package(
       name: "HTTP2Session",
       dependencies: ["CNGHTTP2", collections, logging, nioCore, nioPosix, nioSSL, nioTLS],
       swiftSettings: house),
+    .target(name: "PostgreSQL", dependencies: ["CPQ", collections, logging], swiftSettings: house),
 
     // The words and the seams.
     .target(name: "FanfareCore", swiftSettings: house),
@@ -142,10 +144,11 @@ let package = Package(
     // Tests mirror the targets; `Support` holds what they share, `EndToEnd` the whole flows in real processes.
     .target(
       name: "Support",
-      dependencies: ["FanfareCore", "RDKafka", "Registry", crypto, logging, nioSSL, swiftASN1, x509],
+      dependencies: ["FanfareCore", "PostgreSQL", "RDKafka", "Registry", crypto, logging, nioSSL, swiftASN1, x509],
       path: "Tests/Support",
       swiftSettings: house),
     .testTarget(name: "RDKafkaTests", dependencies: ["RDKafka", "Support"], swiftSettings: house),
+    .testTarget(name: "PostgreSQLTests", dependencies: ["PostgreSQL", "Support"], swiftSettings: house),
     .testTarget(
       name: "HTTP2SessionTests",
       dependencies: ["HTTP2Session", "Support", logging, nioCore, nioPosix, nioSSL],

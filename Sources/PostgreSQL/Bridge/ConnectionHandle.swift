@@ -1,0 +1,255 @@
+import CPQ
+import Glibc
+
+/// Owns one `PGconn`. To be used by one thread at a time, which it blocks; every wait for the server ends at a deadline.
+///
+/// libpq's own waiting calls have none: a server that is frozen would hold the thread for ever.
+@safe final class ConnectionHandle {
+  private let connection: OpaquePointer
+
+  /// Connects. `words` are libpq's own. Throws what went wrong, and to `explain` goes libpq's text of it, which may name hosts and users.
+  init(_ words: [String: String], explain: (String) -> Void) throws(PostgreSQLError) {
+    var keys: [UnsafePointer<CChar>?] = unsafe []
+    var values: [UnsafePointer<CChar>?] = unsafe []
+    defer { unsafe (keys + values).forEach { unsafe free(UnsafeMutableRawPointer(mutating: $0)) } }
+    for (key, value) in words {
+      unsafe keys.append(UnsafePointer(strdup(key)))
+      unsafe values.append(UnsafePointer(strdup(value)))
+    }
+    unsafe keys.append(nil)
+    unsafe values.append(nil)
+    guard let connection = unsafe PQconnectdbParams(&keys, &values, 0) else {
+      throw PostgreSQLError(.unavailable, hint: "out of memory")
+    }
+    guard unsafe PQstatus(connection) == CONNECTION_OK, unsafe PQsetnonblocking(connection, 1) == 0 else {
+      unsafe explain(String(cString: PQerrorMessage(connection)))
+      let isPasswordMissing = unsafe PQconnectionNeedsPassword(connection) != 0
+      unsafe PQfinish(connection)
+      var error = PostgreSQLError(.unavailable, hint: isPasswordMissing ? "a password is needed" : "no connection")
+      error.isConnectionLost = true
+      throw error
+    }
+    unsafe self.connection = unsafe connection
+    // Notices would go to standard error, and may repeat values.
+    unsafe PQsetNoticeReceiver(connection, { _, _ in }, nil)
+  }
+
+  deinit {
+    unsafe PQfinish(connection)
+  }
+
+  /// Whether nothing can be said over the connection any more, as far as it is known.
+  var isBroken: Bool { unsafe PQstatus(connection) != CONNECTION_OK }
+
+  /// Whether a transaction has begun and not ended.
+  var isInTransaction: Bool { unsafe PQtransactionStatus(connection) != PQTRANS_IDLE }
+
+  /// Whether the server has said something while nobody asked: mostly that it ends the session, and the connection closes a moment later.
+  func isStale() -> Bool {
+    var request = unsafe pollfd(fd: PQsocket(connection), events: Int16(POLLIN), revents: 0)
+    return unsafe poll(&request, 1, 0) != 0 || isBroken
+  }
+
+  /// Runs one statement without parameters.
+  func execute(_ sql: String, deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> ResultRows {
+    try began(unsafe PQsendQueryParams(connection, sql, 0, nil, nil, nil, nil, 1))
+    return try finish(deadline)
+  }
+
+  /// Runs any number of statements, separated by semicolons, as one transaction unless one has begun. They give nothing.
+  func executeScript(_ sql: String, deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    try began(unsafe PQsendQuery(connection, sql))
+    _ = try finish(deadline)
+  }
+
+  /// Prepares a statement for parameters of these types.
+  func prepare(_ name: String, _ sql: String, types: [UInt32], deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    try began(unsafe PQsendPrepare(connection, name, sql, Int32(types.count), types))
+    _ = try finish(deadline)
+  }
+
+  /// Runs a prepared statement.
+  func run(_ name: String, _ parameters: [Parameter], deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> ResultRows {
+    // One buffer for all values: libpq takes addresses.
+    var buffer: [UInt8] = []
+    buffer.reserveCapacity(parameters.reduce(1) { $0 + ($1.bytes?.count ?? 0) })
+    for parameter in parameters { if let bytes = parameter.bytes { buffer.append(contentsOf: bytes) } }
+    // An empty value still needs an address: none means NULL.
+    buffer.append(0)
+    let lengths = parameters.map { Int32($0.bytes?.count ?? 0) }
+    let formats = [Int32](repeating: 1, count: parameters.count)
+    let status = unsafe buffer.withUnsafeBytes { bytes -> Int32 in
+      var offset = 0
+      var values: [UnsafePointer<CChar>?] = unsafe []
+      unsafe values.reserveCapacity(parameters.count)
+      for parameter in parameters {
+        guard let value = parameter.bytes, let base = bytes.baseAddress else {
+          unsafe values.append(nil)
+          continue
+        }
+        unsafe values.append((base + offset).assumingMemoryBound(to: CChar.self))
+        offset += value.count
+      }
+      return unsafe PQsendQueryPrepared(connection, name, Int32(parameters.count), values, lengths, formats, 1)
+    }
+    try began(status)
+    return try finish(deadline)
+  }
+
+  /// Begins a `COPY`.
+  func beginCopy(_ sql: String, deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    try began(unsafe PQsendQuery(connection, sql))
+    try flush(deadline)
+    try wait(deadline)
+    guard let result = unsafe PQgetResult(connection) else { throw lost() }
+    let status = unsafe PQresultStatus(result)
+    if status == PGRES_COPY_IN || status == PGRES_COPY_OUT {
+      unsafe PQclear(result)
+      return
+    }
+    let error = unsafe Self.error(of: result) ?? PostgreSQLError(.programming, hint: "not a COPY")
+    unsafe PQclear(result)
+    try wait(deadline)
+    while let rest = unsafe PQgetResult(connection) { unsafe PQclear(rest) }
+    throw error
+  }
+
+  /// Sends some of a copy's data.
+  func send(_ bytes: [UInt8], deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    while true {
+      let status = unsafe bytes.withUnsafeBytes { buffer in
+        unsafe PQputCopyData(connection, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(buffer.count))
+      }
+      guard status >= 0 else { throw lost() }
+      // What libpq keeps in memory must not pile up.
+      try flush(deadline)
+      if status == 1 { return }
+    }
+  }
+
+  /// Ends a copy's data; with a complaint the server is to forget all of it. Gives the number of rows.
+  func endCopy(abandoning: Bool, deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> Int {
+    while true {
+      let status = unsafe PQputCopyEnd(connection, abandoning ? "given up" : nil)
+      guard status >= 0 else { throw lost() }
+      try flush(deadline)
+      if status == 1 { break }
+    }
+    return try finish(deadline).affected
+  }
+
+  /// The next piece of a copy out of the database: one row of text, or a part of the binary form; nil at the end.
+  func receive(deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> [UInt8]? {
+    while true {
+      var piece: UnsafeMutablePointer<CChar>?
+      let length = unsafe PQgetCopyData(connection, &piece, 1)
+      switch length {
+      case 0:
+        try waitForSocket(Int16(POLLIN), deadline)
+        guard unsafe PQconsumeInput(connection) == 1 else { throw lost() }
+      case -1:
+        _ = try finish(deadline)
+        return nil
+      case 1...:
+        defer { unsafe PQfreemem(piece) }
+        return unsafe Array(UnsafeRawBufferPointer(start: piece, count: Int(length)))
+      default:
+        _ = try finish(deadline)
+        throw lost()
+      }
+    }
+  }
+
+  private func began(_ status: Int32) throws(PostgreSQLError) {
+    guard status == 1 else { throw lost() }
+  }
+
+  /// Sends what is to be sent and takes results until there are no more: the last one, or the first error.
+  private func finish(_ deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> ResultRows {
+    try flush(deadline)
+    var last: ResultRows?
+    var failure: PostgreSQLError?
+    while true {
+      try wait(deadline)
+      guard let result = unsafe PQgetResult(connection) else { break }
+      let status = unsafe PQresultStatus(result)
+      if status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH {
+        // It would be given again and again: a copy has methods of its own.
+        unsafe PQclear(result)
+        var error = PostgreSQLError(.programming, hint: "an unexpected COPY")
+        error.isConnectionLost = true
+        throw error
+      }
+      if var error = unsafe Self.error(of: result) {
+        unsafe PQclear(result)
+        // What ends a session comes as an answer first, and the end is seen afterwards.
+        if isBroken || error.sqlState?.hasPrefix("57P") == true { error.isConnectionLost = true }
+        if failure == nil { failure = error }
+        if isBroken { break }
+      } else {
+        unsafe last = ResultRows(adopting: result)
+      }
+    }
+    if var failure {
+      if isBroken { failure.isConnectionLost = true }
+      throw failure
+    }
+    guard let last else { throw lost() }
+    return last
+  }
+
+  private func flush(_ deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    while true {
+      switch unsafe PQflush(connection) {
+      case 0: return
+      case 1:
+        // The server may have to be listened to before it listens.
+        try waitForSocket(Int16(POLLIN | POLLOUT), deadline)
+        guard unsafe PQconsumeInput(connection) == 1 else { throw lost() }
+      default: throw lost()
+      }
+    }
+  }
+
+  private func wait(_ deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    while unsafe PQisBusy(connection) == 1 {
+      try waitForSocket(Int16(POLLIN), deadline)
+      guard unsafe PQconsumeInput(connection) == 1 else { throw lost() }
+    }
+  }
+
+  private func waitForSocket(_ events: Int16, _ deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    while true {
+      let rest = deadline - .now
+      var request = unsafe pollfd(fd: PQsocket(connection), events: events, revents: 0)
+      // A socket that is gone has number -1, which poll passes over.
+      guard request.fd >= 0 else { throw lost() }
+      let milliseconds = Int32(
+        clamping: max(0, rest.components.seconds) * 1000 + rest.components.attoseconds / 1_000_000_000_000_000)
+      let ready = unsafe poll(&request, 1, max(0, milliseconds + 1))
+      if ready > 0 { return }
+      if ready < 0, errno != EINTR { throw lost() }
+      if ready == 0, ContinuousClock.now >= deadline {
+        var error = PostgreSQLError(.unavailable, hint: "no answer in time")
+        error.isConnectionLost = true
+        throw error
+      }
+    }
+  }
+
+  private func lost() -> PostgreSQLError {
+    var error = PostgreSQLError(.unavailable, hint: "the connection was lost")
+    error.isConnectionLost = true
+    return error
+  }
+
+  /// The error that a result stands for; nil for none.
+  private static func error(of result: OpaquePointer) -> PostgreSQLError? {
+    switch unsafe PQresultStatus(result) {
+    case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE, PGRES_NONFATAL_ERROR:
+      func field(_ code: Int32) -> String? { unsafe PQresultErrorField(result, code).map { unsafe String(cString: $0) } }
+      return PostgreSQLError(sqlState: field(fanfare_diag_sqlstate()), constraint: field(fanfare_diag_constraint()))
+    default: return nil
+    }
+  }
+}

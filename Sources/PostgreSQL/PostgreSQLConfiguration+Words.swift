@@ -1,0 +1,19 @@
+extension PostgreSQLConfiguration {
+  /// What libpq is told: the connection string's words, and ours where it is silent. Throws `configuration`.
+  func words() throws(PostgreSQLError) -> [String: String] {
+    var words = try ConnectionInfo.parse(connection)
+    func fallback(_ key: String, _ value: String) { if words[key] == nil { words[key] = value } }
+    if let password { fallback("password", password) }
+    fallback("application_name", applicationName)
+    // libpq counts whole seconds, and takes 1 for 2.
+    fallback("connect_timeout", "\(max(2, connectTimeout.components.seconds))")
+    // A peer that has vanished without a word is noticed: while nothing is under way, and while it is.
+    fallback("keepalives_idle", "30")
+    fallback("tcp_user_timeout", "\(Int((statementTimeout + .seconds(2)) / .milliseconds(1)))")
+    words["client_encoding"] = "UTF8"
+    var options = [words["options"], "-c statement_timeout=\(Int(statementTimeout / .milliseconds(1)))"].compactMap(\.self)
+    options += settings.sorted { $0.key < $1.key }.map { "-c \($0.key)=\($0.value)" }
+    words["options"] = options.joined(separator: " ")
+    return words
+  }
+}

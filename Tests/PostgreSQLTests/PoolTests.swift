@@ -1,0 +1,226 @@
+import PostgreSQL
+import Support
+import Synchronization
+import Testing
+
+/// What many tasks may expect of a few connections.
+@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct PoolTests {
+  private static let own = PreparedStatement("SELECT pg_backend_pid()")
+  private static let end = PreparedStatement("SELECT pg_terminate_backend($1::integer)")
+
+  @Test func thereAreNeverMoreConnectionsThanAllowed() async throws {
+    try await withPool {
+      $0.maximumConnections = 3
+    } _: { pool in
+      let seen = try await withThrowingTaskGroup(of: Int64.self) { group in
+        for _ in 0..<60 {
+          group.addTask {
+            try await pool.withConnection { connection in
+              try connection.execute("SELECT pg_sleep(0.002)")
+              return try connection.query(Self.own).integer(0, 0)
+            }
+          }
+        }
+        return try await group.reduce(into: Set<Int64>()) { $0.insert($1) }
+      }
+      #expect((1...3).contains(seen.count))
+    }
+  }
+
+  @Test func whoeverWouldWaitTooLongIsTold() async throws {
+    try await withPool {
+      ($0.maximumConnections, $0.maximumWaiting, $0.waitLimit) = (1, 1, .milliseconds(100))
+    } _: { pool in
+      let gate = Gate()
+      async let holder: Void = pool.withConnection { _ in gate.hold() }
+      await gate.held()
+      async let waiter: String = outcome { try await pool.check() }
+      async let another: String = outcome { try await pool.check() }
+      let outcomes = await [waiter, another].sorted()
+      #expect(outcomes.count { $0.contains("no connection became free in time") } == 1, "\(outcomes)")
+      #expect(outcomes.count { $0.contains("too many wait") } == 1, "\(outcomes)")
+      gate.release()
+      try await holder
+      try await pool.check()
+    }
+  }
+
+  @Test func aCallerThatHasGoneIsNotServed() async throws {
+    try await withPool { pool in
+      await withTaskGroup(of: Void.self) { group in
+        group.cancelAll()
+        group.addTask { await #expect(throws: CancellationError.self) { try await pool.check() } }
+      }
+      try await pool.check()
+    }
+  }
+
+  @Test func aTransactionHappensOnceOrNotAtAll() async throws {
+    try await withPool { pool in
+      try await pool.withConnection { try $0.executeScript("CREATE TABLE done (n integer)") }
+      struct Refusal: Error {}
+      await #expect(throws: Refusal.self) {
+        try await pool.transaction { connection in
+          try connection.execute("INSERT INTO done VALUES (1)")
+          throw Refusal()
+        }
+      }
+      let attempts = Atomic(0)
+      let result = try await pool.transaction { connection in
+        try connection.execute("INSERT INTO done VALUES (2)")
+        guard attempts.wrappingAdd(1, ordering: .relaxed).newValue == 3 else { throw PostgreSQLError.overtaken }
+        return "done"
+      }
+      #expect(result == "done")
+      let rows = try await pool.read { try $0.execute("SELECT array_agg(n) FROM done").integers(0, 0) }
+      #expect(rows == [2])
+      let error = await #expect(throws: PostgreSQLError.self) {
+        try await pool.transaction { _ in throw PostgreSQLError.overtaken }
+      }
+      #expect(error?.code == .conflict, "given up in the end")
+    }
+  }
+
+  @Test func collidingTransactionsAllHappen() async throws {
+    try await withPool { pool in
+      try await pool.withConnection { try $0.executeScript("CREATE TABLE counter (n integer); INSERT INTO counter VALUES (0)") }
+      try await withThrowingTaskGroup { group in
+        for _ in 0..<20 {
+          group.addTask {
+            try await pool.transaction { connection in
+              try connection.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+              let number = try connection.execute("SELECT n FROM counter").integer(0, 0)
+              try connection.execute("UPDATE counter SET n = \(number + 1)")
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await pool.read { try $0.execute("SELECT n FROM counter").integer(0, 0) } == 20)
+    }
+  }
+
+  @Test func aLostConnectionIsReplaced() async throws {
+    try await withPool {
+      $0.maximumConnections = 1
+    } _: { pool in
+      try await withPool {
+        $0.maximumConnections = 1
+      } _: { killer in
+        func kill(_ pid: Int64) async throws {
+          _ = try await killer.withConnection { try $0.query(Self.end, [.int4(Int32(pid))]).affected }
+          // The connection is gone once its process is.
+          let isGone = PreparedStatement("SELECT count(*) FROM pg_stat_activity WHERE pid = $1")
+          while try await killer.read({ try $0.query(isGone, [.int4(Int32(pid))]).integer(0, 0) }) > 0 {}
+        }
+        let first = try await pool.read { try $0.query(Self.own).integer(0, 0) }
+        try await kill(first)
+        let second = try await pool.withConnection { try $0.query(Self.own).integer(0, 0) }
+        #expect(second != first, "it had died of itself, and nothing had been said")
+
+        let attempts = Atomic(0)
+        let third = try await pool.transaction { connection in
+          let own = try connection.query(Self.own).integer(0, 0)
+          if attempts.wrappingAdd(1, ordering: .relaxed).newValue == 1 {
+            try connection.query(Self.end, [.int4(Int32(own))])
+            try connection.query(Self.own)
+          }
+          return own
+        }
+        #expect(third != second && attempts.load(ordering: .relaxed) == 2, "nothing was committed, so it was done again")
+
+        let error = await #expect(throws: PostgreSQLError.self) {
+          try await pool.withConnection { connection in
+            let own = try connection.query(Self.own).integer(0, 0)
+            try connection.query(Self.end, [.int4(Int32(own))])
+          }
+        }
+        #expect(
+          error?.code == .unavailable && error?.isConnectionLost == true, "what it had done is unknown, so it was not done again")
+        try await pool.check()
+      }
+    }
+  }
+
+  @Test func aStatementMayNotTakeForEver() async throws {
+    try await withPool {
+      $0.statementTimeout = .milliseconds(50)
+    } _: { pool in
+      let error = await #expect(throws: PostgreSQLError.self) {
+        try await pool.read { try $0.execute("SELECT pg_sleep(100)").affected }
+      }
+      #expect(error?.code == .unavailable && error?.sqlState == "57014")
+      try await pool.check()
+    }
+  }
+
+  @Test func aServerThatIsNotThereIsUnavailable() async throws {
+    let log = LogRecorder()
+    var configuration = PostgreSQLConfiguration(connection: "host=/nonexistent password=open-sesame")
+    configuration.waitLimit = .milliseconds(200)
+    let pool = try PostgreSQLPool(configuration, logger: log.logger)
+    for _ in 0..<3 {
+      let error = await #expect(throws: PostgreSQLError.self) { try await pool.check() }
+      #expect(error?.code == .unavailable)
+    }
+    #expect(log.count(of: "Cannot connect to PostgreSQL") > 0)
+    #expect(!log.text.contains("open-sesame"))
+    pool.close()
+    await #expect(throws: PostgreSQLError.self) { try await pool.check() }
+  }
+
+  @Test(arguments: ["nonsense", "postgresql://user:open-sesame@[::1/x", "host=a open-sesame=b", "user=\0"])
+  func aConnectionStringThatIsNoneIsRefusedWithoutRepeatingIt(text: String) {
+    let error = #expect(throws: PostgreSQLError.self) {
+      try PostgreSQLPool(PostgreSQLConfiguration(connection: text), logger: TestPostgreSQL.quietLogger)
+    }
+    #expect(error?.code == .configuration)
+    #expect(error?.description.contains("sesame") == false)
+    #expect(!"\(PostgreSQLConfiguration(connection: text))".contains("sesame"))
+  }
+
+  @Test func aServersSettingsAreTheConfigurations() async throws {
+    try await withPool {
+      $0.statementTimeout = .seconds(7)
+    } _: { pool in
+      let rows = try await pool.read { connection in
+        [try connection.execute("SHOW statement_timeout").text(0, 0), try connection.execute("SHOW client_encoding").text(0, 0)]
+      }
+      #expect(rows == ["7s", "UTF8"])
+    }
+  }
+
+  private func outcome(_ body: () async throws -> Void) async -> String {
+    do {
+      try await body()
+      return "done"
+    } catch { return "\(error)" }
+  }
+
+  private func withPool(
+    configure: (inout PostgreSQLConfiguration) -> Void = { _ in }, _ body: (PostgreSQLPool) async throws -> Void
+  ) async throws {
+    try await TestPostgreSQL.withSchema { configuration in
+      var configuration = configuration
+      configure(&configuration)
+      let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      try await body(pool)
+    }
+  }
+}
+
+/// Keeps a connection's thread until the test says otherwise.
+private final class Gate: Sendable {
+  private let (holding, held) = AsyncStream.makeStream(of: Void.self)
+  private let released = Mutex(false)
+
+  func hold() {
+    held.yield()
+    while !released.withLock({ $0 }) {}
+  }
+
+  func held() async { for await _ in holding { return } }
+
+  func release() { released.withLock { $0 = true } }
+}
