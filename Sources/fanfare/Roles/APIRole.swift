@@ -58,6 +58,10 @@ enum APIRole {
         registry: registry, secureStore: registry, claims: registry, history: history, sink: producer, hasRoom: hasRoom),
       operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
     services.append(Listener(section: "api", service: frontEnd))
+    if let lifetime = settings.registrationLifetime {
+      let expiry = RegistrationExpiry(directory: registry, hubs: hubs.map(\.name), lifetime: lifetime)
+      services.append(ExpiryService(expiry: expiry, logger: runtime.logger))
+    }
     return (RoleServices(services: services, checks: checks), frontEnd)
   }
 }
