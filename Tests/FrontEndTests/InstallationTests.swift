@@ -217,6 +217,18 @@ import Testing
     }
   }
 
+  @Test func whatWasAnsweredCanBeSentBack() async throws {
+    try await Harness.run { app in
+      let most = (0..<60).map { #""t\#($0)""# }.joined(separator: ",")
+      let stored = try tags(try await put(app, Self.body(tags: most)))
+      #expect(stored.count == 62)
+      let list = stored.map { #""\#($0)""# }.joined(separator: ",")
+      #expect(try tags(try await put(app, Self.body(tags: list))) == stored)
+      #expect(try tags(try await patch(app, #"{"op":"replace","path":"/tags","value":[\#(list)]}"#)) == stored)
+      try await patch(app, #"{"op":"add","path":"/tags/-","value":"more"}"#).expectProblem(400, "invalidField", naming: "/tags")
+    }
+  }
+
   @Test func patchesAtTheSameTimeLoseNothing() async throws {
     try await Harness.run { app in
       _ = try await put(app, Self.body(tags: ""))

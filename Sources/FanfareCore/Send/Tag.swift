@@ -6,7 +6,7 @@ package enum Tag {
   package static let installationPrefix = "installation:"
   /// The most characters in one tag.
   package static let maximumLength = 120
-  /// The most tags that a caller may give one device.
+  /// The most tags that a caller may give one device, not counting those that the registry gives.
   package static let maximumCount = 60
   /// The rule, as error messages state it.
   package static let rule = "1 to 120 characters of A–Z a–z 0–9 _ @ # . : -"
@@ -37,6 +37,11 @@ package enum Tag {
   /// Whether a sender may address devices by the text: a sound tag, or a user's.
   package static func isAddressable(_ tag: String) -> Bool {
     isSound(tag) || user(of: tag).map(UserName.isSound) == true
+  }
+
+  /// Whether the tag is one that the registry itself gives: a user's or an installation's.
+  package static func isReserved(_ tag: String) -> Bool {
+    tag.utf8.starts(with: usernamePrefix.utf8) || tag.utf8.starts(with: installationPrefix.utf8)
   }
 
   /// Whether the byte is one of those that sound tags are made of.

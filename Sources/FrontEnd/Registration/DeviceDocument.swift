@@ -61,13 +61,15 @@ extension Platform {
 }
 
 extension JSONReader {
-  /// Reads the tags that a caller gives a device; `null` gives none.
+  /// Reads the tags that a caller gives a device; `null` gives none. Tags that the registry gives anyway do not count, so that what it has
+  /// answered can be sent back.
   mutating func readTags() throws(JSONError) -> [String] {
     if try readNull() { return [] }
-    var tags: [String] = []
+    var (tags, count): ([String], Int) = ([], 0)
     try readArray { (reader) throws(JSONError) in
       let tag = try reader.readTag()
-      guard tags.count < Tag.maximumCount else { throw reader.error("is one tag more than the \(Tag.maximumCount) allowed") }
+      if !Tag.isReserved(tag) { count += 1 }
+      guard count <= Tag.maximumCount else { throw reader.error("is one tag more than the \(Tag.maximumCount) allowed") }
       tags.append(tag)
     }
     return tags

@@ -42,8 +42,7 @@ struct InstallationPatch: Hashable {
     if let index = lastOfAddress, let complaint = DeviceHandle.complaint(about: device.handle, platform: device.platform) {
       throw Refusal(.invalidField, "[\(index)] \(operations[index].path) leaves a handle that \(complaint)")
     }
-    // Those that the registry gives itself are not counted.
-    let given = Set(device.tags).count { Tag.user(of: $0) == nil && !$0.hasPrefix(Tag.installationPrefix) }
+    let given = Set(device.tags).count { !Tag.isReserved($0) }
     guard given <= Tag.maximumCount else {
       throw Refusal(.invalidField, "/tags would be more than the \(Tag.maximumCount) allowed")
     }
