@@ -18,4 +18,6 @@ enum Alarm: Sendable {
   case deadLettered(DeadLetter.Origin, reason: DeadLetter.Reason, detail: String)
   /// A record that must be written was refused, not only for the moment.
   case productionRefused(topic: String, reason: String)
+  /// So much of a page has failed that its broadcast is paused.
+  case broadcastPaused(BroadcastID, failed: Int, of: Int)
 }

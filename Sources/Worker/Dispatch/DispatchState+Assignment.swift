@@ -81,12 +81,13 @@ extension DispatchState {
     guard item.phase != .vacant, !item.isAbandoned, ledger.isOwned(item.origin), !ledger.isOpen(item.origin) else { return false }
     return switch item.phase {
     case .settling: true
-    case .vacant, .queued, .resolving: false
+    case .vacant, .queued, .resolving, .walking: false
+    case .dispatching where item.page?.isParked == true: false
     case .dispatching:
       item.hasStarted
         && item.devices.allSatisfy { device in
           switch device.phase {
-          case .done, .putOff, .inFlight, .checking: true
+          case .done, .putOff, .withdrawn, .inFlight, .checking: true
           case .resting: false
           case .queued: senders[device.sender].gate.state == .closed
           }
@@ -123,7 +124,7 @@ extension DispatchState {
 
   private mutating func giveUp(_ slot: Int) {
     for (index, device) in items[slot].devices.enumerated() where device.phase == .checking {
-      releasePlace(of: device.sender)
+      releasePlace(of: device.sender, for: ticket(slot))
       items[slot].devices[index].phase = .done
       endProbe(ticket(slot, device: index), of: device.sender)
     }

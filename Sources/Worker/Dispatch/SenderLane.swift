@@ -1,12 +1,13 @@
-import DequeModule
 import FanfareCore
 
 /// What waits for one sender, and what it is trusted with.
 struct SenderLane: Sendable {
   /// Pushes that wait for room, oldest first. Tickets of items that were given up meanwhile are skipped when their turn comes.
-  var queue: Deque<Ticket> = []
+  var queue = PushQueue()
   /// Pushes handed to the sender and not yet answered, and places reserved for those being checked.
   var inFlight = 0
+  /// Those of them that are broadcasts'.
+  var bulkInFlight = 0
   var gate: SenderGate
   /// The push that tries whether a stopped sender works again.
   var probe: Ticket?

@@ -17,6 +17,13 @@ struct Mail: Sendable {
     let failure: String?
   }
 
+  /// What the stores said to a question about a broadcast.
+  struct Answered: Sendable {
+    let answer: BroadcastAnswer
+    /// Why there is none; nil where there is.
+    let failure: String?
+  }
+
   /// What became of a request to drop devices.
   struct Dropped: Sendable {
     let requested: [Effects.Drop]
@@ -43,6 +50,7 @@ struct Mail: Sendable {
   var pushed: [Pushed] = []
   var acknowledged: [Acknowledgement] = []
   var lookedUp: [LookedUp] = []
+  var answered: [Answered] = []
   var dropped: [Dropped] = []
   var resumed: [Resumed] = []
   var committed: [Committed] = []

@@ -24,7 +24,8 @@ enum WorkerRole {
 
   /// The worker alone, over a registry and senders that are there.
   static func services(
-    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any DeviceRegistry, senders: [HubName: [any PushSender]]
+    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any DeviceRegistry & BroadcastStore,
+    senders: [HubName: [any PushSender]]
   ) throws -> RoleServices {
     let settings = runtime.settings
     var configuration = settings.worker.configuration
@@ -36,9 +37,12 @@ enum WorkerRole {
     // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records or twenty.
     production.linger = .milliseconds(50)
     let producer = try Producer(configuration: production, logger: runtime.logger)
+    // But all of a broadcast waits for the status of each of its pages.
+    production.linger = .milliseconds(1)
+    let pageProducer = try Producer(configuration: production, logger: runtime.logger)
     let worker = try Worker(
       configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger), producer: producer,
-      registry: registry,
+      pageProducer: pageProducer, registry: registry,
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
       topics: settings.kafka.topics, logger: runtime.logger)
     var pumps: [any Service] = []
@@ -52,7 +56,7 @@ enum WorkerRole {
     }
     let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
     return RoleServices(
-      services: [UntilShutdown { await producer.run() }] + running + pumps + [worker],
+      services: [UntilShutdown { await producer.run() }, UntilShutdown { await pageProducer.run() }] + running + pumps + [worker],
       checks: [
         NamedCheck("worker") {
           let complaints = worker.complaints

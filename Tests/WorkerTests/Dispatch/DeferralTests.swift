@@ -156,12 +156,12 @@ struct DeferralTests {
 
   @Test func `of a large send only the parts that must wait do`() {
     var desk = desk { $0.devicesPerStatus = 2 }
-    desk.registry[.tag("news")] = (0..<5).map { Desk.target("d\($0)", .fcm) }
+    desk.registry[.user("bob")] = (0..<5).map { Desk.target("d\($0)", .fcm) }
     for index in 0..<5 {
       let target = Desk.target("d\(index)", .fcm)
       desk.registry[.registration(target.registration)] = [target]
     }
-    desk.deliver(desk.send(to: .tag("news")))
+    desk.deliver(desk.send(to: .user("bob")))
     for push in desk.pushes { desk.answer(push, push.handle == "d2" ? later(20) : PushOutcome(.accepted, status: 200)) }
     #expect(desk.statuses.map(\.part).sorted() == [0, 2])
     #expect(desk.retries.count == 1)

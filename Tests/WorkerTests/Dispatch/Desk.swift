@@ -30,6 +30,12 @@ struct Desk {
   var queries: [AudienceQuery] = []
   var openLookUp: LookUp?
   var drops: [DeadDevice] = []
+  /// What the store knows of broadcasts.
+  var broadcasts = BroadcastDesk()
+  /// Whether questions about broadcasts are answered at once; those that are not wait in `questions`.
+  var answersQuestions = true
+  var questions: [BroadcastQuestion] = []
+  var segments: [SegmentRecord] = []
   /// Whether commits are answered at once.
   var answersCommits = true
   /// Whether questions about what the group has committed are answered at once.
@@ -87,6 +93,8 @@ struct Desk {
     if answersCommits, !openCommit.isEmpty { answerCommit() }
     if answersResumptions, openResumption != nil { answerResumption() }
     if answersLookUps, openLookUp != nil { answerLookUp() }
+    questions += effects.questions
+    if answersQuestions, !questions.isEmpty { answerQuestions() }
     if acknowledges, !unacknowledged.isEmpty { acknowledge() }
   }
 
@@ -106,6 +114,17 @@ struct Desk {
     turn { $0.state.resume(question.number, from: fails ? nil : committed, into: &$1) }
   }
 
+  /// The store answers what it was asked about broadcasts.
+  mutating func answerQuestions() {
+    let asked = questions
+    questions = []
+    for question in asked {
+      let outcome = broadcasts.outcome(
+        of: question, registry: registry, limits: state.configuration, at: wall)
+      turn { $0.state.answer(BroadcastAnswer(question: question, outcome: outcome), at: $0.now, into: &$1) }
+    }
+  }
+
   mutating func answerLookUp() {
     guard let lookUp = openLookUp else { return }
     openLookUp = nil
@@ -122,7 +141,8 @@ struct Desk {
     unacknowledged = []
     if error == nil {
       for production in productions {
-        // Each record is one of the three; the other readings fail.
+        // Each record is one of the four; the other readings fail.
+        if let segment = try? SegmentRecord.decode(production.record.value[...], recordTime: wall) { segments.append(segment) }
         if let status = try? StatusRecord.decode(production.record.value[...]) { statuses.append(status) }
         if case .retry = production.kind { retries.append((production.record.topic, production.record.value)) }
         if let letter = try? DeadLetter.decode(production.record.value[...]) { deadLetters.append(letter) }
