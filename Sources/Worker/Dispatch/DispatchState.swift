@@ -95,6 +95,7 @@ struct DispatchState: Sendable {
   /// Partitions that wait to hear what their last owner has settled.
   struct Resumption: Sendable {
     let number: Int
+    let partitions: [TopicPartition]
     let rebalance: Rebalance
     let deadline: Int64
   }
