@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 import RDKafka
 
@@ -54,10 +55,30 @@ extension DispatchState {
     let slot = occupy(origin: origin, bytes: record.value.count)
     items[slot].key = key
     items[slot].hub = hub
+    guard devices < configuration.maximumDevices, parked.isEmpty else {
+      return parked.append(Parked(ticket: ticket(slot), value: record.value, timestamp: record.timestamp))
+    }
+    resume(retry, in: slot, at: now, into: &effects)
+  }
+
+  /// Goes on with what was put off and has come back while there was no room for its devices, as far as there is some now.
+  mutating func resumeParked(at now: Moment, into effects: inout Effects) {
+    while devices < configuration.maximumDevices, let next = parked.popFirst() {
+      guard isCurrent(next.ticket), items[next.ticket.slot].phase == .resolving else { continue }
+      let written = next.timestamp >= 0 ? UnixTime(milliseconds: next.timestamp) : now.wall
+      // It was read once before; only the bytes were kept, which count as such.
+      guard let retry = try? RetryRecord.decode(next.value, recordTime: written, now: now.wall) else { continue }
+      resume(retry, in: next.ticket.slot, at: now, into: &effects)
+    }
+  }
+
+  private mutating func resume(_ retry: RetryRecord, in slot: Int, at now: Moment, into effects: inout Effects) {
+    let hub = items[slot].hub
     items[slot].send = retry.send
     items[slot].expiresAt = expiry(of: retry.send)
     items[slot].resumed = WorkItem.Resumed(
-      part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals)
+      part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals,
+      cameEarly: retry.notBefore > now.wall + configuration.longestRest)
     items[slot].phase = .dispatching
     items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, at: now) }
     items[slot].openDevices = retry.devices.count
@@ -122,7 +143,7 @@ extension DispatchState {
   /// The record that keeps what remains to be done for these devices of the item.
   func retryRecord(
     of devices: ArraySlice<DeviceProgress>, send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int,
-    at now: Moment
+    cameEarly: Bool, at now: Moment
   ) -> RetryRecord {
     let devices = devices.map { device -> RetryRecord.Device in
       guard device.phase == .putOff else { return .done(device.result) }
@@ -134,7 +155,8 @@ extension DispatchState {
           attempts: device.history.attempts, heldAttempts: device.history.heldAttempts, waits: device.history.waits,
           wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason, status: device.status))
     }
-    return RetryRecord(send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, devices: devices)
+    return RetryRecord(
+      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, cameEarly: cameEarly, devices: devices)
   }
 }
 

@@ -12,7 +12,7 @@ extension DispatchState {
       let send: SendRequest
       var retry: RetryRecord?
       do {
-        (send, retry) = try decode(record.value, written: written)
+        (send, retry) = try decode(record.value, written: written, at: now)
       } catch {
         setAside(record, error: error, send: nil, origin: origin, at: now, into: &effects)
         continue
@@ -31,12 +31,14 @@ extension DispatchState {
   }
 
   /// A send, or one of which something was put off and whose time has come.
-  private func decode(_ value: ArraySlice<UInt8>, written: UnixTime) throws(RecordError) -> (SendRequest, RetryRecord?) {
+  private func decode(_ value: ArraySlice<UInt8>, written: UnixTime, at now: Moment) throws(RecordError) -> (
+    SendRequest, RetryRecord?
+  ) {
     do throws(RecordError) {
       return (try SendRequest.decode(value, recordTime: written), nil)
     } catch  where error.reason == .unknownType {
       // What is no such record either is told what it is as a send: that is what belongs here.
-      guard let retry = try? RetryRecord.decode(value, recordTime: written) else { throw error }
+      guard let retry = try? RetryRecord.decode(value, recordTime: written, now: now.wall) else { throw error }
       return (retry.send, retry)
     }
   }

@@ -18,7 +18,8 @@ extension DispatchState {
       if devices.contains(where: { $0.phase == .putOff }) {
         isPutOff = true
         let retry = retryRecord(
-          of: devices, send: send, part: part, parts: parts, attempt: attempt, deferrals: (resumed?.deferrals ?? 0) + 1, at: now)
+          of: devices, send: send, part: part, parts: parts, attempt: attempt, deferrals: (resumed?.deferrals ?? 0) + 1,
+          cameEarly: resumed?.cameEarly ?? false, at: now)
         produce(retry, for: slot, at: now, into: &effects)
       } else {
         produce(devices.map(\.result), of: send, as: state, part: part, of: parts, attempt, for: slot, at: now, into: &effects)

@@ -59,6 +59,8 @@ struct WorkItem: Sendable {
     let parts: Int
     let attempt: AttemptID?
     let deferrals: Int
+    /// Whether it came back before its time.
+    let cameEarly: Bool
   }
 
   /// What the send shows on one platform.
