@@ -37,6 +37,8 @@ struct DispatchState: Sendable {
 
   /// Items whose devices are to be looked up.
   var toResolve: Deque<Ticket> = []
+  /// What was put off and has come back, and waits for room for its devices.
+  var parked: Deque<Parked> = []
   /// Devices whose owner is to be looked up once more.
   var toRecheck: Deque<Ticket> = []
   var isLookingUp = false
@@ -66,6 +68,14 @@ struct DispatchState: Sendable {
   /// Whether the group has ever given this worker anything.
   var hasBeenAssigned = false
   var generator: SplitMix64
+
+  /// A record that was put off, as it came.
+  struct Parked: Sendable {
+    let ticket: Ticket
+    let value: ArraySlice<UInt8>
+    /// The log's, in milliseconds; negative: none.
+    let timestamp: Int64
+  }
 
   /// Partitions that are being given back.
   struct Drain: Sendable {
@@ -104,6 +114,7 @@ struct DispatchState: Sendable {
 
   /// Ends a turn: hands out work as far as there is room, and collects what has become due.
   mutating func finishTurn(at now: Moment, into effects: inout Effects) {
+    if !parked.isEmpty { resumeParked(at: now, into: &effects) }
     pump(at: now, into: &effects)
     askRegistry(at: now, into: &effects)
     finishResumptions(at: now, into: &effects)
@@ -125,6 +136,7 @@ struct DispatchState: Sendable {
     while let production = refused.popDue(at: now.uptime) {
       if isCurrent(production.ticket) { effects.productions.append(production) }
     }
+    noticeSilence(at: now, into: &effects)
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000
       sweepStoppedSenders(at: now, into: &effects)
