@@ -13,7 +13,8 @@ package struct WorkerConfiguration: Sendable {
   package var maximumRecords = 10_000
   /// The most bytes of such records. Checked before more is asked for, so that it can be exceeded by what one request brings.
   package var maximumBytes = 128 << 20
-  /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups.
+  /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups,
+  /// and by one record that was put off.
   package var maximumDevices = 200_000
   /// The most pushes handed to senders and not yet answered, all senders together.
   package var maximumPushes = 10_000

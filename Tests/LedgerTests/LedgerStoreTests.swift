@@ -99,6 +99,30 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 1]])
   }
 
+  @Test func whatWasSetAsideAndPutBackEndsAsItEndsThen() async throws {
+    let letter = Samples.status(id, state: .deadLettered)
+    let end = Samples.status(id, settledAfter: .seconds(9), devices: [Samples.device()])
+    try await store.write([.send(Samples.send(id)), .status(letter)])
+    #expect(try await store.totals(hub: .default).deadLettered == 1)
+    try await store.write([.send(Samples.send(id)), .status(end)])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect((report.state, report.devices, report.settledAt) == (.settled, end.devices, .start + .seconds(9)))
+    #expect(try await store.write([.status(letter), .status(end)]) == 0)
+    var totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (1, 1, 0, 1))
+    #expect(totals.devices == [.apns: [.delivered: 1]])
+    // And so it does in several parts, when all of them are there.
+    let other = SendID.random()
+    let attempt = AttemptID.random()
+    try await store.write([.send(Samples.send(other)), .status(Samples.status(other, state: .deadLettered))])
+    try await store.write([.status(Samples.status(other, part: 0, of: 2, attempt: attempt, devices: [Samples.device()]))])
+    #expect(try await store.report(of: other, hub: .default)?.state == .deadLettered)
+    try await store.write([.status(Samples.status(other, part: 1, of: 2, attempt: attempt, devices: [Samples.device()]))])
+    #expect(try await store.report(of: other, hub: .default)?.state == .settled)
+    totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (2, 2, 0, 2))
+  }
+
   @Test func hubsAreApart() async throws {
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id, hub: Samples.otherHub, state: .noTarget))])
     #expect(try await store.report(of: id, hub: .default)?.state == .accepted)

@@ -53,6 +53,17 @@ struct AttemptTable {
     return count
   }
 
+  /// The records of the item's attempt count after all. Returns how many had been noted as such that do not.
+  func redeem(_ item: LedgerEntry.Settlement) throws -> Int {
+    try db.cachedStatement(
+      sql: """
+        DELETE FROM duplicates WHERE hub = ? AND send = ?
+          AND (part, digest) IN (SELECT part, digest FROM parts WHERE hub = ? AND send = ? AND attempt = ?)
+        """
+    ).execute(arguments: StatementArguments(send + send + [Self.key(of: item)]))
+    return db.changesCount
+  }
+
   /// An attempt's name in the file: its id where it has one, and its number of parts, so that parts which cannot belong together never meet.
   private static func key(of item: LedgerEntry.Settlement) -> DatabaseValue {
     var key = item.attempt?.bytes ?? []
