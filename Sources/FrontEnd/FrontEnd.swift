@@ -15,7 +15,7 @@ package final class FrontEnd: Service {
   /// What the front end stands on.
   package struct Dependencies: Sendable {
     /// Where devices are registered.
-    package var registry: any DeviceRegistry
+    package var registry: any DeviceRegistry & RegistrationDirectory
     /// Where secure payloads wait.
     package var secureStore: any SecurePayloadStore
     /// Where requests with an `Idempotency-Key` are remembered.
@@ -30,7 +30,8 @@ package final class FrontEnd: Service {
     package var clock: any WallClock
 
     package init(
-      registry: any DeviceRegistry, secureStore: any SecurePayloadStore, claims: any SendClaimStore, history: any SendHistory,
+      registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore, claims: any SendClaimStore,
+      history: any SendHistory,
       sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true }, clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
@@ -115,6 +116,10 @@ package final class FrontEnd: Service {
     let repetitions = Repetitions(store: dependencies.claims)
     let registration = RegistrationRoutes(
       gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
+    let installations = InstallationRoutes(
+      gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
+    let directory = DirectoryRoutes(
+      gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
       gate: gate, intake: intake, repetitions: repetitions, secure: dependencies.secureStore, clock: dependencies.clock,
       maximumBodySize: configuration.maximumBodySize, securePayloadLifetime: configuration.securePayloadLifetime)
@@ -123,6 +128,8 @@ package final class FrontEnd: Service {
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize)
     for root in [routes.group(), routes.group("hubs/{hub}")] {
       registration.add(to: root)
+      installations.add(to: root)
+      directory.add(to: root)
       notifications.add(to: root)
       sends.add(to: root)
     }

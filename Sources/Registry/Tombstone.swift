@@ -10,6 +10,8 @@ package struct Tombstone: Hashable, Sendable {
     case merged
     /// The push service called its handle dead; the detail is the service's reason.
     case dead
+    /// Its app was not heard of for too long.
+    case expired
   }
 
   package let cause: Cause

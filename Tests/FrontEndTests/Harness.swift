@@ -18,7 +18,7 @@ struct Harness: Sendable {
     var hubs: [FrontEndHub]?
     var sink: any SendSink = RecordingSink()
     var history: any SendHistory = ScriptedHistory()
-    var registry: (any DeviceRegistry)?
+    var registry: (any DeviceRegistry & RegistrationDirectory)?
     var secureStore: (any SecurePayloadStore)?
     var claims: (any SendClaimStore)?
     var hasRoom: @Sendable () -> Bool = { true }

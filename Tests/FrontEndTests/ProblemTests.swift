@@ -16,6 +16,10 @@ import Testing
     (.post, "/api/notifications/secure?to_tag=bob", #""x""#, .sender), (.get, "/api/notifications/1", nil, .device),
     (.post, "/api/sends", send, .sender), (.post, "/api/sends/batch", send, .sender),
     (.get, "/api/sends/\(SendID.random())", nil, nil),
+    (.put, "/api/installations/i", "{}", .device), (.patch, "/api/installations/i", "[]", .device),
+    (.get, "/api/installations/i", nil, .device), (.delete, "/api/installations/i", nil, .device),
+    (.get, "/api/registrations", nil, .device), (.get, "/api/registrations/1", nil, .device),
+    (.put, "/api/registrations/1", "{}", .device), (.delete, "/api/registrations/1", nil, .device),
   ]
 
   @Test func strangersAreAskedWhoTheyAre() async throws {
@@ -72,6 +76,7 @@ import Testing
       for (method, path, allowed) in [
         (.get, "/api/register", "POST"), (.patch, "/api/register/1", "DELETE, PUT"), (.put, "/api/notifications", "POST"),
         (.delete, "/api/sends", "POST"), (.put, "/api/sends/1", "GET, HEAD"), (.options, "/api/sends", "POST"),
+        (.post, "/api/installations/i", "DELETE, GET, HEAD, PATCH, PUT"), (.post, "/api/registrations", "GET, HEAD"),
         (.post, "/api/notifications/1", "GET, HEAD"), (.get, "/hubs/default/api/sends", "POST"),
       ] as [(Harness.Method, String, String)] {
         let reply = try await app.request(method, path, as: nil)

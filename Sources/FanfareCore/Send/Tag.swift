@@ -11,6 +11,10 @@ package enum Tag {
   /// The rule, as error messages state it.
   package static let rule = "1 to 120 characters of A–Z a–z 0–9 _ @ # . : -"
 
+  /// The rule of installations' ids, as error messages state it: with the prefix of its tag an id is a sound tag.
+  package static let installationRule =
+    "1 to \(maximumLength - installationPrefix.utf8.count) characters of A–Z a–z 0–9 _ @ # . : -"
+
   /// The tag of a user's devices.
   package static func username(_ user: String) -> String { usernamePrefix + user }
 
@@ -23,6 +27,11 @@ package enum Tag {
   /// Whether a caller may use the text as a tag (reserved prefixes are judged elsewhere).
   package static func isSound(_ tag: String) -> Bool {
     (1...maximumLength).contains(tag.utf8.count) && tag.utf8.allSatisfy(isCharacter)
+  }
+
+  /// Whether the text can be an installation's id.
+  package static func isInstallation(_ installation: String) -> Bool {
+    !installation.isEmpty && isSound(installationPrefix + installation)
   }
 
   /// Whether a sender may address devices by the text: a sound tag, or a user's.

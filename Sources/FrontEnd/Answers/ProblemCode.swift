@@ -21,7 +21,7 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case methodNotAllowed
   /// The body did not arrive in time.
   case requestTimeout
-  /// It belongs to somebody else.
+  /// It belongs to somebody else, or is not what the request supposes it to be.
   case conflict
   /// The `Idempotency-Key` was given before, with another request.
   case keyReused
@@ -82,7 +82,7 @@ extension ProblemCode {
     case .notFound: Appearance(.notFound, "Not found")
     case .methodNotAllowed: Appearance(.methodNotAllowed, "Method not allowed")
     case .requestTimeout: Appearance(.requestTimeout, "Request took too long")
-    case .conflict: Appearance(.conflict, "Belongs to somebody else")
+    case .conflict: Appearance(.conflict, "Conflict")
     case .keyReused: Appearance(.conflict, "Key used for another request")
     case .gone: Appearance(.gone, "Registration is gone")
     case .tooLarge: Appearance(.contentTooLarge, "Too large")

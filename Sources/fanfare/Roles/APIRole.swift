@@ -59,6 +59,10 @@ enum APIRole {
         clock: runtime.clock),
       operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
     services.append(Listener(section: "api", service: frontEnd))
+    if let lifetime = settings.registrationLifetime {
+      let expiry = RegistrationExpiry(directory: registry, hubs: hubs.map(\.name), lifetime: lifetime)
+      services.append(ExpiryService(expiry: expiry, logger: runtime.logger))
+    }
     return (RoleServices(services: services, checks: checks), frontEnd)
   }
 }
