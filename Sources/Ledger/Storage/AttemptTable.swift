@@ -14,6 +14,16 @@ struct AttemptTable {
     self.send = [hub.databaseValue, send]
   }
 
+  /// What the items of the open attempt with the most of them have come to; nil where there is none.
+  static func furthest(_ db: Database, hub: HubName, send: SendID) throws -> ItemSum? {
+    let select = try db.cachedStatement(
+      sql: """
+        SELECT settled_parts, \(ItemSum.columns) FROM attempts
+        WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND send = ? ORDER BY settled_parts DESC, attempt LIMIT 1
+        """)
+    return try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map { try ItemSum(items: $0[0], $0, from: 1) }
+  }
+
   /// The digest of the record that was added as this item; nil when there is none.
   func digest(of item: LedgerEntry.Settlement) throws -> Int64? {
     let select = try db.cachedStatement(sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND attempt = ? AND part = ?")
