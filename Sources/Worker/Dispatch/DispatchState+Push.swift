@@ -38,9 +38,9 @@ extension DispatchState {
   /// Answers have come from a sender.
   mutating func receive(_ results: [PushResult], from sender: Int, at now: Moment, into effects: inout Effects) {
     for result in results {
-      if result.outcome.verdict != .unknown { hear(from: sender, at: now) }
       let ticket = Ticket(rawValue: result.ticket)
       releasePlace(of: sender, for: ticket)
+      if result.outcome.verdict != .unknown { hear(from: sender, at: now) }
       // Items that were given up get no result any more; their pushes only give back their places, and tell about the sender.
       let isOpen = phase(of: ticket) == .inFlight
       let isProbe = senders[sender].probe == ticket
@@ -260,7 +260,7 @@ extension DispatchState {
           for index in items[slot].devices.indices where items[slot].devices[index].sender == sender {
             switch items[slot].devices[index].phase {
             case .inFlight, .queued: passFirstAttempt(slot, index)
-            case .checking, .resting, .done, .putOff: break
+            case .checking, .resting, .done, .putOff, .withdrawn: break
             }
           }
         }
