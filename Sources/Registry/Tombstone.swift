@@ -3,7 +3,7 @@ package import FanfareCore
 /// What is left of a registration that is gone.
 package struct Tombstone: Hashable, Sendable {
   /// Why registrations go.
-  package enum Cause: String, Sendable {
+  package enum Cause: String, CaseIterable, Sendable {
     /// Its user removed it.
     case removed
     /// Another registration holds its handle now; the detail is that one's id.

@@ -13,7 +13,8 @@ package struct WorkerConfiguration: Sendable {
   package var maximumRecords = 10_000
   /// The most bytes of such records. Checked before more is asked for, so that it can be exceeded by what one request brings.
   package var maximumBytes = 128 << 20
-  /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups.
+  /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups,
+  /// and by one record that was put off.
   package var maximumDevices = 200_000
   /// The most pushes handed to senders and not yet answered, all senders together.
   package var maximumPushes = 10_000
@@ -27,6 +28,20 @@ package struct WorkerConfiguration: Sendable {
   package var lookUpBatch = 512
   /// The most devices in one status record; the results of a larger send are spread over several.
   package var devicesPerStatus = 2_000
+  /// The most devices that a send to a tag, an expression or everyone may have to be dispatched in one piece; a larger one is divided into pages.
+  package var undividedDevices = 2_000
+  /// How many devices a page of a broadcast is to have. A crash repeats at most one page; each costs a status record and a row in the registry.
+  package var pageDevices = 5_000
+  /// The most devices that are looked at in one question about a page.
+  package var lookUpPage = 2_500
+  /// Into how many segments a broadcast is divided at most: what workers share among themselves.
+  package var segments = 64
+  /// The most pushes of broadcasts handed to one sender and not yet answered: the rest of its room is for single sends.
+  package var maximumBulkPushesPerSender = 3_000
+  /// The share of a page's devices whose failure pauses its broadcast, 0…1; deaths and expiry do not count.
+  package var broadcastFailureShare = 0.5
+  /// Pages with fewer devices are too few to judge by.
+  package var broadcastFailureSample = 20
   /// The most bytes that are kept with a partition's position about what is settled above it. Brokers take 4,096 unless told otherwise; what
   /// finds no room is done again after a crash. 0: nothing is kept.
   package var commitMetadataBytes = 3_500
@@ -41,13 +56,15 @@ package struct WorkerConfiguration: Sendable {
   /// From the wish to shut down until what is still in flight is given up.
   package var drainDeadline = Duration.seconds(20)
   /// From the wish of the group to have partitions back until what is still in flight is given up. Meanwhile the consumer reads nothing.
-  package var revokeDeadline = Duration.milliseconds(1_200)
+  package var revokeDeadline = Duration.milliseconds(3_000)
   /// From then on until partitions are given back whether or not their last positions are committed.
-  package var lastCommitDeadline = Duration.milliseconds(500)
+  package var lastCommitDeadline = Duration.milliseconds(1_500)
   /// How long partitions wait for the group's word on what their last owner has settled. Without it all of it is done.
-  package var resumeDeadline = Duration.milliseconds(1_000)
+  package var resumeDeadline = Duration.milliseconds(5_000)
   /// What has settled is committed at most this often; 0: as soon as the commit before has ended.
   package var commitInterval = Duration.milliseconds(250)
+  /// How often it is asked what is wanted of the broadcasts that are under way.
+  package var steeringInterval = Duration.milliseconds(500)
   /// How often a sender that was stopped by a configuration error is tried.
   package var probeInterval = Duration.seconds(15)
   /// How often a push service that was unavailable is tried.
@@ -85,6 +102,10 @@ package struct WorkerConfiguration: Sendable {
       ("maximumPushes", maximumPushes, 1...Int.max), ("maximumPushesPerSender", maximumPushesPerSender, 1...Int.max),
       ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...Int.max),
       ("lookUpBatch", lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
+      ("undividedDevices", undividedDevices, 1...100_000), ("pageDevices", pageDevices, 1...100_000),
+      ("lookUpPage", lookUpPage, 1...100_000), ("segments", segments, 1...10_000),
+      ("maximumBulkPushesPerSender", maximumBulkPushesPerSender, 1...Int.max),
+      ("broadcastFailureSample", broadcastFailureSample, 1...Int.max),
       ("commitMetadataBytes", commitMetadataBytes, 0...16_384),
     ]
     for (property, value, range) in counts where !range.contains(value) {
@@ -94,18 +115,19 @@ package struct WorkerConfiguration: Sendable {
       ("defaultTimeToLive", defaultTimeToLive), ("ownershipWindow", ownershipWindow), ("drainDeadline", drainDeadline),
       ("revokeDeadline", revokeDeadline), ("lastCommitDeadline", lastCommitDeadline), ("resumeDeadline", resumeDeadline),
       ("probeInterval", probeInterval), ("tickInterval", tickInterval),
-      ("outageProbeInterval", outageProbeInterval), ("longestRest", longestRest),
+      ("outageProbeInterval", outageProbeInterval), ("steeringInterval", steeringInterval), ("longestRest", longestRest),
     ]
     for (property, value) in times where value < .milliseconds(1) {
       throw Problem(property: property, expected: "at least 1 ms")
     }
   }
 
-  /// The consumer a worker wants: its group, its topic, no commits but the worker's own, and a deadline for rebalances that leaves room for the
+  /// The consumer a worker wants: its group, its topics, no commits but the worker's own, and a deadline for rebalances that leaves room for the
   /// worker's.
   package func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
-    var configuration = ConsumerConfiguration(client: client, groupID: consumerGroup, topics: [topics.sends])
-    configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .milliseconds(200)
+    var configuration = ConsumerConfiguration(client: client, groupID: consumerGroup, topics: [topics.sends, topics.segments])
+    // The consumer's deadline is for a worker that has died, not for one that is slow: the worker's own begins when it hears of the rebalance.
+    configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .seconds(2)
     configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
     return configuration

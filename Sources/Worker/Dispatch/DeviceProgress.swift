@@ -16,6 +16,8 @@ struct DeviceProgress: Sendable {
     case done
     /// Put off until after `notBefore`: what remains to be done for it is to be written to a retry topic.
     case putOff
+    /// Its broadcast was cancelled before anything was sent to it: it counts as if it had not been found.
+    case withdrawn
   }
 
   /// The time of the last look-up of a device that was not looked up here: it has no handle yet.

@@ -15,21 +15,28 @@ extension DispatchState {
     }
     lastResumption += 1
     let deadline = now.uptime + configuration.resumeDeadline.milliseconds
-    resumptions.append(Resumption(number: lastResumption, rebalance: rebalance, deadline: deadline))
+    resumptions.append(Resumption(number: lastResumption, partitions: partitions, rebalance: rebalance, deadline: deadline))
     effects.resumptions.append(Effects.Question(number: lastResumption, partitions: partitions))
   }
 
-  /// The group has said what it has committed, or could not be asked. What comes after the deadline is not used: work has begun by then.
-  mutating func resume(_ number: Int, from committed: [PartitionOffset]?, into effects: inout Effects) {
+  /// The group has said what it has committed and what it has refused, or could not be asked. What comes after the deadline is not used: work has
+  /// begun by then.
+  mutating func resume(
+    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], into effects: inout Effects
+  ) {
     guard let index = resumptions.firstIndex(where: { $0.number == number }) else { return }
     for offset in committed ?? [] { ledger.resume(offset) }
+    for offset in kept { ledger.learn(offset) }
     effects.completions.append(resumptions.remove(at: index).rebalance)
   }
 
   /// Lets partitions be read whose last owner nobody could be asked about in time.
   mutating func finishResumptions(at now: Moment, into effects: inout Effects) {
     guard !resumptions.isEmpty else { return }
-    effects.completions += resumptions.filter { $0.deadline <= now.uptime }.map(\.rebalance)
+    for resumption in resumptions where resumption.deadline <= now.uptime {
+      effects.alarm(.resumptionTimedOut(resumption.partitions))
+      effects.completions.append(resumption.rebalance)
+    }
     resumptions.removeAll { $0.deadline <= now.uptime }
   }
 
@@ -81,12 +88,13 @@ extension DispatchState {
     guard item.phase != .vacant, !item.isAbandoned, ledger.isOwned(item.origin), !ledger.isOpen(item.origin) else { return false }
     return switch item.phase {
     case .settling: true
-    case .vacant, .queued, .resolving: false
+    case .vacant, .queued, .resolving, .walking: false
+    case .dispatching where item.page?.isParked == true: false
     case .dispatching:
       item.hasStarted
         && item.devices.allSatisfy { device in
           switch device.phase {
-          case .done, .putOff, .inFlight, .checking: true
+          case .done, .putOff, .withdrawn, .inFlight, .checking: true
           case .resting: false
           case .queued: senders[device.sender].gate.state == .closed
           }
@@ -123,7 +131,7 @@ extension DispatchState {
 
   private mutating func giveUp(_ slot: Int) {
     for (index, device) in items[slot].devices.enumerated() where device.phase == .checking {
-      releasePlace(of: device.sender)
+      releasePlace(of: device.sender, for: ticket(slot))
       items[slot].devices[index].phase = .done
       endProbe(ticket(slot, device: index), of: device.sender)
     }

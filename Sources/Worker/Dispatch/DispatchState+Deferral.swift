@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 import RDKafka
 
@@ -20,14 +21,13 @@ extension DispatchState {
   mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
     guard let shortest = topics.retries.first else { return }
     for sender in senders.indices where senders[sender].gate.state != .closed {
-      guard senders[sender].queue.count > Self.probesKept else { continue }
-      let waiting = senders[sender].queue
-      senders[sender].queue.removeAll(keepingCapacity: true)
+      let waiting = senders[sender].queue.removeAll()
+      let singles = waiting.count { !items[$0.slot].isPage }
       // The youngest stay: whoever tries is not who has waited longest, and is not missed if it is refused.
       for (number, ticket) in waiting.enumerated() {
         guard let device = device(ticket), device.phase == .queued else { continue }
-        // One that was refused by itself stays too: what it has led to is known here only.
-        guard number < waiting.count - Self.probesKept, device.heldAt == nil,
+        // One that was refused by itself stays too: what it has led to is known here only. A page keeps none, for all of its broadcast waits for it.
+        guard items[ticket.slot].isPage || (number < singles - Self.probesKept && device.heldAt == nil),
           now.wall + shortest.delay < items[ticket.slot].expiresAt
         else {
           senders[sender].queue.append(ticket)
@@ -54,10 +54,31 @@ extension DispatchState {
     let slot = occupy(origin: origin, bytes: record.value.count)
     items[slot].key = key
     items[slot].hub = hub
+    guard devices < configuration.maximumDevices, parked.isEmpty else {
+      return parked.append(Parked(ticket: ticket(slot), value: record.value, timestamp: record.timestamp))
+    }
+    resume(retry, in: slot, at: now, into: &effects)
+  }
+
+  /// Goes on with what was put off and has come back while there was no room for its devices, as far as there is some now.
+  mutating func resumeParked(at now: Moment, into effects: inout Effects) {
+    while devices < configuration.maximumDevices, let next = parked.popFirst() {
+      guard isCurrent(next.ticket), items[next.ticket.slot].phase == .resolving else { continue }
+      let written = next.timestamp >= 0 ? UnixTime(milliseconds: next.timestamp) : now.wall
+      // It was read once before; only the bytes were kept, which count as such.
+      guard let retry = try? RetryRecord.decode(next.value, recordTime: written, now: now.wall) else { continue }
+      resume(retry, in: next.ticket.slot, at: now, into: &effects)
+    }
+  }
+
+  private mutating func resume(_ retry: RetryRecord, in slot: Int, at now: Moment, into effects: inout Effects) {
+    let hub = items[slot].hub
     items[slot].send = retry.send
     items[slot].expiresAt = expiry(of: retry.send)
     items[slot].resumed = WorkItem.Resumed(
-      part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals)
+      part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals,
+      cameEarly: retry.notBefore > now.wall + configuration.longestRest, counts: retry.counts)
+    items[slot].isBulk = retry.parts > 1
     items[slot].phase = .dispatching
     items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, at: now) }
     items[slot].openDevices = retry.devices.count
@@ -70,6 +91,7 @@ extension DispatchState {
       case .putOff: putOff(slot, index, until: device.notBefore, at: now, into: &effects)
       case .queued where device.sender < 0, .resting where device.sender < 0:
         finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+      case .withdrawn: break
       case .resting:
         let wait = max(0, device.notBefore.milliseconds - now.wall.milliseconds)
         resting.insert(ticket(slot, device: index), due: now.uptime + wait)
@@ -121,10 +143,10 @@ extension DispatchState {
 
   /// The record that keeps what remains to be done for these devices of the item.
   func retryRecord(
-    of devices: ArraySlice<DeviceProgress>, send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int,
-    at now: Moment
+    of devices: ArraySlice<DeviceProgress>, counts: OutcomeCounts, send: SendRequest, part: Int, parts: Int,
+    attempt: AttemptID?, deferrals: Int, cameEarly: Bool, at now: Moment
   ) -> RetryRecord {
-    let devices = devices.map { device -> RetryRecord.Device in
+    let listed = devices.map { device -> RetryRecord.Device in
       guard device.phase == .putOff else { return .done(device.result) }
       let first =
         device.history.attempts > device.history.heldAttempts ? now.wall + .milliseconds(device.firstAttemptAt - now.uptime) : nil
@@ -134,7 +156,9 @@ extension DispatchState {
           attempts: device.history.attempts, heldAttempts: device.history.heldAttempts, waits: device.history.waits,
           wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason, status: device.status))
     }
-    return RetryRecord(send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, devices: devices)
+    return RetryRecord(
+      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, cameEarly: cameEarly, devices: listed,
+      counts: counts)
   }
 }
 

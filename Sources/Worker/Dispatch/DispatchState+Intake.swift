@@ -9,35 +9,50 @@ extension DispatchState {
     for record in batch {
       guard let origin = ledger.begin(record) else { continue }
       let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
-      let send: SendRequest
-      var retry: RetryRecord?
+      let incoming: Incoming
       do {
-        (send, retry) = try decode(record.value, written: written)
+        incoming = try decode(record.value, written: written, at: now)
       } catch {
         setAside(record, error: error, send: nil, origin: origin, at: now, into: &effects)
         continue
       }
-      guard let hub = table.number(of: send.hub) else {
+      guard let hub = table.number(of: incoming.send.hub) else {
         let error = RecordError(.unknownHub, "hub: not served by this deployment")
-        setAside(record, error: error, send: send, origin: origin, at: now, into: &effects)
+        setAside(record, error: error, send: incoming.send, origin: origin, at: now, into: &effects)
         continue
       }
-      if let retry {
-        resume(retry, hub: hub, record: record, origin: origin, at: now, into: &effects)
-      } else {
-        begin(send, hub: hub, record: record, origin: origin)
+      switch incoming {
+      case .send(let send): begin(send, hub: hub, record: record, origin: origin)
+      case .retry(let retry): resume(retry, hub: hub, record: record, origin: origin, at: now, into: &effects)
+      case .segment(let segment): begin(segment, hub: hub, record: record, origin: origin, into: &effects)
       }
     }
   }
 
-  /// A send, or one of which something was put off and whose time has come.
-  private func decode(_ value: ArraySlice<UInt8>, written: UnixTime) throws(RecordError) -> (SendRequest, RetryRecord?) {
+  /// What a record holds.
+  private enum Incoming {
+    case send(SendRequest)
+    /// Part of a send that was put off and whose time has come.
+    case retry(RetryRecord)
+    case segment(SegmentRecord)
+
+    var send: SendRequest {
+      switch self {
+      case .send(let send): send
+      case .retry(let retry): retry.send
+      case .segment(let segment): segment.send
+      }
+    }
+  }
+
+  private func decode(_ value: ArraySlice<UInt8>, written: UnixTime, at now: Moment) throws(RecordError) -> Incoming {
     do throws(RecordError) {
-      return (try SendRequest.decode(value, recordTime: written), nil)
+      return .send(try SendRequest.decode(value, recordTime: written))
     } catch  where error.reason == .unknownType {
       // What is no such record either is told what it is as a send: that is what belongs here.
-      guard let retry = try? RetryRecord.decode(value, recordTime: written) else { throw error }
-      return (retry.send, retry)
+      if let retry = try? RetryRecord.decode(value, recordTime: written, now: now.wall) { return .retry(retry) }
+      if let segment = try? SegmentRecord.decode(value, recordTime: written) { return .segment(segment) }
+      throw error
     }
   }
 

@@ -86,22 +86,29 @@ extension DispatchState {
 
   private mutating func addItems(to lookUp: inout LookUp, at now: Moment, into effects: inout Effects) {
     var weight = lookUp.queries.count
-    while weight < configuration.lookUpBatch, devices < configuration.maximumDevices, let ticket = toResolve.popFirst() {
+    while weight < configuration.lookUpBatch, devices < configuration.maximumDevices, openSurveys < Self.mostSurveys,
+      let ticket = toResolve.popFirst()
+    {
       let slot = ticket.slot
       guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { continue }
       guard now.wall < items[slot].expiresAt else {
         settle(slot, as: .expired, at: now, into: &effects)
         continue
       }
-      lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
       // A device for whose platform the send holds nothing to show is none of its devices.
-      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms))
-      weight += send.audience.isBroadcast ? max(1, configuration.lookUpBatch / 4) : 1
+      let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
+      guard !send.audience.isBroadcast else {
+        survey(ticket, query, createdBefore: send.acceptedAt, into: &effects)
+        continue
+      }
+      lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
+      lookUp.queries.append(query)
+      weight += 1
     }
   }
 
   /// The devices of an item are known.
-  private mutating func receive(
+  mutating func receive(
     _ targets: [Target], for ticket: Ticket, checkedAt: Int64, at now: Moment, into effects: inout Effects
   ) {
     let slot = ticket.slot
@@ -147,7 +154,7 @@ extension DispatchState {
     guard let device = device(ticket), device.phase == .checking else { return }
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = device.sender
-    releasePlace(of: sender)
+    releasePlace(of: sender, for: ticket)
     defer { endProbe(ticket, of: sender) }
     var known = targets.first { $0.registration == device.target.registration && $0.platform == device.target.platform }
     if known == nil, case .device(let platform, let handle)? = items[slot].send?.audience, let hub = items[slot].send?.hub {

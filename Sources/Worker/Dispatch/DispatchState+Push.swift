@@ -9,9 +9,10 @@ extension DispatchState {
     for number in senders.indices {
       let sender = (firstSender + number) % senders.count
       while pushes < configuration.maximumPushes, senders[sender].inFlight < configuration.maximumPushesPerSender,
-        !senders[sender].queue.isEmpty, senders[sender].gate.allowance(at: now.uptime) > 0
+        senders[sender].gate.allowance(at: now.uptime) > 0,
+        let ticket = senders[sender].queue.popFirst(
+          mayTakeBulk: senders[sender].bulkInFlight < configuration.maximumBulkPushesPerSender)
       {
-        let ticket = senders[sender].queue.removeFirst()
         guard phase(of: ticket) == .queued else { continue }
         if senders[sender].gate.state != .closed {
           senders[sender].gate.beginProbe()
@@ -28,7 +29,7 @@ extension DispatchState {
     guard senders[sender].probe == ticket else { return }
     switch phase(of: ticket) {
     case .inFlight, .checking: break
-    case .queued, .resting, .done, .putOff, nil:
+    case .queued, .resting, .done, .putOff, .withdrawn, nil:
       senders[sender].probe = nil
       senders[sender].gate.withdrawProbe()
     }
@@ -37,8 +38,9 @@ extension DispatchState {
   /// Answers have come from a sender.
   mutating func receive(_ results: [PushResult], from sender: Int, at now: Moment, into effects: inout Effects) {
     for result in results {
-      releasePlace(of: sender)
       let ticket = Ticket(rawValue: result.ticket)
+      releasePlace(of: sender, for: ticket)
+      if result.outcome.verdict != .unknown { hear(from: sender, at: now) }
       // Items that were given up get no result any more; their pushes only give back their places, and tell about the sender.
       let isOpen = phase(of: ticket) == .inFlight
       let isProbe = senders[sender].probe == ticket
@@ -52,7 +54,7 @@ extension DispatchState {
   /// Puts a device into the queue of its sender.
   mutating func enqueue(_ slot: Int, _ index: Int, for sender: Int) {
     senders[sender].queue.append(ticket(slot, device: index))
-    if senders[sender].gate.state != .closed { passFirstAttempt(slot, index) }
+    if senders[sender].gate.state != .closed || senders[sender].isSilent { passFirstAttempt(slot, index) }
   }
 
   /// Hands one queued push to its sender, unless it has expired, its device must be looked up again, or there is nothing that could be sent.
@@ -68,7 +70,7 @@ extension DispatchState {
     let (attempts, checkedAt) = (items[slot].devices[index].history.attempts, items[slot].devices[index].checkedAt)
     if needsRecheck(send, checkedAt: checkedAt, attempts: attempts, at: now) {
       items[slot].devices[index].phase = .checking
-      takePlace(of: sender)
+      takePlace(of: sender, for: ticket)
       toRecheck.append(ticket)
       return
     }
@@ -86,12 +88,15 @@ extension DispatchState {
     }
     if !items[slot].hasStarted {
       items[slot].hasStarted = true
-      effects.tallies.dispatched.append(items[slot].hub)
+      // A broadcast counts as dispatched when it is planned, not once for each page.
+      if !items[slot].isPage { effects.tallies.dispatched.append(items[slot].hub) }
     }
     if attempts == items[slot].devices[index].history.heldAttempts { items[slot].devices[index].firstAttemptAt = now.uptime }
     items[slot].devices[index].history.attempts = attempts + 1
     items[slot].devices[index].phase = .inFlight
-    takePlace(of: sender)
+    takePlace(of: sender, for: ticket)
+    if senders[sender].quietSince == nil { senders[sender].quietSince = now.uptime }
+    if senders[sender].isSilent { passFirstAttempt(slot, index) }
     effects.submissions[sender].append(
       Push(
         ticket: ticket.rawValue, id: PushID(send: send.id, registration: items[slot].devices[index].target.registration),
@@ -141,7 +146,7 @@ extension DispatchState {
       if outcome.verdict == .reauthenticate { history.hasReauthenticated = true } else { history.quickRetries += 1 }
       items[slot].devices[index].phase = .queued
       senders[sender].queue.prepend(ticket)
-    case .wait(let delay) where delay > configuration.longestRest && !topics.retries.isEmpty:
+    case .wait(let delay) where delay > longestRest(of: slot) && !topics.retries.isEmpty:
       history.waits += 1
       items[slot].devices[index].history = history
       return putOff(slot, index, until: now.wall + delay, at: now, into: &effects)
@@ -193,7 +198,7 @@ extension DispatchState {
   /// What waits for a stopped sender must not hold up the same users' sends on other platforms. Their order on this one
   /// is kept by its queue, and lost where some of them are put off.
   private mutating func passFirstAttempts(of sender: Int) {
-    for waiting in senders[sender].queue {
+    for waiting in senders[sender].queue.tickets {
       if phase(of: waiting) == .queued { passFirstAttempt(waiting.slot, waiting.device) }
     }
   }
@@ -220,7 +225,8 @@ extension DispatchState {
   /// One device less is open; after the last one the item has its end.
   mutating func closeDevice(_ slot: Int, at now: Moment, into effects: inout Effects) {
     items[slot].openDevices -= 1
-    guard items[slot].openDevices == 0 else { return }
+    // A page has its end when its last device was looked up, too: see `walkSegments`.
+    guard items[slot].openDevices == 0, !items[slot].isPage else { return }
     let wasNeverSent =
       !items[slot].hasStarted
       && items[slot].devices.allSatisfy { $0.phase == .done && $0.outcome == .expired && $0.history.attempts == 0 }
@@ -235,12 +241,41 @@ extension DispatchState {
     if items[slot].openFirstAttempts == 0 { advanceLane(slot) }
   }
 
+  /// Something was heard of the service.
+  private mutating func hear(from sender: Int, at now: Moment) {
+    senders[sender].quietSince = senders[sender].inFlight > 0 ? now.uptime : nil
+    senders[sender].isSilent = false
+  }
+
+  /// Stops waiting for services of which nothing is heard, long before the time of what was sent to them is up: until then every send of a user
+  /// would wait for the one before, and with it the user's devices on all other platforms.
+  mutating func noticeSilence(at now: Moment, into effects: inout Effects) {
+    for sender in senders.indices {
+      guard let since = senders[sender].quietSince, senders[sender].inFlight > 0 else { continue }
+      let silence = now.uptime - since
+      guard silence >= configuration.circuit.patience.milliseconds else { continue }
+      if !senders[sender].isSilent {
+        senders[sender].isSilent = true
+        for slot in items.indices where items[slot].phase == .dispatching && items[slot].openFirstAttempts > 0 {
+          for index in items[slot].devices.indices where items[slot].devices[index].sender == sender {
+            switch items[slot].devices[index].phase {
+            case .inFlight, .queued: passFirstAttempt(slot, index)
+            case .checking, .resting, .done, .putOff, .withdrawn: break
+            }
+          }
+        }
+      }
+      if senders[sender].gate.endure(silence: silence, inFlight: senders[sender].inFlight, at: now.uptime) {
+        effects.alarm(.serviceUnavailable(sender: sender, reason: "Silence"))
+        passFirstAttempts(of: sender)
+      }
+    }
+  }
+
   /// Gives up what expires in the queues of stopped senders: nothing else would look at it.
   mutating func sweepStoppedSenders(at now: Moment, into effects: inout Effects) {
     for sender in senders.indices where senders[sender].gate.state != .closed {
-      let waiting = senders[sender].queue
-      senders[sender].queue.removeAll(keepingCapacity: true)
-      for ticket in waiting {
+      for ticket in senders[sender].queue.removeAll() {
         guard let device = device(ticket), device.phase == .queued else { continue }
         if now.wall < items[ticket.slot].expiresAt {
           senders[sender].queue.append(ticket)
@@ -252,14 +287,21 @@ extension DispatchState {
     }
   }
 
-  private mutating func takePlace(of sender: Int) {
+  private mutating func takePlace(of sender: Int, for ticket: Ticket) {
     pushes += 1
     senders[sender].inFlight += 1
+    if ticket.isBulk { senders[sender].bulkInFlight += 1 }
+  }
+
+  /// The longest that a device of the item rests in memory: nobody waits for the end of a single send, but all of a broadcast waits for its page.
+  private func longestRest(of slot: Int) -> Duration {
+    items[slot].isPage ? min(configuration.longestRest, .seconds(1)) : configuration.longestRest
   }
 
   /// A push is answered, or a reserved place is not needed.
-  mutating func releasePlace(of sender: Int) {
+  mutating func releasePlace(of sender: Int, for ticket: Ticket) {
     pushes -= 1
     senders[sender].inFlight -= 1
+    if ticket.isBulk { senders[sender].bulkInFlight -= 1 }
   }
 }

@@ -18,10 +18,13 @@ extension DispatchState {
       if devices.contains(where: { $0.phase == .putOff }) {
         isPutOff = true
         let retry = retryRecord(
-          of: devices, send: send, part: part, parts: parts, attempt: attempt, deferrals: (resumed?.deferrals ?? 0) + 1, at: now)
+          of: devices, counts: resumed?.counts ?? OutcomeCounts(), send: send, part: part, parts: parts, attempt: attempt,
+          deferrals: (resumed?.deferrals ?? 0) + 1, cameEarly: resumed?.cameEarly ?? false, at: now)
         produce(retry, for: slot, at: now, into: &effects)
       } else {
-        produce(devices.map(\.result), of: send, as: state, part: part, of: parts, attempt, for: slot, at: now, into: &effects)
+        produce(
+          devices.map(\.result), counts: resumed?.counts ?? OutcomeCounts(), of: send, as: state, part: part, of: parts, attempt,
+          for: slot, at: now, into: &effects)
       }
     }
     devices -= all.count
@@ -37,7 +40,7 @@ extension DispatchState {
     advanceLane(slot)
   }
 
-  private func produce(_ retry: RetryRecord, for slot: Int, at now: Moment, into effects: inout Effects) {
+  func produce(_ retry: RetryRecord, for slot: Int, at now: Moment, into effects: inout Effects) {
     guard let topic = topics.retry(for: retry.notBefore - now.wall) else { return }
     let key = retry.send.audience.recordKey(of: retry.send.id, hub: retry.send.hub)
     effects.productions.append(
@@ -47,12 +50,14 @@ extension DispatchState {
   }
 
   private func produce(
-    _ results: [DeviceResult], of send: SendRequest, as state: StatusRecord.State, part: Int = 0, of parts: Int = 1,
+    _ results: [DeviceResult], counts: OutcomeCounts, of send: SendRequest, as state: StatusRecord.State, part: Int = 0,
+    of parts: Int = 1,
     _ attempt: AttemptID? = nil, for slot: Int, at now: Moment, into effects: inout Effects
   ) {
     let status = StatusRecord(
       send: send.id, hub: send.hub, part: part, parts: parts, attempt: attempt, state: state, sender: send.sender,
-      audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now.wall, devices: results, traceparent: send.traceparent)
+      audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now.wall, devices: results, counts: counts,
+      traceparent: send.traceparent)
     var key: [UInt8] = []
     key.reserveCapacity(36)
     send.id.append(to: &key)
@@ -74,10 +79,12 @@ extension DispatchState {
       if refusal != nil { refusal = nil }
       items[slot].unacknowledged -= 1
       guard items[slot].unacknowledged == 0 else { continue }
-      ledger.settle(items[slot].origin)
-      for follower in items[slot].followers { ledger.settle(follower) }
-      if let key = items[slot].key { recent.settle(key) }
-      vacate(slot)
+      switch items[slot].role {
+      case .send: conclude(slot)
+      case .plan(let broadcast): effects.questions.append(.announce(self.ticket(slot), broadcast))
+      case .segment(let walk): effects.questions.append(.finish(self.ticket(slot), walk.broadcast, walk.rest))
+      case .page(let page): effects.questions.append(.finish(self.ticket(slot), page.broadcast, [page.number]))
+      }
     }
   }
 
@@ -106,7 +113,8 @@ extension DispatchState {
         }
       }
       produce(
-        results, of: retry.send, as: .settled, part: retry.part, of: retry.parts, retry.attempt, for: production.ticket.slot,
+        results, counts: retry.counts, of: retry.send, as: .settled, part: retry.part, of: retry.parts, retry.attempt,
+        for: production.ticket.slot,
         at: now, into: &effects)
       return
     }

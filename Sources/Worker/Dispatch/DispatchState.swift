@@ -37,6 +37,8 @@ struct DispatchState: Sendable {
 
   /// Items whose devices are to be looked up.
   var toResolve: Deque<Ticket> = []
+  /// What was put off and has come back, and waits for room for its devices.
+  var parked: Deque<Parked> = []
   /// Devices whose owner is to be looked up once more.
   var toRecheck: Deque<Ticket> = []
   var isLookingUp = false
@@ -67,6 +69,29 @@ struct DispatchState: Sendable {
   var hasBeenAssigned = false
   var generator: SplitMix64
 
+  /// Segments of broadcasts, in the order in which each gets its next page.
+  var segments: Deque<Ticket> = []
+  /// Pages of broadcasts that are open: the first is being pushed, the next one is looked up meanwhile.
+  var pages: Deque<Ticket> = []
+  /// What was last heard about each broadcast of which there is a segment.
+  var courses: [BroadcastID: Steering.Course] = [:]
+  var isAskingCourses = false
+  var coursesDue: Int64 = 0
+  /// What the registry could not be asked about broadcasts.
+  var unanswered = DeadlineQueue<BroadcastQuestion>()
+  /// How often in a row that was so.
+  var failedQuestions = 0
+  /// Sends of which the registry is asked how many devices they have.
+  var openSurveys = 0
+
+  /// A record that was put off, as it came.
+  struct Parked: Sendable {
+    let ticket: Ticket
+    let value: ArraySlice<UInt8>
+    /// The log's, in milliseconds; negative: none.
+    let timestamp: Int64
+  }
+
   /// Partitions that are being given back.
   struct Drain: Sendable {
     let partitions: [TopicPartition]
@@ -80,6 +105,7 @@ struct DispatchState: Sendable {
   /// Partitions that wait to hear what their last owner has settled.
   struct Resumption: Sendable {
     let number: Int
+    let partitions: [TopicPartition]
     let rebalance: Rebalance
     let deadline: Int64
   }
@@ -104,6 +130,8 @@ struct DispatchState: Sendable {
 
   /// Ends a turn: hands out work as far as there is room, and collects what has become due.
   mutating func finishTurn(at now: Moment, into effects: inout Effects) {
+    walkSegments(at: now, into: &effects)
+    if !parked.isEmpty { resumeParked(at: now, into: &effects) }
     pump(at: now, into: &effects)
     askRegistry(at: now, into: &effects)
     finishResumptions(at: now, into: &effects)
@@ -125,6 +153,8 @@ struct DispatchState: Sendable {
     while let production = refused.popDue(at: now.uptime) {
       if isCurrent(production.ticket) { effects.productions.append(production) }
     }
+    while let question = unanswered.popDue(at: now.uptime) { effects.questions.append(question) }
+    noticeSilence(at: now, into: &effects)
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000
       sweepStoppedSenders(at: now, into: &effects)
@@ -140,6 +170,7 @@ struct DispatchState: Sendable {
   var complaints: [String] {
     var complaints: [String] = []
     if !hasBeenAssigned { complaints.append("no partition has been assigned yet") }
+    if failedQuestions > 0 { complaints.append("the registry cannot be asked about broadcasts") }
     if failedLookUps > 0 { complaints.append("the registry cannot be asked") }
     if let refusal { complaints.append(refusal) }
     for (number, lane) in senders.enumerated() where lane.gate.state != .closed {
@@ -155,7 +186,7 @@ struct DispatchState: Sendable {
 
   /// Whether the ticket's item is still the one it was given for.
   func isCurrent(_ ticket: Ticket) -> Bool {
-    items[ticket.slot].generation & 0xF_FFFF == ticket.generation && items[ticket.slot].phase != .vacant
+    items[ticket.slot].generation & 0x7_FFFF == ticket.generation && items[ticket.slot].phase != .vacant
   }
 
   /// The ticket's device, if its item is still being dispatched.
@@ -172,7 +203,7 @@ struct DispatchState: Sendable {
 
   /// The ticket of an item, or of one of its devices.
   func ticket(_ slot: Int, device: Int = 0) -> Ticket {
-    Ticket(slot: slot, generation: items[slot].generation, device: device)
+    Ticket(slot: slot, generation: items[slot].generation, device: device, isBulk: items[slot].isBulk)
   }
 
   /// How many records to ask for: only what there is room for, and not in crumbs.

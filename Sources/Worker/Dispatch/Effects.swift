@@ -9,6 +9,8 @@ struct Effects: Sendable {
   var productions: [Production] = []
   /// A question for the registry; at most one is open.
   var lookUp: LookUp?
+  /// What is to be asked, or told, about broadcasts; each is a task of its own.
+  var questions: [BroadcastQuestion] = []
   /// Devices to drop; at most one such request is open.
   var drops: [Drop] = []
   /// Positions to commit; at most one commit is open.

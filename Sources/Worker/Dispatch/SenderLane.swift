@@ -1,12 +1,17 @@
-import DequeModule
 import FanfareCore
 
 /// What waits for one sender, and what it is trusted with.
 struct SenderLane: Sendable {
   /// Pushes that wait for room, oldest first. Tickets of items that were given up meanwhile are skipped when their turn comes.
-  var queue: Deque<Ticket> = []
+  var queue = PushQueue()
   /// Pushes handed to the sender and not yet answered, and places reserved for those being checked.
   var inFlight = 0
+  /// Those of them that are broadcasts'.
+  var bulkInFlight = 0
+  /// Uptime since which nothing was heard of the service while pushes were in flight; nil: there is nothing to be heard of.
+  var quietSince: Int64?
+  /// Whether that is so long ago that nothing else is to wait for its answers.
+  var isSilent = false
   var gate: SenderGate
   /// The push that tries whether a stopped sender works again.
   var probe: Ticket?

@@ -30,6 +30,8 @@ struct Tallies: Sendable {
   /// Pushes put off, by sender.
   var deferrals: [Int] = []
   var settled: [Settled] = []
+  /// Pages of broadcasts that have ended, by hub.
+  var pages: [Int] = []
   var deadLetters: [DeadLetter.Reason] = []
   /// Records that an earlier owner of their partition had settled.
   var skipped = 0

@@ -13,14 +13,18 @@ struct Ticket: Hashable, Sendable {
     self.rawValue = rawValue
   }
 
-  init(slot: Int, generation: UInt32, device: Int = 0) {
-    rawValue = UInt64(generation & 0xF_FFFF) << 44 | UInt64(slot) << 24 | UInt64(device)
+  /// `isBulk`: of a broadcast, whose pushes have a lane of their own.
+  init(slot: Int, generation: UInt32, device: Int = 0, isBulk: Bool = false) {
+    rawValue = (isBulk ? 1 << 63 : 0) | UInt64(generation & 0x7_FFFF) << 44 | UInt64(slot) << 24 | UInt64(device)
   }
+
+  /// Whether it is of a broadcast.
+  var isBulk: Bool { rawValue >> 63 == 1 }
 
   /// The work item's place.
   var slot: Int { Int(rawValue >> 24 & 0xF_FFFF) }
   /// Which of the items that were in that place.
-  var generation: UInt32 { UInt32(rawValue >> 44) }
+  var generation: UInt32 { UInt32(rawValue >> 44 & 0x7_FFFF) }
   /// The device's place among the item's.
   var device: Int { Int(rawValue & 0xFF_FFFF) }
 }

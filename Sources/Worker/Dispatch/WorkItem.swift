@@ -10,6 +10,8 @@ struct WorkItem: Sendable {
     case queued
     /// Its devices are to be looked up, or are being looked up.
     case resolving
+    /// Its pages are gone through one after another, each as an item of its own.
+    case walking
     /// Its devices are known and are being pushed to.
     case dispatching
     /// Its records are on their way to Kafka.
@@ -52,6 +54,46 @@ struct WorkItem: Sendable {
   var isAbandoned = false
   /// Which part of its send it is, where the record was put off before; nil for a send that comes for the first time.
   var resumed: Resumed?
+  /// What it is apart from a send, or what is left of one.
+  var role = Role.send
+  /// Whether its pushes go into the broadcasts' lane.
+  var isBulk = false
+
+  /// What an item stands for.
+  enum Role: Sendable {
+    /// A record of the sends topic, and its devices.
+    case send
+    /// A record of the sends topic whose audience is divided into pages: its records are segments.
+    case plan(BroadcastID)
+    /// A record of the segments topic.
+    case segment(SegmentWalk)
+    /// One page of a segment.
+    case page(OpenPage)
+  }
+
+  /// The segment's walk; nil of any other item.
+  var walk: SegmentWalk? {
+    get { if case .segment(let walk) = role { walk } else { nil } }
+    set { if let newValue { role = .segment(newValue) } }
+  }
+
+  /// The page; nil of any other item.
+  var page: OpenPage? {
+    get { if case .page(let page) = role { page } else { nil } }
+    set { if let newValue { role = .page(newValue) } }
+  }
+
+  /// The broadcast whose segment or page it is; nil of any other item.
+  var broadcast: BroadcastID? {
+    switch role {
+    case .segment(let walk): walk.broadcast
+    case .page(let page): page.broadcast
+    case .send, .plan: nil
+    }
+  }
+
+  /// Whether it is a page.
+  var isPage: Bool { if case .page = role { true } else { false } }
 
   /// What a record that was put off says of itself.
   struct Resumed: Sendable {
@@ -59,6 +101,10 @@ struct WorkItem: Sendable {
     let parts: Int
     let attempt: AttemptID?
     let deferrals: Int
+    /// Whether it came back before its time.
+    let cameEarly: Bool
+    /// How further devices of the part have ended.
+    let counts: OutcomeCounts
   }
 
   /// What the send shows on one platform.

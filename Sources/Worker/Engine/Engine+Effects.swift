@@ -6,7 +6,13 @@ extension Engine {
   /// Performs what a turn has led to: one call per sender, one to the producer, one to the consumer.
   mutating func perform(_ effects: Effects, in group: inout DiscardingTaskGroup) {
     submit(effects.submissions)
-    produce(effects.productions)
+    if effects.productions.contains(where: \.isPage) {
+      produce(effects.productions.filter { !$0.isPage }, by: sink)
+      produce(effects.productions.filter(\.isPage), by: pageSink)
+    } else {
+      produce(effects.productions, by: sink)
+    }
+    for question in effects.questions { ask(question, in: &group) }
     if let lookUp = effects.lookUp { ask(lookUp, in: &group) }
     if !effects.drops.isEmpty { drop(effects.drops, in: &group) }
     if !effects.commit.isEmpty { commit(effects.commit, in: &group) }
@@ -45,7 +51,22 @@ extension Engine {
     }
   }
 
-  private func produce(_ productions: [Production]) {
+  private func ask(_ question: BroadcastQuestion, in group: inout DiscardingTaskGroup) {
+    let (registry, broadcasts, mailbox, configuration, now) = (registry, broadcasts, mailbox, configuration, clock.now())
+    group.addTask {
+      var outcome: BroadcastAnswer.Outcome?
+      var failure: String?
+      do {
+        outcome = try await question.ask(registry, broadcasts, limits: configuration, at: now)
+      } catch {
+        failure = "\(error)"
+      }
+      let answered = Mail.Answered(answer: BroadcastAnswer(question: question, outcome: outcome), failure: failure)
+      mailbox.post { $0.answered.append(answered) }
+    }
+  }
+
+  private func produce(_ productions: [Production], by sink: any RecordSink) {
     guard !productions.isEmpty else { return }
     let mailbox = mailbox
     sink.submit(productions.map(\.record)) { results in
@@ -108,14 +129,16 @@ extension Engine {
     let (source, mailbox, logger) = (source, mailbox, logger)
     group.addTask {
       var committed: [PartitionOffset]?
+      var kept: [PartitionOffset] = []
       do throws(RDKafkaError) {
         committed = try await source.committed(question.partitions)
+        kept = try await source.kept(question.partitions)
       } catch {
         logger.warning(
           "The group cannot be asked what is settled; some of it may be done again",
           metadata: [LogKeys.partitions: "\(question.partitions.map(\.description))", LogKeys.error: "\(error)"])
       }
-      let answer = Mail.Resumed(number: question.number, committed: committed)
+      let answer = Mail.Resumed(number: question.number, committed: committed, kept: kept)
       mailbox.post { $0.resumed.append(answer) }
     }
   }
@@ -155,9 +178,25 @@ extension Engine {
           LogKeys.topic: "\(origin.topic)", LogKeys.partition: "\(origin.partition)", LogKeys.offset: "\(origin.offset)",
           LogKeys.reason: "\(reason.rawValue)", LogKeys.detail: "\(detail)",
         ])
+    case .broadcastPaused(let broadcast, let failed, let all):
+      logger.error(
+        "A broadcast is paused because too much of it fails",
+        metadata: [LogKeys.send: "\(broadcast.send)", LogKeys.hub: "\(broadcast.hub)", LogKeys.count: "\(failed)/\(all)"])
     case .productionRefused(let topic, let reason):
       logger.error(
         "A record that must be written is refused", metadata: [LogKeys.topic: "\(topic)", LogKeys.reason: "\(reason)"])
+    case .positionsLeft(let partitions, let reason):
+      logger.warning(
+        "Partitions are given back without their last positions; some of their work may be done again",
+        metadata: [LogKeys.partitions: "\(partitions.map(\.description))", LogKeys.reason: "\(reason)"])
+    case .workLeft(let partitions, let sends):
+      logger.warning(
+        "Partitions are given back before their work has settled; it is done again",
+        metadata: [LogKeys.partitions: "\(partitions.map(\.description))", LogKeys.count: "\(sends)"])
+    case .resumptionTimedOut(let partitions):
+      logger.warning(
+        "The group did not say in time what is settled; some of it may be done again",
+        metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
     }
   }
 

@@ -8,7 +8,10 @@ struct Engine {
   let configuration: WorkerConfiguration
   let source: any RecordSource
   let sink: any RecordSink
+  /// For the statuses of pages, which somebody waits for.
+  let pageSink: any RecordSink
   let registry: any DeviceRegistry
+  let broadcasts: any BroadcastStore
   let table: SenderTable
   let clock: any WallClock
   let delays: any DelayClock
@@ -24,7 +27,8 @@ struct Engine {
   private var failure: RDKafkaError?
 
   init(
-    configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, registry: any DeviceRegistry,
+    configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, pageSink: any RecordSink,
+    registry: any DeviceRegistry, broadcasts: any BroadcastStore,
     table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
     complain: @escaping @Sendable ([String]) -> Void
@@ -32,7 +36,9 @@ struct Engine {
     self.configuration = configuration
     self.source = source
     self.sink = sink
+    self.pageSink = pageSink
     self.registry = registry
+    self.broadcasts = broadcasts
     self.table = table
     self.clock = clock
     self.delays = delays
@@ -62,11 +68,12 @@ struct Engine {
     var effects = Effects(senders: table.senders.count)
     for pushed in mail.pushed { state.receive(pushed.results, from: pushed.sender, at: now, into: &effects) }
     for acknowledgement in mail.acknowledged { state.acknowledge(acknowledgement, at: now, into: &effects) }
+    for answered in mail.answered { take(answered, at: now, into: &effects) }
     for lookedUp in mail.lookedUp { take(lookedUp, at: now, into: &effects) }
     for dropped in mail.dropped { take(dropped) }
     // Before the events: a revocation that came with the end of a commit begins the next one.
     for committed in mail.committed { take(committed, at: now) }
-    for resumed in mail.resumed { state.resume(resumed.number, from: resumed.committed, into: &effects) }
+    for resumed in mail.resumed { state.resume(resumed.number, from: resumed.committed, kept: resumed.kept, into: &effects) }
     for event in mail.events { take(event, at: now, into: &effects) }
     if mail.isToShutDown { state.shutDown(at: now) }
     if mail.hasTicked {
@@ -101,6 +108,13 @@ struct Engine {
       logger.error("The registry cannot be asked", metadata: [LogKeys.error: "\(failure)"])
     }
     state.answer(lookedUp.answer, at: now, into: &effects)
+  }
+
+  private mutating func take(_ answered: Mail.Answered, at now: Moment, into effects: inout Effects) {
+    if let failure = answered.failure, state.failedQuestions == 0 {
+      logger.error("The registry cannot be asked about broadcasts", metadata: [LogKeys.error: "\(failure)"])
+    }
+    state.answer(answered.answer, at: now, into: &effects)
   }
 
   private mutating func take(_ committed: Mail.Committed, at now: Moment) {

@@ -17,6 +17,13 @@ struct Mail: Sendable {
     let failure: String?
   }
 
+  /// What the stores said to a question about a broadcast.
+  struct Answered: Sendable {
+    let answer: BroadcastAnswer
+    /// Why there is none; nil where there is.
+    let failure: String?
+  }
+
   /// What became of a request to drop devices.
   struct Dropped: Sendable {
     let requested: [Effects.Drop]
@@ -30,6 +37,8 @@ struct Mail: Sendable {
     let number: Int
     /// nil when the group could not be asked.
     let committed: [PartitionOffset]?
+    /// What it has refused most recently; it may be older.
+    let kept: [PartitionOffset]
   }
 
   /// What became of a commit.
@@ -43,6 +52,7 @@ struct Mail: Sendable {
   var pushed: [Pushed] = []
   var acknowledged: [Acknowledgement] = []
   var lookedUp: [LookedUp] = []
+  var answered: [Answered] = []
   var dropped: [Dropped] = []
   var resumed: [Resumed] = []
   var committed: [Committed] = []

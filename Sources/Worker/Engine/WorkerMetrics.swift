@@ -28,6 +28,7 @@ struct WorkerMetrics {
   private let table: SenderTable
   private let dispatched: [Counter]
   private let delivered: [Counter]
+  private let pages: [Counter]
   private let latencies: [Timer]
   private let inFlight: [Gauge]
   private let circuits: [Gauge]
@@ -44,6 +45,7 @@ struct WorkerMetrics {
 
   init(table: SenderTable) {
     self.table = table
+    pages = table.hubs.map { Counter(label: "fanfare_broadcast_pages_total", dimensions: [("hub", $0.rawValue)]) }
     let dimensions = table.senders.indices.map { Self.dimensions(of: $0, in: table) }
     dispatched = table.hubs.map { Counter(label: "fanfare_sends_dispatched_total", dimensions: [("hub", $0.rawValue)]) }
     delivered = dimensions.map {
@@ -61,6 +63,7 @@ struct WorkerMetrics {
   /// Counts what happened in a turn.
   mutating func count(_ tallies: Tallies) {
     for hub in tallies.dispatched { dispatched[hub].increment() }
+    for hub in tallies.pages { pages[hub].increment() }
     for result in tallies.results {
       latencies[result.sender].recordMilliseconds(result.latency)
       if result.outcome == .delivered {

@@ -6,6 +6,10 @@ struct Production: Sendable {
   /// What it is about, which decides what may be done when Kafka refuses it for good.
   enum Kind: Sendable {
     case status
+    /// The status of a page: the rest of its broadcast waits for it.
+    case page
+    /// A segment of a broadcast.
+    case segment
     /// What was put off; when it is too large for its topic, it ends instead.
     case retry(RetryRecord)
     /// A dead letter may be written without the value it sets aside, when it is too large with it.
@@ -18,6 +22,8 @@ struct Production: Sendable {
   /// The item that waits for it; the device part means nothing.
   let ticket: Ticket
   var record: ProducerRecord
+  /// Whether it is a page's status.
+  var isPage: Bool { if case .page = kind { true } else { false } }
   /// How often Kafka has refused it.
   var refusals = 0
 }

@@ -55,7 +55,8 @@ enum APIRole {
     let frontEnd = try FrontEnd(
       configuration: configuration, hubs: hubs,
       dependencies: FrontEnd.Dependencies(
-        registry: registry, secureStore: registry, claims: registry, history: history, sink: producer, hasRoom: hasRoom),
+        registry: registry, secureStore: registry, claims: registry, broadcasts: registry, history: history, sink: producer,
+        hasRoom: hasRoom, clock: runtime.clock),
       operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
     services.append(Listener(section: "api", service: frontEnd))
     if let lifetime = settings.registrationLifetime {

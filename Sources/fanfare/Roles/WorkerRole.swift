@@ -11,8 +11,14 @@ enum WorkerRole {
     let settings = runtime.settings
     let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
     var senders: [HubName: [any PushSender]] = [:]
-    for hub in settings.hubs { senders[hub.name] = try hub.senders(runtime) }
+    var watches: [CredentialWatch] = []
+    for hub in settings.hubs {
+      let ofHub = try hub.senders(runtime)
+      senders[hub.name] = ofHub
+      watches += hub.credentialWatches(of: ofHub, logger: runtime.logger)
+    }
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
+    role.services += watches
     let operations = runtime.operations(checks: role.checks)
     role.services.append(Listener(section: "operations", service: operations))
     role.services.append(
@@ -24,7 +30,8 @@ enum WorkerRole {
 
   /// The worker alone, over a registry and senders that are there.
   static func services(
-    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any DeviceRegistry, senders: [HubName: [any PushSender]]
+    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any DeviceRegistry & BroadcastStore,
+    senders: [HubName: [any PushSender]]
   ) throws -> RoleServices {
     let settings = runtime.settings
     var configuration = settings.worker.configuration
@@ -36,11 +43,14 @@ enum WorkerRole {
     // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records or twenty.
     production.linger = .milliseconds(50)
     let producer = try Producer(configuration: production, logger: runtime.logger)
+    // But all of a broadcast waits for the status of each of its pages.
+    production.linger = .milliseconds(1)
+    let pageProducer = try Producer(configuration: production, logger: runtime.logger)
     let worker = try Worker(
       configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger), producer: producer,
-      registry: registry,
+      pageProducer: pageProducer, registry: registry,
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
-      topics: settings.kafka.topics, logger: runtime.logger)
+      topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
     var pumps: [any Service] = []
     for retry in settings.kafka.topics.retries {
       let retries = RetryPump.consumer(client: client, retry: retry)
@@ -48,11 +58,14 @@ enum WorkerRole {
         RetryPump(
           consumer: try Consumer(configuration: retries, logger: runtime.logger), producer: producer,
           topics: settings.kafka.topics,
-          delay: retry.delay, logger: runtime.logger))
+          delay: retry.delay, clock: runtime.clock, logger: runtime.logger))
     }
+    pumps.append(
+      RetiredRetries(
+        client: client, topics: settings.kafka.topics, producer: producer, clock: runtime.clock, logger: runtime.logger))
     let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
     return RoleServices(
-      services: [UntilShutdown { await producer.run() }] + running + pumps + [worker],
+      services: [UntilShutdown { await producer.run() }, UntilShutdown { await pageProducer.run() }] + running + pumps + [worker],
       checks: [
         NamedCheck("worker") {
           let complaints = worker.complaints

@@ -7,6 +7,9 @@ import Worker
 /// - `worker.maximumRecords` (1…1048576, default 10000): records taken and not settled.
 /// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
 /// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
+/// - `worker.maximumBulkPushesPerSender` (1…1000000, default 3000): those of them that may be broadcasts'.
+/// - `worker.pageDevices` (1…100000, default 5000): how many devices a page of a broadcast is to have; a crash repeats at most one page.
+/// - `worker.broadcastFailureShare` (0…1, default 0.5): the share of a page whose failure pauses its broadcast.
 /// - `worker.defaultTimeToLive` (seconds, default 86400): the life of a send that names none.
 /// - `worker.drainSeconds` (seconds, default 20): from SIGTERM until what is in flight is given up.
 /// - `worker.longestRest` (seconds, default 10): what must wait longer goes through a retry topic instead of waiting in memory.
@@ -24,6 +27,11 @@ struct WorkerSettings: Sendable {
     worker.maximumPushes = try reader.int("worker.maximumPushes", default: worker.maximumPushes, in: 1...1_000_000)
     worker.maximumPushesPerSender = try reader.int(
       "worker.maximumPushesPerSender", default: worker.maximumPushesPerSender, in: 1...1_000_000)
+    worker.maximumBulkPushesPerSender = try reader.int(
+      "worker.maximumBulkPushesPerSender", default: worker.maximumBulkPushesPerSender, in: 1...1_000_000)
+    worker.pageDevices = try reader.int("worker.pageDevices", default: worker.pageDevices, in: 1...100_000)
+    worker.broadcastFailureShare = try reader.share(
+      "worker.broadcastFailureShare", default: worker.broadcastFailureShare)
     worker.defaultTimeToLive = try reader.seconds("worker.defaultTimeToLive", default: 86_400, in: 1...2_419_200)
     worker.drainDeadline = try reader.seconds("worker.drainSeconds", default: 20, in: 0.1...3600)
     worker.longestRest = try reader.seconds("worker.longestRest", default: 10, in: 0.1...3600)

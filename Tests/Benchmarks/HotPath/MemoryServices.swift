@@ -39,6 +39,7 @@ final class MemorySource: RecordSource {
 
   func grant(records: Int) {}
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
+  func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func lag() -> [TopicPartition: Int64] { [:] }
   func run() async {}
   func close() async { continuation.finish() }
@@ -69,7 +70,21 @@ struct MemoryRegistry: DeviceRegistry {
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] { [] }
   func check() async throws {}
 
-  private static let isReadOnly = RegistryError(.forbidden, "the benchmarks' registry is read-only")
+  fileprivate static let isReadOnly = RegistryError(.forbidden, "the benchmarks' registry is read-only")
+}
+
+/// No broadcast ever comes.
+extension MemoryRegistry: BroadcastStore {
+  func plan(_ broadcast: BroadcastID, pages: Int, at now: UnixTime) async throws -> (pages: Int, isAnnounced: Bool) {
+    throw Self.isReadOnly
+  }
+  func announce(_ broadcast: BroadcastID) async throws { throw Self.isReadOnly }
+  func finishedPages(of broadcast: BroadcastID, in range: Range<Int>) async throws -> [Int] { [] }
+  func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws { throw Self.isReadOnly }
+  func steering(of broadcasts: [BroadcastID]) async throws -> [Steering] { broadcasts.map { _ in .initial } }
+  func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering { throw Self.isReadOnly }
+  func reserve(_ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime) async throws -> UnixTime { now }
+  func progress(of broadcast: BroadcastID, at now: UnixTime) async throws -> BroadcastProgress? { nil }
 }
 
 /// Builds the requests as the sender for Apple does, and takes each for accepted.

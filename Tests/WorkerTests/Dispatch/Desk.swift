@@ -30,12 +30,20 @@ struct Desk {
   var queries: [AudienceQuery] = []
   var openLookUp: LookUp?
   var drops: [DeadDevice] = []
+  /// What the store knows of broadcasts.
+  var broadcasts = BroadcastDesk()
+  /// Whether questions about broadcasts are answered at once; those that are not wait in `questions`.
+  var answersQuestions = true
+  var questions: [BroadcastQuestion] = []
+  var segments: [SegmentRecord] = []
   /// Whether commits are answered at once.
   var answersCommits = true
   /// Whether questions about what the group has committed are answered at once.
   var answersResumptions = true
   /// What the group has.
   var group: [TopicPartition: PartitionOffset] = [:]
+  /// What it has refused and is kept.
+  var kept: [TopicPartition: PartitionOffset] = [:]
   var openCommit: [PartitionOffset] = []
   var commits = 0
   var openResumption: Effects.Question?
@@ -87,6 +95,8 @@ struct Desk {
     if answersCommits, !openCommit.isEmpty { answerCommit() }
     if answersResumptions, openResumption != nil { answerResumption() }
     if answersLookUps, openLookUp != nil { answerLookUp() }
+    questions += effects.questions
+    if answersQuestions, !questions.isEmpty { answerQuestions() }
     if acknowledges, !unacknowledged.isEmpty { acknowledge() }
   }
 
@@ -103,7 +113,19 @@ struct Desk {
     guard let question = openResumption else { return }
     openResumption = nil
     let committed = question.partitions.compactMap { group[$0] }
-    turn { $0.state.resume(question.number, from: fails ? nil : committed, into: &$1) }
+    let kept = question.partitions.compactMap { self.kept[$0] }
+    turn { $0.state.resume(question.number, from: fails ? nil : committed, kept: kept, into: &$1) }
+  }
+
+  /// The store answers what it was asked about broadcasts.
+  mutating func answerQuestions() {
+    let asked = questions
+    questions = []
+    for question in asked {
+      let outcome = broadcasts.outcome(
+        of: question, registry: registry, limits: state.configuration, at: wall)
+      turn { $0.state.answer(BroadcastAnswer(question: question, outcome: outcome), at: $0.now, into: &$1) }
+    }
   }
 
   mutating func answerLookUp() {
@@ -122,7 +144,8 @@ struct Desk {
     unacknowledged = []
     if error == nil {
       for production in productions {
-        // Each record is one of the three; the other readings fail.
+        // Each record is one of the four; the other readings fail.
+        if let segment = try? SegmentRecord.decode(production.record.value[...], recordTime: wall) { segments.append(segment) }
         if let status = try? StatusRecord.decode(production.record.value[...]) { statuses.append(status) }
         if case .retry = production.kind { retries.append((production.record.topic, production.record.value)) }
         if let letter = try? DeadLetter.decode(production.record.value[...]) { deadLetters.append(letter) }
@@ -193,6 +216,16 @@ struct Desk {
   ) -> SendRequest {
     SendRequest(
       id: .random(), hub: hub, sender: "tester", acceptedAt: wall, audience: audience, content: content, timeToLive: timeToLive)
+  }
+
+  /// The partitions that were given back although what has settled in them last is not committed.
+  var positionsLeft: [[TopicPartition]] {
+    alarms.compactMap { alarm in if case .positionsLeft(let partitions, _) = alarm { partitions } else { nil } }
+  }
+
+  /// How many sends that had begun were left to the next owner, each time.
+  var workLeft: [Int] {
+    alarms.compactMap { alarm in if case .workLeft(_, let sends) = alarm { sends } else { nil } }
   }
 
   /// The offset committed for the partition; nil before the first.

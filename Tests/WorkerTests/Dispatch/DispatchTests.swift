@@ -141,8 +141,8 @@ struct DispatchTests {
       $0.maximumPushes = 64
       $0.devicesPerStatus = 1_000
     }
-    desk.registry[.tag("news")] = (0..<10_000).map { Desk.target("device-\($0)", $0 % 2 == 0 ? .fcm : .apns) }
-    let send = desk.send(to: .tag("news"))
+    desk.registry[.user("bob")] = (0..<10_000).map { Desk.target("device-\($0)", $0 % 2 == 0 ? .fcm : .apns) }
+    let send = desk.send(to: .user("bob"))
     desk.deliver(send)
     var answered = 0
     while answered < desk.pushes.count {
@@ -161,16 +161,16 @@ struct DispatchTests {
 
   @Test func `a large send that is repeated is told as another attempt`() throws {
     var desk = Desk { $0.devicesPerStatus = 2 }
-    desk.registry[.tag("news")] = (0..<5).map { Desk.target("device-\($0)", .fcm) }
+    desk.registry[.user("bob")] = (0..<5).map { Desk.target("device-\($0)", .fcm) }
     desk.acknowledges = false
-    let send = desk.send(to: .tag("news"))
+    let send = desk.send(to: .user("bob"))
     desk.deliver(send)
     desk.answerAll()
     let first = try desk.unacknowledged.map { try StatusRecord.decode($0.record.value[...]) }
     // The partition is lost with these on their way, comes back, and a device has gone by then.
     desk.turn { $0.state.lose([Desk.partition], Rebalance {}, into: &$1) }
     desk.turn { $0.state.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
-    desk.registry[.tag("news")]?.removeLast()
+    desk.registry[.user("bob")]?.removeLast()
     desk.unacknowledged = []
     desk.acknowledges = true
     let pushed = desk.pushes.count

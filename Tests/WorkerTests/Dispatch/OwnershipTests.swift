@@ -110,18 +110,16 @@ struct OwnershipTests {
     desk.registry[.tag("news")] = targets
     desk.registry[.registration(targets[3].registration)] = [targets[3]]
     desk.deliver(desk.send(to: .tag("news")))
-    for (index, push) in desk.pushes.enumerated() {
-      desk.answer(push, index == 3 || index == 4 ? PushOutcome(.unknown) : PushOutcome(.accepted))
+    for push in desk.pushes {
+      desk.answer(push, ["device-3", "device-4"].contains(push.handle) ? PushOutcome(.unknown) : PushOutcome(.accepted))
     }
     desk.advance(.seconds(10))
-    #expect(
-      desk.queries.dropFirst().map(\.audience) == [
-        .registration(targets[3].registration), .registration(targets[4].registration),
-      ])
+    #expect(Set(desk.queries.map(\.audience)) == Set(targets[3...4].map { .registration($0.registration) }))
     #expect(desk.pushes.count == 11)
     desk.answer(desk.pushes[10], PushOutcome(.accepted))
     #expect(desk.statuses.first?.devices.map(\.outcome).filter { $0 == .delivered }.count == 9)
-    #expect(desk.statuses.first?.devices[4].reason == "NoLongerRegistered")
+    #expect(
+      desk.statuses.first?.devices.first { $0.registration == targets[4].registration }?.reason == "NoLongerRegistered")
   }
 
   @Test func `while the registry cannot be asked nothing is sent, and nothing is lost`() {

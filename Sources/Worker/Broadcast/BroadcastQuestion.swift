@@ -1,0 +1,41 @@
+import FanfareCore
+
+/// What the state machine wants to know, or to have known, about broadcasts. Each is asked again until it is answered.
+enum BroadcastQuestion: Sendable {
+  /// Which devices does the audience begin with? Tells a small audience from one that must be divided.
+  case survey(Ticket, AudienceQuery, createdBefore: UnixTime)
+  /// The broadcast is to have so many pages, unless that is fixed already.
+  case plan(Ticket, BroadcastID, pages: Int)
+  /// All segments of the broadcast are durable.
+  case announce(Ticket, BroadcastID)
+  /// Which pages of a segment are finished?
+  case finishedPages(Ticket, BroadcastID, Range<Int>)
+  /// Which devices does a page go on with?
+  case page(Ticket, AudienceQuery, RegistrationSlice, createdBefore: UnixTime, askedAt: Int64)
+  /// When may so many devices be pushed to?
+  case reserve(Ticket, Int, BroadcastID, perSecond: Int)
+  /// These pages are finished.
+  case finish(Ticket, BroadcastID, [Int])
+  /// What is wanted of these broadcasts?
+  case courses([BroadcastID])
+  /// Something else is wanted of a broadcast.
+  case steer(BroadcastID, Steering)
+}
+
+/// What the store has said.
+struct BroadcastAnswer: Sendable {
+  /// What a question has led to.
+  enum Outcome: Sendable {
+    case devices(AudiencePage)
+    case plan(pages: Int, isAnnounced: Bool)
+    case pages([Int])
+    case moment(UnixTime)
+    case courses([Steering])
+    /// It is known now.
+    case noted
+  }
+
+  let question: BroadcastQuestion
+  /// nil when the store could not be asked.
+  let outcome: Outcome?
+}

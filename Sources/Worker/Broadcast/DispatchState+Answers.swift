@@ -1,0 +1,37 @@
+import FanfareCore
+
+extension DispatchState {
+  /// The store has answered, or could not be asked: then the same is asked again after a delay that grows.
+  mutating func answer(_ answer: BroadcastAnswer, at now: Moment, into effects: inout Effects) {
+    guard let outcome = answer.outcome else {
+      unanswered.insert(answer.question, due: now.uptime + min(5000, 100 << Int64(min(failedQuestions, 6))))
+      failedQuestions += 1
+      return
+    }
+    failedQuestions = 0
+    switch (answer.question, outcome) {
+    case (.survey(let ticket, _, _), .devices(let found)): surveyed(ticket, found, at: now, into: &effects)
+    case (.plan(let ticket, let broadcast, _), .plan(let pages, let isAnnounced)):
+      planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced, at: now, into: &effects)
+    case (.announce(let ticket, _), .noted): if isCurrent(ticket) { conclude(ticket.slot) }
+    case (.finishedPages(let ticket, _, _), .pages(let pages)): resumeSegment(ticket, finished: pages)
+    case (.page(let ticket, _, let slice, _, let askedAt), .devices(let page)):
+      found(ticket, page, in: slice, askedAt: askedAt)
+    case (.reserve(let ticket, let count, _, _), .moment(let moment)): reserved(ticket, count, from: moment)
+    case (.finish(let ticket, _, _), .noted): finished(ticket)
+    case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings)
+    case (.steer(let broadcast, _), .courses(let steerings)):
+      if courses[broadcast] != nil { courses[broadcast] = steerings.first?.course }
+    // `ask` answers each question with what belongs to it.
+    default: preconditionFailure("a question about a broadcast has an answer to another")
+    }
+  }
+
+  /// All of a record is done: its offsets settle.
+  mutating func conclude(_ slot: Int) {
+    ledger.settle(items[slot].origin)
+    for follower in items[slot].followers { ledger.settle(follower) }
+    if let key = items[slot].key { recent.settle(key) }
+    vacate(slot)
+  }
+}

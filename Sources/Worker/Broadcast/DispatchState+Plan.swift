@@ -1,0 +1,60 @@
+import FanfareCore
+import RDKafka
+
+/// A send whose audience may be of any size is looked at before it is dispatched: a small audience is dispatched as any other, a large one is divided
+/// into pages, which all workers go through together.
+extension DispatchState {
+  /// How many audiences are looked at at a time.
+  static let mostSurveys = 4
+
+  /// Asks what the send's audience begins with.
+  mutating func survey(_ ticket: Ticket, _ query: AudienceQuery, createdBefore: UnixTime, into effects: inout Effects) {
+    openSurveys += 1
+    effects.questions.append(.survey(ticket, query, createdBefore: createdBefore))
+  }
+
+  /// It is known what the send's audience begins with.
+  mutating func surveyed(_ ticket: Ticket, _ found: AudiencePage, at now: Moment, into effects: inout Effects) {
+    openSurveys -= 1
+    guard isCurrent(ticket), items[ticket.slot].phase == .resolving, let send = items[ticket.slot].send else { return }
+    guard let last = found.last else {
+      return receive(found.targets, for: ticket, checkedAt: now.uptime, at: now, into: &effects)
+    }
+    // Ids are uniformly distributed: how far the first ones reach tells how many there are.
+    let share = max(RegistrationSlice.whole.share(upTo: last), 1e-12)
+    var devicesPerPage = Double(configuration.pageDevices)
+    // A page takes a second or so, however slowly the broadcast may go: it is what is repeated after a crash.
+    if let rate = send.maximumPerSecond { devicesPerPage = min(devicesPerPage, max(100, Double(rate))) }
+    // Where few of those that are looked at are meant, pages are larger slices, but not without bound.
+    let pages = max(Double(found.targets.count) / devicesPerPage, Double(found.examined) / (devicesPerPage * 20)) / share
+    let broadcast = BroadcastID(hub: send.hub, send: send.identity)
+    effects.questions.append(
+      .plan(ticket, broadcast, pages: Int(min(max(1, pages.rounded(.up)), Double(StatusRecord.maximumParts)))))
+  }
+
+  /// It is fixed into how many pages the send is divided: its segments are written, unless they have been.
+  mutating func planned(
+    _ ticket: Ticket, _ broadcast: BroadcastID, pages: Int, isAnnounced: Bool, at now: Moment, into effects: inout Effects
+  ) {
+    let slot = ticket.slot
+    guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { return }
+    items[slot].send = nil
+    items[slot].phase = .settling
+    advanceLane(slot)
+    guard !isAnnounced else { return conclude(slot) }
+    items[slot].role = .plan(broadcast)
+    effects.tallies.dispatched.append(items[slot].hub)
+    let segments = SegmentRecord.divide(send, pages: pages, into: configuration.segments)
+    items[slot].unacknowledged = segments.count
+    for segment in segments {
+      // Segments of one broadcast are to lie in many partitions.
+      var key = Array(send.id.description.utf8)
+      key.append(UInt8(ascii: "/"))
+      key.appendJSON(segment.range.lowerBound)
+      effects.productions.append(
+        Production(
+          kind: .segment, ticket: self.ticket(slot),
+          record: ProducerRecord(topic: topics.segments, key: key, value: segment.encoded(at: now.wall))))
+    }
+  }
+}

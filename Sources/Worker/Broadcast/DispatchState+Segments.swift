@@ -1,0 +1,144 @@
+import DequeModule
+import FanfareCore
+import RDKafka
+
+/// The worker goes through the pages of its segments, one page at a time, a page of each segment by turns.
+///
+/// A page is done when each of its devices has its result, its status record is acknowledged, and the store that all workers share has taken note
+/// that it is finished; the next one is pushed only then. So a crash repeats at most the one page.
+extension DispatchState {
+  /// A segment has come.
+  mutating func begin(
+    _ segment: SegmentRecord, hub: Int, record: ConsumedRecord, origin: Origin, into effects: inout Effects
+  ) {
+    let key = RecentSends.Key(id: segment.identity, hub: Int32(hub))
+    switch recent.open(key, slot: nextSlot) {
+    case .settled: return ledger.settle(origin)
+    case .open(let slot): return items[slot].followers.append(origin)
+    case .unknown: break
+    }
+    let slot = occupy(origin: origin, bytes: record.value.count)
+    let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
+    items[slot].phase = .walking
+    items[slot].key = key
+    items[slot].hub = hub
+    items[slot].send = segment.send
+    items[slot].expiresAt = expiry(of: segment.send)
+    items[slot].role = .segment(SegmentWalk(broadcast: broadcast, pages: segment.pages, range: segment.range))
+    segments.append(ticket(slot))
+    effects.questions.append(.finishedPages(ticket(slot), broadcast, segment.range))
+  }
+
+  /// It is known which pages of a segment are finished.
+  mutating func resumeSegment(_ ticket: Ticket, finished: [Int]) {
+    guard isCurrent(ticket), var walk = items[ticket.slot].walk else { return }
+    let finished = Set(finished)
+    walk.rest = walk.range.reversed().filter { !finished.contains($0) }
+    walk.phase = .ready
+    items[ticket.slot].walk = walk
+    if walk.rest.isEmpty { conclude(ticket.slot) }
+  }
+
+  /// Goes on with what is open, opens the next pages, and asks what is wanted of the broadcasts.
+  mutating func walkSegments(at now: Moment, into effects: inout Effects) {
+    guard !segments.isEmpty || !pages.isEmpty else { return }
+    pages = Deque(pages.filter { isCurrent($0) })
+    askCourses(at: now, into: &effects)
+    for ticket in pages { follow(items[ticket.slot].page.flatMap { courses[$0.broadcast] } ?? .running, ticket.slot) }
+    var hasTurn = true
+    for ticket in pages {
+      guard let page = items[ticket.slot].page, !page.isParked || page.isExhausted else { continue }
+      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isPushing: hasTurn, at: now, into: &effects) }
+      // Until the store knows that it is finished.
+      hasTurn = false
+    }
+    guard shutdownDeadline == nil else { return }
+    openPages(at: now, into: &effects)
+  }
+
+  private mutating func openPages(at now: Moment, into effects: inout Effects) {
+    // One is pushed, and one is looked up meanwhile. Those that are paused wait aside.
+    var open = pages.count { items[$0.slot].page?.isParked == false }
+    for _ in 0..<segments.count where open < 2 {
+      let ticket = segments.removeFirst()
+      guard isCurrent(ticket), let walk = items[ticket.slot].walk else { continue }
+      segments.append(ticket)
+      guard walk.phase == .ready, ledger.isOpen(items[ticket.slot].origin) else { continue }
+      if now.wall >= items[ticket.slot].expiresAt {
+        endSegment(ticket.slot, as: .expired, at: now, into: &effects)
+        continue
+      }
+      switch courses[walk.broadcast] {
+      case .cancelled: endSegment(ticket.slot, as: .cancelled, at: now, into: &effects)
+      case .running:
+        openPage(of: ticket)
+        open += 1
+        if open == 1, let page = pages.last { goOn(page.slot, isPushing: true, at: now, into: &effects) }
+        if open == 2, let page = pages.last { goOn(page.slot, isPushing: false, at: now, into: &effects) }
+      case .paused, nil: break
+      }
+    }
+  }
+
+  private mutating func openPage(of segment: Ticket) {
+    guard var walk = items[segment.slot].walk, let number = walk.rest.popLast(), let send = items[segment.slot].send else {
+      return
+    }
+    walk.phase = .busy
+    items[segment.slot].walk = walk
+    let slot = occupy(origin: items[segment.slot].origin, bytes: 0)
+    items[slot].phase = .dispatching
+    items[slot].hub = items[segment.slot].hub
+    items[slot].send = send
+    items[slot].expiresAt = items[segment.slot].expiresAt
+    items[slot].isBulk = true
+    items[slot].role = .page(OpenPage(segment: segment, broadcast: walk.broadcast, number: number, pages: walk.pages))
+    pages.append(ticket(slot))
+  }
+
+  /// What is left of a segment ends without being pushed: each page has its status record, so that the account adds up.
+  private mutating func endSegment(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
+    guard var walk = items[slot].walk, let send = items[slot].send else { return }
+    walk.phase = .ending
+    items[slot].walk = walk
+    items[slot].phase = .settling
+    items[slot].unacknowledged = walk.rest.count
+    for number in walk.rest {
+      produce(
+        page: number, of: walk.pages, of: send, as: state, devices: [], counts: OutcomeCounts(), for: slot, at: now,
+        into: &effects)
+    }
+  }
+
+  /// A page is finished, and the store knows it.
+  mutating func finished(_ ticket: Ticket) {
+    guard isCurrent(ticket) else { return }
+    guard let page = items[ticket.slot].page else { return conclude(ticket.slot) }
+    pages.removeAll { $0 == ticket }
+    vacate(ticket.slot)
+    guard isCurrent(page.segment), var walk = items[page.segment.slot].walk else { return }
+    walk.phase = .ready
+    items[page.segment.slot].walk = walk
+    if walk.rest.isEmpty { conclude(page.segment.slot) }
+  }
+
+  private mutating func askCourses(at now: Moment, into effects: inout Effects) {
+    guard !isAskingCourses else { return }
+    let isNews = segments.contains { isCurrent($0) && items[$0.slot].walk.map { courses[$0.broadcast] == nil } == true }
+    guard isNews || now.uptime >= coursesDue else { return }
+    let broadcasts = Set((segments + pages).compactMap { isCurrent($0) ? items[$0.slot].broadcast : nil })
+    guard !broadcasts.isEmpty else {
+      courses = [:]
+      return
+    }
+    isAskingCourses = true
+    coursesDue = now.uptime + configuration.steeringInterval.milliseconds
+    effects.questions.append(.courses(Array(broadcasts)))
+  }
+
+  /// It is known what is wanted of the broadcasts.
+  mutating func steered(_ broadcasts: [BroadcastID], _ steerings: [Steering]) {
+    isAskingCourses = false
+    courses = Dictionary(zip(broadcasts, steerings.map(\.course))) { _, last in last }
+  }
+}

@@ -1,0 +1,58 @@
+import FanfareCore
+
+@testable import Worker
+
+/// What a store knows of broadcasts, in memory: answers what the state machine asks.
+struct BroadcastDesk {
+  var plans: [BroadcastID: Int] = [:]
+  var announced: Set<BroadcastID> = []
+  var finished: [BroadcastID: Set<Int>] = [:]
+  var steerings: [BroadcastID: Steering] = [:]
+  /// From when on the next pushes of a broadcast may be made.
+  var next: [BroadcastID: UnixTime] = [:]
+  /// Whether it can be asked.
+  var isDown = false
+
+  /// What the store says; nil while it cannot be asked.
+  mutating func outcome(
+    of question: BroadcastQuestion, registry: [Audience: [Target]], limits: WorkerConfiguration, at now: UnixTime
+  ) -> BroadcastAnswer.Outcome? {
+    guard !isDown else { return nil }
+    switch question {
+    case .survey(_, let query, _): return .devices(page(query, .whole, limit: limits.undividedDevices, registry))
+    case .page(_, let query, let slice, _, _): return .devices(page(query, slice, limit: limits.lookUpPage, registry))
+    case .plan(_, let broadcast, let pages):
+      let held = plans[broadcast] ?? pages
+      plans[broadcast] = held
+      return .plan(pages: held, isAnnounced: announced.contains(broadcast))
+    case .announce(_, let broadcast):
+      announced.insert(broadcast)
+      return .noted
+    case .finishedPages(_, let broadcast, let range):
+      return .pages(finished[broadcast, default: []].filter(range.contains).sorted())
+    case .finish(_, let broadcast, let pages):
+      finished[broadcast, default: []].formUnion(pages)
+      return .noted
+    case .reserve(_, let count, let broadcast, let perSecond):
+      let start = max(next[broadcast] ?? now, now)
+      next[broadcast] = start + .milliseconds(1000 * count / perSecond)
+      return .moment(start)
+    case .courses(let broadcasts): return .courses(broadcasts.map { steerings[$0] ?? .initial })
+    case .steer(let broadcast, let steering):
+      steerings[broadcast] = steering
+      return .courses([steering])
+    }
+  }
+
+  private func page(_ query: AudienceQuery, _ slice: RegistrationSlice, limit: Int, _ registry: [Audience: [Target]])
+    -> AudiencePage
+  {
+    let all = (registry[query.audience] ?? []).filter { slice.contains($0.registration) }.sorted {
+      $0.registration < $1.registration
+    }
+    let examined = all.prefix(limit)
+    return AudiencePage(
+      targets: examined.filter { query.platforms.contains($0.platform) }, examined: examined.count,
+      last: all.count > limit ? examined.last?.registration : nil)
+  }
+}

@@ -1,0 +1,285 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// Sends to audiences of any size: looked at, divided, and gone through page by page.
+@Suite struct BroadcastTests {
+  private static let partition = TopicPartition(topic: "fanfare.segments", partition: 0)
+
+  /// A desk whose tag `news` reaches so many devices, all with iPhones but every fourth.
+  private static func desk(
+    devices: Int, retryDelays: [Int] = [], configure: (inout WorkerConfiguration) -> Void = { _ in }
+  ) -> Desk {
+    var generator = SeededGenerator(seed: 7)
+    var desk = Desk(retryDelays: retryDelays) {
+      $0.undividedDevices = 20
+      $0.pageDevices = 10
+      $0.lookUpPage = 4
+      $0.segments = 3
+      $0.broadcastFailureSample = 1000
+      configure(&$0)
+    }
+    desk.registry[.tag("news")] = (0..<devices).map { number in
+      Target(
+        registration: .random(using: &generator), platform: number % 4 == 3 ? .fcm : .apns, handle: "h\(number)",
+        registeredAt: UnixTime(milliseconds: 0))
+    }
+    desk.turn { $0.state.assign([partition], Rebalance {}, at: $0.now, into: &$1) }
+    return desk
+  }
+
+  /// Posts a send to `news`, and delivers what it is divided into.
+  private static func divided(_ desk: inout Desk, rate: Int? = nil, timeToLive: Int? = nil) -> SendRequest {
+    let send = SendRequest(
+      id: .random(), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
+      content: Content(message: Message(body: "hello")), timeToLive: timeToLive, maximumPerSecond: rate)
+    desk.deliver(send)
+    return send
+  }
+
+  private static func begin(_ desk: inout Desk) {
+    let values = desk.segments.map { $0.encoded(at: desk.wall) }
+    desk.deliver(values, from: partition)
+  }
+
+  /// Answers all pushes as they come until none comes any more.
+  private static func answerAll(_ desk: inout Desk, _ outcome: PushOutcome = PushOutcome(.accepted, status: 200)) {
+    var answered = 0
+    while answered < desk.pushes.count {
+      let push = desk.pushes[answered]
+      answered += 1
+      if desk.state.device(Ticket(rawValue: push.ticket))?.phase == .inFlight { desk.answer(push, outcome) }
+    }
+  }
+
+  @Test func aSmallAudienceIsDispatchedInOnePiece() {
+    var desk = Self.desk(devices: 20)
+    _ = Self.divided(&desk)
+    #expect(desk.segments.isEmpty && desk.pushes.count == 20)
+    desk.answerAll()
+    #expect(desk.statuses.map(\.parts) == [1] && desk.statuses[0].devices.count == 20)
+    #expect(desk.position == 1)
+  }
+
+  @Test func aLargeAudienceIsDividedOnce() throws {
+    var desk = Self.desk(devices: 200)
+    desk.answersQuestions = false
+    let send = Self.divided(&desk)
+    #expect(desk.pushes.isEmpty && desk.segments.isEmpty)
+    desk.answersQuestions = true
+    desk.answerQuestions()
+    let pages = try #require(desk.broadcasts.plans.values.first)
+    // Two hundred devices, ten a page, told from the first twenty.
+    #expect((10...40).contains(pages))
+    #expect(desk.segments.map(\.range.count).reduce(0, +) == pages && desk.segments.count == 3)
+    #expect(desk.segments.allSatisfy { $0.send == send && $0.pages == pages })
+    #expect(desk.broadcasts.announced.count == 1 && desk.position == 1)
+    // A redelivery to another worker finds the plan.
+    var other = Self.desk(devices: 200)
+    other.broadcasts = desk.broadcasts
+    other.deliver(send)
+    #expect(other.segments.isEmpty && other.position == 1 && other.statuses.isEmpty)
+  }
+
+  @Test func everyDeviceGetsItOnceAndEveryPageIsAccountedFor() {
+    var desk = Self.desk(devices: 200)
+    let send = Self.divided(&desk)
+    Self.begin(&desk)
+    Self.answerAll(&desk)
+    #expect(Set(desk.pushes.map(\.handle)).count == 200 && desk.pushes.count == 200)
+    let pages = desk.segments[0].pages
+    #expect(desk.statuses.map(\.part).sorted() == Array(0..<pages))
+    #expect(desk.statuses.allSatisfy { $0.send == send.id && $0.parts == pages && $0.attempt == SegmentRecord.attempt(of: send) })
+    var counts = OutcomeCounts()
+    for status in desk.statuses { counts.add(status.counts) }
+    #expect(counts[.apns, .delivered] == 150 && counts[.fcm, .delivered] == 50)
+    #expect(desk.broadcasts.finished.values.first?.count == pages)
+    #expect(desk.group[Self.partition]?.offset == 3)
+    #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.pushes == 0)
+  }
+
+  @Test func theNextPageIsPushedOnlyWhenTheStoreKnowsThatTheLastIsFinished() {
+    var desk = Self.desk(devices: 200)
+    _ = Self.divided(&desk)
+    Self.begin(&desk)
+    desk.answersQuestions = false
+    for _ in 0..<20 {
+      Self.answerAll(&desk)
+      // All but the word that the page is finished.
+      let (kept, answered) = (desk.questions.filter(\.isFinish), desk.questions.filter { !$0.isFinish })
+      desk.questions = answered
+      desk.answerQuestions()
+      desk.questions += kept
+    }
+    #expect(desk.statuses.count == 1)
+    #expect(desk.pushes.count == desk.statuses[0].counts.total)
+    desk.answersQuestions = true
+    desk.answerQuestions()
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 200)
+  }
+
+  @Test func whatIsFinishedIsNotBegunAgain() throws {
+    var desk = Self.desk(devices: 200)
+    _ = Self.divided(&desk)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    let pages = desk.segments[0].pages
+    desk.broadcasts.finished[broadcast] = Set(0..<pages - 1)
+    Self.begin(&desk)
+    Self.answerAll(&desk)
+    #expect(desk.statuses.map(\.part) == [pages - 1])
+    #expect(desk.group[Self.partition]?.offset == 3)
+  }
+
+  @Test func aBroadcastThatIsPausedGoesOnWhereItWas() throws {
+    var desk = Self.desk(devices: 200) { $0.maximumPushes = 3 }
+    _ = Self.divided(&desk)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    Self.begin(&desk)
+    #expect(desk.pushes.count == 3)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.advance(.milliseconds(500))
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 3)
+    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.advance(.seconds(60))
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)
+    #expect(desk.group[Self.partition]?.offset == 3)
+  }
+
+  @Test func aPausedBroadcastDoesNotHoldUpAnother() throws {
+    var desk = Self.desk(devices: 200)
+    _ = Self.divided(&desk)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    Self.begin(&desk)
+    #expect(desk.pushes.isEmpty)
+    desk.segments = []
+    let other = Self.divided(&desk)
+    Self.begin(&desk)
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 200 && desk.statuses.allSatisfy { $0.send == other.id })
+  }
+
+  @Test func aBroadcastThatIsCancelledEndsWithWhatItHasReached() throws {
+    var desk = Self.desk(devices: 200) { $0.maximumPushes = 3 }
+    _ = Self.divided(&desk)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    Self.begin(&desk)
+    desk.broadcasts.steerings[broadcast] = Steering(.cancelled, because: .caller)
+    desk.advance(.milliseconds(500))
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 3)
+    #expect(desk.statuses.count == desk.segments[0].pages && desk.statuses.allSatisfy { $0.state == .cancelled })
+    #expect(desk.statuses.reduce(0) { $0 + $1.counts.total + $1.devices.count } == 3)
+    #expect(desk.group[Self.partition]?.offset == 3 && desk.state.records == 0 && desk.state.devices == 0)
+  }
+
+  @Test func whatHasExpiredIsNotBegun() {
+    var desk = Self.desk(devices: 200)
+    _ = Self.divided(&desk, timeToLive: 60)
+    desk.advance(.seconds(61))
+    Self.begin(&desk)
+    #expect(desk.pushes.isEmpty && desk.statuses.allSatisfy { $0.state == .expired })
+    #expect(desk.statuses.count == desk.segments[0].pages)
+  }
+
+  @Test func aRateIsKept() {
+    var desk = Self.desk(devices: 200)
+    _ = Self.divided(&desk, rate: 40)
+    Self.begin(&desk)
+    for second in 1...10 {
+      for _ in 0..<20 {
+        Self.answerAll(&desk)
+        desk.advance(.milliseconds(50))
+      }
+      #expect(desk.pushes.count <= 40 * second + 10)
+    }
+    #expect(desk.pushes.count == 200)
+  }
+
+  @Test func aDeviceThatMustWaitDoesNotHoldUpTheBroadcast() throws {
+    var desk = Self.desk(devices: 200, retryDelays: [15])
+    let send = Self.divided(&desk)
+    Self.begin(&desk)
+    desk.answer(desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(20)))
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 200 && desk.retries.count == 1)
+    #expect(desk.statuses.count == desk.segments[0].pages - 1)
+    #expect(desk.group[Self.partition]?.offset == 3)
+    let retry = try RetryRecord.decode(desk.retries[0].value[...], recordTime: desk.wall)
+    #expect(retry.devices.count == 1 && retry.counts[.delivered] > 0)
+    // Whoever gets it tells of the whole page.
+    desk.registry[.registration(desk.target(of: desk.pushes[0]).registration)] = [desk.target(of: desk.pushes[0])]
+    desk.advance(.seconds(30))
+    desk.deliver([desk.retries[0].value])
+    Self.answerAll(&desk)
+    let last = try #require(desk.statuses.last)
+    #expect((last.part, last.parts, last.send) == (retry.part, retry.parts, send.id))
+    #expect(last.counts.total + last.devices.count == retry.counts.total + 1)
+    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
+  }
+
+  @Test func tooManyFailuresPauseTheBroadcast() throws {
+    var desk = Self.desk(devices: 200) { $0.broadcastFailureSample = 3 }
+    _ = Self.divided(&desk)
+    Self.begin(&desk)
+    Self.answerAll(&desk, PushOutcome(.rejected, reason: "BadTopic", status: 400))
+    #expect(desk.broadcasts.steerings.values.map(\.cause) == [.failures])
+    #expect(desk.pushes.count < 60)
+    let isAlarm = desk.alarms.contains { if case .broadcastPaused = $0 { true } else { false } }
+    #expect(isAlarm)
+  }
+
+  @Test func aStoreThatCannotBeAskedIsAskedAgain() {
+    var desk = Self.desk(devices: 200)
+    desk.broadcasts.isDown = true
+    desk.answersQuestions = false
+    _ = Self.divided(&desk)
+    desk.answerQuestions()
+    #expect(!desk.state.complaints.isEmpty)
+    desk.broadcasts.isDown = false
+    desk.answersQuestions = true
+    desk.advance(.seconds(6))
+    Self.begin(&desk)
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 200)
+  }
+
+  @Test func whoTakesTheSegmentsOverDoesWhatIsLeft() throws {
+    var desk = Self.desk(devices: 200)
+    _ = Self.divided(&desk)
+    Self.begin(&desk)
+    // Some pages are finished, one is begun, and then the partition is gone.
+    for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
+    let begun = desk.pushes.count
+    desk.turn { $0.state.lose([Self.partition], Rebalance {}, into: &$1) }
+    #expect(desk.state.records == 0)
+    var other = Self.desk(devices: 200)
+    other.broadcasts = desk.broadcasts
+    other.segments = desk.segments
+    Self.begin(&other)
+    Self.answerAll(&other)
+    let finished = desk.statuses.reduce(0) { $0 + $1.counts.total }
+    #expect(other.pushes.count == 200 - finished)
+    #expect(begun - finished <= 40)
+    #expect(Set((desk.statuses + other.statuses).map(\.part)).count == desk.segments[0].pages)
+  }
+}
+
+extension BroadcastQuestion {
+  /// Whether it is the word that pages are finished.
+  fileprivate var isFinish: Bool { if case .finish = self { true } else { false } }
+}
+
+extension Desk {
+  /// The device of `news` that a push went to.
+  fileprivate func target(of push: Push) -> Target {
+    // Every push of these tests goes to one of them.
+    registry[.tag("news")]!.first { $0.handle == push.handle }!
+  }
+}
