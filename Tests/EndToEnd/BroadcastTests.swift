@@ -1,6 +1,5 @@
 import FanfareCore
 import Foundation
-import Registry
 import Testing
 
 @testable import fanfare
