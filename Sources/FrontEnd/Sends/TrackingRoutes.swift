@@ -57,7 +57,8 @@ struct TrackingRoutes: Sendable {
     return report
   }
 
-  private func asking<Value>(_ body: () async throws -> Value) async throws(Refusal) -> Value {
+  // Not `throws(Refusal)`: with that the optimizer of Swift 6.3.1 crashes.
+  private func asking<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()
     } catch {
