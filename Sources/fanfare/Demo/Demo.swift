@@ -61,7 +61,7 @@ struct Demo {
     func client(_ role: String) -> KafkaClientConfiguration {
       KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", tuning: .embedded)
     }
-    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
+    let registry = try await settings.registry.open(role: "demo", logger: runtime.logger)
     let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))
     let worker = try WorkerRole.services(runtime, client: client("worker"), registry: registry, senders: [.default: senders])
     let (api, frontEnd) = try APIRole.services(

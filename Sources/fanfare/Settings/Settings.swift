@@ -11,8 +11,8 @@ import Yams
 struct Settings: Sendable {
   /// How to reach Kafka, and its topics.
   let kafka: KafkaSettings
-  /// The file of the device registry.
-  let registryPath: String
+  /// Where devices are registered.
+  let registry: RegistrySettings
   /// The ledger's file, and what it keeps.
   let ledger: LedgerSettings
   /// How the front end listens.
@@ -36,7 +36,7 @@ struct Settings: Sendable {
   /// Reads everything. Throws an error that names the key for the first value that cannot be used.
   init(from reader: SettingsReader) throws(SettingsError) {
     kafka = try KafkaSettings(from: reader)
-    registryPath = try reader.string("registry.path", default: "fanfare-registry.sqlite")
+    registry = try RegistrySettings(from: reader)
     ledger = try LedgerSettings(from: reader)
     api = try APISettings(from: reader, topics: kafka.topics)
     worker = try WorkerSettings(from: reader)
