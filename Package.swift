@@ -192,7 +192,9 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "FanfareTests",
-      dependencies: ["fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "RDKafka", "Support", "Worker", configuration, yams],
+      dependencies: [
+        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "RDKafka", "Support", "Worker", configuration, logging, yams,
+      ],
       swiftSettings: house),
     .testTarget(
       name: "EndToEnd",

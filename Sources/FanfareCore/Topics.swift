@@ -33,6 +33,17 @@ package struct Topics: Hashable, Sendable {
     deadLetter = prefix + ".dead-letter"
   }
 
+  /// The retry topics of this deployment among these names that are not configured, or not any more, shortest wait first. What lies there waits too.
+  package func retired(among names: some Sequence<String>) -> [Retry] {
+    let beginning = "\(prefix).retry."
+    return names.compactMap { name -> Retry? in
+      guard name.hasPrefix(beginning), name.hasSuffix("s"), !retries.contains(where: { $0.name == name }),
+        let seconds = Int(name.dropFirst(beginning.count).dropLast()), (1...86_400).contains(seconds)
+      else { return nil }
+      return Retry(delay: .seconds(seconds), name: name)
+    }.sorted { $0.delay < $1.delay }
+  }
+
   /// Every topic there is, for `fanfare topics create`.
   package var all: [String] { [sends, segments, status, deadLetter] + retries.map(\.name) }
 }

@@ -15,11 +15,13 @@ package final class FrontEnd: Service {
   /// What the front end stands on.
   package struct Dependencies: Sendable {
     /// Where devices are registered.
-    package var registry: any DeviceRegistry
+    package var registry: any DeviceRegistry & RegistrationDirectory
     /// Where secure payloads wait.
     package var secureStore: any SecurePayloadStore
     /// Where requests with an `Idempotency-Key` are remembered.
     package var claims: any SendClaimStore
+    /// Where broadcasts are watched and steered.
+    package var broadcasts: any BroadcastStore
     /// Where sends are looked up.
     package var history: any SendHistory
     /// Where sends go.
@@ -30,12 +32,14 @@ package final class FrontEnd: Service {
     package var clock: any WallClock
 
     package init(
-      registry: any DeviceRegistry, secureStore: any SecurePayloadStore, claims: any SendClaimStore, history: any SendHistory,
-      sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true }, clock: any WallClock = SystemWallClock()
+      registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore, claims: any SendClaimStore,
+      broadcasts: any BroadcastStore, history: any SendHistory, sink: any SendSink,
+      hasRoom: @escaping @Sendable () -> Bool = { true }, clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
       self.secureStore = secureStore
       self.claims = claims
+      self.broadcasts = broadcasts
       self.history = history
       self.sink = sink
       self.hasRoom = hasRoom
@@ -115,16 +119,25 @@ package final class FrontEnd: Service {
     let repetitions = Repetitions(store: dependencies.claims)
     let registration = RegistrationRoutes(
       gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
+    let installations = InstallationRoutes(
+      gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
+    let directory = DirectoryRoutes(
+      gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
       gate: gate, intake: intake, repetitions: repetitions, secure: dependencies.secureStore, clock: dependencies.clock,
       maximumBodySize: configuration.maximumBodySize, securePayloadLifetime: configuration.securePayloadLifetime)
     let sends = SendRoutes(
-      gate: gate, intake: intake, repetitions: repetitions, history: dependencies.history, clock: dependencies.clock,
+      gate: gate, intake: intake, repetitions: repetitions, clock: dependencies.clock,
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize)
+    let tracking = TrackingRoutes(
+      gate: gate, history: dependencies.history, broadcasts: dependencies.broadcasts, clock: dependencies.clock)
     for root in [routes.group(), routes.group("hubs/{hub}")] {
       registration.add(to: root)
+      installations.add(to: root)
+      directory.add(to: root)
       notifications.add(to: root)
       sends.add(to: root)
+      tracking.add(to: root)
     }
     return router.buildResponder()
   }

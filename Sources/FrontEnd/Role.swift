@@ -4,7 +4,7 @@ package enum Role: String, CaseIterable, Sendable {
   case device
   /// Send.
   case sender
-  /// See everybody's sends.
+  /// See everybody's sends and devices, and remove devices.
   case `operator`
 }
 

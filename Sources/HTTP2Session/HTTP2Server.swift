@@ -103,7 +103,12 @@ package final class HTTP2Server: Sendable {
     channel.closeFuture.whenComplete { [self] _ in
       guarded.withLock { _ = $0.connections.removeValue(forKey: ObjectIdentifier(channel)) }
     }
-    if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+    if let tls {
+      guard !configuration.refusesHandshake() else {
+        return try channel.pipeline.syncOperations.addHandler(HandshakeRefusal())
+      }
+      try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+    }
     let connection = HTTP2ServerConnection(id: id, eventLoop: channel.eventLoop)
     try channel.pipeline.syncOperations.addHandler(
       ServerChannelHandler(connection: connection, configuration: configuration, handler: handler, logger: logger))

@@ -45,6 +45,10 @@ extension LedgerReader: SendHistory {
     try await read { db in try Lookup.report(db, of: send, hub: hub) }
   }
 
+  package func list(_ query: SendQuery) async throws -> SendPage {
+    try await read { db in try Listing(db, query).page() }
+  }
+
   /// Throws `LedgerError` when there is no ledger yet, or it cannot be read now; the message says which.
   package func check() async throws {
     try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sends LIMIT 1") }

@@ -83,6 +83,10 @@ extension LedgerStore: SendHistory {
     try await read { db in try Lookup.report(db, of: send, hub: hub) }
   }
 
+  package func list(_ query: SendQuery) async throws -> SendPage {
+    try await read { db in try Listing(db, query).page() }
+  }
+
   package func check() async throws {
     try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sends LIMIT 1") }
   }

@@ -19,6 +19,7 @@ package enum MetricCatalogue {
     "fanfare_retries_waiting": "Records of the retry topics that a worker holds until their time has come.",
     "fanfare_dead_letters_total": "Records set aside in the dead-letter topic, by reason.",
     "fanfare_devices_dropped_total": "Registrations removed because the push service called the device gone.",
+    "fanfare_registrations_expired_total": "Registrations removed because their apps were not heard of for too long.",
     "fanfare_consumer_lag_records": "Records of a partition that wait behind the last one consumed.",
     "fanfare_consumer_lag_seconds": "Age of the oldest record of a partition that is not settled.",
     "fanfare_registry_lookup_seconds": "Time of one batched look-up in the device registry.",

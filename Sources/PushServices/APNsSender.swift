@@ -50,6 +50,20 @@ package final class APNsSender: PushSender {
 
   package var complaint: String? { complaints.worst }
 
+  /// Signs with another key of the same team from now on, without a restart; with the key that is in use it changes nothing, and returns false.
+  /// Throws `PushConfigurationError` when it can be none; then the old one stays.
+  package func use(privateKey: String, keyID: String) throws(PushConfigurationError) -> Bool {
+    var configuration = configuration
+    configuration.privateKey = privateKey
+    configuration.keyID = keyID
+    try configuration.validate()
+    guard credential.use(try ProviderTokenSigner(configuration)) else { return false }
+    // A connection is bound to the key of its first push.
+    let now = clock.now()
+    if renewal.withLock({ $0.isDue(epoch: $0.epoch, now: now) }) { pool.renewConnections() }
+    return true
+  }
+
   package func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     try APNsRenderer.render(send)
   }

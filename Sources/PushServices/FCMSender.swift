@@ -12,6 +12,8 @@ package final class FCMSender: PushSender {
   package let platform = Platform.fcm
 
   private let configuration: FCMConfiguration
+  /// Whom tokens are fetched for.
+  private let account: Mutex<ServiceAccountKey>
   private let tls: TLSConfiguration
   private let keeper: AccessTokenKeeper
   private let pool: HTTP2ConnectionPool
@@ -35,6 +37,7 @@ package final class FCMSender: PushSender {
   ) throws {
     try configuration.validate()
     self.configuration = configuration
+    account = Mutex(configuration.serviceAccount)
     self.clock = clock
     self.eventLoopGroup = eventLoopGroup
     eventLoop = eventLoopGroup.next()
@@ -64,6 +67,20 @@ package final class FCMSender: PushSender {
 
   package var complaint: String? { complaints.worst }
 
+  /// Fetches tokens with another key of the same project from now on, without a restart; with the key that is in use it changes nothing, and
+  /// returns false. Throws when it belongs to another project; then the old one stays.
+  package func use(_ account: ServiceAccountKey) throws(PushConfigurationError) -> Bool {
+    guard account.projectID == configuration.serviceAccount.projectID else {
+      throw PushConfigurationError(field: "serviceAccount.project_id", problem: "must stay what it was until the next start")
+    }
+    let isOther = self.account.withLock { current in
+      defer { current = account }
+      return current.keyID != account.keyID || current.clientEmail != account.clientEmail
+    }
+    if isOther { keeper.credentialReplaced() }
+    return isOther
+  }
+
   package func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     try FCMRenderer.render(send)
   }
@@ -81,15 +98,14 @@ package final class FCMSender: PushSender {
 
   package func run() async throws {
     let client = HTTPClient.pushService(tls: tls, maximumConnectionsPerHost: 1, eventLoopGroup: eventLoopGroup)
-    let account = configuration.serviceAccount
-    let tokens = TokenClient(
-      client: client, url: configuration.tokenEndpoint ?? account.tokenURI,
-      timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock,
-      logger: logger)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [gauges, pool] in await gauges.watch(pool) }
       group.addTask { [self] in
         await keeper.run {
+          let account = account.withLock { $0 }
+          let tokens = TokenClient(
+            client: client, url: configuration.tokenEndpoint ?? account.tokenURI,
+            timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock, logger: logger)
           do {
             let assertion = try await ServiceAccountAssertion(account: account, now: clock.now()).signed(by: account)
             return await tokens.post([("grant_type", ServiceAccountAssertion.grantType), ("assertion", assertion)])

@@ -8,6 +8,21 @@ package struct WNSConfiguration: Sendable {
     case store(packageSID: String, secret: String)
     /// An app on the Windows App SDK: its registration in Entra ID.
     case entra(tenant: String, applicationID: String, secret: String)
+
+    /// The app's secret.
+    var secret: String {
+      switch self {
+      case .store(_, let secret), .entra(_, _, let secret): secret
+      }
+    }
+
+    /// The same app with another secret.
+    func with(secret: String) -> Self {
+      switch self {
+      case .store(let packageSID, _): .store(packageSID: packageSID, secret: secret)
+      case .entra(let tenant, let applicationID, _): .entra(tenant: tenant, applicationID: applicationID, secret: secret)
+      }
+    }
   }
 
   /// The hub whose app it is.

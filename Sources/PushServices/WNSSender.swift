@@ -21,6 +21,8 @@ package final class WNSSender: PushSender {
   }
 
   private let configuration: WNSConfiguration
+  /// Whom tokens are fetched for.
+  private let flow: Mutex<WNSConfiguration.Flow>
   private let writer: WNSRequestWriter
   private let tls: TLSConfiguration
   private let keeper: AccessTokenKeeper
@@ -40,6 +42,7 @@ package final class WNSSender: PushSender {
   ) throws {
     try configuration.validate()
     self.configuration = configuration
+    flow = Mutex(configuration.flow)
     writer = WNSRequestWriter(connectTo: configuration.connectTo)
     self.clock = clock
     self.eventLoopGroup = eventLoopGroup
@@ -58,6 +61,21 @@ package final class WNSSender: PushSender {
   }
 
   package var complaint: String? { complaints.worst }
+
+  /// Fetches tokens with another secret of the same app from now on, without a restart; with the one that is in use it changes nothing, and
+  /// returns false. Throws when it can be none; then the old one stays.
+  package func use(secret: String) throws(PushConfigurationError) -> Bool {
+    var configuration = configuration
+    configuration.flow = configuration.flow.with(secret: secret)
+    try configuration.validate()
+    let replacement = configuration.flow
+    let isOther = flow.withLock { current in
+      defer { current = replacement }
+      return current.secret != replacement.secret
+    }
+    if isOther { keeper.credentialReplaced() }
+    return isOther
+  }
 
   package func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush {
     try WNSRenderer.render(send)
@@ -79,14 +97,16 @@ package final class WNSSender: PushSender {
     let client = HTTPClient.pushService(
       tls: tls, maximumConnectionsPerHost: configuration.maximumConnections, eventLoopGroup: eventLoopGroup)
     guarded.withLock { $0.client = client }
-    let request = WNSTokenRequest(configuration)
     let tokens = TokenClient(
-      client: client, url: request.url, timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock,
+      client: client, url: WNSTokenRequest(configuration).url,
+      timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock,
       logger: logger)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [self] in await watch() }
       await keeper.run {
-        await tokens.post(request.form)
+        var configuration = configuration
+        configuration.flow = flow.withLock { $0 }
+        return await tokens.post(WNSTokenRequest(configuration).form)
       } observe: { [self] answer, expiresAt in
         complaints.observe(answer, expiresAt: expiresAt, gauges: gauges, logger: logger)
       }

@@ -21,6 +21,8 @@ package struct Fault: Hashable, Sendable {
     case reset(code: UInt32)
     /// Answered as it should be, and the connection's limit of concurrent streams set.
     case streamLimit(Int)
+    /// New connections are refused in their TLS handshake; those that are there are not touched. Of APNs and FCM only.
+    case refuseHandshake
   }
 
   /// The service that misbehaves.

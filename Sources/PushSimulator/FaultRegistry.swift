@@ -11,6 +11,8 @@ package final class FaultRegistry: Sendable {
   private struct Rules {
     var list: [Rule] = []
     var lastNumber = 0
+
+    mutating func forgetWhatIsOver() { list.removeAll { $0.fault.count == 0 } }
   }
 
   /// One fault in force.
@@ -72,6 +74,22 @@ package final class FaultRegistry: Sendable {
     }
   }
 
+  /// Whether a new connection is refused in its TLS handshake; counts it against the fault that does so.
+  func refusesHandshake(of service: SimulatedService) -> Bool {
+    guard hasRules.load(ordering: .acquiring) else { return false }
+    return rules.withLock { rules in
+      var effects: Effects?
+      for index in rules.list.indices
+      where rules.list[index].fault.action == .refuseHandshake && rules.list[index].fault.service == service {
+        rules.list[index].apply(to: &effects)
+        if effects != nil { break }
+      }
+      rules.forgetWhatIsOver()
+      hasRules.store(!rules.list.isEmpty, ordering: .releasing)
+      return effects != nil
+    }
+  }
+
   /// What is to be done to a request; counts it against the faults it meets. Nil, and cheap, when none fits.
   func effects(on service: SimulatedService, handle: String) -> Effects? {
     guard hasRules.load(ordering: .acquiring) else { return nil }
@@ -80,7 +98,7 @@ package final class FaultRegistry: Sendable {
       for index in rules.list.indices where rules.list[index].fits(service, handle) {
         if rules.list[index].isMild || effects?.ending == nil { rules.list[index].apply(to: &effects) }
       }
-      rules.list.removeAll { $0.fault.count == 0 }
+      rules.forgetWhatIsOver()
       hasRules.store(!rules.list.isEmpty, ordering: .releasing)
       return effects
     }
@@ -91,12 +109,13 @@ extension FaultRegistry.Rule {
   fileprivate var isMild: Bool {
     switch fault.action {
     case .latency, .goAway, .streamLimit: true
-    case .answer, .dropConnection, .acceptAndDrop, .silence, .reset: false
+    case .answer, .dropConnection, .acceptAndDrop, .silence, .reset, .refuseHandshake: false
     }
   }
 
   fileprivate func fits(_ service: SimulatedService, _ handle: String) -> Bool {
-    fault.service == service && fault.count != 0 && (fault.handlePrefix.map { handle.hasPrefix($0) } ?? true)
+    fault.service == service && fault.action != .refuseHandshake && fault.count != 0
+      && (fault.handlePrefix.map { handle.hasPrefix($0) } ?? true)
   }
 
   fileprivate mutating func apply(to effects: inout FaultRegistry.Effects?) {

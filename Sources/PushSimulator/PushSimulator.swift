@@ -92,14 +92,31 @@ package final class PushSimulator: Service {
     if service == nil || service == .wns || service == .microsoftToken { microsoft.tokens.expireAll() }
   }
 
+  /// Has a new key made for APNs or for Google's service account, as their consoles do, and refuses everything signed with the one before; access
+  /// tokens that it has got are of no use any more. `credentials` stay what they were. Throws when no key can be made.
+  package func replaceKey(of service: SimulatedService) throws -> SimulatorCredentials {
+    var renewed = credentials
+    switch service {
+    case .apns:
+      renewed.apns = .generate(teamID: credentials.apns.teamID, bundleIDs: credentials.apns.bundleIDs)
+      try apns.tokens.replaceKey(renewed.apns)
+    default:
+      renewed.google = try .generate(projectID: credentials.google.projectID)
+      try google.replaceKey(renewed.google)
+    }
+    return renewed
+  }
+
   private enum Finished {
     case listener
     case timeout
   }
 
   private func serve() async throws {
-    let apnsServer = HTTP2Listeners.apns(apns, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
-    let fcmServer = HTTP2Listeners.fcm(fcm, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
+    let apnsServer = HTTP2Listeners.apns(
+      apns, faults: faults, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
+    let fcmServer = HTTP2Listeners.fcm(
+      fcm, faults: faults, configuration: configuration, tls: tls, group: eventLoopGroup, logger: logger)
     let (httpsPort, httpsBound) = AsyncStream.makeStream(of: Int.self)
     let (adminPort, adminBound) = AsyncStream.makeStream(of: Int.self)
     let https = try makeSecureServer(bound: httpsBound)

@@ -18,6 +18,8 @@ package final class Consumer: Sendable {
   private let progress = Progress()
   private let commits = PendingCommits()
   private let membership = Membership()
+  /// Where the positions go that the group refuses; nil where a cluster needs none, and for an application that does not commit by itself.
+  private let refuge: Refuge?
   private let state: Mutex<State>
   private let ended = OneShot()
 
@@ -42,6 +44,8 @@ package final class Consumer: Sendable {
     self.configuration = configuration
     self.logger = logger
     let handle = try ConsumerHandle(properties: configuration.properties)
+    refuge =
+      configuration.client.tuning == .embedded && configuration.autoCommitInterval == nil ? try Refuge(of: configuration) : nil
     wakeUp = handle.wakeUp
     // Bounded by the credit for records, and for errors by how often each is reported.
     (events, continuation) = AsyncStream.makeStream(of: ConsumerEvent.self)
@@ -99,12 +103,29 @@ package final class Consumer: Sendable {
   }
 
   /// Commits offsets with their metadata now and returns when the broker has them. Bounded by
-  /// ``ConsumerConfiguration/commitTimeout``.
+  /// ``ConsumerConfiguration/commitTimeout``. What a group on the embedded cluster refuses is kept for ``kept(_:)`` before this throws; then it
+  /// can take twice as long.
   ///
   /// - Throws: `rebalancing`, `notAssigned`, `timedOut`, `unreachable`, `messageTooLarge` if the broker does not take that much
   ///   metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     guard !offsets.isEmpty else { return }
+    do {
+      try await commitToGroup(offsets)
+    } catch {
+      if let refuge {
+        do {
+          try await refuge.keep(offsets)
+        } catch {
+          logger.warning("Refused positions were not kept", metadata: [LogKeys.error: "\(error)"])
+        }
+      }
+      throw error
+    }
+    progress.stored(offsets)
+  }
+
+  private func commitToGroup(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     let handle = try openHandle()
     guard !membership.isJoining else {
       throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
@@ -120,7 +141,6 @@ package final class Consumer: Sendable {
       }
     }
     try result.get()
-    progress.stored(offsets)
   }
 
   /// The group's committed offsets, with metadata; partitions without one are left out.
@@ -130,6 +150,12 @@ package final class Consumer: Sendable {
     return try await BlockingCalls.run { () throws(RDKafkaError) in
       try handle.committed(partitions, timeoutMilliseconds: timeout)
     }
+  }
+
+  /// What the group has refused of these partitions most recently, with metadata, where that was kept: on the embedded cluster, for an application
+  /// that commits by itself. It may be older than what is committed.
+  package func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    try await refuge?.kept(partitions) ?? []
   }
 
   /// The partition's first offset and the one after its last, as the broker has them now.

@@ -19,6 +19,16 @@ package struct LogReader: Sendable {
     handle = try Self.makeHandle(client, group: client.clientID)
   }
 
+  /// The names of all topics there are, in no order.
+  ///
+  /// - Throws: `unreachable`, `timedOut`, `unauthorized`.
+  package func topics() async throws(RDKafkaError) -> [String] {
+    let milliseconds = timeout.timeoutMilliseconds
+    return try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
+      Array(try handle.overview(timeoutMilliseconds: milliseconds).topics.keys)
+    }
+  }
+
   /// The partitions of the topics.
   ///
   /// - Throws: `unknownTopic`, naming the topic; `unreachable`, `timedOut`, `unauthorized`.

@@ -53,6 +53,22 @@ enum RegistrationRules {
     return stored.createdAt
   }
 
+  /// The registration that takes the place of an installation's: its handle counts as reported anew only where it is another.
+  static func revision(
+    of former: Registration, by application: InstallationApplication, at now: UnixTime
+  ) throws(RegistryError) -> Registration {
+    let tags = try tags(of: application.user, given: application.tags, installation: application.installation)
+    let handle = DeviceHandle.normalized(application.handle, platform: application.platform)
+    guard mayReplace(former, user: application.user, platform: application.platform, handle: handle) else { throw gone }
+    let isSame =
+      former.user.hasSameBytes(as: application.user) && former.platform == application.platform
+      && former.handle.hasSameBytes(as: handle)
+    return Registration(
+      id: former.id, hub: former.hub, user: application.user, platform: application.platform, handle: handle, tags: tags,
+      installation: application.installation, registeredAt: isSame ? former.registeredAt : now,
+      createdAt: createdAt(by: application.user, replacing: former, at: now), seenAt: now)
+  }
+
   /// The forms in which a handle of an unknown platform may be stored: as given, and in APNs' normal form if it can be one of its.
   /// The last is the form to store it in until the platform is known. Empty for what cannot be a handle anywhere.
   static func forms(ofHandle handle: String) -> [String] {

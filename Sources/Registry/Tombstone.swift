@@ -3,13 +3,15 @@ package import FanfareCore
 /// What is left of a registration that is gone.
 package struct Tombstone: Hashable, Sendable {
   /// Why registrations go.
-  package enum Cause: String, Sendable {
+  package enum Cause: String, CaseIterable, Sendable {
     /// Its user removed it.
     case removed
     /// Another registration holds its handle now; the detail is that one's id.
     case merged
     /// The push service called its handle dead; the detail is the service's reason.
     case dead
+    /// Its app was not heard of for too long.
+    case expired
   }
 
   package let cause: Cause

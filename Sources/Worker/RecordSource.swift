@@ -12,6 +12,9 @@ package protocol RecordSource: Sendable {
   /// What the group has committed, with metadata; partitions without a position are left out.
   func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 
+  /// What the group has refused most recently, with metadata, where that is kept for the next owner; it may be older than what is committed.
+  func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
+
   /// Commits positions with their metadata now; returns when the broker has them. Throws `.rebalancing` while the group is between two
   /// assignments: later it may succeed, for the partitions that are still owned then. Throws `.messageTooLarge` where metadata is too long for it.
   func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError)

@@ -13,7 +13,8 @@ package struct WorkerConfiguration: Sendable {
   package var maximumRecords = 10_000
   /// The most bytes of such records. Checked before more is asked for, so that it can be exceeded by what one request brings.
   package var maximumBytes = 128 << 20
-  /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups.
+  /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups,
+  /// and by one record that was put off.
   package var maximumDevices = 200_000
   /// The most pushes handed to senders and not yet answered, all senders together.
   package var maximumPushes = 10_000
@@ -55,11 +56,11 @@ package struct WorkerConfiguration: Sendable {
   /// From the wish to shut down until what is still in flight is given up.
   package var drainDeadline = Duration.seconds(20)
   /// From the wish of the group to have partitions back until what is still in flight is given up. Meanwhile the consumer reads nothing.
-  package var revokeDeadline = Duration.milliseconds(1_200)
+  package var revokeDeadline = Duration.milliseconds(3_000)
   /// From then on until partitions are given back whether or not their last positions are committed.
-  package var lastCommitDeadline = Duration.milliseconds(500)
+  package var lastCommitDeadline = Duration.milliseconds(1_500)
   /// How long partitions wait for the group's word on what their last owner has settled. Without it all of it is done.
-  package var resumeDeadline = Duration.milliseconds(1_000)
+  package var resumeDeadline = Duration.milliseconds(5_000)
   /// What has settled is committed at most this often; 0: as soon as the commit before has ended.
   package var commitInterval = Duration.milliseconds(250)
   /// How often it is asked what is wanted of the broadcasts that are under way.
@@ -125,7 +126,8 @@ package struct WorkerConfiguration: Sendable {
   /// worker's.
   package func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
     var configuration = ConsumerConfiguration(client: client, groupID: consumerGroup, topics: [topics.sends, topics.segments])
-    configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .milliseconds(200)
+    // The consumer's deadline is for a worker that has died, not for one that is slow: the worker's own begins when it hears of the rebalance.
+    configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .seconds(2)
     configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
     return configuration

@@ -21,7 +21,8 @@ struct Fanfare: AsyncParsableCommand {
     version: Build.version,
     subcommands: [
       APICommand.self, WorkerCommand.self, LedgerCommand.self, SimulatorCommand.self, BrokerCommand.self, DemoCommand.self,
-      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, ReplayCommand.self, BenchCommand.self,
+      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, RegistrationsCommand.self, ReplayCommand.self,
+      BenchCommand.self,
       FaultsCommand.self,
       BenchConstantCommand.self,
     ])

@@ -75,7 +75,7 @@ import Testing
 
   @Test(arguments: UInt64(1)...4) func spoiledRetryRecords(seed: UInt64) {
     storm([Self.retry.encoded(at: Self.time)], seed: seed) { value in
-      do { _ = try RetryRecord.notBefore(of: value) } catch { expectSilence(of: error) }
+      do { _ = try RetryRecord.wait(of: value, at: UnixTime(milliseconds: 0)) } catch { expectSilence(of: error) }
       return try RetryRecord.decode(value, recordTime: Self.time).encoded(at: Self.time)
     }
   }

@@ -5,7 +5,7 @@ import Testing
 struct RetryRecordTests {
   private static let time = UnixTime(milliseconds: 1_800_000_000_000)
 
-  static func record(parts: Int = 1, send: SendRequest? = nil) -> RetryRecord {
+  static func record(parts: Int = 1, cameEarly: Bool = false, send: SendRequest? = nil) -> RetryRecord {
     let send =
       send
       ?? SendRequest(
@@ -20,7 +20,7 @@ struct RetryRecordTests {
     let done = DeviceResult(
       registration: .random(), platform: .fcm, outcome: .rejected, reason: "PayloadTooLarge", status: 413, attempts: 1)
     return RetryRecord(
-      send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 2,
+      send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 2, cameEarly: cameEarly,
       devices: [.waiting(waiting), .done(done), .waiting(fresh)],
       counts: parts > 1
         ? OutcomeCounts([
@@ -28,11 +28,14 @@ struct RetryRecordTests {
         ]) : OutcomeCounts())
   }
 
-  @Test(arguments: [1, 3]) func whatIsWrittenIsRead(parts: Int) throws {
-    let record = Self.record(parts: parts)
+  @Test(arguments: [1, 3], [false, true]) func whatIsWrittenIsRead(parts: Int, cameEarly: Bool) throws {
+    let record = Self.record(parts: parts, cameEarly: cameEarly)
     let value = record.encoded(at: Self.time)
     #expect(try RetryRecord.decode(value[...], recordTime: Self.time) == record)
-    #expect(try RetryRecord.notBefore(of: value[...]) == Self.time + .seconds(10))
+    #expect(try RetryRecord.wait(of: value[...], at: Self.time) == .seconds(10))
+    #expect(try RetryRecord.wait(of: value[...], at: Self.time + .seconds(-3600)) == .seconds(10))
+    // Of one that came early the reader's clock says nothing.
+    #expect(try RetryRecord.wait(of: value[...], at: Self.time + .seconds(9)) == .seconds(cameEarly ? 10 : 1))
     #expect(throws: RecordError.self) { try SendRequest.decode(value[...], recordTime: Self.time) }
   }
 

@@ -39,6 +39,15 @@ import Testing
     Case(
       method: .put, path: "/api/register/ID", type: "application/json",
       body: #"{"Platform":"fcm","Handle":"\#(mark)","Tags":["news","\#(mark)"],"other":{"a":[1,null]}}"#),
+    Case(
+      method: .put, path: "/api/installations/i", type: "application/json",
+      body: #"{"platform":"fcm","handle":"\#(mark)","tags":["news","\#(mark)"]}"#),
+    Case(
+      method: .patch, path: "/api/installations/i", type: "application/json-patch+json",
+      body: #"[{"op":"add","path":"/tags/-","value":"\#(mark)"},{"op":"replace","path":"/handle","value":"\#(mark)"}]"#),
+    Case(
+      method: .put, path: "/api/registrations/ID", type: "application/json",
+      body: #"{"platform":"fcm","handle":"\#(mark)","tags":["news","\#(mark)"]}"#),
     Case(method: .post, path: "/api/notifications?pns=apns&to_tag=bob", type: "application/json", body: #""\#(mark) \u00e9""#),
     Case(method: .post, path: "/api/notifications/secure?to_tag=bob", type: "application/json", body: #""\#(mark)""#),
   ]

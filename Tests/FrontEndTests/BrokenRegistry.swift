@@ -1,7 +1,7 @@
 import FanfareCore
 
 /// A registry that only fails.
-struct BrokenRegistry: DeviceRegistry {
+struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
   let error: any Error & Sendable
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw error }
@@ -15,4 +15,14 @@ struct BrokenRegistry: DeviceRegistry {
   ) async throws -> AudiencePage { throw error }
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] { throw error }
   func check() async throws { throw error }
+  func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? { throw error }
+  func list(
+    _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
+  ) async throws -> RegistrationPage { throw error }
+  func revise(
+    _ former: Registration, by application: InstallationApplication, at now: UnixTime
+  ) async throws -> Registration { throw error }
+  func expire(
+    seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
+  ) async throws -> ExpiryStep { throw error }
 }

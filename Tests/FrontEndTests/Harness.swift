@@ -18,7 +18,7 @@ struct Harness: Sendable {
     var hubs: [FrontEndHub]?
     var sink: any SendSink = RecordingSink()
     var history: any SendHistory = ScriptedHistory()
-    var registry: (any DeviceRegistry)?
+    var registry: (any DeviceRegistry & RegistrationDirectory)?
     var secureStore: (any SecurePayloadStore)?
     var claims: (any SendClaimStore)?
     var hasRoom: @Sendable () -> Bool = { true }
@@ -32,7 +32,7 @@ struct Harness: Sendable {
   }
 
   let port: Int
-  let registry: any DeviceRegistry & SecurePayloadStore
+  let registry: any DeviceRegistry & SecurePayloadStore & BroadcastStore
   let clock: ManualClock
 
   /// Opal is an operator, devon may only register devices, sandy may only send; everybody else may do both.
@@ -50,8 +50,7 @@ struct Harness: Sendable {
       configuration: setup.configuration, hubs: setup.hubs ?? [FrontEndHub(name: .default, authenticator: demo)],
       dependencies: FrontEnd.Dependencies(
         registry: setup.registry ?? temporary.registry, secureStore: setup.secureStore ?? temporary.registry,
-        claims: setup.claims ?? temporary.registry,
-        history: setup.history, sink: setup.sink,
+        claims: setup.claims ?? temporary.registry, broadcasts: temporary.registry, history: setup.history, sink: setup.sink,
         hasRoom: setup.hasRoom, clock: clock),
       operations: setup.operations, logger: setup.logger)
     try await withThrowingTaskGroup { group in

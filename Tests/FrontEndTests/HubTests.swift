@@ -77,7 +77,8 @@ import Testing
   @Test func aFrontEndNeedsItsHubsAndSoundSettings() throws {
     let temporary = try TemporaryRegistry()
     let dependencies = FrontEnd.Dependencies(
-      registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry, history: ScriptedHistory(),
+      registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry,
+      broadcasts: temporary.registry, history: ScriptedHistory(),
       sink: RecordingSink())
     func make(_ hubs: [FrontEndHub], _ change: (inout FrontEndConfiguration) -> Void = { _ in }) throws {
       var configuration = FrontEndConfiguration()

@@ -15,7 +15,12 @@ import Testing
     (.post, "/api/notifications?pns=apns&to_tag=bob", #""x""#, .sender),
     (.post, "/api/notifications/secure?to_tag=bob", #""x""#, .sender), (.get, "/api/notifications/1", nil, .device),
     (.post, "/api/sends", send, .sender), (.post, "/api/sends/batch", send, .sender),
-    (.get, "/api/sends/\(SendID.random())", nil, nil),
+    (.get, "/api/sends/\(SendID.random())", nil, nil), (.get, "/api/sends", nil, nil),
+    (.post, "/api/sends/\(SendID.random())/cancel", nil, nil),
+    (.put, "/api/installations/i", "{}", .device), (.patch, "/api/installations/i", "[]", .device),
+    (.get, "/api/installations/i", nil, .device), (.delete, "/api/installations/i", nil, .device),
+    (.get, "/api/registrations", nil, .device), (.get, "/api/registrations/1", nil, .device),
+    (.put, "/api/registrations/1", "{}", .device), (.delete, "/api/registrations/1", nil, .device),
   ]
 
   @Test func strangersAreAskedWhoTheyAre() async throws {
@@ -71,8 +76,11 @@ import Testing
       }
       for (method, path, allowed) in [
         (.get, "/api/register", "POST"), (.patch, "/api/register/1", "DELETE, PUT"), (.put, "/api/notifications", "POST"),
-        (.delete, "/api/sends", "POST"), (.put, "/api/sends/1", "GET, HEAD"), (.options, "/api/sends", "POST"),
-        (.post, "/api/notifications/1", "GET, HEAD"), (.get, "/hubs/default/api/sends", "POST"),
+        (.delete, "/api/sends", "GET, HEAD, POST"), (.put, "/api/sends/1", "GET, HEAD"),
+        (.options, "/api/sends", "GET, HEAD, POST"),
+        (.post, "/api/installations/i", "DELETE, GET, HEAD, PATCH, PUT"), (.post, "/api/registrations", "GET, HEAD"),
+        (.post, "/api/notifications/1", "GET, HEAD"), (.put, "/hubs/default/api/sends", "GET, HEAD, POST"),
+        (.get, "/api/sends/1/pause", "POST"),
       ] as [(Harness.Method, String, String)] {
         let reply = try await app.request(method, path, as: nil)
         reply.expectProblem(405, "methodNotAllowed", naming: method.rawValue)

@@ -16,7 +16,8 @@ import Testing
         try reply.json == [
           "id": .string("\(id)"), "user": "alice", "platform": "apns", "handle": .string(token.lowercased()),
           "installation": "5D1A-77", "tags": ["installation:5D1A-77", "username:alice"],
-          "registeredAt": .string("\(app.clock.now())"),
+          "registeredAt": .string("\(app.clock.now())"), "createdAt": .string("\(app.clock.now())"),
+          "lastSeen": .string("\(app.clock.now())"),
         ])
       #expect(try await app.reached(.tag("installation:5D1A-77")) == [id])
 

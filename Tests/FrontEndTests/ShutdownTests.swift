@@ -34,7 +34,8 @@ import Testing
       configuration: configuration,
       hubs: [FrontEndHub(name: .default, authenticator: try DemoAuthenticator(boundTo: configuration.host))],
       dependencies: FrontEnd.Dependencies(
-        registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry, history: ScriptedHistory(),
+        registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry,
+        broadcasts: temporary.registry, history: ScriptedHistory(),
         sink: sink),
       logger: TestKafka.quietLogger)
     let services = ServiceGroup(services: [frontEnd], logger: TestKafka.quietLogger)

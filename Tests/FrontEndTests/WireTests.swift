@@ -13,7 +13,7 @@ import Testing
   @Test func headIsAnsweredWithoutABodyEvenWhenItFails() async throws {
     try await Harness.run { app in
       let text = try await RawConnection.exchange(
-        ["/nothing", "/api/sends/1", "/api/sends"].map { "HEAD \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
+        ["/nothing", "/api/sends/1", "/api/notifications"].map { "HEAD \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
           + "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
       let answers = RawConnection.split(text)
       #expect(answers.map { $0.head.prefix(12) } == ["HTTP/1.1 404", "HTTP/1.1 401", "HTTP/1.1 405", "HTTP/1.1 404"])

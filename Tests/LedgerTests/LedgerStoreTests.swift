@@ -99,6 +99,30 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 1]])
   }
 
+  @Test func whatWasSetAsideAndPutBackEndsAsItEndsThen() async throws {
+    let letter = Samples.status(id, state: .deadLettered)
+    let end = Samples.status(id, settledAfter: .seconds(9), devices: [Samples.device()])
+    try await store.write([.send(Samples.send(id)), .status(letter)])
+    #expect(try await store.totals(hub: .default).deadLettered == 1)
+    try await store.write([.send(Samples.send(id)), .status(end)])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect((report.state, report.devices, report.settledAt) == (.settled, end.devices, .start + .seconds(9)))
+    #expect(try await store.write([.status(letter), .status(end)]) == 0)
+    var totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (1, 1, 0, 1))
+    #expect(totals.devices == [.apns: [.delivered: 1]])
+    // And so it does in several parts, when all of them are there.
+    let other = SendID.random()
+    let attempt = AttemptID.random()
+    try await store.write([.send(Samples.send(other)), .status(Samples.status(other, state: .deadLettered))])
+    try await store.write([.status(Samples.status(other, part: 0, of: 2, attempt: attempt, devices: [Samples.device()]))])
+    #expect(try await store.report(of: other, hub: .default)?.state == .deadLettered)
+    try await store.write([.status(Samples.status(other, part: 1, of: 2, attempt: attempt, devices: [Samples.device()]))])
+    #expect(try await store.report(of: other, hub: .default)?.state == .settled)
+    totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (2, 2, 0, 2))
+  }
+
   @Test func hubsAreApart() async throws {
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id, hub: Samples.otherHub, state: .noTarget))])
     #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
@@ -133,6 +157,25 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 2]])
   }
 
+  @Test func anOpenSendOfSeveralItemsShowsWhatItHasComeTo() async throws {
+    let attempts = [AttemptID.random(), .random()]
+    func part(_ part: Int, _ attempt: Int, _ devices: Int) -> Sample {
+      .status(
+        Samples.status(
+          id, part: part, of: 4, attempt: attempts[attempt],
+          devices: (0..<devices).map { Samples.device(.fcm, .delivered, number: UInt64(part * 10 + $0)) }))
+    }
+    try await store.write([.send(Samples.send(id)), part(0, 0, 2), part(2, 0, 3), part(1, 1, 1)])
+    let report = try #require(try await store.report(of: id, hub: .default))
+    #expect(report.state == .accepted && report.settledAt == nil)
+    #expect(report.counts == [.fcm: [.delivered: 5]])
+    #expect(report.devices == nil, "more than are kept")
+    // The other attempt overtakes it.
+    try await store.write([part(0, 1, 1), part(2, 1, 1)])
+    #expect(try await store.report(of: id, hub: .default)?.counts == [.fcm: [.delivered: 3]])
+    #expect(try await store.totals(hub: .default).devices.isEmpty)
+  }
+
   /// A crash after one of two parts, a repetition whose first of three parts was written, and a repetition that needed a single one, in every
   /// order, each record read twice: the send counts the devices of one complete attempt, and ends with it.
   @Test func ofSeveralAttemptsOneCounts() async throws {
@@ -165,7 +208,8 @@ import Testing
         if winner == nil, seen[attempt] == records[index].parts { winner = attempt }
         let report = try #require(try await store.report(of: send, hub: hub))
         #expect(report.state == (winner == nil ? .accepted : .settled))
-        #expect(report.devices == (winner.map { attempts[$0].flatMap(\.devices) } ?? []))
+        if let winner { #expect(report.devices == attempts[winner].flatMap(\.devices)) }
+        #expect((report.settledAt == nil) == (winner == nil))
       }
       try await store.write(records.reversed().map(sample) + [.send(Samples.send(send, hub: hub))])
       let totals = try await store.totals(hub: hub)

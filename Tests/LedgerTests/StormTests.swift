@@ -133,7 +133,7 @@ private struct History {
   }
 }
 
-/// What a ledger should know after some records: of each send the first complete attempt, of each of its items the first record, and how many
+/// What a ledger should know after some records: of each send the first complete attempt (the first one behind its dead letter, where it was set aside), of each of its items the first record, and how many
 /// others there were.
 private struct Model {
   private struct Key: Hashable {
@@ -147,6 +147,9 @@ private struct Model {
     /// The first record of each item, by attempt.
     var open: [AttemptID?: [StatusRecord]] = [:]
     var counted: [StatusRecord]?
+
+    /// Then whatever comes of it after all has the last word.
+    var wasSetAside: Bool { counted?.count == 1 && counted?[0].parts == 1 && counted?[0].state == .deadLettered }
   }
 
   private var sends: [Key: Send] = [:]
@@ -156,11 +159,15 @@ private struct Model {
     case .send(let send): sends[Key(hub: send.hub, send: send.id), default: Send()].isAnnounced = true
     case .status(let status):
       var send = sends[Key(hub: status.hub, send: status.send), default: Send()]
-      if send.records.insert(status).inserted, send.counted == nil,
+      let isOpen = send.counted == nil || (send.wasSetAside && status.state != .deadLettered)
+      if send.records.insert(status).inserted, isOpen,
         send.open[status.attempt]?.contains(where: { $0.part == status.part }) != true
       {
         send.open[status.attempt, default: []].append(status)
-        if send.open[status.attempt]?.count == status.parts { send.counted = send.open[status.attempt] }
+        if send.open[status.attempt]?.count == status.parts {
+          send.counted = send.open[status.attempt]
+          send.open = [:]
+        }
       }
       sends[Key(hub: status.hub, send: status.send)] = send
     }

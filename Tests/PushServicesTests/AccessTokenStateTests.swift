@@ -109,4 +109,25 @@ import Testing
     #expect(refused(1) == (.reauthenticate, false))
     #expect(use() == ("a", false))
   }
+
+  @Test func anotherCredentialIsTriedAtOnceWhateverTheOneBeforeWasTold() {
+    _ = use()
+    state.fetched(.refused(reason: "invalid_grant", status: 400), now: time)
+    #expect(use() == ("configurationError invalid_grant", false))
+    let startsFetch = state.credentialReplaced(now: time)
+    #expect(startsFetch)
+    #expect(use() == ("wait", false))
+    grant()
+    #expect(use() == ("t", false))
+  }
+
+  @Test func whatTheCredentialBeforeIsRefusedMeanwhileSaysNothing() {
+    #expect(use() == ("wait", true))
+    let startsAnother = state.credentialReplaced(now: time)
+    #expect(!startsAnother)
+    state.fetched(.refused(reason: "invalid_grant", status: 400), now: time)
+    #expect(use() == ("wait", true))
+    state.fetched(.refused(reason: "invalid_grant", status: 400), now: time)
+    #expect(use() == ("configurationError invalid_grant", false))
+  }
 }

@@ -11,7 +11,7 @@ import Testing
 @Suite struct SimulatorTests {
   private static let credentials = Result { try SimulatorCredentials.generate() }
 
-  private func running(
+  static func running(
     _ body: @escaping @Sendable (PushSimulator, SimulatorEndpoints) async throws -> Void
   ) async throws {
     var configuration = SimulatorConfiguration()
@@ -21,7 +21,7 @@ import Testing
     try await simulator.withRunning { try await body(simulator, $0) }
   }
 
-  private static func apns(_ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints) throws -> APNsSender {
+  static func apns(_ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints) throws -> APNsSender {
     let app = credentials.apns
     var configuration = APNsConfiguration(
       keyID: app.keyID, teamID: app.teamID, privateKey: app.privateKeyPEM, topic: app.bundleIDs[0])
@@ -31,14 +31,17 @@ import Testing
     return try APNsSender(configuration: configuration, logger: Logger(label: "test"))
   }
 
-  private static func fcm(_ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints) throws -> FCMSender {
-    let account = credentials.google
+  static func account(_ account: SimulatorCredentials.GoogleServiceAccount) throws -> ServiceAccountKey {
     let file = try JSONSerialization.data(withJSONObject: [
       "type": "service_account", "project_id": account.projectID, "private_key_id": account.privateKeyID,
       "private_key": account.privateKeyPEM, "client_email": account.clientEmail,
       "token_uri": "https://oauth2.googleapis.com/token",
     ])
-    var configuration = FCMConfiguration(serviceAccount: try ServiceAccountKey(json: Array(file)))
+    return try ServiceAccountKey(json: Array(file))
+  }
+
+  static func fcm(_ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints) throws -> FCMSender {
+    var configuration = FCMConfiguration(serviceAccount: try account(credentials.google))
     configuration.host = "localhost"
     configuration.port = endpoints.fcmPort
     configuration.tokenEndpoint = "https://localhost:\(endpoints.httpsPort)/token"
@@ -46,7 +49,7 @@ import Testing
     return try FCMSender(configuration: configuration, logger: Logger(label: "test"))
   }
 
-  private static func wns(
+  static func wns(
     _ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints, isStore: Bool
   ) throws -> WNSSender {
     let app = credentials.windows
@@ -62,7 +65,7 @@ import Testing
   }
 
   /// Pushes of one message to devices, in the order of the handles.
-  private static func outcomes(
+  static func outcomes(
     _ sender: any PushSender, _ send: SendRequest, to handles: [String]
   ) async throws -> [PushOutcome] {
     let rendering = try sender.render(send)
@@ -75,11 +78,11 @@ import Testing
     return try await Outcomes.submit(pushes, to: sender)
   }
 
-  private static let portable = Fixtures.send(
+  static let portable = Fixtures.send(
     Message(title: "T", body: "quotes \" < & 👋\n", data: ["k": "v"], badge: 3, sound: "default"), collapseKey: "score")
 
   @Test func appleTakesWhatWeSend() async throws {
-    try await running { simulator, endpoints in
+    try await Self.running { simulator, endpoints in
       try await Outcomes.running(Self.apns(simulator.credentials, endpoints)) { sender in
         let device = String(repeating: "ab", count: 32)
         let sends = [
@@ -106,7 +109,7 @@ import Testing
   }
 
   @Test func googleTakesWhatWeSend() async throws {
-    try await running { simulator, endpoints in
+    try await Self.running { simulator, endpoints in
       try await Outcomes.running(Self.fcm(simulator.credentials, endpoints)) { sender in
         let device = "device:" + String(repeating: "A", count: 140)
         let legacy =
@@ -132,7 +135,7 @@ import Testing
   }
 
   @Test(arguments: [true, false]) func microsoftTakesWhatWeSend(isStore: Bool) async throws {
-    try await running { simulator, endpoints in
+    try await Self.running { simulator, endpoints in
       try await Outcomes.running(Self.wns(simulator.credentials, endpoints, isStore: isStore)) { sender in
         let device = "https://cloud.notify.windows.com/?token=AwY%2bx%2f%3d"
         let sends = [

@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import FanfareCore
+import Foundation
 import HTTP2Session
 import NIOCore
 import PushSimulator
@@ -31,7 +32,8 @@ struct AdminTests {
   @Test(arguments: [
     #"{"service":"icq","action":"drop"}"#, #"{"service":"apns","action":"sulk"}"#, #"{"service":"apns","action":"answer"}"#,
     #"{"service":"apns","action":"answer","status":999}"#, #"{"service":"apns","action":"latency"}"#,
-    #"{"service":"apns","action":"drop","count":0}"#, #"{"service":"apns","action":"drop","share":2}"#, "nonsense",
+    #"{"service":"wns","action":"refuse-handshake"}"#, #"{"service":"apns","action":"drop","count":0}"#,
+    #"{"service":"apns","action":"drop","share":2}"#, "nonsense",
   ])
   func wrongFaultsAreRefused(_ body: String) async throws {
     try await Laboratory.run { laboratory in
@@ -63,6 +65,38 @@ struct AdminTests {
       #expect(String(decoding: reason, as: UTF8.self) == #"{"reason":"Shutdown"}"#)
       #expect(try await APNsTests.push(laboratory, token: token).status == 200)
       #expect(laboratory.simulator.store.counts().accepted == 2)
+    }
+  }
+
+  @Test func handshakesAreRefused() async throws {
+    try await Laboratory.run { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      let order = #"{"service":"apns","action":"refuse-handshake","count":1}"#
+      #expect(try await laboratory.admin("POST", "/faults", body: order).status == 201)
+      // Where there is a connection already, it is not touched; after this there is none.
+      laboratory.simulator.faults.add(Fault(.apns, .goAway, count: 1))
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+      let failure = try await laboratory.apnsEvents.first { event -> HTTP2ConnectionError? in
+        if case .failed(_, let error, _) = event { error } else { nil }
+      }
+      #expect("\(failure)".contains("HANDSHAKE"))
+      // The fault is spent, and the next connection is let in.
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+    }
+  }
+
+  @Test func aKeyIsReplaced() async throws {
+    try await Laboratory.run { laboratory in
+      let old = try await Signing.providerToken(laboratory.credentials.apns)
+      #expect(try await APNsTests.push(laboratory, token: old).status == 200)
+      let answer = try await laboratory.admin("POST", "/keys/replace?service=apns")
+      #expect(answer.status == 200)
+      let files = try JSONDecoder().decode([String: String].self, from: Data(answer.body.utf8))
+      #expect(Set(files.keys) == ["apns.p8", "apns.json"])
+      let refused = try await APNsTests.push(laboratory, token: old)
+      #expect(refused.status == 403)
+      #expect(refused.body == Array(#"{"reason":"InvalidProviderToken"}"#.utf8))
+      #expect(try await laboratory.admin("POST", "/keys/replace?service=wns").status == 400)
     }
   }
 

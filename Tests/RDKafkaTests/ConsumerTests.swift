@@ -168,6 +168,33 @@ struct ConsumerTests {
     }
   }
 
+  /// As the embedded cluster does it while its members join again.
+  @Test func whatTheEmbeddedClusterRefusesIsKeptForTheNextOwner() async throws {
+    let kafka = try TestKafka.embedded()
+    let topic = try await kafka.topic(partitions: 1)
+    let partition = TopicPartition(topic: topic, partition: 0)
+    let (group, offset) = (kafka.group(), PartitionOffset(partition: partition, offset: 7, metadata: "done:9"))
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { consumer in
+      var events = consumer.events.makeAsyncIterator()
+      _ = try await assignment(&events)
+      try kafka.cluster?.inject([.rebalanceInProgress], into: .offsetCommit)
+      let error = await #expect(throws: RDKafkaError.self) { try await consumer.commit([offset]) }
+      #expect(error?.code == .rebalancing)
+      #expect(try await consumer.committed([partition]) == [])
+      #expect(try await consumer.kept([partition]) == [offset])
+    }
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { consumer in
+      let kept = try await consumer.kept([partition])
+      #expect(kept == [offset])
+    }
+    // Whoever stores instead has no use for it.
+    try await kafka.withConsumer(topics: [topic], group: group) { consumer in
+      let kept = try await consumer.kept([partition])
+      #expect(kept.isEmpty)
+    }
+    kafka.cluster?.close()
+  }
+
   @Test func closingShowsTheLastRevocationAndEndsTheStream() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 2)

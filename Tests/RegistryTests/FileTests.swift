@@ -45,6 +45,7 @@ import Testing
           DROP TABLE broadcasts;
           DROP TABLE broadcast_pages;
           ALTER TABLE registrations DROP COLUMN created_at;
+          ALTER TABLE registrations DROP COLUMN seen_at;
           PRAGMA user_version = 1
           """)
     }
@@ -81,6 +82,23 @@ import Testing
     for (id, tombstone) in zip(ids, expected) {
       #expect(try await registry.tombstone(of: id, hub: .default) == tombstone)
     }
+    let all = zip(ids, expected).compactMap { id, tombstone in
+      tombstone.map { BuriedRegistration(registration: id, tombstone: $0) }
+    }.sorted { $0.registration.description < $1.registration.description }
+    func list(
+      since: UnixTime = UnixTime(milliseconds: 0), cause: Tombstone.Cause? = nil, after last: BuriedRegistration? = nil,
+      limit: Int = 10, hub: HubName = .default
+    ) async throws -> [BuriedRegistration] {
+      try await registry.tombstones(hub: hub, since: since, cause: cause, after: last, limit: limit)
+    }
+    #expect(try await list() == all)
+    #expect(try await list(limit: 2) == Array(all.prefix(2)))
+    #expect(try await list(after: all[1]) == [all[2]])
+    #expect(try await list(after: all[2]).isEmpty)
+    #expect(try await list(cause: .dead) == all.filter { $0.tombstone.cause == .dead })
+    #expect(try await list(since: then) == all)
+    #expect(try await list(since: then + .milliseconds(1)).isEmpty)
+    #expect(try await list(hub: try #require(HubName("other"))).isEmpty)
     clock.advance(by: .seconds(3601))
     _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
     #expect(try await registry.tombstone(of: ids[0], hub: .default) == nil)

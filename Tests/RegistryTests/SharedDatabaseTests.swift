@@ -94,6 +94,34 @@ import Testing
     }
   }
 
+  @Test func tombstonesAreListedByTimeAndThenById() async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      var ids: [RegistrationID] = []
+      for handle in ["01", "02", "03"] {
+        ids.append(try await registry.issue(hub: .default, handle: nil, at: clock.now()))
+        _ = try await registry.complete(application(ids[ids.count - 1], "alice", handle), at: clock.now())
+      }
+      try await registry.remove(ids[0], hub: .default, user: "alice", at: clock.now() + .seconds(1))
+      try await registry.remove(ids[1], hub: .default, user: "alice", at: clock.now())
+      let verdict = DeadDevice(hub: .default, registration: ids[2], handle: "03", since: nil, reason: "Unregistered")
+      #expect(try await registry.drop([verdict], at: clock.now()) == [ids[2]])
+      func list(
+        since: UnixTime = UnixTime(milliseconds: 0), cause: Tombstone.Cause? = nil, after last: BuriedRegistration? = nil,
+        limit: Int = 10, hub: HubName = .default
+      ) async throws -> [BuriedRegistration] {
+        try await registry.tombstones(hub: hub, since: since, cause: cause, after: last, limit: limit)
+      }
+      let all = try await list()
+      #expect(all.map(\.registration) == ids[1...].sorted() + [ids[0]])
+      #expect(try await list(limit: 2) == Array(all.prefix(2)))
+      #expect(try await list(after: all[0], limit: 1) == [all[1]])
+      #expect(try await list(after: all[2]).isEmpty)
+      #expect(try await list(cause: .dead).map(\.registration) == [ids[2]])
+      #expect(try await list(since: clock.now() + .seconds(1)) == [all[2]])
+      #expect(try await list(hub: try #require(HubName("other"))).isEmpty)
+    }
+  }
+
   @Test func lookingUpNeverScans() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let plan = try await registry.read { connection in

@@ -23,6 +23,7 @@ extension RetryRecord {
     // First, so that whoever waits for it need not read the rest.
     output.append(literal: #"{"notBefore":"#)
     output.appendJSON(notBefore)
+    if cameEarly { output.append(literal: #","cameEarly":true"#) }
     output.append(literal: #","part":"#)
     output.appendJSON(part)
     output.append(literal: #","parts":"#)
@@ -53,10 +54,16 @@ extension RetryRecord {
   }
 
   /// Reads a record of the retry topics, wherever it lies. Members that this version does not know are passed over.
-  package static func decode(_ value: ArraySlice<UInt8>, recordTime: UnixTime) throws(RecordError) -> RetryRecord {
+  ///
+  /// A record that was written later than `now` has a clock behind it that is ahead of ours: its devices' times are set back by as much, so that
+  /// none waits longer from now on than was wanted when it was put off. nil: times are read as they are.
+  package static func decode(
+    _ value: ArraySlice<UInt8>, recordTime: UnixTime, now: UnixTime? = nil
+  ) throws(RecordError) -> RetryRecord {
     let event = try CloudEvent.open(value, as: .retry, maximumSize: maximumRecordSize)
     var (part, parts, deferrals): (Int64?, Int64, Int64?) = (nil, 1, nil)
     var attempt: AttemptID?
+    var cameEarly = false
     var request: ArraySlice<UInt8>?
     var devices: [Device] = []
     var counts = OutcomeCounts()
@@ -77,6 +84,7 @@ extension RetryRecord {
           let number = try reader.readInteger()
           guard (1...1_000_000).contains(number) else { throw reader.error("must be 1 to 1000000") }
           deferrals = number
+        case "cameEarly": cameEarly = try reader.readBoolean()
         case "devices": try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
         case "counts": counts = try OutcomeCounts.read(from: &reader)
         case "send":
@@ -98,28 +106,35 @@ extension RetryRecord {
       } catch {
         throw JSONError(field: "send", problem: error.detail)
       }
+      if let now, let time = event.time, time > now {
+        devices = devices.map { $0.movedBack(by: time - now) }
+      }
       return RetryRecord(
-        send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals), devices: devices,
-        counts: counts)
+        send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals), cameEarly: cameEarly,
+        devices: devices, counts: counts)
     } catch {
       throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
     }
   }
 
-  /// When the record is due: all that whoever waits for it must know. Throws as `decode` does.
-  package static func notBefore(of value: ArraySlice<UInt8>) throws(RecordError) -> UnixTime {
+  /// How long from `now` on the record is to be held: all that whoever holds it must know; 0 or less when it is due. Never longer than its writer
+  /// wanted when it was written; of a record that `cameEarly` just so long, whatever the present moment is. Throws as `decode` does.
+  package static func wait(of value: ArraySlice<UInt8>, at now: UnixTime) throws(RecordError) -> Duration {
     let event = try CloudEvent.open(value, as: .retry, maximumSize: maximumRecordSize)
     var time: UnixTime?
+    var cameEarly = false
     do throws(JSONError) {
       var reader = JSONReader(validated: event.data)
       try reader.readObject { (key, reader) throws(JSONError) in
         switch key {
         case "notBefore": time = UnixTime(utf8: try reader.readUTF8())
+        case "cameEarly": cameEarly = try reader.readBoolean()
         default: try reader.skipValue()
         }
       }
       guard let time else { throw JSONError(field: "notBefore", problem: "must be an RFC 3339 date-time") }
-      return time
+      let written = event.time ?? now
+      return time - (cameEarly ? written : max(written, now))
     } catch {
       throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
     }
@@ -158,6 +173,16 @@ extension RetryRecord.Waiting {
 }
 
 extension RetryRecord.Device {
+  /// The same, with its times that much earlier.
+  fileprivate func movedBack(by offset: Duration) -> Self {
+    guard case .waiting(let device) = self else { return self }
+    return .waiting(
+      RetryRecord.Waiting(
+        registration: device.registration, platform: device.platform, notBefore: device.notBefore + (.zero - offset),
+        attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits, wasUnanswered: device.wasUnanswered,
+        firstAttemptAt: device.firstAttemptAt.map { $0 + (.zero - offset) }, reason: device.reason, status: device.status))
+  }
+
   /// Reads one of `devices`: with an `outcome` it is a result, without one it waits.
   fileprivate static func read(from reader: inout JSONReader) throws(JSONError) -> Self {
     var (registration, platform, outcome): (RegistrationID?, Platform?, DeviceResult.Outcome?)

@@ -21,10 +21,12 @@ package struct Registration: Hashable, Sendable {
   package let registeredAt: UnixTime
   /// When the present user completed it first.
   package let createdAt: UnixTime
+  /// When the app was heard of last; not before `registeredAt`.
+  package let seenAt: UnixTime
 
   package init(
     id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String], installation: String?,
-    registeredAt: UnixTime, createdAt: UnixTime
+    registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime? = nil
   ) {
     self.id = id
     self.hub = hub
@@ -35,5 +37,6 @@ package struct Registration: Hashable, Sendable {
     self.installation = installation
     self.registeredAt = registeredAt
     self.createdAt = createdAt
+    self.seenAt = max(seenAt ?? registeredAt, registeredAt)
   }
 }

@@ -14,6 +14,9 @@ package struct RetryRecord: Hashable, Sendable {
   package let attempt: AttemptID?
   /// How often the part was put off, this time included.
   package let deferrals: Int
+  /// Whether it had come back before its time when it was put off this time: the clock of whoever held it is ahead of that of whoever wrote it, and
+  /// the time to hold it goes by the writer's alone.
+  package let cameEarly: Bool
   /// The part's devices, in the order of dispatch.
   package let devices: [Device]
   /// How further devices of the part ended, which are not in `devices`.
@@ -66,7 +69,7 @@ package struct RetryRecord: Hashable, Sendable {
   }
 
   package init(
-    send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int, devices: [Device],
+    send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int, cameEarly: Bool = false, devices: [Device],
     counts: OutcomeCounts = OutcomeCounts()
   ) {
     self.send = send
@@ -74,6 +77,7 @@ package struct RetryRecord: Hashable, Sendable {
     self.parts = parts
     self.attempt = attempt
     self.deferrals = deferrals
+    self.cameEarly = cameEarly
     self.devices = devices
     self.counts = counts
   }

@@ -6,10 +6,14 @@ package enum Tag {
   package static let installationPrefix = "installation:"
   /// The most characters in one tag.
   package static let maximumLength = 120
-  /// The most tags that a caller may give one device.
+  /// The most tags that a caller may give one device, not counting those that the registry gives.
   package static let maximumCount = 60
   /// The rule, as error messages state it.
   package static let rule = "1 to 120 characters of A–Z a–z 0–9 _ @ # . : -"
+
+  /// The rule of installations' ids, as error messages state it: with the prefix of its tag an id is a sound tag.
+  package static let installationRule =
+    "1 to \(maximumLength - installationPrefix.utf8.count) characters of A–Z a–z 0–9 _ @ # . : -"
 
   /// The tag of a user's devices.
   package static func username(_ user: String) -> String { usernamePrefix + user }
@@ -25,9 +29,19 @@ package enum Tag {
     (1...maximumLength).contains(tag.utf8.count) && tag.utf8.allSatisfy(isCharacter)
   }
 
+  /// Whether the text can be an installation's id.
+  package static func isInstallation(_ installation: String) -> Bool {
+    !installation.isEmpty && isSound(installationPrefix + installation)
+  }
+
   /// Whether a sender may address devices by the text: a sound tag, or a user's.
   package static func isAddressable(_ tag: String) -> Bool {
     isSound(tag) || user(of: tag).map(UserName.isSound) == true
+  }
+
+  /// Whether the tag is one that the registry itself gives: a user's or an installation's.
+  package static func isReserved(_ tag: String) -> Bool {
+    tag.utf8.starts(with: usernamePrefix.utf8) || tag.utf8.starts(with: installationPrefix.utf8)
   }
 
   /// Whether the byte is one of those that sound tags are made of.

@@ -21,10 +21,14 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case methodNotAllowed
   /// The body did not arrive in time.
   case requestTimeout
-  /// It belongs to somebody else.
+  /// It belongs to somebody else, or is not what the request supposes it to be.
   case conflict
   /// The `Idempotency-Key` was given before, with another request.
   case keyReused
+  /// The send has ended, or its broadcast was cancelled: nothing about it can be changed any more.
+  case alreadyEnded
+  /// The send is none that can be paused, resumed or cancelled.
+  case notSteerable
   /// The registration id is dead, or not the caller's to use: ask for a new one.
   case gone
   /// The body, a line of a batch, or the record made of it, is larger than it may be.
@@ -82,8 +86,10 @@ extension ProblemCode {
     case .notFound: Appearance(.notFound, "Not found")
     case .methodNotAllowed: Appearance(.methodNotAllowed, "Method not allowed")
     case .requestTimeout: Appearance(.requestTimeout, "Request took too long")
-    case .conflict: Appearance(.conflict, "Belongs to somebody else")
+    case .conflict: Appearance(.conflict, "Conflict")
     case .keyReused: Appearance(.conflict, "Key used for another request")
+    case .alreadyEnded: Appearance(.conflict, "Has ended already")
+    case .notSteerable: Appearance(.conflict, "Cannot be steered")
     case .gone: Appearance(.gone, "Registration is gone")
     case .tooLarge: Appearance(.contentTooLarge, "Too large")
     case .unsupportedMediaType: Appearance(.unsupportedMediaType, "Unsupported media type")

@@ -39,9 +39,8 @@ struct InstallationBody: Hashable {
     let other = handleMember == "deviceToken" ? "channelUri" : "deviceToken"
     guard members[other] == nil else { throw JSONError(field: other, problem: "does not belong to this platform") }
     installation = try required("instId")
-    guard !installation.isEmpty, Tag.isSound(Tag.installationPrefix + installation) else {
-      let longest = Tag.maximumLength - Tag.installationPrefix.count
-      throw JSONError(field: "instId", problem: "must be 1 to \(longest) characters of A–Z a–z 0–9 _ @ # . : -")
+    guard Tag.isInstallation(installation) else {
+      throw JSONError(field: "instId", problem: "must be \(Tag.installationRule)")
     }
     handle = try required(handleMember)
     if let complaint = DeviceHandle.complaint(about: handle, platform: platform) {

@@ -1,7 +1,7 @@
 import FanfareCore
 
 extension Registration {
-  /// The registration as its owner sees it.
+  /// The registration as its user and operators see it.
   var json: [UInt8] {
     var output: [UInt8] = []
     output.append(literal: #"{"id":"#)
@@ -23,6 +23,10 @@ extension Registration {
     }
     output.append(literal: #"],"registeredAt":"#)
     output.appendJSON(registeredAt)
+    output.append(literal: #","createdAt":"#)
+    output.appendJSON(createdAt)
+    output.append(literal: #","lastSeen":"#)
+    output.appendJSON(seenAt)
     output.append(UInt8(ascii: "}"))
     return output
   }

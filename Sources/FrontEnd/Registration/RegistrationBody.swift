@@ -24,7 +24,7 @@ struct RegistrationBody: Hashable {
           handle = try reader.readString()
         } else if key.matches("tags") {
           guard tags == nil else { throw reader.givenTwice() }
-          tags = try Self.readTags(from: &reader)
+          tags = try reader.readTags()
         } else {
           try reader.skipValue()
         }
@@ -41,18 +41,5 @@ struct RegistrationBody: Hashable {
     } catch {
       throw Refusal(error)
     }
-  }
-
-  private static func readTags(from reader: inout JSONReader) throws(JSONError) -> [String] {
-    if try reader.readNull() { return [] }
-    var tags: [String] = []
-    try reader.readArray { (reader) throws(JSONError) in
-      let tag = try reader.readString()
-      // A user's tag follows the rule of user names; whose it may be is for the registry to say.
-      guard Tag.isSound(tag) || Tag.user(of: tag).map(UserName.isSound) == true else { throw reader.error("must be \(Tag.rule)") }
-      guard tags.count < Tag.maximumCount else { throw reader.error("is one tag more than the \(Tag.maximumCount) allowed") }
-      tags.append(tag)
-    }
-    return tags
   }
 }

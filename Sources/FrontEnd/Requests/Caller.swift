@@ -10,4 +10,12 @@ struct Caller: Sendable {
   func posted(_ report: SendReport) -> Bool {
     report.sender.map { $0.utf8.elementsEqual(user.utf8) } ?? false
   }
+
+  /// Whether the registration is the caller's own.
+  func owns(_ registration: Registration) -> Bool { registration.user.utf8.elementsEqual(user.utf8) }
+
+  /// Whether the caller may know of the registration: a user of own ones, an operator of all.
+  func maySee(_ registration: Registration) -> Bool {
+    roles.contains(.operator) || (roles.contains(.device) && owns(registration))
+  }
 }

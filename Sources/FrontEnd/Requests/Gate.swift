@@ -26,6 +26,15 @@ struct Gate: Sendable {
     return Caller(user: principal.user, roles: principal.roles, hub: hub)
   }
 
+  /// Lets the request in if its user has one of the roles.
+  func admit(_ request: Request, _ context: FrontEndContext, asOneOf roles: [Role]) async throws -> Caller {
+    let caller = try await admit(request, context, as: nil)
+    guard roles.contains(where: caller.roles.contains) else {
+      throw Refusal(.forbidden, "this needs the role \(roles.map(\.rawValue).joined(separator: " or "))")
+    }
+    return caller
+  }
+
   private func hub(named name: Substring?) throws(Refusal) -> HubEntry {
     guard let hub = name.map({ HubName(String($0)) }) ?? .default, let entry = hubs[hub] else {
       throw Refusal(.notFound, "there is no such hub")

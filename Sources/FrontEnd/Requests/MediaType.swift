@@ -5,6 +5,8 @@ import Hummingbird
 struct MediaType {
   /// One JSON value.
   static let json = MediaType("application/json", "text/json")
+  /// A JSON Patch (RFC 6902).
+  static let jsonPatch = MediaType("application/json-patch+json", "application/json", "text/json")
   /// One JSON value per line; the type was never registered, hence the variants.
   static let ndjson = MediaType("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
 

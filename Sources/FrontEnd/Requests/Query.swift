@@ -32,7 +32,15 @@ struct Query {
     return value
   }
 
-  private static func decoded(_ text: Substring.UTF8View) -> String? {
+  /// Throws when there is a parameter besides these.
+  func requireOnly(_ names: [String]) throws(Refusal) {
+    guard let unknown = parameters.first(where: { !names.contains($0.name) }) else { return }
+    throw Refusal(
+      .invalidParameter, "\(unknown.name.prefix(64)) is not a known parameter; known are \(names.joined(separator: ", "))")
+  }
+
+  /// The text without percent escapes; nil when one is broken, or they do not make UTF-8.
+  static func decoded(_ text: Substring.UTF8View) -> String? {
     guard text.contains(UInt8(ascii: "%")) else { return String(text) }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)

@@ -1,16 +1,38 @@
 import FanfareCore
 
 extension SendReport {
-  /// The report as callers see it. Times and devices that are not known, or not kept, are null.
-  var json: [UInt8] {
+  /// The report as callers see it, with what is known of a broadcast's progress. Times and devices that are not known, or not kept, are null.
+  func json(progress: BroadcastProgress? = nil, at now: UnixTime) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(512)
     output.append(literal: #"{"id":"#)
     output.appendJSON(id)
+    appendStanding(to: &output)
+    if let progress { Self.append(progress, at: now, to: &output) }
+    output.append(literal: #","devices":"#)
+    if let devices {
+      output.append(UInt8(ascii: "["))
+      for (index, device) in devices.enumerated() {
+        if index > 0 { output.append(UInt8(ascii: ",")) }
+        Self.append(device, to: &output)
+      }
+      output.append(literal: "]}")
+    } else {
+      output.append(literal: "null}")
+    }
+    return output
+  }
+
+  /// Appends the members that say where the send stands, each preceded by a comma.
+  func appendStanding(to output: inout [UInt8]) {
     output.append(literal: #","state":"#)
     output.appendJSON(state.rawValue)
     output.append(literal: #","acceptedAt":"#)
     output.appendJSON(acceptedAt)
+    if let sendAt {
+      output.append(literal: #","sendAt":"#)
+      output.appendJSON(sendAt)
+    }
     output.append(literal: #","settledAt":"#)
     output.appendJSON(settledAt)
     output.append(literal: #","counts":{"#)
@@ -23,18 +45,25 @@ extension SendReport {
       output.append(UInt8(ascii: ":"))
       Self.append(outcomes, to: &output)
     }
-    output.append(literal: #"},"devices":"#)
-    if let devices {
-      output.append(UInt8(ascii: "["))
-      for (index, device) in devices.enumerated() {
-        if index > 0 { output.append(UInt8(ascii: ",")) }
-        Self.append(device, to: &output)
-      }
-      output.append(literal: "]}")
+    output.append(UInt8(ascii: "}"))
+  }
+
+  private static func append(_ progress: BroadcastProgress, at now: UnixTime, to output: inout [UInt8]) {
+    output.append(literal: #","broadcast":{"pages":"#)
+    output.appendJSON(progress.pages)
+    output.append(literal: #","finishedPages":"#)
+    output.appendJSON(progress.finishedPages)
+    output.append(literal: #","course":"#)
+    output.appendJSON(progress.steering.course.rawValue)
+    output.append(literal: #","cause":"#)
+    output.appendJSON(progress.steering.cause.rawValue)
+    output.append(literal: #","remainingSeconds":"#)
+    if let remaining = progress.remaining(at: now) {
+      output.appendJSON(Int((remaining / .seconds(1)).rounded(.up)))
     } else {
-      output.append(literal: "null}")
+      output.append(literal: "null")
     }
-    return output
+    output.append(UInt8(ascii: "}"))
   }
 
   private static func append(_ outcomes: [DeviceResult.Outcome: Int], to output: inout [UInt8]) {
@@ -68,7 +97,13 @@ extension SendReport {
 }
 
 extension [UInt8] {
-  fileprivate mutating func appendJSON(_ time: UnixTime?) {
+  /// Appends a JSON string that holds a moment; null where there is none.
+  mutating func appendJSON(_ time: UnixTime?) {
     if let time { appendJSON(time) } else { append(literal: "null") }
+  }
+
+  /// Appends a JSON string; null where there is none.
+  mutating func appendJSON(_ text: String?) {
+    if let text { appendJSON(text) } else { append(literal: "null") }
   }
 }

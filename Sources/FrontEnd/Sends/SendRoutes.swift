@@ -7,7 +7,6 @@ struct SendRoutes: Sendable {
   let gate: Gate
   let intake: SendIntake
   let repetitions: Repetitions
-  let history: any SendHistory
   let clock: any WallClock
   let maximumBodySize: Int
   let maximumBatchSize: Int
@@ -25,7 +24,6 @@ struct SendRoutes: Sendable {
         try await withTaskExecutorPreference(globalConcurrentExecutor) { try await sendBatch(request, context, by: caller) }
       }
     }
-    routes.get("api/sends/{id}") { try await report($0, $1) }
   }
 
   private func send(_ request: Request, by caller: Caller) async throws -> Response {
@@ -70,27 +68,6 @@ struct SendRoutes: Sendable {
     return Response(
       status: .ok, headers: [.contentType: "application/x-ndjson"], body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer)))
   }
-
-  /// What is known of a send, told to its sender and to operators. Right after a send was accepted the history may not know it yet, for it
-  /// trails the topics: the answer is then the same 404 as for a send that never was.
-  private func report(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await gate.admit(request, context, as: nil)
-    guard let id = context.parameters["id"].flatMap({ SendID(String($0)) }) else { throw Self.unknownSend }
-    let report: SendReport?
-    do {
-      report = try await history.report(of: id, hub: caller.hub.name)
-    } catch {
-      throw Refusal(.historyUnavailable, "what happened to sends cannot be looked up now")
-    }
-    guard let report, report.hub == caller.hub.name, caller.posted(report) || caller.roles.contains(.operator) else {
-      throw Self.unknownSend
-    }
-    var response = Response.json(report.json)
-    response.headers[.cacheControl] = "no-store"
-    return response
-  }
-
-  private static let unknownSend = Refusal(.notFound, "there is no such send, or it is not known yet")
 }
 
 extension Result {

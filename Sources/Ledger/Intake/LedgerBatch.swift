@@ -53,7 +53,7 @@ struct LedgerBatch: Sendable {
         return .accepted(LedgerEntry.Acceptance(try SendRequest.decode(record.value, recordTime: recordTime)))
       } catch  where error.reason == .unknownType {
         // What comes back from a retry topic was accepted when it came first.
-        guard (try? RetryRecord.notBefore(of: record.value)) != nil else { throw error }
+        guard (try? RetryRecord.wait(of: record.value, at: UnixTime(milliseconds: 0))) != nil else { throw error }
         return nil
       }
     }

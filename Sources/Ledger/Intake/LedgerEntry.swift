@@ -18,8 +18,8 @@ enum LedgerEntry: Sendable {
       self.send = send.id
       hub = send.hub
       acceptedAt = send.acceptedAt
-      sender = send.sender.map(LedgerEntry.bounded)
-      audience = LedgerEntry.text(of: send.audience)
+      sender = send.sender.map(Audience.bounded)
+      audience = send.audience.text
     }
   }
 
@@ -50,8 +50,8 @@ enum LedgerEntry: Sendable {
       state = record.state
       acceptedAt = record.acceptedAt
       settledAt = record.settledAt
-      sender = record.sender.map(LedgerEntry.bounded)
-      audience = LedgerEntry.text(of: record.audience)
+      sender = record.sender.map(Audience.bounded)
+      audience = record.audience.text
       digest = record.digest
       var tally = OutcomeCounts(record.devices)
       tally.add(record.counts)
@@ -67,23 +67,6 @@ enum LedgerEntry: Sendable {
     case .settled(let settlement): max(settlement.acceptedAt, settlement.settledAt)
     }
   }
-
-  /// To whom, for people and for searching. A device's handle is an address and stays out.
-  private static func text(of audience: Audience) -> String {
-    switch audience {
-    case .user(let name): Tag.username(name)
-    case .tag(let tag): tag
-    case .registration(let id): "registration/\(id)"
-    case .device(let platform, _): "device/\(platform)"
-    case .tags(let tags): bounded(TagExpression.any(tags.map(TagExpression.tag)).description)
-    case .expression(let expression): bounded(expression.description)
-    // No tag has this character.
-    case .everyone: "*"
-    }
-  }
-
-  /// A text cut to a sane length: whoever may write to the topic must not be able to fill the file with one record.
-  private static func bounded(_ text: String) -> String { text.utf8.count <= 256 ? text : String(text.unicodeScalars.prefix(64)) }
 }
 
 extension StatusRecord {

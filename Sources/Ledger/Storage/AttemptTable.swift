@@ -14,6 +14,16 @@ struct AttemptTable {
     self.send = [hub.databaseValue, send]
   }
 
+  /// What the items of the open attempt with the most of them have come to; nil where there is none.
+  static func furthest(_ db: Database, hub: HubName, send: SendID) throws -> ItemSum? {
+    let select = try db.cachedStatement(
+      sql: """
+        SELECT settled_parts, \(ItemSum.columns) FROM attempts
+        WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND send = ? ORDER BY settled_parts DESC, attempt LIMIT 1
+        """)
+    return try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map { try ItemSum(items: $0[0], $0, from: 1) }
+  }
+
   /// The digest of the record that was added as this item; nil when there is none.
   func digest(of item: LedgerEntry.Settlement) throws -> Int64? {
     let select = try db.cachedStatement(sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND attempt = ? AND part = ?")
@@ -51,6 +61,17 @@ struct AttemptTable {
     try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ? AND attempt <> ?").execute(arguments: others)
     try db.cachedStatement(sql: "DELETE FROM attempts WHERE hub = ? AND send = ?").execute(arguments: StatementArguments(send))
     return count
+  }
+
+  /// The records of the item's attempt count after all. Returns how many had been noted as such that do not.
+  func redeem(_ item: LedgerEntry.Settlement) throws -> Int {
+    try db.cachedStatement(
+      sql: """
+        DELETE FROM duplicates WHERE hub = ? AND send = ?
+          AND (part, digest) IN (SELECT part, digest FROM parts WHERE hub = ? AND send = ? AND attempt = ?)
+        """
+    ).execute(arguments: StatementArguments(send + send + [Self.key(of: item)]))
+    return db.changesCount
   }
 
   /// An attempt's name in the file: its id where it has one, and its number of parts, so that parts which cannot belong together never meet.

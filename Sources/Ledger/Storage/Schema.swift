@@ -84,6 +84,12 @@ enum Schema {
     WHERE settled_parts > 0 AND settled_parts < known_parts;
     """,
     "ALTER TABLE totals ADD COLUMN cancelled INTEGER NOT NULL DEFAULT 0;",
+    // Sends of one moment in the order of their ids: a table without row ids has its key in each index.
+    """
+    CREATE INDEX newest ON sends (hub, accepted_at);
+    CREATE INDEX newest_by_sender ON sends (hub, sender, accepted_at);
+    CREATE INDEX newest_by_audience ON sends (hub, audience, accepted_at);
+    """,
   ]
 
   /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two processes which

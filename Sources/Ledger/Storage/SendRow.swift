@@ -43,6 +43,9 @@ struct SendRow {
   /// Whether every item of one attempt has ended.
   var isSettled: Bool { sum.items >= knownParts }
 
+  /// Whether it could not be processed: then a record that says what became of it after all has the last word.
+  var wasSetAside: Bool { isSettled && digest != nil && sum.state == .deadLettered }
+
   /// Where the send stands, as callers are told.
   var report: SendReport.State {
     guard isSettled, let state = sum.state else { return .accepted }

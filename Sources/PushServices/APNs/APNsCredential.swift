@@ -42,18 +42,18 @@ package final class APNsCredential: Sendable {
   }
 
   private struct Guarded {
+    var signer: ProviderTokenSigner
     var tokens = ProviderTokenState()
     var fields: Fields?
   }
 
-  private let guarded = Mutex(Guarded())
-  private let signer: ProviderTokenSigner
+  private let guarded: Mutex<Guarded>
   private let authority: String
   private let topic: String
 
   /// Takes the key; nothing is signed yet.
   package init(_ configuration: APNsConfiguration) throws(PushConfigurationError) {
-    signer = try ProviderTokenSigner(configuration)
+    guarded = Mutex(Guarded(signer: try ProviderTokenSigner(configuration)))
     authority = configuration.port == 443 ? configuration.host : "\(configuration.host):\(configuration.port)"
     topic = configuration.topic
   }
@@ -61,7 +61,7 @@ package final class APNsCredential: Sendable {
   /// The fields to send now; a token that is due is signed, once whoever asks. Throws when it cannot be signed.
   package func fields(now: UnixTime) throws -> Fields {
     try guarded.withLock { guarded in
-      let token = try guarded.tokens.token(now: now, sign: signer.sign)
+      let token = try guarded.tokens.token(now: now, sign: guarded.signer.sign)
       if let fields = guarded.fields, fields.generation == token.generation { return fields }
       let fields = Fields(token: token, authority: authority, topic: topic)
       guarded.fields = fields
@@ -69,9 +69,21 @@ package final class APNsCredential: Sendable {
     }
   }
 
+  /// Signs with this key from now on. False when it is the one in use.
+  func use(_ signer: ProviderTokenSigner) -> Bool {
+    guarded.withLock { guarded in
+      guard !signer.isSame(as: guarded.signer) else { return false }
+      guarded.signer = signer
+      guarded.tokens.forget()
+      return true
+    }
+  }
+
   /// See `ProviderTokenState.expired`.
   func expired(generation: Int, now: UnixTime) throws -> Bool {
-    try guarded.withLock { try $0.tokens.expired(generation: generation, now: now, sign: signer.sign) }
+    try guarded.withLock { guarded in
+      try guarded.tokens.expired(generation: generation, now: now, sign: guarded.signer.sign)
+    }
   }
 
   /// See `ProviderTokenState.updatedTooOften`.

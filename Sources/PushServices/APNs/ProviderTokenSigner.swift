@@ -19,6 +19,11 @@ struct ProviderTokenSigner: Sendable {
     teamID = configuration.teamID
   }
 
+  /// Whether both sign with one key for one team.
+  func isSame(as other: Self) -> Bool {
+    keyID == other.keyID && teamID == other.teamID && key.publicKey.rawRepresentation == other.key.publicKey.rawRepresentation
+  }
+
   /// A token issued at the given moment, good for an hour. Throws when the library cannot sign.
   func sign(issuedAt: UnixTime) throws -> String {
     var header: [UInt8] = Array("{\"alg\":\"ES256\",\"kid\":".utf8)

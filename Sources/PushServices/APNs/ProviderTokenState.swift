@@ -57,6 +57,13 @@ struct ProviderTokenState: Sendable {
     self.previous = nil
   }
 
+  /// The key is another one now: what was signed with the one before is forgotten, and so is how lately that was.
+  mutating func forget() {
+    current = nil
+    previous = nil
+    lastSignedAt = nil
+  }
+
   private mutating func replace(now: UnixTime, sign: (UnixTime) throws -> String) throws -> Token {
     let value = try sign(now)
     generation += 1

@@ -81,6 +81,12 @@ final class AccessTokenKeeper: Sendable {
     if let result { continuation(result) }
   }
 
+  /// The credential that tokens are fetched with is another one now: fetches one with it at once.
+  func credentialReplaced() {
+    let now = clock.now()
+    if guarded.withLock({ $0.tokens.credentialReplaced(now: now) }) { waker.yield() }
+  }
+
   /// The service has taken a push with the token of this generation.
   func worked(generation: Int) {
     guarded.withLock { $0.tokens.worked(generation: generation) }

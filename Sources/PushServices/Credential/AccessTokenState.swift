@@ -31,6 +31,10 @@ struct AccessTokenState: Sendable {
   private var failures = 0
   private var generation = 0
   private var hasWorked = false
+  /// Whether the service has refused the present token, and it is used again all the same because it is young.
+  private var isDoubtful = false
+  /// Whether the credential was replaced while a fetch with the one before was on its way.
+  private var isOutdated = false
   /// Whether the present token was fetched because the one before it was refused.
   private var isReplacement = false
 
@@ -55,6 +59,11 @@ struct AccessTokenState: Sendable {
   /// Takes the answer to a fetch in.
   mutating func fetched(_ answer: TokenAnswer, now: UnixTime) {
     isFetching = false
+    defer { isOutdated = false }
+    if isOutdated {
+      // What the credential before was refused says nothing about this one.
+      guard case .granted = answer else { return }
+    }
     switch answer {
     case .granted(let value, let lifetime):
       generation += 1
@@ -64,6 +73,7 @@ struct AccessTokenState: Sendable {
       failures = 0
       failure = nil
       hasWorked = false
+      isDoubtful = false
     case .refused(let reason, let status):
       failure = PushOutcome(.configurationError, reason: reason, status: status)
       nextAttemptAt = now + Self.maximumBackoff
@@ -75,11 +85,24 @@ struct AccessTokenState: Sendable {
     }
   }
 
+  /// The credential is another one now. The token that the one before has got is used until there is a new one, unless the service has refused it.
+  /// True asks for a fetch to be started.
+  mutating func credentialReplaced(now: UnixTime) -> Bool {
+    if isDoubtful { token = nil }
+    isReplacement = false
+    failure = nil
+    nextAttemptAt = nil
+    failures = 0
+    isOutdated = isFetching
+    return beginFetch(now: now)
+  }
+
   /// The service has taken a push with the token of this generation.
   mutating func worked(generation: Int) {
     guard token?.generation == generation else { return }
     hasWorked = true
     isReplacement = false
+    isDoubtful = false
   }
 
   /// Whether a push has been taken with the token of this generation.
@@ -98,7 +121,10 @@ struct AccessTokenState: Sendable {
       nextAttemptAt = now + Self.maximumBackoff
       return (.configurationError, false)
     }
-    if hasWorked, let fetchedAt, now - fetchedAt < Self.minimumAge, now >= fetchedAt { return (.reauthenticate, false) }
+    if hasWorked, let fetchedAt, now - fetchedAt < Self.minimumAge, now >= fetchedAt {
+      isDoubtful = true
+      return (.reauthenticate, false)
+    }
     self.token = nil
     isReplacement = true
     nextAttemptAt = nil

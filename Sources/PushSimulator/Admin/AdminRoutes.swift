@@ -23,7 +23,18 @@ struct AdminRoutes: Sendable {
       simulator.expireTokens(of: try service(request.uri.queryParameters["service"]))
       return Response(status: .noContent)
     }
+    router.post("/keys/replace") { request, _ in try await replaceKey(of: try service(request.uri.queryParameters["service"])) }
     return router
+  }
+
+  /// The new key as the files that its vendor hands out, by name; until they are where the sender reads them, it is refused.
+  private func replaceKey(of service: SimulatedService?) async throws -> [String: String] {
+    guard let service, service == .apns || service == .fcm else {
+      throw HTTPError(.badRequest, message: "service must be one of apns, fcm")
+    }
+    let renewed = try simulator.replaceKey(of: service)
+    let files = service == .apns ? try renewed.apnsFiles() : try renewed.googleFiles(endpoints: try await simulator.ready())
+    return files.mapValues { String(decoding: $0, as: UTF8.self) }
   }
 
   private func addDeviceRoutes(to router: Router<ChannelContext>) {

@@ -57,6 +57,7 @@ struct FaultDocument: Codable, Sendable {
     case .streamLimit(let streams):
       action = "stream-limit"
       self.streams = streams
+    case .refuseHandshake: action = "refuse-handshake"
     }
   }
 
@@ -74,6 +75,9 @@ struct FaultDocument: Codable, Sendable {
     }
     if let count, count < 1 { throw Complaint(description: "count must be at least 1") }
     if let share, !(share > 0 && share <= 1) { throw Complaint(description: "share must be more than 0 and at most 1") }
+    guard action != "refuse-handshake" || service == .apns || service == .fcm else {
+      throw Complaint(description: "the action refuse-handshake is for apns and fcm only")
+    }
     return Fault(service, try faultAction(), handlePrefix: handlePrefix, count: count, share: share)
   }
 
@@ -91,9 +95,11 @@ struct FaultDocument: Codable, Sendable {
     case "silence": return .silence
     case "reset": return .reset(code: try require(code, "code", in: 0...UInt32.max))
     case "stream-limit": return .streamLimit(try require(streams, "streams", in: 0...1_000_000))
+    case "refuse-handshake": return .refuseHandshake
     default:
       throw Complaint(
-        description: "action must be one of answer, latency, goaway, drop, accept-and-drop, silence, reset, stream-limit")
+        description:
+          "action must be one of answer, latency, goaway, drop, accept-and-drop, silence, reset, stream-limit, refuse-handshake")
     }
   }
 

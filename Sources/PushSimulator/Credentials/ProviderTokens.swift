@@ -11,12 +11,23 @@ final class ProviderTokens: Sendable {
   /// How far a signer's clock may be ahead, in seconds.
   static let clockSkew: Int64 = 60
 
-  private let key: P256.Signing.PublicKey
-  private let keyID: String
-  private let teamID: String
-  private let state = Mutex(State())
+  private let state: Mutex<State>
+
+  /// The app's key, and the ids that belong to it.
+  private struct Issuer {
+    let key: P256.Signing.PublicKey
+    let keyID: String
+    let teamID: String
+
+    init(_ app: SimulatorCredentials.APNsApp) throws {
+      key = try P256.Signing.PrivateKey(pemRepresentation: app.privateKeyPEM).publicKey
+      keyID = app.keyID
+      teamID = app.teamID
+    }
+  }
 
   private struct State {
+    var issuer: Issuer
     /// Issue times of verified tokens, in seconds, by the whole field. Bounded: emptied when it grows beyond what one hour of signing can fill.
     var verified: [String: Int64] = [:]
     /// The token asked about last, which is nearly always the one asked about next.
@@ -27,9 +38,13 @@ final class ProviderTokens: Sendable {
 
   /// Tokens of the app's key. Throws when the key is not a P-256 key in PEM.
   init(_ app: SimulatorCredentials.APNsApp) throws {
-    key = try P256.Signing.PrivateKey(pemRepresentation: app.privateKeyPEM).publicKey
-    keyID = app.keyID
-    teamID = app.teamID
+    state = Mutex(State(issuer: try Issuer(app)))
+  }
+
+  /// Takes another key instead: nothing that was signed with the one before is good any more. Throws as `init` does.
+  func replaceKey(_ app: SimulatorCredentials.APNsApp) throws {
+    let issuer = try Issuer(app)
+    state.withLock { $0 = State(issuer: issuer) }
   }
 
   /// Why a push with this `authorization`, whose token begins behind the scheme, is refused at `now`; nil when it is not.
@@ -60,11 +75,12 @@ final class ProviderTokens: Sendable {
   }
 
   private func verify(_ token: String, schemeLength: Int) -> Int64? {
+    let issuer = state.withLock { $0.issuer }
     guard let parsed = CompactToken(token.utf8.dropFirst(schemeLength)), parsed.header["alg"] == "ES256",
-      parsed.header["kid"] == keyID,
-      parsed.claims.issuer == teamID, let issuedAt = parsed.claims.issuedAt,
+      parsed.header["kid"] == issuer.keyID,
+      parsed.claims.issuer == issuer.teamID, let issuedAt = parsed.claims.issuedAt,
       // A signature that is not r‖s in 64 bytes, such as DER, is refused: RFC 7518 §3.4.
-      let signature = Self.signature(parsed.signature), key.isValidSignature(signature, for: parsed.signedBytes)
+      let signature = Self.signature(parsed.signature), issuer.key.isValidSignature(signature, for: parsed.signedBytes)
     else { return nil }
     state.withLock { state in
       if state.verified.count >= 1000 { state.verified.removeAll() }

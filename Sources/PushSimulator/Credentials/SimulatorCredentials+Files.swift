@@ -27,23 +27,34 @@ extension SimulatorCredentials {
   package func write(to directory: String, endpoints: SimulatorEndpoints? = nil) throws {
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     func write(_ name: String, _ data: Data, permissions: Int = 0o600) throws {
       try Self.write(data, to: directory + "/" + name, permissions: permissions)
     }
     try write(FileName.authority, Data(authorityPEM.utf8), permissions: 0o644)
     try write(FileName.certificate, Data(certificatePEM.utf8), permissions: 0o644)
     try write(FileName.certificateKey, Data(certificateKeyPEM.utf8))
-    try write(FileName.apnsKey, Data(apns.privateKeyPEM.utf8))
-    try write(
-      FileName.apns, encoder.encode(APNsFile(keyID: apns.keyID, teamID: apns.teamID, bundleIDs: apns.bundleIDs)),
-      permissions: 0o644)
-    try write(
-      FileName.serviceAccount,
-      encoder.encode(ServiceAccountFile(google, tokenURI: endpoints?.googleTokenURL ?? GoogleToken.audience)))
-    try write(FileName.windows, encoder.encode(windows))
-    if let endpoints { try write(FileName.endpoints, encoder.encode(endpoints), permissions: 0o644) }
+    for (name, data) in try apnsFiles() { try write(name, data) }
+    for (name, data) in try googleFiles(endpoints: endpoints) { try write(name, data) }
+    try write(FileName.windows, Self.encode(windows))
+    if let endpoints { try write(FileName.endpoints, Self.encode(endpoints), permissions: 0o644) }
+  }
+
+  /// The files of the app at APNs, by name.
+  func apnsFiles() throws -> [String: Data] {
+    let ids = APNsFile(keyID: apns.keyID, teamID: apns.teamID, bundleIDs: apns.bundleIDs)
+    return [FileName.apnsKey: Data(apns.privateKeyPEM.utf8), FileName.apns: try Self.encode(ids)]
+  }
+
+  /// The file of Google's service account, by name; see `write(to:endpoints:)`.
+  func googleFiles(endpoints: SimulatorEndpoints?) throws -> [String: Data] {
+    let account = ServiceAccountFile(google, tokenURI: endpoints?.googleTokenURL ?? GoogleToken.audience)
+    return [FileName.serviceAccount: try Self.encode(account)]
+  }
+
+  private static func encode(_ value: some Encodable) throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return try encoder.encode(value)
   }
 
   /// Reads what `write(to:)` has written. Throws the file system's and the decoder's errors.

@@ -26,14 +26,8 @@ extension SimulatorCredentials {
       authorityPEM: try authority.serializeAsPEM().pemString,
       certificatePEM: try certificate.serializeAsPEM().pemString,
       certificateKeyPEM: certificateKey.pemRepresentation,
-      apns: APNsApp(
-        privateKeyPEM: P256.Signing.PrivateKey().pemRepresentation,
-        keyID: randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"),
-        teamID: randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), bundleIDs: bundleIDs),
-      google: GoogleServiceAccount(
-        projectID: projectID, clientEmail: "sender@\(projectID).iam.gserviceaccount.com",
-        privateKeyID: randomText(40, of: "0123456789abcdef"),
-        privateKeyPEM: try _RSA.Signing.PrivateKey(keySize: .bits2048).pkcs8PEMRepresentation),
+      apns: .generate(teamID: randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), bundleIDs: bundleIDs),
+      google: try .generate(projectID: projectID),
       windows: WindowsApp(
         packageSID: "ms-app://S-1-15-2-\(randomText(10, of: "123456789"))-\(randomText(10, of: "123456789"))",
         packageSecret: randomText(40), tenantID: identifier(), applicationID: identifier(), applicationSecret: randomText(40)))
@@ -78,12 +72,32 @@ extension SimulatorCredentials {
     Identifier<SimulatorCredentials>.random().description
   }
 
-  private static func randomText(
+  fileprivate static func randomText(
     _ count: Int, of alphabet: String = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
   ) -> String {
     let letters = Array(alphabet.utf8)
     var generator = SystemRandomNumberGenerator()
     let text = (0..<count).map { _ in letters[Int.random(in: letters.indices, using: &generator)] }
     return String(decoding: text, as: UTF8.self)
+  }
+}
+
+extension SimulatorCredentials.APNsApp {
+  /// A new key of a team.
+  static func generate(teamID: String, bundleIDs: [String]) -> Self {
+    Self(
+      privateKeyPEM: P256.Signing.PrivateKey().pemRepresentation,
+      keyID: SimulatorCredentials.randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), teamID: teamID,
+      bundleIDs: bundleIDs)
+  }
+}
+
+extension SimulatorCredentials.GoogleServiceAccount {
+  /// A new key of a project's account. Throws when the library cannot make one.
+  static func generate(projectID: String) throws -> Self {
+    Self(
+      projectID: projectID, clientEmail: "sender@\(projectID).iam.gserviceaccount.com",
+      privateKeyID: SimulatorCredentials.randomText(40, of: "0123456789abcdef"),
+      privateKeyPEM: try _RSA.Signing.PrivateKey(keySize: .bits2048).pkcs8PEMRepresentation)
   }
 }

@@ -33,7 +33,7 @@ struct FaultInjector: Sendable {
       reaction = Reaction(ending: .silence)
     case .reset(let code):
       reaction = Reaction(ending: .reset(code))
-    case .latency, .goAway, .streamLimit, nil:
+    case .latency, .goAway, .streamLimit, .refuseHandshake, nil:
       reaction = Reaction(refusal ?? accept())
     }
     if let effects {

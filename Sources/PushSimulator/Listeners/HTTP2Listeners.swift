@@ -7,11 +7,12 @@ import NIOSSL
 enum HTTP2Listeners {
   /// APNs: one stream at a time until a push has succeeded.
   static func apns(
-    _ service: APNsService, configuration: SimulatorConfiguration, tls: TLSConfiguration, group: any EventLoopGroup,
-    logger: Logger
+    _ service: APNsService, faults: FaultRegistry, configuration: SimulatorConfiguration, tls: TLSConfiguration,
+    group: any EventLoopGroup, logger: Logger
   ) -> HTTP2Server {
     var server = HTTP2ServerConfiguration(host: configuration.host, port: configuration.apnsPort, tls: tls)
     server.maximumConcurrentStreams = configuration.apnsInitialStreams
+    server.refusesHandshake = { faults.refusesHandshake(of: .apns) }
     let readsAll = configuration.validatesPushes || configuration.recordsPushes
     return HTTP2Server(configuration: server, eventLoopGroup: group, logger: logger) { incoming, responder in
       var request = APNsRequest(body: incoming.body)
@@ -29,10 +30,12 @@ enum HTTP2Listeners {
 
   /// FCM.
   static func fcm(
-    _ service: FCMService, configuration: SimulatorConfiguration, tls: TLSConfiguration, group: any EventLoopGroup, logger: Logger
+    _ service: FCMService, faults: FaultRegistry, configuration: SimulatorConfiguration, tls: TLSConfiguration,
+    group: any EventLoopGroup, logger: Logger
   ) -> HTTP2Server {
     var server = HTTP2ServerConfiguration(host: configuration.host, port: configuration.fcmPort, tls: tls)
     server.maximumConcurrentStreams = configuration.fcmStreams
+    server.refusesHandshake = { faults.refusesHandshake(of: .fcm) }
     return HTTP2Server(configuration: server, eventLoopGroup: group, logger: logger) { incoming, responder in
       var request = FCMRequest(body: incoming.body)
       request.method = incoming.method

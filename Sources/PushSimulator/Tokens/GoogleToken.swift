@@ -15,23 +15,39 @@ final class GoogleToken: Sendable {
   private static let clockSkew: Int64 = 300
 
   let tokens: AccessTokens
-  private let account: SimulatorCredentials.GoogleServiceAccount
-  private let key: _RSA.Signing.PublicKey
+  private let issuer: Mutex<Issuer>
   private let injector: FaultInjector
   private let clock: any WallClock
   /// The endpoint's own URL, as a key file may name it; known once the listener is bound.
   private let ownURL = Mutex<String?>(nil)
+
+  /// The service account, and its key.
+  private struct Issuer {
+    let account: SimulatorCredentials.GoogleServiceAccount
+    let key: _RSA.Signing.PublicKey
+
+    init(_ account: SimulatorCredentials.GoogleServiceAccount) throws {
+      self.account = account
+      key = try _RSA.Signing.PrivateKey(pemRepresentation: account.privateKeyPEM).publicKey
+    }
+  }
 
   /// Throws when the account's key is none.
   init(
     _ configuration: SimulatorConfiguration, account: SimulatorCredentials.GoogleServiceAccount, tokens: AccessTokens,
     injector: FaultInjector
   ) throws {
-    self.account = account
+    issuer = Mutex(try Issuer(account))
     self.tokens = tokens
     self.injector = injector
     clock = configuration.clock
-    key = try _RSA.Signing.PrivateKey(pemRepresentation: account.privateKeyPEM).publicKey
+  }
+
+  /// Takes another key instead; the access tokens that the one before has got are good no longer. Throws as `init` does.
+  func replaceKey(_ account: SimulatorCredentials.GoogleServiceAccount) throws {
+    let replacement = try Issuer(account)
+    issuer.withLock { $0 = replacement }
+    tokens.expireAll()
   }
 
   /// Makes assertions for this URL good.
@@ -58,11 +74,13 @@ final class GoogleToken: Sendable {
       return TokenAnswer.failure(400, "invalid_request", "Missing required parameter: assertion")
     }
     guard let assertion = CompactToken(text.utf8) else { return invalidGrant("Bad Request") }
+    let issuer = issuer.withLock { $0 }
     guard assertion.header["alg"] == "RS256" else { return invalidGrant("Invalid signing algorithm.") }
-    if let kid = assertion.header["kid"], kid != account.privateKeyID { return invalidGrant("Invalid JWT Signature.") }
-    guard assertion.claims.issuer == account.clientEmail else { return invalidGrant("Invalid grant: account not found") }
+    if let kid = assertion.header["kid"], kid != issuer.account.privateKeyID { return invalidGrant("Invalid JWT Signature.") }
+    guard assertion.claims.issuer == issuer.account.clientEmail else { return invalidGrant("Invalid grant: account not found") }
     guard
-      key.isValidSignature(.init(rawRepresentation: assertion.signature), for: assertion.signedBytes, padding: .insecurePKCS1v1_5)
+      issuer.key.isValidSignature(
+        .init(rawRepresentation: assertion.signature), for: assertion.signedBytes, padding: .insecurePKCS1v1_5)
     else { return invalidGrant("Invalid JWT Signature.") }
     return complaint(about: assertion.claims)
   }

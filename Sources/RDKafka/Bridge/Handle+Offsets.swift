@@ -12,6 +12,21 @@ extension Handle {
     return list.elements.map(\.offset).filter { $0.offset >= 0 }
   }
 
+  /// Commits offsets with their metadata, blocking the thread until the broker has them, for at most `timeoutMilliseconds`.
+  func commit(_ offsets: [PartitionOffset], timeoutMilliseconds: Int32) throws(RDKafkaError) {
+    let list = try PartitionList(offsets)
+    let answers = try Queue.make(on: self)
+    let status = unsafe rd_kafka_commit_queue(pointer, list.pointer, answers.pointer, nil, nil)
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "commit") }
+    guard let event = unsafe rd_kafka_queue_poll(answers.pointer, timeoutMilliseconds) else {
+      throw RDKafkaError(code: .timedOut, message: "the commit was not answered in time")
+    }
+    defer { unsafe rd_kafka_event_destroy(event) }
+    let response = unsafe rd_kafka_event_error(event)
+    guard response == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: response, context: "commit") }
+    if let error = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event))?.firstError { throw error }
+  }
+
   /// The first offset and the one after the last, as the broker knows them, blocking the thread.
   func queryWatermarks(_ partition: TopicPartition, timeoutMilliseconds: Int32) throws(RDKafkaError) -> (low: Int64, high: Int64)
   {

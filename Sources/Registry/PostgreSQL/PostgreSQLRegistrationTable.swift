@@ -31,6 +31,18 @@ struct PostgreSQLRegistrationTable {
     return row
   }
 
+  /// The registration of the installation, nobody being kept from changing it.
+  func find(installation: String) throws -> Registration? {
+    let rows = try connection.query(Self.selectInstallation, [.text(hub.rawValue), .text(installation)])
+    return rows.count == 0 ? nil : try find(rows.identifier(0, 0), locking: false)?.registration
+  }
+
+  /// The registrations of those ids that there are, by ascending ids.
+  func registrations(_ ids: [RegistrationID]) throws -> [Registration] {
+    let rows = try connection.query(Self.selectAll, [.text(hub.rawValue), .ids(ids)])
+    return try (0..<rows.count).compactMap { try RegistrationRow(rows, $0, hub: hub).registration }.sorted { $0.id < $1.id }
+  }
+
   /// Who holds the handle (in its normal form); it keeps it until the transaction ends.
   func holder(of handle: String) throws -> RegistrationID? {
     let rows = try connection.query(Self.lockHandle, [.text(hub.rawValue), .text(handle)])
@@ -100,6 +112,7 @@ struct PostgreSQLRegistrationTable {
       [
         hub, id, .text(registration.user), platform, .text(registration.handle), .text(registration.installation),
         .texts(registration.tags), .time(registration.registeredAt), .time(registration.createdAt),
+        .time(registration.seenAt > registration.registeredAt ? registration.seenAt : nil),
       ])
     try connection.query(Self.updateHandle, [hub, .text(registration.handle), id, platform, .time(registration.registeredAt)])
     let former = stored?.registration?.tags ?? []
@@ -149,6 +162,10 @@ extension PostgreSQLRegistrationTable {
     "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = $2")
   private static let selectLocking = PreparedStatement(
     "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = $2 FOR UPDATE")
+  private static let selectAll = PreparedStatement(
+    "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = ANY ($2)")
+  private static let selectInstallation = PreparedStatement(
+    "SELECT registration FROM installations WHERE hub = $1 AND installation = $2")
   private static let lockHandle = PreparedStatement(
     "SELECT registration FROM handles WHERE hub = $1 AND handle = $2 FOR UPDATE")
   private static let selectHolder = PreparedStatement("SELECT registration FROM handles WHERE hub = $1 AND handle = $2")
@@ -170,11 +187,11 @@ extension PostgreSQLRegistrationTable {
     "UPDATE registrations SET registered_at = $3, expires_at = $4 WHERE hub = $1 AND id = $2")
   private static let upsert = PreparedStatement(
     """
-    INSERT INTO registrations (hub, id, username, platform, handle, installation, tags, registered_at, created_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    INSERT INTO registrations (hub, id, username, platform, handle, installation, tags, registered_at, created_at, seen_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
     ON CONFLICT (hub, id) DO UPDATE SET username = excluded.username, platform = excluded.platform, handle = excluded.handle,
       installation = excluded.installation, tags = excluded.tags, registered_at = excluded.registered_at,
-      created_at = excluded.created_at, expires_at = NULL
+      created_at = excluded.created_at, seen_at = excluded.seen_at, expires_at = NULL
     """)
   private static let upsertTags = PreparedStatement(
     """

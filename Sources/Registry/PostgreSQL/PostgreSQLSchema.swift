@@ -8,8 +8,8 @@ enum PostgreSQLSchema {
   /// begins with the hub and what the table is asked by, and nothing refers to another table. Texts are compared by their bytes.
   ///
   /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is pending: its id is issued, and
-  ///   `expires_at` says until when. `platform` holds the bit of `PlatformSet`. `created_at` is when its present user completed it first. Times are
-  ///   Unix milliseconds.
+  ///   `expires_at` says until when. `platform` holds the bit of `PlatformSet`. `created_at` is when its present user completed it first; `seen_at`
+  ///   is there where the app was heard of since `registered_at`. Times are Unix milliseconds.
   /// - handles: who holds a handle, at most one registration per hub; its key is what concurrent claims meet at. A pending holder has no platform.
   /// - installations: the registration of each.
   /// - tags: a row repeats what a push needs of its registration, so that a look-up goes to one table (and one shard) only; whoever changes one
@@ -31,6 +31,7 @@ enum PostgreSQLSchema {
         tags text[],
         registered_at bigint NOT NULL,
         created_at bigint,
+        seen_at bigint,
         expires_at bigint,
         PRIMARY KEY (hub, id),
         CHECK (CASE WHEN username IS NULL
@@ -76,6 +77,7 @@ enum PostgreSQLSchema {
         PRIMARY KEY (hub, registration)
       );
       CREATE INDEX tombstone_age ON tombstones (at);
+      CREATE INDEX tombstones_by_time ON tombstones (hub, at, registration);
 
       CREATE TABLE secure_payloads (
         hub text COLLATE "C" NOT NULL,

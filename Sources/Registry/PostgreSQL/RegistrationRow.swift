@@ -14,7 +14,7 @@ struct RegistrationRow {
   let registration: Registration?
 
   /// What `init(_:_:hub:)` reads.
-  static let columns = "id, username, platform, handle, installation, tags, registered_at, created_at, expires_at"
+  static let columns = "id, username, platform, handle, installation, tags, registered_at, created_at, expires_at, seen_at"
 
   /// Reads a row. Throws when it is not one that this release could have written.
   init(_ rows: ResultRows, _ row: Int, hub: HubName) throws {
@@ -30,7 +30,8 @@ struct RegistrationRow {
     registration = Registration(
       id: id, hub: hub, user: user, platform: platform, handle: handle, tags: try rows.texts(row, 5),
       installation: try rows.optionalText(row, 4), registeredAt: registeredAt,
-      createdAt: UnixTime(milliseconds: try rows.integer(row, 7)))
+      createdAt: UnixTime(milliseconds: try rows.integer(row, 7)),
+      seenAt: try rows.optionalInteger(row, 9).map { UnixTime(milliseconds: $0) })
   }
 
   /// Whether the rules of ownership let the registration take this one's place.

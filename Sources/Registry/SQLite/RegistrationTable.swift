@@ -52,11 +52,12 @@ struct RegistrationTable {
   func put(_ registration: Registration, replacing stored: StoredRegistration?) throws {
     try release(registration)
     let sql = """
-      INSERT INTO registrations (hub, id, user, platform, handle, installation, tags, registered_at, created_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO registrations (hub, id, user, platform, handle, installation, tags, registered_at, created_at,
+        seen_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (hub, id) DO UPDATE SET user = excluded.user, platform = excluded.platform, handle = excluded.handle,
         installation = excluded.installation, tags = excluded.tags, registered_at = excluded.registered_at,
-        created_at = excluded.created_at, expires_at = NULL
+        created_at = excluded.created_at, seen_at = excluded.seen_at, expires_at = NULL
       """
     try execute(
       sql,
@@ -65,6 +66,7 @@ struct RegistrationTable {
         registration.handle,
         registration.installation, registration.tags.joined(separator: "\n"), registration.registeredAt.milliseconds,
         registration.createdAt.milliseconds,
+        registration.seenAt > registration.registeredAt ? registration.seenAt.milliseconds : nil,
       ])
     let former = stored?.registration?.tags ?? []
     // The usual case is an app that starts and says again what it said before.
@@ -117,7 +119,7 @@ struct RegistrationTable {
 
   private func find(_ condition: String, _ key: some DatabaseValueConvertible, at now: UnixTime?) throws -> StoredRegistration? {
     let sql = """
-      SELECT id, user, platform, handle, installation, tags, registered_at, expires_at, created_at
+      SELECT id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at
       FROM registrations
       WHERE hub = ? AND \(condition)
       """

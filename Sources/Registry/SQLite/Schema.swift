@@ -11,6 +11,7 @@ enum Schema {
   /// - registrations: clustered by id, so that a slice of the id space is read in one sweep. A row without user is pending: its id is
   ///   issued, and `expires_at` says until when. `platform` holds the bit of `PlatformSet`, `tags` one tag per line: the exact keys of
   ///   the rows in `tags`, which therefore need no second index to be found again. Times are Unix milliseconds.
+  ///   `seen_at` is there where the app was heard of since `registered_at`.
   /// - tags: by tag before hub, since almost every comparison on the way down the tree is then decided by the first column. A row repeats
   ///   what a push needs of its registration, so that a look-up goes down one tree instead of two; whoever changes one changes the other.
   ///   Its key is also what a broadcast walks: the ids under a tag, in their order. `created_at` says since when the device is its user's; a
@@ -123,6 +124,7 @@ enum Schema {
     """
     ALTER TABLE registrations ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;
     UPDATE registrations SET created_at = registered_at;
+    ALTER TABLE registrations ADD COLUMN seen_at INTEGER;
     ALTER TABLE tags ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;
     UPDATE tags SET created_at = registered_at;
     """,

@@ -12,7 +12,7 @@ struct StoredRegistration {
   /// Nil for an id that is only issued.
   let registration: Registration?
 
-  /// Reads `id, user, platform, handle, installation, tags, registered_at, expires_at, created_at`. Throws when the row is not one that this
+  /// Reads `id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at`. Throws when the row is not one that this
   /// release could have written.
   init(_ row: Row, hub: HubName) throws {
     guard let id = RegistrationID(row[0] as Data) else { throw StoredRegistration.damaged }
@@ -27,7 +27,7 @@ struct StoredRegistration {
     registration = Registration(
       id: id, hub: hub, user: user, platform: platform, handle: row[3],
       tags: (row[5] as String).split(separator: "\n").map(String.init), installation: row[4], registeredAt: registeredAt,
-      createdAt: UnixTime(milliseconds: row[8]))
+      createdAt: UnixTime(milliseconds: row[8]), seenAt: (row[9] as Int64?).map { UnixTime(milliseconds: $0) })
   }
 
   /// The file holds what no release has written.

@@ -162,7 +162,7 @@ extension DispatchState {
       let retry = retryRecord(
         of: listed[...], counts: counts, send: send, part: page.number, parts: page.pages,
         attempt: page.pages > 1 ? SegmentRecord.attempt(of: send) : nil,
-        deferrals: 1, at: now)
+        deferrals: 1, cameEarly: false, at: now)
       produce(retry, for: slot, at: now, into: &effects)
     } else {
       let isEmpty = listed.isEmpty && counts.isEmpty

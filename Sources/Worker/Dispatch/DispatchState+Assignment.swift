@@ -15,21 +15,28 @@ extension DispatchState {
     }
     lastResumption += 1
     let deadline = now.uptime + configuration.resumeDeadline.milliseconds
-    resumptions.append(Resumption(number: lastResumption, rebalance: rebalance, deadline: deadline))
+    resumptions.append(Resumption(number: lastResumption, partitions: partitions, rebalance: rebalance, deadline: deadline))
     effects.resumptions.append(Effects.Question(number: lastResumption, partitions: partitions))
   }
 
-  /// The group has said what it has committed, or could not be asked. What comes after the deadline is not used: work has begun by then.
-  mutating func resume(_ number: Int, from committed: [PartitionOffset]?, into effects: inout Effects) {
+  /// The group has said what it has committed and what it has refused, or could not be asked. What comes after the deadline is not used: work has
+  /// begun by then.
+  mutating func resume(
+    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], into effects: inout Effects
+  ) {
     guard let index = resumptions.firstIndex(where: { $0.number == number }) else { return }
     for offset in committed ?? [] { ledger.resume(offset) }
+    for offset in kept { ledger.learn(offset) }
     effects.completions.append(resumptions.remove(at: index).rebalance)
   }
 
   /// Lets partitions be read whose last owner nobody could be asked about in time.
   mutating func finishResumptions(at now: Moment, into effects: inout Effects) {
     guard !resumptions.isEmpty else { return }
-    effects.completions += resumptions.filter { $0.deadline <= now.uptime }.map(\.rebalance)
+    for resumption in resumptions where resumption.deadline <= now.uptime {
+      effects.alarm(.resumptionTimedOut(resumption.partitions))
+      effects.completions.append(resumption.rebalance)
+    }
     resumptions.removeAll { $0.deadline <= now.uptime }
   }
 

@@ -3,10 +3,11 @@ import RDKafka
 extension DispatchState {
   /// Begins a commit of all that has settled since the last one, if it is time.
   mutating func commit(at now: Moment, into effects: inout Effects) {
-    guard ledger.hasChanges, commits.isDue(at: now.uptime) else { return }
+    let isLast = drains.contains { $0.lastCommit == commits.next }
+    guard ledger.hasChanges, commits.isDue(at: now.uptime, isLast: isLast) else { return }
     let offsets = ledger.takeChanged(metadataLimit: commits.metadataBytes)
     guard !offsets.isEmpty else { return }
-    commits.begin(at: now.uptime)
+    commits.begin(offsets.map(\.partition), at: now.uptime)
     effects.commit = offsets
   }
 
@@ -27,11 +28,31 @@ extension DispatchState {
     }
     guard !finished.isEmpty else { return }
     for drain in finished {
+      reportWhatIsLeft(in: drain.partitions, into: &effects)
       for partition in drain.partitions { ledger.close(partition) }
       effects.completions.append(drain.rebalance)
     }
     drains.removeAll { drain in finished.contains { $0.rebalance === drain.rebalance } }
     giveUpWhatIsNotOwned()
+  }
+
+  /// Says what the next owner of partitions that are given back will do again, if anything.
+  private func reportWhatIsLeft(in partitions: [TopicPartition], into effects: inout Effects) {
+    let uncommitted = partitions.filter { commits.open.contains($0) || ledger.hasChanges(in: [$0]) }
+    if !uncommitted.isEmpty {
+      let reason =
+        commits.isRefused
+        ? "the group is between two assignments"
+        : commits.isCommitting ? "no time is left" : commits.failure.map { "\($0)" } ?? ""
+      effects.alarm(.positionsLeft(uncommitted, reason: reason))
+    }
+    let partitions = Set(partitions)
+    let begun = items.filter { item in
+      let hasBegun = item.phase == .settling || item.hasStarted
+      return item.phase != .vacant && !item.isAbandoned && hasBegun
+        && ledger.partition(of: item.origin).map(partitions.contains) == true
+    }
+    if !begun.isEmpty { effects.alarm(.workLeft(Array(partitions), sends: begun.count)) }
   }
 
   /// Leaves the group once it has the last positions: others would do again what is done. Where they are not to be had, it leaves at the deadline.

@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 import RDKafka
 
@@ -53,10 +54,30 @@ extension DispatchState {
     let slot = occupy(origin: origin, bytes: record.value.count)
     items[slot].key = key
     items[slot].hub = hub
+    guard devices < configuration.maximumDevices, parked.isEmpty else {
+      return parked.append(Parked(ticket: ticket(slot), value: record.value, timestamp: record.timestamp))
+    }
+    resume(retry, in: slot, at: now, into: &effects)
+  }
+
+  /// Goes on with what was put off and has come back while there was no room for its devices, as far as there is some now.
+  mutating func resumeParked(at now: Moment, into effects: inout Effects) {
+    while devices < configuration.maximumDevices, let next = parked.popFirst() {
+      guard isCurrent(next.ticket), items[next.ticket.slot].phase == .resolving else { continue }
+      let written = next.timestamp >= 0 ? UnixTime(milliseconds: next.timestamp) : now.wall
+      // It was read once before; only the bytes were kept, which count as such.
+      guard let retry = try? RetryRecord.decode(next.value, recordTime: written, now: now.wall) else { continue }
+      resume(retry, in: next.ticket.slot, at: now, into: &effects)
+    }
+  }
+
+  private mutating func resume(_ retry: RetryRecord, in slot: Int, at now: Moment, into effects: inout Effects) {
+    let hub = items[slot].hub
     items[slot].send = retry.send
     items[slot].expiresAt = expiry(of: retry.send)
     items[slot].resumed = WorkItem.Resumed(
-      part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals, counts: retry.counts)
+      part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals,
+      cameEarly: retry.notBefore > now.wall + configuration.longestRest, counts: retry.counts)
     items[slot].isBulk = retry.parts > 1
     items[slot].phase = .dispatching
     items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, at: now) }
@@ -123,7 +144,7 @@ extension DispatchState {
   /// The record that keeps what remains to be done for these devices of the item.
   func retryRecord(
     of devices: ArraySlice<DeviceProgress>, counts: OutcomeCounts, send: SendRequest, part: Int, parts: Int,
-    attempt: AttemptID?, deferrals: Int, at now: Moment
+    attempt: AttemptID?, deferrals: Int, cameEarly: Bool, at now: Moment
   ) -> RetryRecord {
     let listed = devices.map { device -> RetryRecord.Device in
       guard device.phase == .putOff else { return .done(device.result) }
@@ -136,7 +157,8 @@ extension DispatchState {
           wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason, status: device.status))
     }
     return RetryRecord(
-      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, devices: listed, counts: counts)
+      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, cameEarly: cameEarly, devices: listed,
+      counts: counts)
   }
 }
 

@@ -11,7 +11,7 @@ extension DispatchState {
       let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
       let incoming: Incoming
       do {
-        incoming = try decode(record.value, written: written)
+        incoming = try decode(record.value, written: written, at: now)
       } catch {
         setAside(record, error: error, send: nil, origin: origin, at: now, into: &effects)
         continue
@@ -45,12 +45,12 @@ extension DispatchState {
     }
   }
 
-  private func decode(_ value: ArraySlice<UInt8>, written: UnixTime) throws(RecordError) -> Incoming {
+  private func decode(_ value: ArraySlice<UInt8>, written: UnixTime, at now: Moment) throws(RecordError) -> Incoming {
     do throws(RecordError) {
       return .send(try SendRequest.decode(value, recordTime: written))
     } catch  where error.reason == .unknownType {
       // What is no such record either is told what it is as a send: that is what belongs here.
-      if let retry = try? RetryRecord.decode(value, recordTime: written) { return .retry(retry) }
+      if let retry = try? RetryRecord.decode(value, recordTime: written, now: now.wall) { return .retry(retry) }
       if let segment = try? SegmentRecord.decode(value, recordTime: written) { return .segment(segment) }
       throw error
     }

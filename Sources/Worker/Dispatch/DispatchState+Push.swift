@@ -40,6 +40,7 @@ extension DispatchState {
     for result in results {
       let ticket = Ticket(rawValue: result.ticket)
       releasePlace(of: sender, for: ticket)
+      if result.outcome.verdict != .unknown { hear(from: sender, at: now) }
       // Items that were given up get no result any more; their pushes only give back their places, and tell about the sender.
       let isOpen = phase(of: ticket) == .inFlight
       let isProbe = senders[sender].probe == ticket
@@ -53,7 +54,7 @@ extension DispatchState {
   /// Puts a device into the queue of its sender.
   mutating func enqueue(_ slot: Int, _ index: Int, for sender: Int) {
     senders[sender].queue.append(ticket(slot, device: index))
-    if senders[sender].gate.state != .closed { passFirstAttempt(slot, index) }
+    if senders[sender].gate.state != .closed || senders[sender].isSilent { passFirstAttempt(slot, index) }
   }
 
   /// Hands one queued push to its sender, unless it has expired, its device must be looked up again, or there is nothing that could be sent.
@@ -94,6 +95,8 @@ extension DispatchState {
     items[slot].devices[index].history.attempts = attempts + 1
     items[slot].devices[index].phase = .inFlight
     takePlace(of: sender, for: ticket)
+    if senders[sender].quietSince == nil { senders[sender].quietSince = now.uptime }
+    if senders[sender].isSilent { passFirstAttempt(slot, index) }
     effects.submissions[sender].append(
       Push(
         ticket: ticket.rawValue, id: PushID(send: send.id, registration: items[slot].devices[index].target.registration),
@@ -236,6 +239,37 @@ extension DispatchState {
     items[slot].devices[index].isFirstAttemptOver = true
     items[slot].openFirstAttempts -= 1
     if items[slot].openFirstAttempts == 0 { advanceLane(slot) }
+  }
+
+  /// Something was heard of the service.
+  private mutating func hear(from sender: Int, at now: Moment) {
+    senders[sender].quietSince = senders[sender].inFlight > 0 ? now.uptime : nil
+    senders[sender].isSilent = false
+  }
+
+  /// Stops waiting for services of which nothing is heard, long before the time of what was sent to them is up: until then every send of a user
+  /// would wait for the one before, and with it the user's devices on all other platforms.
+  mutating func noticeSilence(at now: Moment, into effects: inout Effects) {
+    for sender in senders.indices {
+      guard let since = senders[sender].quietSince, senders[sender].inFlight > 0 else { continue }
+      let silence = now.uptime - since
+      guard silence >= configuration.circuit.patience.milliseconds else { continue }
+      if !senders[sender].isSilent {
+        senders[sender].isSilent = true
+        for slot in items.indices where items[slot].phase == .dispatching && items[slot].openFirstAttempts > 0 {
+          for index in items[slot].devices.indices where items[slot].devices[index].sender == sender {
+            switch items[slot].devices[index].phase {
+            case .inFlight, .queued: passFirstAttempt(slot, index)
+            case .checking, .resting, .done, .putOff, .withdrawn: break
+            }
+          }
+        }
+      }
+      if senders[sender].gate.endure(silence: silence, inFlight: senders[sender].inFlight, at: now.uptime) {
+        effects.alarm(.serviceUnavailable(sender: sender, reason: "Silence"))
+        passFirstAttempts(of: sender)
+      }
+    }
   }
 
   /// Gives up what expires in the queues of stopped senders: nothing else would look at it.

@@ -19,7 +19,7 @@ extension DispatchState {
         isPutOff = true
         let retry = retryRecord(
           of: devices, counts: resumed?.counts ?? OutcomeCounts(), send: send, part: part, parts: parts, attempt: attempt,
-          deferrals: (resumed?.deferrals ?? 0) + 1, at: now)
+          deferrals: (resumed?.deferrals ?? 0) + 1, cameEarly: resumed?.cameEarly ?? false, at: now)
         produce(retry, for: slot, at: now, into: &effects)
       } else {
         produce(

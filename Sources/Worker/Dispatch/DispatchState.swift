@@ -37,6 +37,8 @@ struct DispatchState: Sendable {
 
   /// Items whose devices are to be looked up.
   var toResolve: Deque<Ticket> = []
+  /// What was put off and has come back, and waits for room for its devices.
+  var parked: Deque<Parked> = []
   /// Devices whose owner is to be looked up once more.
   var toRecheck: Deque<Ticket> = []
   var isLookingUp = false
@@ -82,6 +84,14 @@ struct DispatchState: Sendable {
   /// Sends of which the registry is asked how many devices they have.
   var openSurveys = 0
 
+  /// A record that was put off, as it came.
+  struct Parked: Sendable {
+    let ticket: Ticket
+    let value: ArraySlice<UInt8>
+    /// The log's, in milliseconds; negative: none.
+    let timestamp: Int64
+  }
+
   /// Partitions that are being given back.
   struct Drain: Sendable {
     let partitions: [TopicPartition]
@@ -95,6 +105,7 @@ struct DispatchState: Sendable {
   /// Partitions that wait to hear what their last owner has settled.
   struct Resumption: Sendable {
     let number: Int
+    let partitions: [TopicPartition]
     let rebalance: Rebalance
     let deadline: Int64
   }
@@ -120,6 +131,7 @@ struct DispatchState: Sendable {
   /// Ends a turn: hands out work as far as there is room, and collects what has become due.
   mutating func finishTurn(at now: Moment, into effects: inout Effects) {
     walkSegments(at: now, into: &effects)
+    if !parked.isEmpty { resumeParked(at: now, into: &effects) }
     pump(at: now, into: &effects)
     askRegistry(at: now, into: &effects)
     finishResumptions(at: now, into: &effects)
@@ -142,6 +154,7 @@ struct DispatchState: Sendable {
       if isCurrent(production.ticket) { effects.productions.append(production) }
     }
     while let question = unanswered.popDue(at: now.uptime) { effects.questions.append(question) }
+    noticeSilence(at: now, into: &effects)
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000
       sweepStoppedSenders(at: now, into: &effects)

@@ -88,6 +88,16 @@ struct SenderGate: Sendable {
     return true
   }
 
+  /// The service has been silent for so many milliseconds with so many pushes in flight. Returns whether it counts as unavailable from now on.
+  mutating func endure(silence: Int64, inFlight: Int, at uptime: Int64) -> Bool {
+    guard state == .closed, silence >= policy.silence.milliseconds, inFlight >= policy.misses else { return false }
+    state = .open
+    cause = .outage
+    probeDue = uptime + outageProbeInterval
+    hasProbe = false
+    return true
+  }
+
   /// An attempt ended without an answer that would prove anything: the next probe is due after the interval.
   mutating func remainUnsure(at uptime: Int64) {
     guard state == .halfOpen else { return }

@@ -8,6 +8,10 @@ struct SenderLane: Sendable {
   var inFlight = 0
   /// Those of them that are broadcasts'.
   var bulkInFlight = 0
+  /// Uptime since which nothing was heard of the service while pushes were in flight; nil: there is nothing to be heard of.
+  var quietSince: Int64?
+  /// Whether that is so long ago that nothing else is to wait for its answers.
+  var isSilent = false
   var gate: SenderGate
   /// The push that tries whether a stopped sender works again.
   var probe: Ticket?

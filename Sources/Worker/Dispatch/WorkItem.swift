@@ -101,6 +101,8 @@ struct WorkItem: Sendable {
     let parts: Int
     let attempt: AttemptID?
     let deferrals: Int
+    /// Whether it came back before its time.
+    let cameEarly: Bool
     /// How further devices of the part have ended.
     let counts: OutcomeCounts
   }

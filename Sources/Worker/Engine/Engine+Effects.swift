@@ -129,14 +129,16 @@ extension Engine {
     let (source, mailbox, logger) = (source, mailbox, logger)
     group.addTask {
       var committed: [PartitionOffset]?
+      var kept: [PartitionOffset] = []
       do throws(RDKafkaError) {
         committed = try await source.committed(question.partitions)
+        kept = try await source.kept(question.partitions)
       } catch {
         logger.warning(
           "The group cannot be asked what is settled; some of it may be done again",
           metadata: [LogKeys.partitions: "\(question.partitions.map(\.description))", LogKeys.error: "\(error)"])
       }
-      let answer = Mail.Resumed(number: question.number, committed: committed)
+      let answer = Mail.Resumed(number: question.number, committed: committed, kept: kept)
       mailbox.post { $0.resumed.append(answer) }
     }
   }
@@ -183,6 +185,18 @@ extension Engine {
     case .productionRefused(let topic, let reason):
       logger.error(
         "A record that must be written is refused", metadata: [LogKeys.topic: "\(topic)", LogKeys.reason: "\(reason)"])
+    case .positionsLeft(let partitions, let reason):
+      logger.warning(
+        "Partitions are given back without their last positions; some of their work may be done again",
+        metadata: [LogKeys.partitions: "\(partitions.map(\.description))", LogKeys.reason: "\(reason)"])
+    case .workLeft(let partitions, let sends):
+      logger.warning(
+        "Partitions are given back before their work has settled; it is done again",
+        metadata: [LogKeys.partitions: "\(partitions.map(\.description))", LogKeys.count: "\(sends)"])
+    case .resumptionTimedOut(let partitions):
+      logger.warning(
+        "The group did not say in time what is settled; some of it may be done again",
+        metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
     }
   }
 

@@ -73,7 +73,7 @@ struct Engine {
     for dropped in mail.dropped { take(dropped) }
     // Before the events: a revocation that came with the end of a commit begins the next one.
     for committed in mail.committed { take(committed, at: now) }
-    for resumed in mail.resumed { state.resume(resumed.number, from: resumed.committed, into: &effects) }
+    for resumed in mail.resumed { state.resume(resumed.number, from: resumed.committed, kept: resumed.kept, into: &effects) }
     for event in mail.events { take(event, at: now, into: &effects) }
     if mail.isToShutDown { state.shutDown(at: now) }
     if mail.hasTicked {

@@ -37,6 +37,8 @@ struct Mail: Sendable {
     let number: Int
     /// nil when the group could not be asked.
     let committed: [PartitionOffset]?
+    /// What it has refused most recently; it may be older.
+    let kept: [PartitionOffset]
   }
 
   /// What became of a commit.

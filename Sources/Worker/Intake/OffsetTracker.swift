@@ -30,6 +30,13 @@ struct OffsetTracker: Sendable {
     known = settled
   }
 
+  /// Takes over what else an earlier owner has settled: all below `position`, and `settled`. Before the first record; later it changes nothing.
+  mutating func learn(_ settled: SettledRuns, below position: Int64) {
+    guard base == 0, entries.isEmpty else { return }
+    known.formUnion(settled)
+    if position > next { known.formUnion(SettledRuns(next..<position)) }
+  }
+
   /// Takes note of a record, in the order of delivery. Returns the number to settle it by; nil when an earlier owner has settled it: then it counts
   /// as done.
   mutating func begin(_ offset: Int64) -> Int64? {

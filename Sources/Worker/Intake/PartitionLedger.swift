@@ -60,6 +60,14 @@ package struct PartitionLedger: Sendable {
     assignments[slot] = assignment
   }
 
+  /// Takes over what an earlier owner of the partition had settled when the group refused its position. After `resume`, if that is called at all;
+  /// changes nothing once a record of the assignment has come.
+  mutating func learn(_ kept: PartitionOffset) {
+    guard let slot = slots[kept.partition], var assignment = take(slot) else { return }
+    assignment.offsets.learn(SettledRuns(kept.metadata, from: kept.offset), below: kept.offset)
+    assignments[slot] = assignment
+  }
+
   /// Takes note of a record that is to be worked on; nil when its partition is not owned, or is being given back, or an earlier owner has settled the
   /// record.
   package mutating func begin(_ record: ConsumedRecord) -> Origin? {
@@ -86,6 +94,11 @@ package struct PartitionLedger: Sendable {
   /// Whether the assignment that the record came with lasts.
   func isOwned(_ origin: Origin) -> Bool {
     assignments[Int(origin.slot)]?.epoch == origin.epoch
+  }
+
+  /// The partition of a record whose assignment lasts; nil after its end.
+  func partition(of origin: Origin) -> TopicPartition? {
+    isOwned(origin) ? assignments[Int(origin.slot)]?.partition : nil
   }
 
   /// Whether the assignment lasts and is not being given back.

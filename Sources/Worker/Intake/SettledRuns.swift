@@ -18,6 +18,11 @@ struct SettledRuns: Sendable {
   /// Nothing is known to be settled.
   init() {}
 
+  /// One run is settled.
+  init(_ run: Range<Int64>) {
+    if !run.isEmpty { runs = [run] }
+  }
+
   /// What a text says that was committed with `position`. Anything that cannot have been written by `Writer` says nothing.
   init(_ text: String?, from position: Int64) {
     guard let text else { return }
@@ -34,6 +39,19 @@ struct SettledRuns: Sendable {
   mutating func take(_ offset: Int64) -> Bool {
     while let first = runs.first, first.upperBound <= offset { runs.removeFirst() }
     return runs.first.map { $0.lowerBound <= offset } ?? false
+  }
+
+  /// Adds what is settled according to `other`.
+  mutating func formUnion(_ other: SettledRuns) {
+    let all = (runs + other.runs).sorted { $0.lowerBound < $1.lowerBound }
+    runs = []
+    for run in all {
+      if let last = runs.last, run.lowerBound <= last.upperBound {
+        runs[runs.count - 1] = last.lowerBound..<max(last.upperBound, run.upperBound)
+      } else {
+        runs.append(run)
+      }
+    }
   }
 
   private static func runs(_ text: String.UTF8View, from position: Int64) -> Deque<Range<Int64>>? {

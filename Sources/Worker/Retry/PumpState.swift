@@ -112,8 +112,8 @@ struct PumpState {
       bytes += held.value.count
       largest = max(largest, held.value.count)
       // What cannot be read is due at once: on the sends topic the worker sets it aside with the reason.
-      let notBefore = (try? RetryRecord.notBefore(of: record.value)) ?? now.wall
-      waiting.insert(held, due: now.uptime + min(delay, max(0, notBefore.milliseconds - now.wall.milliseconds)))
+      let wait = (try? RetryRecord.wait(of: record.value, at: now.wall).milliseconds) ?? 0
+      waiting.insert(held, due: now.uptime + min(delay, max(0, wait)))
     }
   }
 

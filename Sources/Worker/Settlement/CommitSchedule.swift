@@ -12,6 +12,8 @@ struct CommitSchedule: Sendable {
   private var hasHeard = false
   /// Whether a commit is on its way.
   private(set) var isCommitting = false
+  /// The partitions concerned by the commit on its way; empty when there is none.
+  private(set) var open: Set<TopicPartition> = []
   /// The number of the commit that begins next.
   private(set) var next = 1
   /// How the last commit failed; nil when it did not.
@@ -25,14 +27,14 @@ struct CommitSchedule: Sendable {
     self.metadataBytes = metadataBytes
   }
 
-  /// Whether a commit may begin.
-  func isDue(at uptime: Int64) -> Bool {
-    !isCommitting && !isRefused && (isHurried || uptime >= due)
+  /// Whether a commit may begin. The last one of partitions that are given back (`isLast`) may even where the group has refused: there is no later.
+  func isDue(at uptime: Int64, isLast: Bool) -> Bool {
+    !isCommitting && (isLast || (!isRefused && (isHurried || uptime >= due)))
   }
 
-  /// Whether the commit with that number has ended, or will not be made.
+  /// Whether the commit with that number has ended.
   func isOver(_ number: Int) -> Bool {
-    isRefused || (isCommitting ? next - 1 : next) > number
+    (isCommitting ? next - 1 : next) > number
   }
 
   /// Does not let the next commit wait for its time.
@@ -40,8 +42,9 @@ struct CommitSchedule: Sendable {
     isHurried = true
   }
 
-  /// A commit begins.
-  mutating func begin(at uptime: Int64) {
+  /// A commit of positions in these partitions begins.
+  mutating func begin(_ partitions: [TopicPartition], at uptime: Int64) {
+    open = Set(partitions)
     isCommitting = true
     isHurried = false
     hasHeard = false
@@ -52,6 +55,7 @@ struct CommitSchedule: Sendable {
   /// The commit has ended, well or with an error.
   mutating func end(_ error: RDKafkaError?, at uptime: Int64) {
     isCommitting = false
+    open = []
     failure = error
     guard let error else { return }
     // Even where commits follow at once on one another, a broker that cannot be reached is not asked without rest.

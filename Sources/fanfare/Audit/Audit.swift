@@ -20,12 +20,13 @@ struct Audit {
   /// Reads everything. Throws when Kafka cannot be asked.
   func run() async throws -> AuditReport {
     let topics = settings.kafka.topics
-    let retries = topics.retries.map(\.name)
     let reader = try LogReader(client: try settings.kafka.client("audit"), logger: logger)
+    let retryTopics = topics.retries + topics.retired(among: try await reader.topics())
+    let retries = retryTopics.map(\.name)
 
     var positions = try await reader.committed(
       by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
-    for retry in topics.retries {
+    for retry in retryTopics {
       positions += try await reader.committed(
         by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
     }

@@ -21,6 +21,8 @@ actor FaultDeployment {
   /// The addresses of front ends, by name.
   private var callers: [String: APIClient] = [:]
   private var simulator: APIClient?
+  /// What a scenario has noted, for looking at the arrivals afterwards.
+  private(set) var moments: [UnixTime] = []
   nonisolated let history: LedgerReader
   nonisolated let ledgerDisk: SmallDisk
 
@@ -93,6 +95,8 @@ actor FaultDeployment {
   /// Starts a process of the role, in the place of the one that was there.
   @discardableResult
   func start(_ role: String, _ number: Int = 0) throws -> ChildProcess {
+    var environment = environment
+    environment["FANFARE_OPERATIONS_CLOCK_OFFSET_FILE"] = clockFile(role, number).path
     let process = try ChildProcess([role], name: role, environment: environment, directory: directory)
     processes["\(role)-\(number)"] = process
     return process
@@ -129,6 +133,53 @@ actor FaultDeployment {
   /// Lets a frozen process go on.
   func resume(_ role: String, _ number: Int = 0) throws { try process(role, number).signal(SIGCONT) }
 
+  /// Sets the clock of one process off from the machine's.
+  nonisolated func setClock(_ role: String, _ number: Int, by offset: Duration) throws {
+    let milliseconds = Int64(offset / .milliseconds(1))
+    try Data("\(milliseconds)\n".utf8).write(to: clockFile(role, number), options: .atomic)
+  }
+
+  private nonisolated func clockFile(_ role: String, _ number: Int) -> URL {
+    directory.appending(path: "clock-\(role)-\(number)")
+  }
+
+  /// The registry's file.
+  nonisolated var registry: String { directory.appending(path: "registry.sqlite").path }
+
+  /// Notes the moment.
+  func note() { moments.append(SystemWallClock().now()) }
+
+  /// Has the service's key replaced, from now on nothing else is good, and gives the files with the new one.
+  func replaceKey(of service: String) async throws -> [String: String] {
+    let answer = try await simulated().request("POST", "/keys/replace?service=\(service)", user: "faults")
+    return try JSONDecoder().decode([String: String].self, from: answer)
+  }
+
+  /// Puts them where the old ones lie, as an operator would.
+  nonisolated func install(_ files: [String: String]) throws {
+    for (name, text) in files {
+      try Data(text.utf8).write(to: directory.appending(path: "simulator/\(name)"), options: .atomic)
+    }
+  }
+
+  /// Everything that has arrived on the devices of a platform.
+  func arrivals(on platform: Platform) async throws -> [PushArrival] {
+    struct Page: Decodable {
+      struct Device: Decodable { let handle: String }
+      let devices: [Device]
+    }
+    let simulator = try simulated()
+    // There are fewer than the most of one page.
+    let list = try await simulator.request("GET", "/devices?platform=\(platform.rawValue)&limit=1000", user: "faults")
+    var arrivals: [PushArrival] = []
+    for device in try JSONDecoder().decode(Page.self, from: list).devices.map(\.handle) {
+      let path = device.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? device
+      let received = try await simulator.request("GET", "/devices/\(platform.rawValue)/\(path)", user: "faults")
+      arrivals += PushArrival.read(received, platform: platform, device: device)
+    }
+    return arrivals
+  }
+
   /// Orders a fault of the simulator: a JSON object, see its admin routes.
   func order(_ fault: String) async throws { _ = try await simulated().request("POST", "/faults", user: "faults", body: fault) }
 
@@ -152,6 +203,14 @@ actor FaultDeployment {
 
   /// The front ends that are there, in a fixed order.
   var frontEnds: [APIClient] { callers.sorted { $0.key < $1.key }.map(\.value) }
+
+  /// Whether a front end says that it is not ready.
+  func hasUnreadyFrontEnd() async -> Bool {
+    for frontEnd in frontEnds {
+      do { _ = try await frontEnd.request("GET", "/readyz", user: "faults") } catch { return true }
+    }
+    return false
+  }
 
   /// What `fanfare audit` says: its exit status, and its JSON object.
   func audit() async throws -> (status: Int32, report: String) {

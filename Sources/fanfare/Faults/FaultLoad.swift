@@ -6,15 +6,39 @@ import Synchronization
 final class FaultLoad: Sendable {
   /// Sends in one request.
   private static let batch = 20
-  private let deployment: FaultDeployment
-  private let state = Mutex((accepted: Set<SendID>(), number: 0, isEnding: false))
+  /// What comes before a send's number in the text of its message.
+  static let mark = "send number "
 
-  init(_ deployment: FaultDeployment) {
+  /// When a send was posted, and when it was accepted.
+  struct Post: Sendable {
+    let at: UnixTime
+    let answeredAt: UnixTime
+    /// How long it may live; nil: a day.
+    let timeToLive: Duration?
+  }
+
+  private struct State {
+    var accepted = Set<SendID>()
+    var posts: [Int: Post] = [:]
+    var number = 0
+    var isEnding = false
+  }
+
+  private let deployment: FaultDeployment
+  private let timeToLive: Duration?
+  private let state = Mutex(State())
+
+  /// A load every tenth send of which lives so long; nil: all live for a day.
+  init(_ deployment: FaultDeployment, timeToLive: Duration? = nil) {
     self.deployment = deployment
+    self.timeToLive = timeToLive
   }
 
   /// The ids of sends of which a front end has said that they are accepted.
   var accepted: Set<SendID> { state.withLock { $0.accepted } }
+
+  /// Those sends, by their numbers.
+  var posts: [Int: Post] { state.withLock { $0.posts } }
 
   /// Registers the users: each has an iPhone and an Android, every tenth a Windows machine.
   func register() async throws {
@@ -58,19 +82,36 @@ final class FaultLoad: Sendable {
       defer { state.number += Self.batch }
       return state.number
     }
-    let lines = (first..<first + Self.batch).map {
-      #"{"to":{"user":"user-\#($0 % FaultDeployment.users)"},"message":{"body":"\#($0)"}}"#
+    let numbers = Array(first..<first + Self.batch)
+    let lines = numbers.map { number in
+      let seconds = timeToLive(of: number).map { #","ttl":\#($0.components.seconds)"# } ?? ""
+      return
+        #"{"to":{"user":"user-\#(number % FaultDeployment.users)"},"message":{"body":"\#(Self.mark)\#(number)"}\#(seconds)}"#
     }
+    let at = SystemWallClock().now()
     let client = frontEnds[first / Self.batch % frontEnds.count]
     do {
       let answer = try await client.request(
         "POST", "/api/sends/batch", user: "sender", body: lines.joined(separator: "\n"), type: "application/x-ndjson")
-      let ids = String(decoding: answer, as: UTF8.self).split(separator: "\n").compactMap(Self.id)
-      state.withLock { $0.accepted.formUnion(ids) }
+      let answeredAt = SystemWallClock().now()
+      // One line for each, in their order.
+      for (number, line) in zip(numbers, String(decoding: answer, as: UTF8.self).split(separator: "\n")) {
+        guard let id = Self.id(line) else { continue }
+        let post = Post(at: at, answeredAt: answeredAt, timeToLive: timeToLive(of: number))
+        state.withLock { state in
+          state.accepted.insert(id)
+          state.posts[number] = post
+        }
+      }
     } catch {
       // The front end is the one that is injured, or says that Kafka is: what it did not accept is nobody's loss.
       return
     }
+  }
+
+  /// Every tenth send of a user, and of all.
+  private func timeToLive(of number: Int) -> Duration? {
+    (number / FaultDeployment.users + number) % 10 == 0 ? timeToLive : nil
   }
 
   private static func id(_ line: Substring) -> SendID? {

@@ -15,6 +15,8 @@ struct FaultRow: Sendable, Encodable {
   let repeatedEach: [Int]
   /// Where the audit, the ledger and the front end's word do not agree.
   let accountingErrors: Int
+  /// What else there was to see; nil where the numbers say it all.
+  let observed: String?
   /// From the end of the injury until everything accepted was settled.
   let secondsToRecover: Double
 
@@ -32,7 +34,8 @@ struct FaultRow: Sendable, Encodable {
     }
     let settled = inFlight == 0 ? "\(settled)" : "\(settled), \(inFlight) in flight"
     let seconds = (secondsToRecover * 10).rounded() / 10
-    return "| \(fault) | \(accepted) | \(settled) | \(lost) | \(repeats) | \(accountingErrors) | \(seconds) s |"
+    let name = observed.map { "\(fault) (\($0))" } ?? fault
+    return "| \(name) | \(accepted) | \(settled) | \(lost) | \(repeats) | \(accountingErrors) | \(seconds) s |"
   }
 
   /// Whether the promises were kept.

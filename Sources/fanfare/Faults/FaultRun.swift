@@ -17,7 +17,7 @@ enum FaultRun {
   /// Runs one scenario. Throws when the deployment cannot be started, not for what it does wrong.
   static func run(_ scenario: FaultScenario, isQuick: Bool) async throws -> FaultRow {
     try await FaultDeployment.with(hasSmallDisk: scenario.needsSmallDisk) { deployment in
-      let load = FaultLoad(deployment)
+      let load = FaultLoad(deployment, timeToLive: scenario.timeToLive)
       try await load.register()
       async let running: Void = load.run()
       try await Task.sleep(for: .seconds(1))
@@ -41,11 +41,15 @@ enum FaultRun {
       for id in accepted where try await deployment.history.report(of: id, hub: .default) == nil { unknown += 1 }
       // Every message is good, and every device stays its user's: nothing may be refused.
       errors += totals.devices.values.reduce(0) { $0 + ($1[.rejected] ?? 0) + ($1[.deviceGone] ?? 0) }
+      // And a day is long enough for all of them.
+      if scenario.timeToLive == nil { errors += totals.devices.values.reduce(totals.expired) { $0 + ($1[.expired] ?? 0) } }
+      let findings = try await scenario.inspect?(deployment, load) ?? FaultFindings()
       let arrivals = try await deployment.arrivals()
       return FaultRow(
         fault: scenario.name, accepted: accepted.count, settled: report.settled, inFlight: report.inFlight,
-        lost: unknown + report.lost,
-        repeated: arrivals.repeated, repeatedEach: repeatedEach.sorted(), accountingErrors: errors,
+        lost: unknown + report.lost + findings.lost,
+        repeated: arrivals.repeated, repeatedEach: repeatedEach.sorted(), accountingErrors: errors + findings.errors,
+        observed: findings.observed,
         secondsToRecover: Double((recovered - healed).components.seconds) + Double((recovered - healed).components.attoseconds)
           / 1e18)
     }

@@ -10,17 +10,25 @@ struct FaultScenario: Sendable {
   let needsSmallDisk: Bool
   /// Whether it is short enough for every run of CI.
   let isQuick: Bool
+  /// How long every tenth send of the load lives; nil: as long as a send does that says nothing.
+  let timeToLive: Duration?
+  /// Looks at what has arrived, once everything is quiet.
+  let inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)?
   /// Injures, and heals. Returns the pushes repeated by each injury where they can be told apart.
   let injure: @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
 
   init(
     _ name: String, isQuick: Bool = false, deadLetters: Int = 0, needsSmallDisk: Bool = false,
+    timeToLive: Duration? = nil,
+    inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)? = nil,
     injure: @escaping @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
   ) {
     self.name = name
     self.isQuick = isQuick
     self.deadLetters = deadLetters
     self.needsSmallDisk = needsSmallDisk
+    self.timeToLive = timeToLive
+    self.inspect = inspect
     self.injure = injure
   }
 }
@@ -28,12 +36,13 @@ struct FaultScenario: Sendable {
 extension FaultScenario {
   /// Every row of the table.
   static let all: [FaultScenario] =
-    processes + kafka + services + [
+    processes + kafka + services + trouble + [
+      Isolation.scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
         try await Task.sleep(for: .seconds(5))
         return []
-      }
+      },
     ]
 
   private static let processes = [

@@ -24,12 +24,13 @@ struct Replay {
   func run(_ selection: ReplaySelection) async throws -> Outcome {
     var selection = selection
     let topics = settings.kafka.topics
-    let retries = topics.retries.map(\.name)
     let reader = try LogReader(client: try settings.kafka.client("replay"), logger: logger)
+    let retryTopics = topics.retries + topics.retired(among: try await reader.topics())
+    let retries = retryTopics.map(\.name)
     let scan = TopicScan(command: "replay", reader: reader)
     var positions = try await reader.committed(
       by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
-    for retry in topics.retries {
+    for retry in retryTopics {
       positions += try await reader.committed(
         by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
     }

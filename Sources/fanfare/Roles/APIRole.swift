@@ -3,6 +3,7 @@ import FrontEnd
 import Ledger
 import Operations
 import RDKafka
+import Registry
 import ServiceLifecycle
 
 /// The front end as a role.
@@ -54,9 +55,14 @@ enum APIRole {
     let frontEnd = try FrontEnd(
       configuration: configuration, hubs: hubs,
       dependencies: FrontEnd.Dependencies(
-        registry: registry, secureStore: registry, claims: registry, history: history, sink: producer, hasRoom: hasRoom),
+        registry: registry, secureStore: registry, claims: registry, broadcasts: registry, history: history, sink: producer,
+        hasRoom: hasRoom, clock: runtime.clock),
       operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
     services.append(Listener(section: "api", service: frontEnd))
+    if let lifetime = settings.registrationLifetime {
+      let expiry = RegistrationExpiry(directory: registry, hubs: hubs.map(\.name), lifetime: lifetime)
+      services.append(ExpiryService(expiry: expiry, logger: runtime.logger))
+    }
     return (RoleServices(services: services, checks: checks), frontEnd)
   }
 }

@@ -41,12 +41,16 @@ extension HubSettings {
         throw SettingsError("hub.\(hub).\(key).\(Self.keys[error.field] ?? error.field)", error.problem)
       }
     }
-    let (group, logger) = (runtime.eventLoopGroup, runtime.logger)
+    let (group, clock, logger) = (runtime.eventLoopGroup, runtime.clock, runtime.logger)
     if let apns {
-      try make("apns", apns.hub) { try APNsSender(configuration: apns, eventLoopGroup: group, logger: logger) }
+      try make("apns", apns.hub) { try APNsSender(configuration: apns, clock: clock, eventLoopGroup: group, logger: logger) }
     }
-    if let fcm { try make("fcm", fcm.hub) { try FCMSender(configuration: fcm, eventLoopGroup: group, logger: logger) } }
-    if let wns { try make("wns", wns.hub) { try WNSSender(configuration: wns, eventLoopGroup: group, logger: logger) } }
+    if let fcm {
+      try make("fcm", fcm.hub) { try FCMSender(configuration: fcm, clock: clock, eventLoopGroup: group, logger: logger) }
+    }
+    if let wns {
+      try make("wns", wns.hub) { try WNSSender(configuration: wns, clock: clock, eventLoopGroup: group, logger: logger) }
+    }
     return senders
   }
 

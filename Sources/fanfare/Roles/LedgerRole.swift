@@ -21,9 +21,10 @@ enum LedgerRole {
   /// The ledger alone, and the file it writes.
   static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (RoleServices, LedgerStore) {
     let settings = runtime.settings
-    let store = try LedgerStore(settings.ledger.store)
+    let store = try LedgerStore(settings.ledger.store, clock: runtime.clock)
     let ledger = try Ledger(
-      configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store, logger: runtime.logger)
+      configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store, clock: runtime.clock,
+      logger: runtime.logger)
     return (RoleServices(services: [ledger], checks: [NamedCheck("ledger") { ledger.complaint }]), store)
   }
 }

@@ -1,3 +1,4 @@
+import FanfareCore
 import Logging
 import Metrics
 import NIOCore
@@ -12,6 +13,8 @@ struct Runtime: Sendable {
   let logger: Logger
   let metrics: PrometheusMetrics
   let eventLoopGroup: any EventLoopGroup
+  /// What time it is, for everything that stamps and expires.
+  let clock: any WallClock
 
   /// Sets up the process: from here on, everything logged goes to standard error, and everything measured to `/metrics`. Once per process.
   init(role: String, settings: Settings) throws {
@@ -26,13 +29,16 @@ struct Runtime: Sendable {
     metrics = PrometheusMetrics(build: Build.information)
     MetricsSystem.bootstrap(metrics)
     eventLoopGroup = MultiThreadedEventLoopGroup.singleton
+    clock = settings.operations.clockOffsetFile.map { SteppedWallClock(file: $0) } ?? SystemWallClock()
   }
 
   /// Runs a role until SIGTERM or SIGINT, and then until everything it had begun has ended. Throws what ended it otherwise.
   func run(_ role: RoleServices) async throws {
+    var services = role.services
+    if let clock = clock as? SteppedWallClock { services.insert(UntilShutdown { await clock.run() }, at: 0) }
     try await ServiceGroup(
       configuration: ServiceGroupConfiguration(
-        services: role.services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) },
+        services: services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) },
         gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
     ).run()
   }

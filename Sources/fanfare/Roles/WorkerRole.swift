@@ -10,8 +10,14 @@ enum WorkerRole {
     let settings = runtime.settings
     let registry = try await settings.registry.open(role: "worker", logger: runtime.logger)
     var senders: [HubName: [any PushSender]] = [:]
-    for hub in settings.hubs { senders[hub.name] = try hub.senders(runtime) }
+    var watches: [CredentialWatch] = []
+    for hub in settings.hubs {
+      let ofHub = try hub.senders(runtime)
+      senders[hub.name] = ofHub
+      watches += hub.credentialWatches(of: ofHub, logger: runtime.logger)
+    }
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
+    role.services += watches
     let operations = runtime.operations(checks: role.checks)
     role.services.append(Listener(section: "operations", service: operations))
     role.services.append(
@@ -43,7 +49,7 @@ enum WorkerRole {
       configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger), producer: producer,
       pageProducer: pageProducer, registry: registry,
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
-      topics: settings.kafka.topics, logger: runtime.logger)
+      topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
     var pumps: [any Service] = []
     for retry in settings.kafka.topics.retries {
       let retries = RetryPump.consumer(client: client, retry: retry)
@@ -51,8 +57,11 @@ enum WorkerRole {
         RetryPump(
           consumer: try Consumer(configuration: retries, logger: runtime.logger), producer: producer,
           topics: settings.kafka.topics,
-          delay: retry.delay, logger: runtime.logger))
+          delay: retry.delay, clock: runtime.clock, logger: runtime.logger))
     }
+    pumps.append(
+      RetiredRetries(
+        client: client, topics: settings.kafka.topics, producer: producer, clock: runtime.clock, logger: runtime.logger))
     let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
     return RoleServices(
       services: [UntilShutdown { await producer.run() }, UntilShutdown { await pageProducer.run() }] + running + pumps + [worker],

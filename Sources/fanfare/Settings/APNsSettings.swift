@@ -4,16 +4,23 @@ import PushServices
 /// A hub's app at Apple; there when `apns.keyFile` is. All keys are under `hub.NAME.`.
 ///
 /// - `apns.keyFile` (text): the `.p8` file; `apns.keyID`, `apns.teamID` (text): ten characters each; `apns.topic` (text): the bundle id.
+/// - `apns.keyIDFile` (text): instead of `apns.keyID`, a file with it, so that another key can be used without a restart.
 /// - `apns.host` (text, default `api.push.apple.com`; development builds: `api.sandbox.push.apple.com`), `apns.port` (1…65535, default 443)
 /// - `apns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
 /// - `apns.maximumConnections` (1…1000, default 4)
 struct APNsSettings: Sendable {
   let configuration: APNsConfiguration
+  /// The key and, where it comes from a file, its id.
+  let files: [String]
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).apns"
     let key = try reader.contents(ofFileAt: "\(prefix).keyFile")
-    let keyID = try reader.optionalString("\(prefix).keyID")
+    let keyFile = try reader.optionalString("\(prefix).keyFile")
+    let (givenID, keyIDFile) = try reader.oneOf("\(prefix).keyID", "\(prefix).keyIDFile")
+    var keyID = givenID
+    if let keyIDFile { keyID = try Self.keyID(at: keyIDFile, key: "\(prefix).keyIDFile") }
+    files = [keyFile, keyIDFile].compactMap(\.self)
     let teamID = try reader.optionalString("\(prefix).teamID")
     let topic = try reader.optionalString("\(prefix).topic")
     var configuration = APNsConfiguration(
@@ -33,5 +40,16 @@ struct APNsSettings: Sendable {
     for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value == nil {
       throw SettingsError("\(prefix).\(name)", "is missing: APNs needs keyFile, keyID, teamID and topic")
     }
+  }
+
+  /// The key and its id, read anew. Throws when a file cannot be read.
+  func readKey() throws(SettingsError) -> (key: String, id: String) {
+    let prefix = "hub.\(configuration.hub).apns"
+    let key = try SettingsReader.contents(of: files[0], key: "\(prefix).keyFile")
+    return (key, files.count > 1 ? try Self.keyID(at: files[1], key: "\(prefix).keyIDFile") : configuration.keyID)
+  }
+
+  private static func keyID(at path: String, key: String) throws(SettingsError) -> String {
+    try SettingsReader.contents(of: path, key: key).trimmingSuffix { $0.isWhitespace }
   }
 }

@@ -10,16 +10,20 @@ import PushServices
 /// - `fcm.maximumConnections` (1…1000, default 10)
 struct FCMSettings: Sendable {
   let configuration: FCMConfiguration
+  /// The service account's key file.
+  let file: String
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).fcm"
-    let account = try reader.contents(ofFileAt: "\(prefix).serviceAccountFile")
+    let file = try reader.optionalString("\(prefix).serviceAccountFile")
     let host = try reader.optionalString("\(prefix).host")
     let port = try reader.int("\(prefix).port", default: 443, in: 1...65535)
     let tokenEndpoint = try reader.optionalString("\(prefix).tokenEndpoint")
     let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
     let maximumConnections = try reader.int("\(prefix).maximumConnections", default: 10, in: 1...1000)
-    guard let account else { return nil }
+    guard let file else { return nil }
+    self.file = file
+    let account = try SettingsReader.contents(of: file, key: "\(prefix).serviceAccountFile")
     do {
       var configuration = FCMConfiguration(hub: hub, serviceAccount: try ServiceAccountKey(json: Array(account.utf8)))
       configuration.host = host ?? configuration.host
@@ -31,5 +35,10 @@ struct FCMSettings: Sendable {
     } catch {
       throw SettingsError("\(prefix).serviceAccountFile", "cannot be used: \(error)")
     }
+  }
+
+  /// The account whose key file lies there, read anew. Throws when it cannot be used.
+  static func account(at file: String) throws -> ServiceAccountKey {
+    try ServiceAccountKey(json: Array(try SettingsReader.contents(of: file, key: "fcm.serviceAccountFile").utf8))
   }
 }

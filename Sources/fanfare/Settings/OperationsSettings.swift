@@ -2,12 +2,15 @@
 ///
 /// - `operations.host` (text, default `127.0.0.1`)
 /// - `operations.port` (0…65535, default 0): 0 lets the kernel choose; the role logs where it listens.
+/// - `operations.clockOffsetFile` (text): for tests, a file that says by how many milliseconds the process's clock is off the machine's.
 struct OperationsSettings: Sendable {
   let host: String
   let port: Int
+  let clockOffsetFile: String?
 
   init(from reader: SettingsReader) throws(SettingsError) {
     host = try reader.string("operations.host", default: "127.0.0.1")
     port = try reader.int("operations.port", default: 0, in: 0...65535)
+    clockOffsetFile = try reader.optionalString("operations.clockOffsetFile")
   }
 }

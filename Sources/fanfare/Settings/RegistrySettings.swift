@@ -14,7 +14,7 @@ import Registry
 /// - `registry.postgres.waitSeconds` (seconds, default 5): until who waits for a connection is told that there is none.
 struct RegistrySettings: Sendable {
   /// What every store of registrations does.
-  typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore
+  typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore & BroadcastStore & TombstoneStore
 
   /// The file; not used where there is a database.
   let path: String

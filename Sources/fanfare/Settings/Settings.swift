@@ -13,6 +13,8 @@ struct Settings: Sendable {
   let kafka: KafkaSettings
   /// Where devices are registered.
   let registry: RegistrySettings
+  /// How long a registration is kept whose app is not heard of; nil for ever.
+  let registrationLifetime: Duration?
   /// The ledger's file, and what it keeps.
   let ledger: LedgerSettings
   /// How the front end listens.
@@ -37,6 +39,8 @@ struct Settings: Sendable {
   init(from reader: SettingsReader) throws(SettingsError) {
     kafka = try KafkaSettings(from: reader)
     registry = try RegistrySettings(from: reader)
+    let days = try reader.int("registry.expireAfterDays", default: 0, in: 0...3650)
+    registrationLifetime = days == 0 ? nil : .seconds(Int64(days) * 86_400)
     ledger = try LedgerSettings(from: reader)
     api = try APISettings(from: reader, topics: kafka.topics)
     worker = try WorkerSettings(from: reader)

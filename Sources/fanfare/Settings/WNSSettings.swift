@@ -11,10 +11,12 @@ import PushServices
 /// - `wns.maximumConnections` (1…1000, default 64)
 struct WNSSettings: Sendable {
   let configuration: WNSConfiguration
+  /// The file of the app's secret.
+  let file: String
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).wns"
-    let secret = try reader.contents(ofFileAt: "\(prefix).secretFile")?.trimmingSuffix { $0.isNewline }
+    let file = try reader.optionalString("\(prefix).secretFile")
     let packageSID = try reader.optionalString("\(prefix).packageSID")
     let tenant = try reader.optionalString("\(prefix).tenant")
     let applicationID = try reader.optionalString("\(prefix).applicationID")
@@ -23,12 +25,14 @@ struct WNSSettings: Sendable {
     let connectPort = try reader.int("\(prefix).connectPort", default: 443, in: 1...65535)
     let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
     let maximumConnections = try reader.int("\(prefix).maximumConnections", default: 64, in: 1...1000)
-    guard let secret else {
+    guard let file else {
       guard packageSID == nil, tenant == nil, applicationID == nil else {
         throw SettingsError("\(prefix).secretFile", "is missing: the app's secret comes from a file")
       }
       return nil
     }
+    self.file = file
+    let secret = try Self.secret(at: file, key: "\(prefix).secretFile")
     let flow: WNSConfiguration.Flow
     switch (packageSID, tenant, applicationID) {
     case (let packageSID?, nil, nil): flow = .store(packageSID: packageSID, secret: secret)
@@ -42,5 +46,10 @@ struct WNSSettings: Sendable {
     configuration.trustRoots = trustRoots
     configuration.maximumConnections = maximumConnections
     self.configuration = configuration
+  }
+
+  /// The secret that lies there, read anew. Throws when the file cannot be read.
+  static func secret(at file: String, key: String = "wns.secretFile") throws(SettingsError) -> String {
+    try SettingsReader.contents(of: file, key: key).trimmingSuffix { $0.isNewline }
   }
 }

@@ -39,6 +39,7 @@ final class MemorySource: RecordSource {
 
   func grant(records: Int) {}
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
+  func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func lag() -> [TopicPartition: Int64] { [:] }
   func run() async {}
   func close() async { continuation.finish() }

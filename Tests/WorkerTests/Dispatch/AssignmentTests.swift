@@ -46,10 +46,12 @@ struct AssignmentTests {
     desk.answer(desk.pushes[0], PushOutcome(.accepted))
     #expect(desk.position == 1)
     desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
-    desk.advance(.milliseconds(1_100))
+    desk.advance(.milliseconds(2_900))
     #expect(completions.count == 0)
+    #expect(desk.workLeft.isEmpty)
     desk.advance(.milliseconds(100))
     #expect(completions.count == 1)
+    #expect(desk.workLeft == [1])
     // It comes back to this worker, and is done again.
     desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)

@@ -132,6 +132,28 @@ struct CommitTests {
     desk.answerCommit(error)
     #expect(completions.count == 1)
     #expect(desk.openCommit.isEmpty)
+    #expect(desk.positionsLeft == [[Desk.partition]])
+    #expect(desk.workLeft.isEmpty)
+  }
+
+  @Test func `what settles last before a revocation is committed even where the group has just refused`() {
+    let completions = Completions()
+    var desk = desk(users: ["a", "b"])
+    desk.answersCommits = false
+    accept(0, at: &desk)
+    desk.answerCommit(Self.rebalancing)
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    #expect(desk.openCommit.map(\.offset) == [1])
+    desk.answerCommit(Self.rebalancing)
+    desk.advance(.milliseconds(500))
+    #expect(desk.openCommit.isEmpty)
+    #expect(completions.count == 0)
+    accept(1, at: &desk)
+    #expect(desk.openCommit.map(\.offset) == [2])
+    #expect(completions.count == 0)
+    desk.answerCommit()
+    #expect(completions.count == 1)
+    #expect(desk.positionsLeft.isEmpty)
   }
 
   @Test func `partitions are given back when no commit is answered in time`() {
@@ -141,10 +163,12 @@ struct CommitTests {
     accept(0, at: &desk)
     desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
     accept(1, at: &desk)
-    desk.advance(.milliseconds(1_699))
+    desk.advance(.milliseconds(4_499))
     #expect(completions.count == 0)
+    #expect(desk.positionsLeft.isEmpty)
     desk.advance(.milliseconds(1))
     #expect(completions.count == 1)
+    #expect(desk.positionsLeft == [[Desk.partition]])
     // Its end is of no interest any more.
     desk.answerCommit(Self.rebalancing)
     #expect(desk.openCommit.isEmpty)
@@ -191,16 +215,34 @@ struct CommitTests {
     #expect(desk.state.records == 0)
   }
 
+  @Test func `what an earlier owner settled and the group refused is not done again`() {
+    var desk = Desk(assign: false)
+    desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:FB")
+    desk.kept[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 2, metadata: "settled1:BB")
+    desk.turn { $0.state.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    let users = ["a", "b", "c", "d", "e", "f"]
+    for user in users { desk.register(user, .fcm) }
+    for user in users { desk.deliver(desk.send(to: .user(user))) }
+    #expect(desk.pushes.map(\.handle) == ["c-0", "e-0"])
+    desk.answerAll()
+    #expect(desk.position == 6)
+  }
+
   @Test func `partitions wait for the group's word, and no longer than their time`() {
     let completions = Completions()
     var desk = Desk(assign: false)
     desk.answersResumptions = false
     desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:BC")
     desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
-    desk.advance(.milliseconds(999))
+    desk.advance(.milliseconds(4_999))
     #expect(completions.count == 0)
+    #expect(desk.alarms.isEmpty)
     desk.advance(.milliseconds(1))
     #expect(completions.count == 1)
+    guard case .resumptionTimedOut([Desk.partition])? = desk.alarms.first else {
+      Issue.record("nobody was told: \(desk.alarms)")
+      return
+    }
     // The word comes too late: work may have begun.
     desk.answerResumption()
     for user in ["a", "b"] { desk.register(user, .fcm) }

@@ -196,4 +196,76 @@ struct DeferralTests {
     desk.turn()
     #expect(desk.isToLeave)
   }
+
+  @Test func `large records that come back together take no more than the room for devices`() throws {
+    var desk = desk { $0.maximumDevices = 100 }
+    let target = Desk.target("d", .fcm)
+    desk.registry[.registration(target.registration)] = [target]
+    let records = (0..<5).map { _ in comeBack(desk, to: target, times: 60) }
+    desk.deliver(records.map { $0.encoded(at: desk.wall) })
+    #expect(desk.state.devices == 120)
+    var answered = 0
+    while answered < desk.pushes.count {
+      desk.answer(desk.pushes[answered], PushOutcome(.accepted, status: 200))
+      answered += 1
+      #expect(desk.state.devices < 160)
+    }
+    #expect(desk.statuses.map(\.send) == records.map(\.send.id))
+    #expect(desk.position == 5)
+  }
+
+  @Test func `what has no room yet is left to the next owner of its partition`() {
+    var desk = desk { $0.maximumDevices = 1 }
+    let target = Desk.target("d", .fcm)
+    desk.registry[.registration(target.registration)] = [target]
+    desk.deliver((0..<2).map { _ in comeBack(desk, to: target).encoded(at: desk.wall) })
+    #expect(desk.pushes.count == 1)
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], Rebalance {}, at: desk.now) }
+    desk.answer(desk.pushes[0], PushOutcome(.accepted, status: 200))
+    #expect(desk.pushes.count == 1)
+    #expect(desk.position == 1)
+  }
+
+  /// A record that is due, of so many times the device.
+  private func comeBack(_ desk: Desk, to target: Target, times: Int = 1) -> RetryRecord {
+    let waiting = RetryRecord.Waiting(
+      registration: target.registration, platform: target.platform, notBefore: desk.wall, attempts: 0, heldAttempts: 0, waits: 0,
+      wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)
+    return RetryRecord(
+      send: desk.send(to: .tag("news")), part: 0, parts: 1, attempt: nil, deferrals: 1,
+      devices: Array(repeating: .waiting(waiting), count: times))
+  }
+
+  @Test func `what comes back before its time says so`() throws {
+    var desk = desk()
+    desk.register("bob", .apns)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], later(60))
+    #expect(!(try retry(desk).cameEarly))
+    desk.deliver([desk.retries[0].value])
+    let second = try retry(desk, 1)
+    #expect(second.cameEarly)
+    #expect(second.notBefore == (try retry(desk)).notBefore)
+    desk.advance(.seconds(70))
+    desk.deliver([desk.retries[1].value])
+    desk.answer(desk.pushes[1], later(60))
+    #expect(!(try retry(desk, 2).cameEarly), "this time it came in time")
+  }
+
+  @Test func `what was put off by a clock that is ahead waits no longer than was wanted`() throws {
+    var desk = desk()
+    desk.register("bob", .apns)
+    let send = desk.send(to: .user("bob"))
+    desk.wall = desk.wall + .seconds(3600)
+    desk.deliver(send)
+    desk.answer(desk.pushes[0], later(60))
+    desk.wall = desk.wall + .seconds(-3600)
+    desk.advance(.seconds(65))
+    desk.deliver([desk.retries[0].value])
+    // How long it has waited is not known here: it is put off again, by our clock now.
+    #expect(try retry(desk, 1).notBefore <= desk.wall + .seconds(70))
+    desk.advance(.seconds(70))
+    desk.deliver([desk.retries[1].value])
+    #expect(desk.pushes.count == 2)
+  }
 }

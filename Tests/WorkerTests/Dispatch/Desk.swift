@@ -42,6 +42,8 @@ struct Desk {
   var answersResumptions = true
   /// What the group has.
   var group: [TopicPartition: PartitionOffset] = [:]
+  /// What it has refused and is kept.
+  var kept: [TopicPartition: PartitionOffset] = [:]
   var openCommit: [PartitionOffset] = []
   var commits = 0
   var openResumption: Effects.Question?
@@ -111,7 +113,8 @@ struct Desk {
     guard let question = openResumption else { return }
     openResumption = nil
     let committed = question.partitions.compactMap { group[$0] }
-    turn { $0.state.resume(question.number, from: fails ? nil : committed, into: &$1) }
+    let kept = question.partitions.compactMap { self.kept[$0] }
+    turn { $0.state.resume(question.number, from: fails ? nil : committed, kept: kept, into: &$1) }
   }
 
   /// The store answers what it was asked about broadcasts.
@@ -213,6 +216,16 @@ struct Desk {
   ) -> SendRequest {
     SendRequest(
       id: .random(), hub: hub, sender: "tester", acceptedAt: wall, audience: audience, content: content, timeToLive: timeToLive)
+  }
+
+  /// The partitions that were given back although what has settled in them last is not committed.
+  var positionsLeft: [[TopicPartition]] {
+    alarms.compactMap { alarm in if case .positionsLeft(let partitions, _) = alarm { partitions } else { nil } }
+  }
+
+  /// How many sends that had begun were left to the next owner, each time.
+  var workLeft: [Int] {
+    alarms.compactMap { alarm in if case .workLeft(_, let sends) = alarm { sends } else { nil } }
   }
 
   /// The offset committed for the partition; nil before the first.

@@ -75,4 +75,40 @@ struct OutageTests {
     #expect(Set(desk.statuses.map(\.send)).count == 100 && desk.statuses.count == 100)
     #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
   }
+
+  @Test func `a service of which nothing is heard holds nobody up on the other platforms`() {
+    var desk = desk()
+    for _ in 0..<3 { for number in 0..<20 { desk.deliver(desk.send(to: .user("u\(number)"))) } }
+    func pushes(_ platform: String) -> [Push] { desk.pushes.filter { $0.handle.hasSuffix(platform) } }
+    desk.advance(.milliseconds(100))
+    for push in pushes("-1") { desk.answer(push, PushOutcome(.accepted, status: 200), from: 1) }
+    #expect(pushes("-1").count == 20, "the second sends of all users wait for what APNs says to the first")
+    desk.advance(.seconds(2))
+    #expect(pushes("-1").count == 40)
+    for push in pushes("-1")[20...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 1) }
+    #expect(pushes("-1").count == 60)
+    #expect(desk.state.senders[0].gate.state == .closed)
+    desk.advance(.seconds(3))
+    #expect(desk.state.senders[0].gate.state == .open, "long before their time is up")
+    #expect(desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "Silence") = $0 { true } else { false } })
+    // What it says late counts all the same.
+    for push in pushes("-0") { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
+    for push in pushes("-1")[40...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 1) }
+    #expect(desk.statuses.count == 60)
+  }
+
+  @Test func `one slow answer among others is waited for`() {
+    var desk = desk()
+    desk.deliver(desk.send(to: .user("u0")), desk.send(to: .user("u0")))
+    let first = desk.pushes
+    for number in 1..<8 {
+      desk.deliver(desk.send(to: .user("u\(number)")))
+      desk.advance(.seconds(1))
+      for push in desk.pushes.suffix(2) { desk.answer(push, PushOutcome(.accepted, status: 200)) }
+    }
+    desk.answer(first[1], PushOutcome(.accepted, status: 200))
+    #expect(!desk.pushes[2...].contains { $0.handle.hasPrefix("u0") })
+    desk.answer(first[0], PushOutcome(.accepted, status: 200))
+    #expect(desk.pushes.suffix(2).allSatisfy { $0.handle.hasPrefix("u0") })
+  }
 }

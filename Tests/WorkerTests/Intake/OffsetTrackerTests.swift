@@ -32,6 +32,23 @@ struct OffsetTrackerTests {
     #expect(tracker.unsettled == 0)
   }
 
+  @Test func `what is learnt beside the position is passed over, however old it is`() throws {
+    for (position, done) in [(3, []), (7, [5, 6]), (20, [5, 6, 7, 8, 9])] as [(Int64, [Int64])] {
+      var tracker = resumed(from: (5, "settled1:CB"))
+      tracker.learn(SettledRuns(), below: position)
+      let passed = (5..<10).filter { tracker.begin($0) == nil }
+      #expect(Set(passed) == Set(done + [7]))
+    }
+    // Where the group has no position, reading begins at the first record.
+    var tracker = OffsetTracker()
+    tracker.learn(SettledRuns("settled1:BB", from: 2), below: 2)
+    let passed = (0..<5).filter { tracker.begin($0) == nil }
+    #expect(passed == [0, 1, 3])
+    // Work has begun: what comes now is too late.
+    tracker.learn(SettledRuns(), below: 9)
+    _ = try begin(5, in: &tracker)
+  }
+
   @Test func `settling twice or settling the unknown changes nothing`() throws {
     var tracker = OffsetTracker()
     let first = try begin(0, in: &tracker)

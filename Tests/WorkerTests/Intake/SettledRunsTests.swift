@@ -25,6 +25,23 @@ struct SettledRunsTests {
     #expect(settled.isEmpty)
   }
 
+  @Test(arguments: 0..<50) func `a union has what either has`(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    var union = SettledRuns()
+    var offsets: Set<Int64> = []
+    for _ in 0..<Int.random(in: 0...8, using: &random) {
+      let start = Int64.random(in: 0..<40, using: &random)
+      let run = start..<start + Int64.random(in: 0...6, using: &random)
+      union.formUnion(SettledRuns(run))
+      offsets.formUnion(run)
+    }
+    let ranges = Array(union.ranges)
+    #expect(Set(ranges.flatMap { $0 }) == offsets)
+    // None empty, and none that continues the one before.
+    #expect(ranges.allSatisfy { !$0.isEmpty })
+    #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound })
+  }
+
   @Test(arguments: 0..<50) func `what is written is read, and cut only where there is no room`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let position = Int64.random(in: 0...(1 << Int64.random(in: 1...40, using: &random)), using: &random)

@@ -23,7 +23,7 @@ struct PumpStateTests {
   }
 
   /// Records due after so many seconds each, at the offsets from the first one on.
-  private func records(_ due: [Int], from first: Int64 = 0) -> [ConsumedRecord] {
+  private func records(_ due: [Int], from first: Int64 = 0, cameEarly: Bool = false) -> [ConsumedRecord] {
     due.enumerated().map { number, seconds in
       let send = SendRequest(
         id: .random(), acceptedAt: Self.start, audience: .user("bob"), content: Content(message: Message(body: "\(seconds)")))
@@ -31,7 +31,8 @@ struct PumpStateTests {
         registration: .random(), platform: .apns, notBefore: Self.start + .seconds(seconds), attempts: 1, heldAttempts: 0,
         waits: 1,
         wasUnanswered: false, firstAttemptAt: Self.start, reason: "Busy", status: 503)
-      let retry = RetryRecord(send: send, part: 0, parts: 1, attempt: nil, deferrals: 1, devices: [.waiting(device)])
+      let retry = RetryRecord(
+        send: send, part: 0, parts: 1, attempt: nil, deferrals: 1, cameEarly: cameEarly, devices: [.waiting(device)])
       return record(retry.encoded(at: Self.start), at: first + Int64(number))
     }
   }
@@ -47,6 +48,15 @@ struct PumpStateTests {
     #expect(state.advance(.tick, at: Self.moment(5)).due.map(\.origin.sequence) == [1])
     #expect(state.advance(.tick, at: Self.moment(15)).due.map(\.origin.sequence) == [0])
     #expect(state.held == 2)
+  }
+
+  @Test mutating func whatCameTooEarlyIsHeldForItsTimeHoweverWrongTheClockIs() {
+    // This pump's clock is an hour ahead of the writer's: on its own word it would give the record back at once, again and again.
+    func ahead(_ seconds: Int) -> Moment { Moment(wall: Self.start + .seconds(3600 + seconds), uptime: Int64(seconds) * 1000) }
+    #expect(state.advance(.event(.records(records([10]))), at: ahead(0)).due.count == 1)
+    #expect(state.advance(.event(.records(records([10], from: 1, cameEarly: true))), at: ahead(0)).due.isEmpty)
+    #expect(state.advance(.tick, at: ahead(9)).due.isEmpty)
+    #expect(state.advance(.tick, at: ahead(10)).due.count == 1)
   }
 
   @Test mutating func onlyWhatKafkaHasIsCommittedAndOnlyWithoutGaps() {

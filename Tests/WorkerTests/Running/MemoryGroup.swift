@@ -63,6 +63,7 @@ final class MemoryMember: RecordSource {
 
   func grant(records: Int) {}
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { group.committed.map { [$0] } ?? [] }
+  func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func commit(_ offsets: [PartitionOffset]) async { for offset in offsets { group.commit(offset) } }
   func lag() -> [TopicPartition: Int64] { [:] }
   func run() async {}

@@ -1,0 +1,168 @@
+import FanfareCore
+
+/// One operation of a patch, read and checked as far as that can be done without knowing the installation.
+struct InstallationPatchOperation: Hashable {
+  /// What is to be done.
+  enum Change: Hashable {
+    case setPlatform(Platform)
+    case setHandle(String)
+    case setTags([String])
+    /// Before the tag at the index; nil: behind the last.
+    case insertTag(String, at: Int?)
+    case replaceTag(String, at: Int)
+    case removeTag(at: Int)
+    case removeTagNamed(String)
+    case testPlatform(Platform)
+    case testHandle(String)
+    case testTags([String])
+    case testTag(String, at: Int)
+  }
+
+  let change: Change
+  /// Where, for error messages: a tag that is named stays out.
+  let path: String
+
+  /// Whether it says something new of where the device is reached.
+  var changesAddress: Bool {
+    switch change {
+    case .setPlatform, .setHandle: true
+    default: false
+    }
+  }
+
+  /// Reads an operation. As the standard wants it, members that it does not know are passed over.
+  init(from reader: inout JSONReader) throws(JSONError) {
+    var (kind, pointer, value): (Kind?, String?, Value?)
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "op":
+        guard kind == nil else { throw reader.givenTwice() }
+        guard let known = Kind(rawValue: try reader.readString()) else {
+          throw reader.error("must be add, replace, remove or test")
+        }
+        kind = known
+      case "path":
+        guard pointer == nil else { throw reader.givenTwice() }
+        pointer = try reader.readString()
+      case "value":
+        guard value == nil else { throw reader.givenTwice() }
+        value = try Value(from: &reader)
+      default: try reader.skipValue()
+      }
+    }
+    guard let kind else { throw reader.error("must have an op") }
+    guard let pointer, let place = Place(pointer) else { throw reader.error("must have a path: \(Place.expectation)") }
+    path = place.description
+    do throws(Mistake) {
+      change = try Self.change(kind, place, value)
+    } catch {
+      throw reader.error("\(path) \(error.problem)")
+    }
+  }
+
+  private enum Kind: String {
+    case add, replace, remove, test
+  }
+
+  private struct Mistake: Error {
+    let problem: String
+  }
+
+  private enum Value {
+    case text(String)
+    case texts([String])
+    case other
+
+    init(from reader: inout JSONReader) throws(JSONError) {
+      switch try reader.nextKind() {
+      case .string: self = .text(try reader.readString())
+      case .array: self = .texts(try reader.readTags())
+      default:
+        try reader.skipValue()
+        self = .other
+      }
+    }
+  }
+
+  /// What a path (RFC 6901) leads to.
+  private enum Place: CustomStringConvertible {
+    case platform
+    case handle(member: String)
+    case tags
+    case end
+    case index(Int)
+    case name(String)
+
+    static let expectation = "/platform, /handle, /deviceToken, /channelUri, /tags, /tags/-, /tags/INDEX or /tags/TAG"
+
+    init?(_ pointer: String) {
+      let prefix = "/tags/"
+      switch pointer {
+      case "/platform": self = .platform
+      case "/handle", "/deviceToken", "/channelUri": self = .handle(member: pointer)
+      case "/tags": self = .tags
+      case "/tags/-": self = .end
+      case _ where pointer.hasPrefix(prefix):
+        let token = String(pointer.dropFirst(prefix.count))
+        if let index = Int(token), "\(index)" == token, index >= 0 {
+          self = .index(index)
+        } else {
+          // A tag may not contain what would need to be escaped, a user name may.
+          let tag = token.replacing("~1", with: "/").replacing("~0", with: "~")
+          guard Tag.isAddressable(tag) else { return nil }
+          self = .name(tag)
+        }
+      default: return nil
+      }
+    }
+
+    var description: String {
+      switch self {
+      case .platform: "/platform"
+      case .handle(let member): member
+      case .tags: "/tags"
+      case .end: "/tags/-"
+      case .index(let index): "/tags/\(index)"
+      case .name: "/tags/TAG"
+      }
+    }
+  }
+
+  private static func change(_ kind: Kind, _ place: Place, _ value: Value?) throws(Mistake) -> Change {
+    switch (kind, place) {
+    case (.remove, .tags): return .setTags([])
+    case (.remove, .index(let index)): return .removeTag(at: index)
+    case (.remove, .name(let tag)): return .removeTagNamed(tag)
+    case (.remove, .platform), (.remove, .handle): throw Mistake(problem: "cannot be removed")
+    case (_, .name): throw Mistake(problem: "can only be removed")
+    case (let kind, .end) where kind != .add: throw Mistake(problem: "can only be added to")
+    case (.test, .platform): return .testPlatform(try platform(value))
+    case (_, .platform): return .setPlatform(try platform(value))
+    case (.test, .handle): return .testHandle(try text(value))
+    case (_, .handle): return .setHandle(try text(value))
+    case (_, .tags):
+      guard case .texts(let tags)? = value else { throw Mistake(problem: "must have a value that is an array of tags") }
+      return kind == .test ? .testTags(tags) : .setTags(tags)
+    case (_, .end): return .insertTag(try tag(value), at: nil)
+    case (.add, .index(let index)): return .insertTag(try tag(value), at: index)
+    case (.test, .index(let index)): return .testTag(try tag(value), at: index)
+    case (_, .index(let index)): return .replaceTag(try tag(value), at: index)
+    }
+  }
+
+  private static func text(_ value: Value?) throws(Mistake) -> String {
+    guard case .text(let text)? = value else { throw Mistake(problem: "must have a value that is a string") }
+    return text
+  }
+
+  private static func tag(_ value: Value?) throws(Mistake) -> String {
+    let tag = try text(value)
+    guard Tag.isAddressable(tag) else { throw Mistake(problem: "must have a value of \(Tag.rule)") }
+    return tag
+  }
+
+  private static func platform(_ value: Value?) throws(Mistake) -> Platform {
+    guard let platform = Platform(systemOrName: try text(value)) else { throw Mistake(problem: Platform.expectation) }
+    return platform
+  }
+}

@@ -1,0 +1,81 @@
+import FanfareCore
+import HTTPTypes
+import Hummingbird
+
+/// The routes by which sends are watched and steered, by those who posted them and by operators. To everybody else a send is as if it had never been.
+struct TrackingRoutes: Sendable {
+  let gate: Gate
+  let history: any SendHistory
+  let broadcasts: any BroadcastStore
+  let clock: any WallClock
+
+  /// Adds the routes to a hub's root.
+  func add(to routes: some RouterMethods<FrontEndContext>) {
+    routes.get("api/sends") { try await list($0, $1) }
+    routes.get("api/sends/{id}") { try await report($0, $1) }
+    routes.post("api/sends/{id}/pause") { try await steer($0, $1, .paused) }
+    routes.post("api/sends/{id}/resume") { try await steer($0, $1, .running) }
+    routes.post("api/sends/{id}/cancel") { try await steer($0, $1, .cancelled) }
+  }
+
+  private func list(_ request: Request, _ context: FrontEndContext) async throws -> Response {
+    let caller = try await gate.admit(request, context, as: nil)
+    let query = try SendQuery(try Query(of: request), by: caller)
+    return Self.answer(try await asking { try await history.list(query) }.json)
+  }
+
+  private func report(_ request: Request, _ context: FrontEndContext) async throws -> Response {
+    let report = try await known(context, by: try await gate.admit(request, context, as: nil))
+    var progress: BroadcastProgress?
+    let now = clock.now()
+    if report.isBroadcast { progress = try await broadcasts.progress(of: BroadcastID(report), at: now) }
+    return Self.answer(report.json(progress: progress, at: now))
+  }
+
+  /// Answers with what holds from now on, which is what was asked for: everything else is a conflict.
+  private func steer(_ request: Request, _ context: FrontEndContext, _ course: Steering.Course) async throws -> Response {
+    let report = try await known(context, by: try await gate.admit(request, context, as: nil))
+    guard report.state == .accepted else { throw Self.alreadyEnded }
+    guard report.isBroadcast else {
+      throw Refusal(.notSteerable, "the send is on its way to one user; broadcasts can be paused, resumed and cancelled")
+    }
+    let (broadcast, now) = (BroadcastID(report), clock.now())
+    // The history trails the pages.
+    if try await broadcasts.progress(of: broadcast, at: now)?.isFinished == true { throw Self.alreadyEnded }
+    let held = try await broadcasts.steer(broadcast, Steering(course, because: .caller), at: now)
+    guard held.course == course else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
+    return Self.answer(report.json(progress: try await broadcasts.progress(of: broadcast, at: now), at: now))
+  }
+
+  /// The send of the path, if the caller may know of it. Right after a send was accepted the history may not know it yet, for it trails the topics:
+  /// the answer is then the same 404 as for a send that never was.
+  private func known(_ context: FrontEndContext, by caller: Caller) async throws -> SendReport {
+    guard let id = context.parameters["id"].flatMap({ SendID(String($0)) }),
+      let report = try await asking({ try await history.report(of: id, hub: caller.hub.name) }),
+      report.hub == caller.hub.name, caller.posted(report) || caller.roles.contains(.operator)
+    else { throw Refusal(.notFound, "there is no such send, or it is not known yet") }
+    return report
+  }
+
+  private func asking<Value>(_ body: () async throws -> Value) async throws(Refusal) -> Value {
+    do {
+      return try await body()
+    } catch {
+      throw Refusal(.historyUnavailable, "what happened to sends cannot be looked up now")
+    }
+  }
+
+  private static func answer(_ json: [UInt8]) -> Response {
+    var response = Response.json(json)
+    response.headers[.cacheControl] = "no-store"
+    return response
+  }
+
+  private static let alreadyEnded = Refusal(.alreadyEnded, "the send has ended already")
+}
+
+extension BroadcastID {
+  fileprivate init(_ report: SendReport) {
+    self.init(hub: report.hub, send: report.id)
+  }
+}

@@ -1,0 +1,101 @@
+import FanfareCore
+import Foundation
+import GRDB
+
+/// The answer to a `SendQuery`: one index, or two side by side, read from the newest send on until the page is full.
+///
+/// What no index holds (the state, and the sender among one user's sends) is looked at send by send, for at most `mostExamined` of them: then the
+/// page ends early, and the caller comes again.
+struct Listing {
+  /// The most sends that one page is searched among.
+  static let mostExamined = 10_000
+
+  private let db: Database
+  private let query: SendQuery
+
+  /// A send as the indexes lead to it.
+  private struct Entry {
+    let position: SendQuery.Position
+    let row: SendRow
+
+    init(_ row: Row) throws {
+      self.row = try SendRow(row)
+      guard let send = SendID(bytes: row["id"] as Data) else { throw SendRow.damaged }
+      position = SendQuery.Position(acceptedAt: self.row.acceptedAt, send: send)
+    }
+
+    func isNewer(than other: Entry) -> Bool {
+      (position.acceptedAt, position.send) > (other.position.acceptedAt, other.position.send)
+    }
+  }
+
+  init(_ db: Database, _ query: SendQuery) {
+    self.db = db
+    self.query = query
+  }
+
+  /// The page.
+  func page() throws -> SendPage {
+    // What is scheduled is not in the topics yet.
+    guard query.state != .scheduled else { return SendPage(sends: [], next: nil) }
+    let cursors = try cursors()
+    var heads = try cursors.map { try $0.next() }
+    var sends: [SendReport] = []
+    var last: SendQuery.Position?
+    var examined = 0
+    while let entry = heads.compactMap(\.self).max(by: { $1.isNewer(than: $0) }) {
+      guard sends.count < query.limit, examined < Self.mostExamined else { return SendPage(sends: sends, next: last) }
+      examined += 1
+      last = entry.position
+      for index in heads.indices where heads[index]?.position == entry.position { heads[index] = try cursors[index].next() }
+      guard matches(entry.row) else { continue }
+      let report = try Lookup.report(db, of: entry.position.send, hub: query.hub, entry.row)
+      sends.append(report.withoutDevices)
+    }
+    return SendPage(sends: sends, next: nil)
+  }
+
+  private func matches(_ row: SendRow) -> Bool {
+    if let state = query.state, row.report != state { return false }
+    // By bytes, as everywhere: names that merely look the same are two users'.
+    if let sender = query.sender, row.sender.map({ $0.utf8.elementsEqual(sender.utf8) }) != true { return false }
+    return true
+  }
+
+  private func cursors() throws -> [MapCursor<RowCursor, Entry>] {
+    let bySender = { try cursor("AND sender = ?", $0) }
+    let byRecipient = { try cursor("AND audience = ?", Tag.username($0)) }
+    return switch (query.sender, query.user) {
+    case (nil, nil): [try cursor("", nil)]
+    case (let sender?, nil): [try bySender(sender)]
+    case (nil, let user?): [try bySender(user), try byRecipient(user)]
+    case (let sender?, let user?):
+      [try sender.utf8.elementsEqual(user.utf8) ? bySender(sender) : byRecipient(user)]
+    }
+  }
+
+  private func cursor(_ condition: String, _ value: String?) throws -> MapCursor<RowCursor, Entry> {
+    var arguments: StatementArguments = [
+      query.hub.rawValue, query.after?.acceptedAt.milliseconds ?? .max,
+      Data(query.after?.send.bytes ?? Array(repeating: 0xFF, count: 16)),
+    ]
+    if let value { arguments += [value] }
+    // Not cached: the two of one query can be the same statement.
+    let select = try db.makeStatement(
+      sql: """
+        SELECT \(SendRow.columns), id FROM sends
+        WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND (accepted_at, id) < (?, ?) \(condition)
+        ORDER BY accepted_at DESC, id DESC
+        """)
+    return try Row.fetchCursor(select, arguments: arguments).map(Entry.init)
+  }
+}
+
+extension SendReport {
+  /// The report as a page has it.
+  fileprivate var withoutDevices: SendReport {
+    SendReport(
+      id: id, hub: hub, state: state, sender: sender, audience: audience, isBroadcast: isBroadcast, sendAt: sendAt,
+      acceptedAt: acceptedAt, settledAt: settledAt, counts: counts, devices: nil)
+  }
+}

@@ -1,0 +1,62 @@
+import FanfareCore
+import Foundation
+
+extension FaultScenario {
+  /// Handshakes, registry, clocks and keys: what a deployment stands on beside Kafka.
+  static let trouble = [
+    FaultScenario("TLS handshakes refused") { deployment, _ in
+      for service in ["apns", "fcm"] {
+        try await deployment.order(#"{"service":"\#(service)","action":"refuse-handshake"}"#)
+        // Every connection that is there is sent away with its next push, so that another is needed.
+        try await deployment.order(#"{"service":"\#(service)","action":"goaway"}"#)
+      }
+      try await Task.sleep(for: .seconds(15))
+      try await deployment.withdrawFaults()
+      return []
+    },
+    FaultScenario("registry locked") { deployment, _ in
+      let lock = try RegistryLock(registry: deployment.registry)
+      try await lock.lock()
+      try await Task.sleep(for: .seconds(12))
+      guard await deployment.hasUnreadyFrontEnd() else { throw BenchError("nobody minds that the registry is locked") }
+      try await Task.sleep(for: .seconds(3))
+      lock.unlock()
+      return []
+    },
+    FaultScenario("registry slow", isQuick: true) { deployment, isQuick in
+      let lock = try RegistryLock(registry: deployment.registry)
+      for _ in 0..<(isQuick ? 5 : 20) {
+        try await lock.lock()
+        try await Task.sleep(for: .milliseconds(600))
+        lock.unlock()
+        try await Task.sleep(for: .milliseconds(150))
+      }
+      return []
+    },
+    FaultScenario("steps of the clocks, while pushes are put off") { deployment, _ in
+      try await deployment.order(#"{"service":"fcm","action":"answer","status":503,"retryAfter":3,"share":0.3}"#)
+      let steps: [(role: String, number: Int, by: Duration)] = [
+        ("worker", 0, .seconds(3600)), ("worker", 1, .seconds(-3600)), ("worker", 2, .seconds(30)), ("api", 0, .seconds(-600)),
+        ("api", 1, .seconds(600)), ("ledger", 0, .seconds(-3600)), ("ledger", 0, .seconds(3600)),
+      ]
+      for step in steps {
+        try deployment.setClock(step.role, step.number, by: step.by)
+        try await Task.sleep(for: .seconds(6))
+        try deployment.setClock(step.role, step.number, by: .zero)
+        try await Task.sleep(for: .seconds(1))
+      }
+      try await deployment.withdrawFaults()
+      return []
+    },
+    FaultScenario("keys revoked, and replaced without a restart") { deployment, _ in
+      for service in ["apns", "fcm"] {
+        let files = try await deployment.replaceKey(of: service)
+        // Until then nothing can be pushed there; somebody has to notice first.
+        try await Task.sleep(for: .seconds(5))
+        try deployment.install(files)
+        try await Task.sleep(for: .seconds(5))
+      }
+      return []
+    },
+  ]
+}

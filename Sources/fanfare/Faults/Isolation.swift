@@ -1,0 +1,92 @@
+import FanfareCore
+
+/// One platform dead while the others must not notice: what arrives when, at the devices themselves.
+enum Isolation {
+  /// How long every tenth send lives; much less than the platform is dead.
+  static let timeToLive = Duration.seconds(20)
+  /// Between two clocks' readings of one moment on a busy machine.
+  private static let tolerance = Duration.seconds(3)
+
+  /// The row. Ten minutes are shortened to one: by then the circuit is open, and everything goes around by the retry topics.
+  static let scenario = FaultScenario(
+    "APNs dead for a minute", timeToLive: timeToLive, inspect: inspect
+  ) { deployment, _ in
+    try await Task.sleep(for: .seconds(20))
+    await deployment.note()
+    try await deployment.order(#"{"service":"apns","action":"silence"}"#)
+    try await Task.sleep(for: .seconds(60))
+    try await deployment.withdrawFaults()
+    await deployment.note()
+    try await Task.sleep(for: .seconds(10))
+    return []
+  }
+
+  private static func inspect(_ deployment: FaultDeployment, _ load: FaultLoad) async throws -> FaultFindings {
+    let moments = await deployment.moments
+    guard moments.count == 2 else { throw BenchError("the outage has no beginning or no end") }
+    let (dead, healed) = (moments[0], moments[1])
+    let posts = load.posts
+    var findings = FaultFindings()
+    var words: [String] = []
+    for platform in [Platform.fcm, .wns] {
+      let arrivals = try await firstArrivals(deployment, platform)
+      func latency(_ isMeant: (FaultLoad.Post) -> Bool) -> Latency? {
+        Latency(
+          nanoseconds: posts.compactMap { number, post in
+            guard isMeant(post), let arrival = arrivals[number] else { return nil }
+            return (arrival.at - post.at).nanoseconds
+          })
+      }
+      guard let before = latency({ $0.at < dead }), let during = latency({ $0.at >= dead && $0.at < healed }) else {
+        throw BenchError("\(platform.rawValue) has received nothing")
+      }
+      let ratio = (during.p99 / max(before.p99, 1) * 100).rounded() / 100
+      words.append("\(platform.rawValue) p99 \(Int(before.p99)) → \(Int(during.p99)) ms, × \(ratio)")
+      findings.lost += posts.count { number, _ in platform == .fcm && arrivals[number] == nil }
+    }
+    let arrivals = try await firstArrivals(deployment, .apns)
+    for (number, post) in posts {
+      switch (arrivals[number], post.timeToLive) {
+      case (let arrival?, let timeToLive?): if arrival.at > post.answeredAt + timeToLive + tolerance { findings.errors += 1 }
+      case (nil, nil): findings.lost += 1
+      // What had its whole life while the platform worked did not have to expire.
+      case (nil, _?): if post.at + tolerance < dead || post.at > healed { findings.errors += 1 }
+      case (_?, nil): break
+      }
+    }
+    let inversions = inversions(
+      of: arrivals.values.filter { arrival in
+        arrival.at >= healed && posts[arrival.number].map { $0.at >= dead && $0.at < healed } == true
+      })
+    words.append("\(inversions.pairs) of \(inversions.all) waiting pushes after a younger one of their device")
+    findings.observed = words.joined(separator: "; ")
+    return findings
+  }
+
+  /// The first arrival of each send, by its number.
+  private static func firstArrivals(_ deployment: FaultDeployment, _ platform: Platform) async throws -> [Int: PushArrival] {
+    var first: [Int: PushArrival] = [:]
+    for arrival in try await deployment.arrivals(on: platform) where first[arrival.number].map({ arrival.at < $0.at }) ?? true {
+      first[arrival.number] = arrival
+    }
+    return first
+  }
+
+  /// How many have come after a younger one of the same device, of how many.
+  private static func inversions(of arrivals: [PushArrival]) -> (pairs: Int, all: Int) {
+    var pairs = 0
+    for (_, ofDevice) in Dictionary(grouping: arrivals, by: \.device) {
+      var youngest = -1
+      for arrival in ofDevice.sorted(by: { ($0.at, $0.number) < ($1.at, $1.number) }) {
+        if arrival.number < youngest { pairs += 1 }
+        youngest = max(youngest, arrival.number)
+      }
+    }
+    return (pairs, arrivals.count)
+  }
+}
+
+extension Duration {
+  /// In whole nanoseconds.
+  fileprivate var nanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
+}

@@ -1,0 +1,53 @@
+import FanfareCore
+import Logging
+import RDKafka
+import Support
+import Testing
+
+@testable import fanfare
+
+/// What lies in a retry topic whose delay is not configured any more comes back all the same.
+@Suite(.timeLimit(.minutes(2))) struct RetiredRetriesTests {
+  @Test func onlyRetryTopicsOfThisDeploymentAreMeant() {
+    let topics = Topics(prefix: "mine", retryDelays: [15])
+    let names = [
+      "mine.retry.15s", "mine.retry.300s", "mine.retry.7s", "other.retry.7s", "mine.retry.s", "mine.retry.-1s", "mine.retry.0s",
+      "mine.sends",
+    ]
+    #expect(topics.retired(among: names).map(\.name) == ["mine.retry.7s", "mine.retry.300s"])
+    #expect(topics.retired(among: names).map(\.delay) == [.seconds(7), .seconds(300)])
+  }
+
+  @Test func whatLiesThereComesBack() async throws {
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    let former = Topics(retryDelays: [1])
+    let cluster = try EmbeddedCluster(
+      topics: former.all.map { TopicSpecification(name: $0, partitions: 2) }, logger: logger)
+    defer { cluster.close() }
+    let client = KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "test", tuning: .embedded)
+    let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: logger)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await producer.run() }
+      let value = Array("anything; the worker says what it is".utf8)
+      _ = try await producer.send([ProducerRecord(topic: former.retries[0].name, key: nil, value: value)])[0].get()
+      group.addTask { [logger] in
+        try await RetiredRetries(
+          client: client, topics: Topics(), producer: producer, clock: SystemWallClock(), logger: logger
+        ).run()
+      }
+      let reader = try LogReader(client: client, logger: logger)
+      var found: [ConsumedRecord] = []
+      while found.isEmpty {
+        let spans = try await reader.spans(of: [former.sends]).filter { $0.count > 0 }
+        guard !spans.isEmpty else { continue }
+        try await TopicScan(command: "test", reader: reader).read(spans) { records in
+          found += records
+          return true
+        }
+      }
+      #expect(found.map { Array($0.value) } == [value])
+      group.cancelAll()
+    }
+  }
+}

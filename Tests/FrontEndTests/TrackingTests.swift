@@ -1,0 +1,140 @@
+import FanfareCore
+import Support
+import Testing
+
+@testable import FrontEnd
+
+/// Sends listed, and broadcasts watched and steered.
+@Suite(.timeLimit(.minutes(2))) struct TrackingTests {
+  private let id = SendID.random()
+  private let time = UnixTime(milliseconds: 1_795_248_000_000)
+
+  private func report(
+    _ id: SendID? = nil, state: SendReport.State = .accepted, sender: String? = "alice", isBroadcast: Bool = true,
+    counts: [Platform: [DeviceResult.Outcome: Int]] = [:]
+  ) -> SendReport {
+    SendReport(
+      id: id ?? self.id, hub: .default, state: state, sender: sender, audience: isBroadcast ? "news" : "username:bob",
+      isBroadcast: isBroadcast, acceptedAt: time, settledAt: nil, counts: counts, devices: nil)
+  }
+
+  private func steer(_ app: Harness, _ verb: String, as user: String = "alice", id: SendID? = nil) async throws -> Reply {
+    try await app.request(.post, "/api/sends/\(id ?? self.id)/\(verb)", as: user)
+  }
+
+  @Test func aBroadcastIsWatchedWhileItRuns() async throws {
+    let history = ScriptedHistory(reports: [report(counts: [.fcm: [.delivered: 700]])])
+    try await Harness.run({ $0.history = history }) { app in
+      let broadcast = BroadcastID(hub: .default, send: id)
+      #expect(try await app.request(.get, "/api/sends/\(id)").json["broadcast"] == nil)
+      _ = try await app.registry.plan(broadcast, pages: 40, at: app.clock.now())
+      app.clock.advance(by: .seconds(4))
+      try await app.registry.finish(Array(0..<7), of: broadcast, at: app.clock.now())
+      let reply = try await app.request(.get, "/api/sends/\(id)")
+      #expect(
+        try reply.json == [
+          "id": .string("\(id)"), "state": "accepted", "acceptedAt": "2026-11-21T08:00:00.000Z", "settledAt": nil,
+          "counts": ["fcm": ["delivered": 700]], "devices": nil,
+          "broadcast": [
+            // Seven pages in four seconds: 33 more take 18.9.
+            "pages": 40, "finishedPages": 7, "course": "running", "cause": "accepted", "remainingSeconds": 19,
+          ],
+        ])
+      let paused = try await steer(app, "pause")
+      #expect(paused.status == 200 && paused["Cache-Control"] == "no-store")
+      #expect(
+        try paused.json["broadcast"] == [
+          "pages": 40, "finishedPages": 7, "course": "paused", "cause": "caller", "remainingSeconds": nil,
+        ])
+    }
+  }
+
+  @Test func aBroadcastIsPausedResumedAndCancelledForGood() async throws {
+    try await Harness.run({ $0.history = ScriptedHistory(reports: [report()]) }) { app in
+      let broadcast = BroadcastID(hub: .default, send: id)
+      for (verb, user, course) in [
+        ("pause", "alice", Steering.Course.paused), ("pause", "opal", .paused), ("resume", "opal", .running),
+        ("resume", "alice", .running), ("cancel", "alice", .cancelled), ("cancel", "opal", .cancelled),
+      ] {
+        let reply = try await steer(app, verb, as: user)
+        #expect(reply.status == 200)
+        #expect(try reply.json["broadcast"]?["course"] == .string(course.rawValue))
+        #expect(try await app.registry.steering(of: [broadcast]) == [Steering(course, because: .caller)])
+      }
+      for verb in ["pause", "resume"] { try await steer(app, verb).expectProblem(409, "alreadyEnded") }
+    }
+  }
+
+  @Test func whatHasEndedOrCannotBeSteeredIsAConflict() async throws {
+    let states = SendReport.State.allCases.filter { ![.accepted, .scheduled].contains($0) }
+    let ended = states.map { report(.random(), state: $0) }
+    let single = report(.random(), isBroadcast: false)
+    let finished = report(.random())
+    try await Harness.run({ $0.history = ScriptedHistory(reports: ended + [single, finished]) }) { app in
+      // The history does not know yet that the last page is finished.
+      let broadcast = BroadcastID(hub: .default, send: finished.id)
+      _ = try await app.registry.plan(broadcast, pages: 1, at: app.clock.now())
+      try await app.registry.finish([0], of: broadcast, at: app.clock.now())
+      for verb in ["pause", "resume", "cancel"] {
+        for send in ended + [finished] { try await steer(app, verb, id: send.id).expectProblem(409, "alreadyEnded") }
+        try await steer(app, verb, id: single.id).expectProblem(409, "notSteerable")
+        try await steer(app, verb, id: .random()).expectProblem(404, "notFound")
+        for user in ["bob", "sandy"] { try await steer(app, verb, as: user, id: finished.id).expectProblem(404, "notFound") }
+        try await app.request(.post, "/api/sends/1/\(verb)").expectProblem(404, "notFound")
+      }
+      #expect(
+        try await app.registry.steering(of: ended.map { BroadcastID(hub: .default, send: $0.id) }).allSatisfy { $0 == .initial })
+    }
+    try await Harness.run({ $0.history = ScriptedHistory(isReadable: false) }) { app in
+      try await steer(app, "pause").expectProblem(503, "historyUnavailable")
+      try await app.request(.get, "/api/sends").expectProblem(503, "historyUnavailable")
+    }
+  }
+
+  @Test func everybodyListsTheirOwnAndOperatorsAll() async throws {
+    let reports = [
+      report(.random()), report(.random(), state: .settled, isBroadcast: false, counts: [.apns: [.delivered: 1]]),
+      report(.random(), sender: "bob"), report(.random(), sender: nil),
+    ]
+    try await Harness.run({ $0.history = ScriptedHistory(reports: reports) }) { app in
+      func list(_ query: String, as user: String) async throws -> (ids: [SendID], next: String?) {
+        let reply = try await app.request(.get, "/api/sends\(query)", as: user)
+        #expect(reply.status == 200 && reply["Cache-Control"] == "no-store")
+        guard case .array(let sends) = try reply.json["sends"] else { throw UnexpectedReply(text: reply.text) }
+        return (sends.compactMap { $0["id"]?.text.flatMap { SendID($0) } }, try reply.json["next"]?.text)
+      }
+      #expect(try await list("", as: "alice").ids == [reports[0].id, reports[1].id])
+      #expect(try await list("?state=settled", as: "alice").ids == [reports[1].id])
+      #expect(try await list("", as: "carol").ids == [])
+      let first = try await list("?limit=3", as: "opal")
+      #expect(first.ids == reports[..<3].map(\.id))
+      let second = try await list("?limit=3&cursor=\(try #require(first.next))", as: "opal")
+      #expect(second.ids == [reports[3].id] && second.next == nil)
+      let whole = try await app.request(.get, "/api/sends?state=settled", as: "opal").json
+      #expect(
+        whole == [
+          "sends": [
+            [
+              "id": .string("\(reports[1].id)"), "sender": "alice", "to": "username:bob", "state": "settled",
+              "acceptedAt": "2026-11-21T08:00:00.000Z", "settledAt": nil, "counts": ["apns": ["delivered": 1]],
+            ]
+          ], "next": nil,
+        ])
+      for (query, name) in [
+        ("state=done", "state"), ("user=a:b", "user"), ("limit=0", "limit"), ("limit=201", "limit"), ("limit=x", "limit"),
+        ("cursor=", "cursor"), ("cursor=\(String(repeating: "é", count: 24))", "cursor"), ("limit=1&limit=2", "limit"),
+      ] {
+        try await app.request(.get, "/api/sends?\(query)").expectProblem(400, "invalidParameter", naming: name)
+      }
+    }
+  }
+
+  @Test func aCursorIsReadBack() {
+    for position in [
+      SendQuery.Position(acceptedAt: time, send: id), .init(acceptedAt: UnixTime(milliseconds: -1), send: .random()),
+    ] {
+      #expect(SendQuery.Position(cursor: position.cursor) == position)
+      #expect(SendQuery.Position(cursor: String(position.cursor.dropLast())) == nil)
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import FanfareCore
+import GRDB
+import Testing
+
+@testable import Ledger
+
+@Suite(.timeLimit(.minutes(1))) struct ListingTests {
+  private let directory: TemporaryDirectory
+  private let store: LedgerStore
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try LedgerStore(directory.settings())
+  }
+
+  private func send(_ sender: String?, to audience: Audience, after seconds: Int64, hub: HubName = .default) -> SendRequest {
+    SendRequest(
+      id: .random(), hub: hub, sender: sender, acceptedAt: .start + .seconds(seconds), audience: audience,
+      content: Content(message: Message(body: "x")))
+  }
+
+  private func pages(_ query: SendQuery) async throws -> [[SendID]] {
+    var (query, pages) = (query, [[SendID]]())
+    repeat {
+      let page = try await store.list(query)
+      pages.append(page.sends.map(\.id))
+      query.after = page.next
+    } while query.after != nil
+    return pages
+  }
+
+  @Test func theNewestComesFirstPageByPage() async throws {
+    // Three at a time have one moment.
+    let sends = (0..<11).map { send("alice", to: .user("bob"), after: Int64($0 / 3)) }
+    try await store.write(
+      sends.shuffled().map(Sample.send) + [.send(send("alice", to: .user("bob"), after: 99, hub: Samples.otherHub))])
+    let newest = sends.sorted { ($0.acceptedAt, $0.id) > ($1.acceptedAt, $1.id) }.map(\.id)
+    for limit in [1, 3, 10, 11, 12] {
+      let pages = try await pages(SendQuery(hub: .default, limit: limit))
+      #expect(pages.flatMap(\.self) == newest)
+      #expect(pages.dropLast().allSatisfy { $0.count == limit })
+    }
+    let third = try #require(HubName("third"))
+    #expect(try await store.list(SendQuery(hub: third)) == SendPage(sends: [], next: nil))
+  }
+
+  @Test func aUsersSendsAreThoseToAndFromThatUser() async throws {
+    let sends = [
+      send("alice", to: .user("bob"), after: 1), send("bob", to: .tag("news"), after: 2), send("bob", to: .user("bob"), after: 3),
+      send(nil, to: .user("bob"), after: 4), send("alice", to: .everyone, after: 5), send("alice", to: .user("bobby"), after: 6),
+    ]
+    try await store.write(sends.map(Sample.send))
+    func list(sender: String? = nil, user: String? = nil) async throws -> [Int] {
+      let pages = try await pages(SendQuery(hub: .default, sender: sender, user: user, limit: 2))
+      return pages.flatMap(\.self).compactMap { id in sends.firstIndex { $0.id == id } }
+    }
+    #expect(try await list() == [5, 4, 3, 2, 1, 0])
+    #expect(try await list(user: "bob") == [3, 2, 1, 0])
+    #expect(try await list(sender: "alice") == [5, 4, 0])
+    #expect(try await list(sender: "alice", user: "bob") == [0])
+    #expect(try await list(sender: "bob", user: "bob") == [2, 1])
+    #expect(try await list(user: "carol") == [])
+    let all = try await store.list(SendQuery(hub: .default)).sends
+    #expect(all.map(\.audience) == ["username:bobby", "*", "username:bob", "username:bob", "news", "username:bob"])
+    #expect(all.map(\.isBroadcast) == [false, true, false, false, true, false])
+  }
+
+  @Test func statesAreToldApart() async throws {
+    let sends = (0..<6).map { send("alice", to: .user("bob"), after: Int64($0)) }
+    let states: [StatusRecord.State?] = [nil, .settled, .noTarget, .expired, .deadLettered, .cancelled]
+    try await store.write(sends.map(Sample.send))
+    for (send, state) in zip(sends, states) {
+      if let state { try await store.write([.status(Samples.status(send.id, state: state, at: send.acceptedAt))]) }
+    }
+    for (send, state) in zip(sends, states) {
+      let state = state.flatMap { SendReport.State(rawValue: $0.rawValue) } ?? .accepted
+      let page = try await store.list(SendQuery(hub: .default, state: state, user: "bob"))
+      #expect(page.sends.map(\.id) == [send.id] && page.sends.first?.state == state)
+    }
+    #expect(try await store.list(SendQuery(hub: .default, state: .scheduled)).sends.isEmpty)
+  }
+
+  @Test func aSearchForWhatIsRareEndsInTime() async throws {
+    let count = Listing.mostExamined + 5
+    let sends = (0..<count).map { send("alice", to: .user("bob"), after: Int64($0)) }
+    try await store.write(sends.map(Sample.send) + [.status(Samples.status(sends[0].id, state: .expired))])
+    let query = SendQuery(hub: .default, state: .expired)
+    #expect(try await pages(query) == [[], [sends[0].id]])
+  }
+
+  @Test func everyQuestionIsAnsweredByAnIndex() async throws {
+    try await store.write([.send(send("alice", to: .user("bob"), after: 1))])
+    let queue = try DatabaseQueue(path: directory.path())
+    for (condition, index) in [
+      ("", "newest"), ("AND sender = 'a'", "newest_by_sender"), ("AND audience = 'a'", "newest_by_audience"),
+    ] {
+      let plan = try await queue.read { db in
+        try Row.fetchAll(
+          db,
+          sql: """
+            EXPLAIN QUERY PLAN SELECT id FROM sends WHERE hub = 1 AND (accepted_at, id) < (5, x'FF') \(condition)
+            ORDER BY accepted_at DESC, id DESC
+            """
+        ).map { $0["detail"] as String }
+      }
+      #expect(plan.count == 1 && plan[0].contains("INDEX \(index) "), "\(plan)")
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import FanfareCore
+import Testing
+
+extension DeviceRegistryConformance {
+  /// How registrations are looked through, changed in part and cleared out.
+  static let directory: [Self] = [
+    Self("an installation is found by its id, in its hub") { store in
+      let other = try #require(HubName("other"))
+      let installed = try await store.install("i-1", "alice", "h1", tags: ["news"])
+      #expect(try await store.registration(ofInstallation: "i-1", hub: store.hub) == installed)
+      #expect(try await store.registration(ofInstallation: "i-1", hub: other) == nil)
+      for stranger in ["i-2", "I-1", "", "i-1\0", "i-1\n"] {
+        #expect(try await store.registration(ofInstallation: stranger, hub: store.hub) == nil)
+      }
+    },
+    Self("registrations are listed by ids, page by page") { store in
+      var all: [Registration] = []
+      for number in 0..<9 {
+        all.append(try await store.register(number < 4 ? "alice" : "bob", "h\(number)", tags: number % 2 == 0 ? ["even"] : []))
+      }
+      _ = try await store.issue(hub: store.hub, handle: "pending", at: .start)
+      _ = try await store.register("alice", "h0", tags: ["even"], hub: #require(HubName("other")))
+      all.sort { $0.id < $1.id }
+      for (audience, expected) in [
+        (Audience.everyone, all), (.user("alice"), all.filter { $0.user == "alice" }),
+        (.tag("even"), all.filter { $0.tags.contains("even") }), (.device(.fcm, handle: "h3"), all.filter { $0.handle == "h3" }),
+        (.user("nobody"), []),
+      ] {
+        for limit in [1, 2, 20] {
+          var (found, slice): ([Registration], RegistrationSlice?) = ([], .whole)
+          while let rest = slice {
+            let page = try await store.list(audience, hub: store.hub, of: rest, limit: limit)
+            #expect(page.registrations.count <= limit)
+            found += page.registrations
+            slice = page.last.flatMap(rest.after)
+          }
+          #expect(found == expected, "\(audience) by \(limit)")
+        }
+      }
+    },
+    Self("a revision keeps what it does not change, and its handle is not reported again") { store in
+      let later = UnixTime.start + .seconds(60)
+      let first = try await store.install("i-1", "alice", "AA", platform: .apns, tags: ["news"])
+      let second = try await store.revise(first, "aa", platform: .apns, tags: ["sport"], at: later)
+      #expect(second.id == first.id && second.tags == ["installation:i-1", "sport", "username:alice"])
+      #expect((second.registeredAt, second.createdAt, second.seenAt) == (.start, .start, later))
+      #expect(try await store.registration(first.id, hub: store.hub) == second)
+      #expect(try await store.reached(by: .tag("news")) == [])
+      #expect(try await store.reached(by: .tag("sport")) == [first.id])
+      // Another handle is a report, and taken from whoever holds it.
+      let holder = try await store.register("bob", "bb", platform: .apns)
+      let third = try await store.revise(second, "BB", platform: .apns, tags: [], at: later + .seconds(1))
+      #expect((third.handle, third.registeredAt, third.createdAt) == ("bb", later + .seconds(1), .start))
+      #expect(try await store.registration(holder.id, hub: store.hub) == nil)
+      // And so is registering.
+      let fourth = try await store.install("i-1", "alice", "bb", platform: .apns, at: later + .seconds(2))
+      #expect(fourth.registeredAt == later + .seconds(2) && fourth.seenAt == fourth.registeredAt)
+    },
+    Self("a revision of what has changed meanwhile changes nothing") { store in
+      let first = try await store.install("i-1", "alice", "h1", tags: ["news"])
+      let second = try await store.install("i-1", "alice", "h1", tags: ["sport"])
+      await expect(.conflict) { try await store.revise(first, "h1", tags: ["lost"]) }
+      #expect(try await store.registration(first.id, hub: store.hub) == second)
+      try await store.remove(first.id, hub: store.hub, user: "alice", at: .start)
+      await expect(.notFound) { try await store.revise(second, "h1", tags: ["lost"]) }
+      #expect(try await store.reached(by: .tag("lost")) == [])
+    },
+    Self("a revision follows the rules of tags and owners") { store in
+      let first = try await store.install("i-1", "alice", "h1", tags: ["news"])
+      await expect(.forbidden) { try await store.revise(first, "h1", tags: ["username:bob"]) }
+      await expect(.forbidden) { try await store.revise(first, "h1", tags: ["installation:i-2"]) }
+      await expect(.gone) { try await store.revise(first, "h2", user: "bob", tags: []) }
+      #expect(try await store.registration(first.id, hub: store.hub) == first)
+    },
+    Self("what was not heard of since a moment is cleared out in steps, and nothing else") { store in
+      let moment = UnixTime.start + .seconds(60)
+      let other = try #require(HubName("other"))
+      var (old, kept): (Set<RegistrationID>, Set<RegistrationID>) = ([], [])
+      for number in 0..<8 {
+        old.insert(try await store.register("u\(number)", "old\(number)", tags: ["t"]).id)
+        kept.insert(try await store.register("u\(number)", "new\(number)", tags: ["t"], at: moment).id)
+      }
+      let renewed = try await store.register("alice", "h1", tags: ["t"])
+      _ = try await store.complete(renewed.id, "alice", "h1", tags: ["t"], at: moment)
+      let revised = try await store.install("i-1", "alice", "h2", tags: ["t"])
+      _ = try await store.revise(revised, "h2", tags: ["t"], at: moment)
+      let elsewhere = try await store.register("alice", "h1", hub: other)
+      let pending = try await store.issue(hub: store.hub, handle: "pending", at: .start)
+      kept.formUnion([renewed.id, revised.id])
+      var (removed, steps, slice): (Int, Int, RegistrationSlice?) = (0, 0, .whole)
+      while let rest = slice {
+        let step = try await store.expire(seenBefore: moment, hub: store.hub, of: rest, limit: 5, at: moment)
+        #expect(step.removed <= 5)
+        (removed, steps, slice) = (removed + step.removed, steps + 1, step.last.flatMap(rest.after))
+      }
+      #expect(removed == old.count && steps >= 4)
+      #expect(try await store.reached(by: .tag("t")) == kept)
+      for id in old { #expect(try await store.registration(id, hub: store.hub) == nil) }
+      #expect(try await store.registration(elsewhere.id, hub: other) == elsewhere)
+      _ = try await store.complete(pending, "alice", "pending", at: .start + .seconds(61))
+    },
+  ]
+}
+
+extension RegistrationDirectory {
+  /// Revises an installation of the default hub.
+  fileprivate func revise(
+    _ former: Registration, _ handle: String, platform: Platform = .fcm, user: String = "alice", tags: [String],
+    at now: UnixTime = .start
+  ) async throws -> Registration {
+    try await revise(
+      former,
+      by: InstallationApplication(
+        installation: "i-1", hub: .default, user: user, platform: platform, handle: handle, tags: tags),
+      at: now)
+  }
+}
