@@ -73,7 +73,7 @@ struct Account {
       if isAhead(place) { change(key) { $0.marks.insert(.waits) } }
     case .putOff(let key):
       guard isAhead(place) else { return }
-      let marks: Marks = place.topic == topics.sends ? .waits : [.waits, .waitsInRetryTopic]
+      let marks: Marks = [topics.sends, topics.segments].contains(place.topic) ? .waits : [.waits, .waitsInRetryTopic]
       change(key) { $0.marks.formUnion(marks) }
     case .settled(let key, let part, let parts, let attempt):
       end(part, of: Attempt(id: attempt, parts: parts), of: key, at: place)

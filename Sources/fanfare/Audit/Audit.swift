@@ -7,8 +7,8 @@ import Worker
 ///
 /// The answer is right while the system runs because of the order in which it asks:
 ///
-/// 1. *The committed positions.* A worker commits a record only after its status record, or the retry record of what is left of it, is
-///    acknowledged; a pump commits a retry record only after its copy on the sends topic is. So whatever lies below a position by now has its
+/// 1. *The committed positions.* A worker commits a record only after its status record, the retry record of what is left of it, or all segments
+///    of the broadcast that it is, are acknowledged; a pump commits a retry record only after its copy on the sends topic is. So whatever lies below a position by now has its
 ///    successor in the log by now, and the successors of a send end in its status or in a record at or above a position. What is neither is lost.
 /// 2. *The end of the status topic*, and so of what counts as settled: it has every status of the records below the positions.
 /// 3. *The ends of the other topics*: they have every retry record and copy of step 1, and the record of every send with a status below the end of
@@ -25,13 +25,13 @@ struct Audit {
     let retries = retryTopics.map(\.name)
 
     var positions = try await reader.committed(
-      by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
+      by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends, topics.segments]))
     for retry in retryTopics {
       positions += try await reader.committed(
         by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
     }
     let statuses = try await reader.spans(of: [topics.status])
-    let others = try await reader.spans(of: [topics.sends, topics.deadLetter] + retries)
+    let others = try await reader.spans(of: [topics.sends, topics.segments, topics.deadLetter] + retries)
 
     var committed: [String: [Int32: Int64]] = [:]
     for position in positions {

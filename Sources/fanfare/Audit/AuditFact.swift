@@ -5,7 +5,7 @@ import RDKafka
 enum AuditFact: Equatable {
   /// A send has been accepted.
   case accepted(SendKey)
-  /// What was put off waits, or has come back; the send was accepted when it came first.
+  /// What was put off waits, or a segment of it does, or has come back; the send was accepted when it came first.
   case putOff(SendKey)
   /// A part of a send has ended.
   case settled(SendKey, part: Int, parts: Int, attempt: AttemptID?)
@@ -39,6 +39,14 @@ enum AuditFact: Equatable {
       case (let key, isNew: false)?: self = .putOff(key)
       case nil: self = .poison
       }
+    case topics.segments:
+      // One that cannot be read is set aside.
+      guard
+        let segment = Self.ifReadable({ () throws(RecordError) in
+          try SegmentRecord.decode(record.value, recordTime: UnixTime(milliseconds: 0))
+        })
+      else { return nil }
+      self = .putOff(SendKey(hub: segment.send.hub, id: segment.send.id))
     default:
       // What cannot be read here is copied to the sends topic, and counts there.
       guard let send = Self.send(record.value) else { return nil }

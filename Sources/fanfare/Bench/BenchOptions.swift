@@ -4,7 +4,8 @@ import ArgumentParser
 struct BenchOptions: Sendable {
   /// One measurement of the table.
   enum Scenario: String, CaseIterable, Sendable, ExpressibleByArgument {
-    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, lookUp = "look-up"
+    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes,
+      lookUp = "look-up"
   }
 
   var scenarios: [Scenario]

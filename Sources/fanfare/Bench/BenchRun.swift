@@ -30,7 +30,9 @@ struct BenchRun: Sendable {
     switch scenario {
     case .engine: EngineScenario()
     case .single: SingleScenario()
-    case .tag: TagScenario()
+    case .tag: BroadcastScenario.tag
+    case .broadcast: BroadcastScenario.broadcast
+    case .lanes: LaneScenario()
     case .mixed: MixedScenario()
     case .latency: LatencyScenario()
     case .accept: AcceptScenario()

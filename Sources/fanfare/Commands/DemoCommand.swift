@@ -17,16 +17,29 @@ struct DemoCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("How many sends the stream has, 1 to 1000000.", valueName: "count"))
   var sends = 20_000
 
+  @Option(
+    help: ArgumentHelp(
+      """
+      Instead: one broadcast to so many devices, 2001 to 1000000, with its progress and the commands that pause, resume and cancel it. Its worker \
+      is a process of its own that you may kill: another one takes over. With --once all that is done for you.
+      """, valueName: "devices"))
+  var broadcast: Int?
+
   @Option(help: ArgumentHelp("The port of the HTTP API; 0 lets the kernel choose.", valueName: "port"))
   var port = 0
 
   func validate() throws {
     guard (1...1_000_000).contains(sends) else { throw ValidationError("--sends must be 1 to 1000000") }
+    guard broadcast.map((2001...1_000_000).contains) ?? true else {
+      throw ValidationError("--broadcast must be 2001 to 1000000")
+    }
     guard (0...65535).contains(port) else { throw ValidationError("--port must be 0 to 65535") }
   }
 
   func run() async throws {
-    let isComplete = try await Demo(sends: sends, port: port, isOnce: once).run()
+    let isComplete = try await Demo(
+      show: broadcast.map { .broadcast(devices: $0) } ?? .stream(sends: sends), port: port, isOnce: once
+    ).run()
     if !isComplete { throw ExitCode.failure }
   }
 }

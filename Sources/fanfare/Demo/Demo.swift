@@ -12,7 +12,15 @@ import UnixSignals
 /// The whole product in one process: the roles as they are in production, over an embedded cluster, simulated push services and a directory of
 /// its own.
 struct Demo {
-  let sends: Int
+  /// What the visitor is shown.
+  enum Show {
+    /// People, and a stream of so many sends to them.
+    case stream(sends: Int)
+    /// One broadcast to so many devices, by a worker in a process of its own, which can be killed.
+    case broadcast(devices: Int)
+  }
+
+  let show: Show
   let port: Int
   let isOnce: Bool
 
@@ -26,14 +34,7 @@ struct Demo {
     defer {
       do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
     }
-    let settings = try await Settings.load(
-      file: nil,
-      environment: [
-        "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_LOG_LEVEL": "warning",
-        "FANFARE_REGISTRY_PATH": directory.appending(path: "registry.sqlite").path,
-        "FANFARE_LEDGER_PATH": directory.appending(path: "ledger.sqlite").path,
-        "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "\(port)",
-      ])
+    let settings = try await Settings.load(file: nil, environment: environment(in: directory))
     let runtime = try Runtime(role: "demo", settings: settings)
     // It is cancelled at the end, and its servers report as errors what that interrupts.
     var silent = runtime.logger
@@ -44,6 +45,15 @@ struct Demo {
     return try await simulator.withRunning { endpoints in
       try await run(runtime, cluster: cluster, simulator: simulator, endpoints: endpoints, directory: directory)
     }
+  }
+
+  private func environment(in directory: URL) -> [String: String] {
+    [
+      "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_LOG_LEVEL": "warning",
+      "FANFARE_REGISTRY_PATH": directory.appending(path: "registry.sqlite").path,
+      "FANFARE_LEDGER_PATH": directory.appending(path: "ledger.sqlite").path,
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "\(port)",
+    ]
   }
 
   private func run(
@@ -61,20 +71,35 @@ struct Demo {
     func client(_ role: String) -> KafkaClientConfiguration {
       KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", tuning: .embedded)
     }
-    let registry = try await settings.registry.open(role: "demo", logger: runtime.logger)
+    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registry.path))
     let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))
-    let worker = try WorkerRole.services(runtime, client: client("worker"), registry: registry, senders: [.default: senders])
     let (api, frontEnd) = try APIRole.services(
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,
       hubs: settings.hubs.map { hub in
         FrontEndHub(
           name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger))
       })
-    let tour = Tour(
-      sends: sends, isOnce: isOnce, frontEnd: frontEnd, simulator: simulator, ledger: store, endpoints: endpoints,
-      checks: worker.checks + ledger.checks + api.checks)
-    let visit = TourService(tour: tour)
-    let services = ledger.services + worker.services + api.services
+    let visit: TourService
+    var services = ledger.services + api.services
+    switch show {
+    case .stream(let sends):
+      let worker = try WorkerRole.services(runtime, client: client("worker"), registry: registry, senders: [.default: senders])
+      services += worker.services
+      let tour = Tour(
+        sends: sends, isOnce: isOnce, frontEnd: frontEnd, simulator: simulator, ledger: store, endpoints: endpoints,
+        checks: worker.checks + ledger.checks + api.checks)
+      visit = TourService { try await tour.run() }
+    case .broadcast(let devices):
+      let worker = DemoWorker(
+        directory: directory,
+        environment: environment(in: directory).merging([
+          "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_HUB_DEFAULT_SIMULATOR": keys,
+        ]) { $1 })
+      let tour = BroadcastTour(
+        devices: devices, isOnce: isOnce, frontEnd: frontEnd, registry: registry, simulator: simulator, worker: worker,
+        checks: ledger.checks + api.checks)
+      visit = TourService { try await tour.run() }
+    }
     try await ServiceGroup(
       configuration: ServiceGroupConfiguration(
         services: services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) } + [

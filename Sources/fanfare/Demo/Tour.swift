@@ -21,7 +21,7 @@ struct Tour: Sendable {
       "Fanfare \(Build.version): everything in one process. Kafka is embedded, in memory and volatile; the push services are simulated."
     )
     let api = APIClient(base: "http://127.0.0.1:\(try await frontEnd.boundPort())")
-    try await waitUntilReady()
+    try await Readiness(checks: checks).wait()
     let visitors = Visitors(users: 500)
     Console.print("The HTTP API listens on \(api.base)\n")
     try await register(visitors.guests, with: api, isShown: true)
@@ -36,24 +36,6 @@ struct Tour: Sendable {
     showCommands(api)
     try await follow(visitors)
     return report.isComplete
-  }
-
-  /// Suspends until every role can do its job. Says what it waits for, after a while.
-  private func waitUntilReady() async throws {
-    let start = ContinuousClock.now
-    var hasComplained = false
-    while true {
-      var waiting: [String] = []
-      for check in checks {
-        if let complaint = await check.complaint() { waiting.append("\(check.name): \(complaint)") }
-      }
-      if waiting.isEmpty { return }
-      if !hasComplained, ContinuousClock.now - start > .seconds(10) {
-        Console.print("Waiting: \(waiting.joined(separator: "; "))")
-        hasComplained = true
-      }
-      try await Task.sleep(for: .milliseconds(50))
-    }
   }
 
   private func register(_ devices: [Visitors.Device], with api: APIClient, isShown: Bool) async throws {

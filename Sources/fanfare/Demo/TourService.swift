@@ -3,10 +3,11 @@ import Synchronization
 
 /// The visitor's tour as the last of the demo's services: it begins when the others run, and ends the whole when it is over.
 final class TourService: Service {
-  private let tour: Tour
+  private let tour: @Sendable () async throws -> Bool
   private let result = Mutex(false)
 
-  init(tour: Tour) {
+  /// `tour` returns true if it came to its end and nothing was lost.
+  init(_ tour: @escaping @Sendable () async throws -> Bool) {
     self.tour = tour
   }
 
@@ -14,7 +15,7 @@ final class TourService: Service {
   var isComplete: Bool { result.withLock { $0 } }
 
   func run() async throws {
-    let isComplete = try await cancelWhenGracefulShutdown { [tour] in try await tour.run() }
+    let isComplete = try await cancelWhenGracefulShutdown { [tour] in try await tour() }
     result.withLock { $0 = isComplete }
   }
 }

@@ -11,6 +11,8 @@ actor FaultDeployment {
   static let users = 300
   private static let frontEnds = 2
   static let workers = 3
+  /// Devices in a page of a broadcast.
+  static let pageDevices = 500
   static let topics = Topics(retryDelays: [2, 15])
 
   let cluster: EmbeddedCluster
@@ -23,6 +25,8 @@ actor FaultDeployment {
   private var simulator: APIClient?
   /// What a scenario has noted, for looking at the arrivals afterwards.
   private(set) var moments: [UnixTime] = []
+  /// The broadcast that a scenario has posted.
+  private(set) var broadcast: SendID?
   nonisolated let history: LedgerReader
   nonisolated let ledgerDisk: SmallDisk
 
@@ -43,6 +47,7 @@ actor FaultDeployment {
       "FANFARE_API_PORT": "0", "FANFARE_SIMULATOR_DIRECTORY": path("simulator"),
       "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator", "FANFARE_LOG_LEVEL": "notice",
+      "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
     ]
     history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
   }
@@ -145,6 +150,16 @@ actor FaultDeployment {
 
   /// The registry's file.
   nonisolated var registry: String { directory.appending(path: "registry.sqlite").path }
+
+  /// Has something sent to many devices of its own, and notes which send that is.
+  func post(broadcast body: String) async throws -> SendID {
+    struct Answer: Decodable { let id: String }
+    guard let frontEnd = frontEnds.first else { throw BenchError("there is no front end") }
+    let answer = try await frontEnd.request("POST", "/api/sends", user: "faults", body: body)
+    guard let id = SendID(try JSONDecoder().decode(Answer.self, from: answer).id) else { throw BenchError("the send has no id") }
+    broadcast = id
+    return id
+  }
 
   /// Notes the moment.
   func note() { moments.append(SystemWallClock().now()) }

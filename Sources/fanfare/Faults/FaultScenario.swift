@@ -37,7 +37,7 @@ extension FaultScenario {
   /// Every row of the table.
   static let all: [FaultScenario] =
     processes + kafka + services + trouble + [
-      Isolation.scenario,
+      Isolation.scenario, KilledBroadcast.scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
         try await Task.sleep(for: .seconds(5))

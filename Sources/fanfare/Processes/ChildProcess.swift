@@ -107,6 +107,9 @@ final class ChildProcess: Sendable {
     return try await exitStatus()
   }
 
+  /// Whether it has not ended yet.
+  var isRunning: Bool { process.withLock { $0.isRunning } }
+
   /// Ends the process if it still runs, without ceremony.
   func destroy() {
     process.withLock { process in

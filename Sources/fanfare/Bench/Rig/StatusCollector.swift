@@ -71,12 +71,22 @@ final class StatusCollector: Sendable {
   /// What was kept, decoded. Throws what is wrong with the first record that is no status record.
   func records() throws -> [StatusRecord] { try state.withLock { $0.values }.map { try StatusRecord.decode($0) } }
 
+  /// How many devices have got what was sent, by what was kept.
+  func delivered() throws -> Int {
+    try records().reduce(0) { $0 + $1.counts[.delivered] + $1.devices.count { $0.outcome == .delivered } }
+  }
+
   private static let room = 20_000
 
   private func take(_ records: [ConsumedRecord]) {
     var weight = records.count
     if case .devices = counting {
-      do { weight = try records.reduce(0) { $0 + (try StatusRecord.decode($1.value)).devices.count } } catch {
+      do {
+        weight = try records.reduce(0) { sum, record in
+          let status = try StatusRecord.decode(record.value)
+          return sum + status.devices.count + status.counts.total
+        }
+      } catch {
         return fail(error)
       }
     }

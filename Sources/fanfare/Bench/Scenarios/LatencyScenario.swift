@@ -15,7 +15,7 @@ struct LatencyScenario: BenchScenario {
     try await Population.iPhones(users).register(in: registry)
     var reports: [ScenarioReport] = []
     for rate in rig.options.isQuick ? [100] : [1000, 10_000] {
-      let (answered, arrived) = try await run(
+      let (answered, arrived) = try await Self.run(
         rig, registry: registry, users: users, rate: rate, seconds: rig.options.isQuick ? 2 : 10)
       var report = ScenarioReport(
         scenario: "\(name), \(rate)/s", unit: "sends", sink: "in this process",
@@ -27,8 +27,13 @@ struct LatencyScenario: BenchScenario {
     return reports
   }
 
-  private func run(_ rig: BenchRig, registry: String, users: Int, rate: Int, seconds: Int) async throws -> (Latency, Latency) {
+  /// How long each of the posts took, and each of their pushes. `broadcast`: the body of a send that is posted before, and whose pushes are under way
+  /// meanwhile; throws when they are not.
+  static func run(
+    _ rig: BenchRig, registry: String, users: Int, rate: Int, seconds: Int, broadcast: String? = nil
+  ) async throws -> (Latency, Latency) {
     let arrivals = Mutex<[Int64]>([])
+    let others = Atomic<Int>(0)
     let server = HTTP2Server(
       configuration: HTTP2ServerConfiguration(tls: try .sink(rig.credentials)), eventLoopGroup: rig.eventLoopGroup,
       logger: rig.logger
@@ -36,6 +41,8 @@ struct LatencyScenario: BenchScenario {
       if let due = DueTime.read(from: request.body) {
         let time = (NIODeadline.now() - due).nanoseconds
         arrivals.withLock { $0.append(time) }
+      } else {
+        others.add(1, ordering: .relaxed)
       }
       responder.respond(status: 200)
     }
@@ -50,7 +57,7 @@ struct LatencyScenario: BenchScenario {
       try await pipeline.withFrontEnd(registry: registry) { _, port in
         try await pipeline.withWorker(registry: registry, connections: 1) { worker in
           try await Ready.wait(for: worker)
-          func post(_ count: Int) async throws -> [Int64] {
+          func post(_ count: Int, _ fixed: String? = nil) async throws -> [Int64] {
             try await OpenLoop(
               host: "127.0.0.1", port: port, path: "/api/sends",
               headers: [
@@ -58,14 +65,29 @@ struct LatencyScenario: BenchScenario {
               ],
               rate: rate, count: count, connections: min(256, max(16, rate / 10))
             ).run(on: rig.eventLoopGroup) { due in
-              #"{"to":{"user":"\#(Population.user(Int(due.uptimeNanoseconds / 1000 % UInt64(users))))"},"message":{"body":"\#(DueTime.text(due))"}}"#
+              fixed
+                ?? #"{"to":{"user":"\#(Population.user(Int(due.uptimeNanoseconds / 1000 % UInt64(users))))"},"message":{"body":"\#(DueTime.text(due))"}}"#
             }
           }
           _ = try await post(warmUp)
           _ = try await pipeline.sample(worker, at: warmUp)
           arrivals.withLock { $0 = [] }
+          guard let broadcast else {
+            let answers = try await post(count)
+            _ = try await pipeline.sample(worker, at: warmUp + count)
+            return answers
+          }
+          _ = try await post(1, broadcast)
+          try await withTimeLimit(.seconds(60), "the broadcast to begin") {
+            while others.load(ordering: .relaxed) == 0 { try await Task.sleep(for: .milliseconds(10)) }
+          }
           let answers = try await post(count)
-          _ = try await pipeline.sample(worker, at: warmUp + count)
+          let before = others.load(ordering: .relaxed)
+          try await withTimeLimit(.seconds(60), "the pushes to arrive") {
+            while arrivals.withLock({ $0.count }) < count { try await Task.sleep(for: .milliseconds(10)) }
+          }
+          try await Task.sleep(for: .milliseconds(500))
+          guard others.load(ordering: .relaxed) > before else { throw BenchError("the broadcast was over too early") }
           return answers
         }
       }
