@@ -98,7 +98,7 @@ let package = Package(
         metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
       ],
       swiftSettings: house),
-    .target(name: "Registry", dependencies: ["FanfareCore", grdb, grdbSQLite], swiftSettings: house),
+    .target(name: "Registry", dependencies: ["FanfareCore", "PostgreSQL", grdb, grdbSQLite, logging], swiftSettings: house),
     .target(
       name: "Worker",
       dependencies: ["FanfareCore", "RDKafka", collections, logging, metrics, serviceLifecycle],
@@ -133,8 +133,8 @@ let package = Package(
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "CJemalloc", "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PushServices", "PushSimulator",
-        "RDKafka",
+        "CJemalloc", "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PostgreSQL", "PushServices",
+        "PushSimulator", "RDKafka",
         "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, hummingbird, logging, metrics, nioCore, nioHTTP1,
         nioPosix, nioSSL, serviceLifecycle,
         unixSignals, yams,
@@ -155,7 +155,8 @@ let package = Package(
       swiftSettings: house),
     .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
     .testTarget(
-      name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "Support", grdb], swiftSettings: house),
+      name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "PostgreSQL", "Support", grdb],
+      swiftSettings: house),
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
@@ -192,7 +193,7 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "FanfareCore", "FrontEnd", "RDKafka", "Support", "Worker", configuration, logging, yams,
+        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "RDKafka", "Support", "Worker", configuration, logging, yams,
       ],
       swiftSettings: house),
     .testTarget(

@@ -34,14 +34,14 @@ package final class PostgreSQLConnection {
         try handle.prepare(name, statement.sql, types: parameters.map(\.oid), deadline: deadline)
         prepared.insert(statement.number)
       }
-      return try handle.run(name, parameters, deadline: deadline)
+      return try handle.run(.prepared(name), parameters, deadline: deadline)
     }
   }
 
-  /// Runs one statement that is not worth preparing, or cannot be.
+  /// Runs one statement that is not worth preparing, or cannot be; it is planned for the values of its parameters.
   @discardableResult
-  package func execute(_ sql: String) throws(PostgreSQLError) -> ResultRows {
-    try spoken { () throws(PostgreSQLError) in try handle.execute(sql, deadline: deadline) }
+  package func execute(_ sql: String, _ parameters: [Parameter] = []) throws(PostgreSQLError) -> ResultRows {
+    try spoken { () throws(PostgreSQLError) in try handle.run(.once(sql), parameters, deadline: deadline) }
   }
 
   /// Runs any number of statements, separated by semicolons; all of them or none, unless they say otherwise. May take as long as given, which

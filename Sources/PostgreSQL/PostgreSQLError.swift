@@ -37,6 +37,8 @@ package struct PostgreSQLError: Error, Hashable, Sendable, CustomStringConvertib
   package var hint: String?
   /// Whether the connection is gone.
   package var isConnectionLost = false
+  /// Whether the server was given up because it did not answer: whoever asked has waited long enough.
+  package var isTimeout = false
   /// Whether the change may have happened: the connection was lost while a commit was under way.
   package var isOutcomeUnknown = false
 

@@ -111,7 +111,7 @@ package final class PostgreSQLPool: Sendable {
           throw error
         }
       }
-    } catch let error as PostgreSQLError where error.isConnectionLost && mayRepeat {
+    } catch let error as PostgreSQLError where error.isConnectionLost && !error.isTimeout && mayRepeat {
       defer { slot.tidy() }
       return try slot.withConnection(connect: connect, body)
     }

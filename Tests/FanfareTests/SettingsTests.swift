@@ -2,6 +2,7 @@ import Configuration
 import FanfareCore
 import Foundation
 import FrontEnd
+import PostgreSQL
 import RDKafka
 import Support
 import Testing
@@ -50,6 +51,22 @@ import Yams
     ("api: {port: 70000}", "api.port must be a whole number from 0 to 65535"),
     ("api: {host: ''}", "api.host must not be empty"),
     ("worker: {drainSeconds: -1}", "worker.drainSeconds must be a number of seconds from 0.1 to 3600.0"),
+    (
+      "registry: {postgres: {url: 'postgresql://u:marked@[::1/x'}}",
+      "registry.postgres.url must be a connection string that libpq reads: postgresql://user@host/database?sslmode=verify-full"
+    ),
+    (
+      "registry: {postgres: {passwordFile: /nonexistent/x}}",
+      "registry.postgres.passwordFile names a file that cannot be read: /nonexistent/x"
+    ),
+    (
+      "registry: {postgres: {maximumConnections: 0}}",
+      "registry.postgres.maximumConnections must be a whole number from 1 to 1000"
+    ),
+    (
+      "registry: {postgres: {statementSeconds: 0}}",
+      "registry.postgres.statementSeconds must be a number of seconds from 0.1 to 600.0"
+    ),
     ("hubs: [Default]", "hubs must list names once each: \(HubName.rule)"),
     ("hubs: []", "hubs must name at least one hub"),
     ("hubs: [a, a]", "hubs must list names once each: \(HubName.rule)"),
@@ -119,7 +136,10 @@ import Yams
       environment: [
         "FANFARE_KAFKA_PASSWORD_FILE": file.path, "FANFARE_KAFKA_BOOTSTRAP_SERVERS": "localhost:9092",
         "FANFARE_HUB_DEFAULT_WNS_SECRET_FILE": file.path, "FANFARE_HUB_DEFAULT_WNS_PACKAGE_SID": "ms-app://s-1",
+        "FANFARE_REGISTRY_POSTGRES_URL": "postgresql://fanfare:marked-secret@localhost/fanfare",
+        "FANFARE_REGISTRY_POSTGRES_PASSWORD_FILE": file.path,
       ])
+    #expect(settings.registry.postgreSQL?.password == "marked-secret")
     #expect(try settings.kafka.client("test").properties["sasl.password"] == "marked-secret")
     #expect(!"\(settings)".contains("marked-secret"))
     var dumped = ""

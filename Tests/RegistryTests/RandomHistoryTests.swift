@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import GRDB
+import PostgreSQL
 import Support
 import Testing
 
@@ -10,10 +11,53 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct RandomHistoryTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func everyHistoryLeavesOneHolderPerHandleAndExactlyItsTags(seed: UInt64) async throws {
+    let temporary = try TemporaryRegistry()
+    try await live(with: temporary.registry, seed: seed) {
+      try await temporary.registry.read { db in
+        try Row.fetchAll(db, sql: "SELECT registration, tag FROM tags").map { row in
+          TagRow(registration: try #require(RegistrationID(row[0] as Data)), tag: Array((row[1] as String).utf8))
+        }
+      }
+    }
+  }
+
+  @Test(TestPostgreSQL.isThere, arguments: [1, 2, 3] as [UInt64])
+  func soDoesItInPostgreSQL(seed: UInt64) async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      try await live(with: registry, seed: seed) {
+        try await registry.read { connection in
+          let rows = try connection.execute("SELECT registration, tag FROM tags")
+          return try (0..<rows.count).map { row in
+            TagRow(registration: try rows.identifier(row, 0), tag: try rows.raw(row, 1))
+          }
+        }
+      }
+      // What there is of handles and installations is what the registrations say, too.
+      let strays = try await registry.read { connection in
+        try connection.execute(
+          """
+          SELECT (SELECT count(*) FROM handles h FULL JOIN registrations r ON r.hub = h.hub AND r.id = h.registration AND r.handle = h.handle
+            WHERE h.hub IS NULL AND r.handle IS NOT NULL OR r.hub IS NULL OR h.platform IS DISTINCT FROM r.platform)
+          + (SELECT count(*) FROM installations i FULL JOIN registrations r ON r.hub = i.hub AND r.id = i.registration
+            WHERE i.installation IS DISTINCT FROM r.installation)
+          """
+        ).integer(0, 0)
+      }
+      #expect(strays == 0)
+    }
+  }
+
+  /// A row of the table of tags; the tag as its bytes.
+  private struct TagRow: Hashable {
+    let registration: RegistrationID
+    let tag: [UInt8]
+  }
+
+  private func live(
+    with registry: any DeviceRegistry, seed: UInt64, tagRows: () async throws -> [TagRow]
+  ) async throws {
     var random = SeededGenerator(seed: seed)
     let clock = ManualClock()
-    let temporary = try TemporaryRegistry()
-    let registry = temporary.registry
     let users = ["alice", "bob", "ren\u{E9}", "rene\u{301}"]
     let handles = ["aa", "AB", "ab", "c:d", "C:d"]
     var ids: [RegistrationID] = []
@@ -51,28 +95,23 @@ import Testing
       }
     }
     #expect(!owners.isEmpty)
-    try await check(registry, users: users, ids: ids, owners: owners)
+    try await check(registry, ids: ids, owners: owners, tagRows: try await tagRows())
   }
 
   /// The owner of what is alive is who completed it last; the tags' table holds what the registrations say, and nothing else.
   private func check(
-    _ registry: SQLiteRegistry, users: [String], ids: [RegistrationID], owners: [RegistrationID: String]
+    _ registry: any DeviceRegistry, ids: [RegistrationID], owners: [RegistrationID: String], tagRows: [TagRow]
   ) async throws {
-    var expected: Set<[String]> = []
+    var expected: Set<TagRow> = []
     for id in Set(ids) {
       guard let registration = try await registry.registration(id, hub: .default) else { continue }
       #expect(owners[id]?.utf8.elementsEqual(registration.user.utf8) == true)
       let named = registration.tags.filter { $0.hasPrefix(Tag.usernamePrefix) }
       #expect(named.map { Array($0.utf8) } == [Array(Tag.username(registration.user).utf8)])
-      for tag in registration.tags { expected.insert([id.description, Array(tag.utf8).description]) }
+      for tag in registration.tags { expected.insert(TagRow(registration: id, tag: Array(tag.utf8))) }
       let holders = try await registry.resolve([query(.device(registration.platform, handle: registration.handle))])[0]
       #expect(holders.map(\.registration) == [id])
     }
-    let found = try await registry.read { db in
-      try Row.fetchAll(db, sql: "SELECT registration, tag FROM tags").map { row in
-        [try #require(RegistrationID(row[0] as Data)).description, Array((row[1] as String).utf8).description]
-      }
-    }
-    #expect(found.count == expected.count && Set(found) == expected)
+    #expect(tagRows.count == expected.count && Set(tagRows) == expected)
   }
 }

@@ -50,12 +50,6 @@ import Glibc
     return unsafe poll(&request, 1, 0) != 0 || isBroken
   }
 
-  /// Runs one statement without parameters.
-  func execute(_ sql: String, deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> ResultRows {
-    try began(unsafe PQsendQueryParams(connection, sql, 0, nil, nil, nil, nil, 1))
-    return try finish(deadline)
-  }
-
   /// Runs any number of statements, separated by semicolons, as one transaction unless one has begun. They give nothing.
   func executeScript(_ sql: String, deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
     try began(unsafe PQsendQuery(connection, sql))
@@ -68,8 +62,17 @@ import Glibc
     _ = try finish(deadline)
   }
 
-  /// Runs a prepared statement.
-  func run(_ name: String, _ parameters: [Parameter], deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> ResultRows {
+  /// What is run with parameters.
+  enum Command {
+    /// A statement that was prepared, by its name.
+    case prepared(String)
+    /// A statement that is planned for these values, and forgotten.
+    case once(String)
+  }
+
+  /// Runs a statement with parameters.
+  func run(_ command: Command, _ parameters: [Parameter], deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> ResultRows
+  {
     // One buffer for all values: libpq takes addresses.
     var buffer: [UInt8] = []
     buffer.reserveCapacity(parameters.reduce(1) { $0 + ($1.bytes?.count ?? 0) })
@@ -90,7 +93,12 @@ import Glibc
         unsafe values.append((base + offset).assumingMemoryBound(to: CChar.self))
         offset += value.count
       }
-      return unsafe PQsendQueryPrepared(connection, name, Int32(parameters.count), values, lengths, formats, 1)
+      let count = Int32(parameters.count)
+      switch command {
+      case .prepared(let name): return unsafe PQsendQueryPrepared(connection, name, count, values, lengths, formats, 1)
+      case .once(let sql):
+        return unsafe PQsendQueryParams(connection, sql, count, parameters.map(\.oid), values, lengths, formats, 1)
+      }
     }
     try began(status)
     return try finish(deadline)
@@ -231,7 +239,7 @@ import Glibc
       if ready < 0, errno != EINTR { throw lost() }
       if ready == 0, ContinuousClock.now >= deadline {
         var error = PostgreSQLError(.unavailable, hint: "no answer in time")
-        error.isConnectionLost = true
+        (error.isConnectionLost, error.isTimeout) = (true, true)
         throw error
       }
     }

@@ -4,7 +4,8 @@ import ArgumentParser
 struct BenchOptions: Sendable {
   /// One measurement of the table.
   enum Scenario: String, CaseIterable, Sendable, ExpressibleByArgument {
-    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes
+    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes,
+      lookUp = "look-up"
   }
 
   var scenarios: [Scenario]
@@ -18,6 +19,11 @@ struct BenchOptions: Sendable {
   var kafka: String?
   /// A sink to use instead of one of our own: `host:port` and the file of the roots to trust.
   var sink: (host: String, port: Int, trustRoots: String?)?
+
+  /// The numbers of registrations that devices are looked up among.
+  var registrations: [Int] = []
+  /// A PostgreSQL to use instead of one of our own: libpq's connection string.
+  var postgres: String?
 
   /// A number, or a hundredth of it (but at least `floor`) where only correctness counts.
   func scaled(_ count: Int, floor: Int = 100) -> Int { isQuick ? max(floor, count / 100) : count }

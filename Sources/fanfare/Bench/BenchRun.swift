@@ -38,6 +38,7 @@ struct BenchRun: Sendable {
     case .accept: AcceptScenario()
     case .farAway: FarAwayScenario()
     case .backlog: BacklogScenario()
+    case .lookUp: LookUpScenario()
     }
   }
 }

@@ -10,13 +10,15 @@ struct BenchCommand: AsyncParsableCommand {
       Starts what it needs in processes of its own and ends it again: a broker, a worker or a front end, and a sink. The sink is nghttpd \
       and the ceiling h2load, nghttp2's own server and load generator (Debian: nghttp2-server, nghttp2-client), the former with \
       libPushSink.so (swift build -c release --product PushSink) from beside this program; without them the sink is `fanfare simulator`, \
-      and without h2load there is no ceiling. Ceiling and product alternate, and ratios are medians of the pairs. Every push is counted \
-      at the sink, too; a mismatch is an error. A debug build measures nothing worth knowing.
+      and without h2load there is no ceiling. look-up needs no sink, but PostgreSQL's server (Debian: postgresql). Ceiling and product \
+      alternate, and ratios are medians of the pairs. Every push is counted at the sink, too; a mismatch is an error. A debug build \
+      measures nothing worth knowing.
       """)
 
   @Option(
     name: .customLong("scenario"), parsing: .upToNextOption,
-    help: "What to measure: engine, single, tag, mixed, latency, accept, far-away, backlog, broadcast, lanes; default all.")
+    help:
+      "What to measure: engine, single, tag, mixed, latency, accept, far-away, backlog, broadcast, lanes, look-up; default all.")
   var scenarios: [BenchOptions.Scenario] = []
 
   @Option(help: ArgumentHelp("How often ceiling and product alternate, 1 to 100.", valueName: "count"))
@@ -35,6 +37,18 @@ struct BenchCommand: AsyncParsableCommand {
     help: ArgumentHelp("A cluster to use instead of the embedded one; topics of its own are made there.", valueName: "host:port"))
   var kafka: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "A PostgreSQL to use instead of one of our own; schemas of its own are made there.", valueName: "connection string"))
+  var postgres: String?
+
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp(
+      "The numbers of registrations that look-up compares, 1000 to 100000000 each; ten million take about 15 GB of disk.",
+      valueName: "count"))
+  var registrations: [Int] = [100_000, 10_000_000]
+
   @Option(help: ArgumentHelp("A sink to use instead of nghttpd: it speaks APNs' protocol over TLS.", valueName: "host:port"))
   var sink: String?
 
@@ -46,6 +60,9 @@ struct BenchCommand: AsyncParsableCommand {
     guard !connections.isEmpty, connections.allSatisfy({ (1...16).contains($0) }) else {
       throw ValidationError("--connections must be 1 to 16 each")
     }
+    guard !registrations.isEmpty, registrations.allSatisfy({ (1000...100_000_000).contains($0) }) else {
+      throw ValidationError("--registrations must be 1000 to 100000000 each")
+    }
     if let sink, Self.address(sink) == nil { throw ValidationError("--sink must be host:port") }
   }
 
@@ -53,6 +70,7 @@ struct BenchCommand: AsyncParsableCommand {
     var options = BenchOptions(
       scenarios: scenarios.isEmpty ? BenchOptions.Scenario.allCases : scenarios, pairs: quick ? 1 : pairs,
       connections: quick ? [connections[0]] : connections, isQuick: quick, kafka: kafka)
+    (options.registrations, options.postgres) = (registrations, postgres)
     if let sink, let (host, port) = Self.address(sink) { options.sink = (host, port, sinkRoots) }
     var reports: [ScenarioReport] = []
     if !json { Console.print(ScenarioReport.tableHead) }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FanfareCore
+import Logging
 import Registry
 
 /// `fanfare registrations`
@@ -45,7 +46,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
       guard let name = HubName(hub), settings.hubs.contains(where: { $0.name == name }) else {
         throw ValidationError("--hub: there is no hub \(hub) in this deployment")
       }
-      let store: any TombstoneStore = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
+      let store = try await settings.registry.open(role: "registrations", logger: Logger(label: "fanfare.registrations"))
       var page: [BuriedRegistration]
       var last: BuriedRegistration?
       repeat {

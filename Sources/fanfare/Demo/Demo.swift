@@ -71,7 +71,7 @@ struct Demo {
     func client(_ role: String) -> KafkaClientConfiguration {
       KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", tuning: .embedded)
     }
-    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
+    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registry.path))
     let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))
     let (api, frontEnd) = try APIRole.services(
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,

@@ -8,9 +8,9 @@ import ServiceLifecycle
 
 /// The front end as a role.
 enum APIRole {
-  static func services(_ runtime: Runtime) throws -> RoleServices {
+  static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
-    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
+    let registry = try await settings.registry.open(role: "api", logger: runtime.logger)
     let history = LedgerReader(settings.ledger.store)
     let (role, frontEnd) = try services(
       runtime, client: try settings.kafka.client("api"), registry: registry, history: history,
@@ -29,7 +29,7 @@ enum APIRole {
 
   /// The front end over a registry and a ledger that are there.
   static func services(
-    _ runtime: Runtime, client: KafkaClientConfiguration, registry: SQLiteRegistry, history: any SendHistory,
+    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any RegistrySettings.Store, history: any SendHistory,
     configuration: FrontEndConfiguration, hubs: [FrontEndHub]
   ) throws -> (RoleServices, FrontEnd) {
     let settings = runtime.settings

@@ -1,15 +1,14 @@
 import FanfareCore
 import Operations
 import RDKafka
-import Registry
 import ServiceLifecycle
 import Worker
 
 /// A worker as a role.
 enum WorkerRole {
-  static func services(_ runtime: Runtime) throws -> RoleServices {
+  static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
-    let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registryPath))
+    let registry = try await settings.registry.open(role: "worker", logger: runtime.logger)
     var senders: [HubName: [any PushSender]] = [:]
     var watches: [CredentialWatch] = []
     for hub in settings.hubs {

@@ -11,8 +11,8 @@ import Yams
 struct Settings: Sendable {
   /// How to reach Kafka, and its topics.
   let kafka: KafkaSettings
-  /// The file of the device registry.
-  let registryPath: String
+  /// Where devices are registered.
+  let registry: RegistrySettings
   /// How long a registration is kept whose app is not heard of; nil for ever.
   let registrationLifetime: Duration?
   /// The ledger's file, and what it keeps.
@@ -38,7 +38,7 @@ struct Settings: Sendable {
   /// Reads everything. Throws an error that names the key for the first value that cannot be used.
   init(from reader: SettingsReader) throws(SettingsError) {
     kafka = try KafkaSettings(from: reader)
-    registryPath = try reader.string("registry.path", default: "fanfare-registry.sqlite")
+    registry = try RegistrySettings(from: reader)
     let days = try reader.int("registry.expireAfterDays", default: 0, in: 0...3650)
     registrationLifetime = days == 0 ? nil : .seconds(Int64(days) * 86_400)
     ledger = try LedgerSettings(from: reader)

@@ -1,4 +1,5 @@
 import Ledger
+import PostgreSQL
 import RDKafka
 import Registry
 import Worker
@@ -12,6 +13,8 @@ extension SettingsError {
       self.init("kafka.properties", "must be properties that this librdkafka and this program take: \(error.message)")
     case let error as RegistryFileError:
       self.init("registry.path", "must be a registry, or a new file in a directory that can be written: \(error)")
+    case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
+      self.init("registry.postgres.url", "must lead to a database of which the user may make and use tables: \(error)")
     case let error as LedgerError where error.code == .unusable:
       self.init("ledger.path", "must be a ledger, or a new file in a directory that can be written: \(error)")
     case let error as WorkerConfiguration.Problem:

@@ -1,0 +1,142 @@
+package import FanfareCore
+import PostgreSQL
+
+extension PostgreSQLRegistry: BroadcastStore {
+  private static let planOnce = PreparedStatement(
+    """
+    INSERT INTO broadcasts AS b (hub, send, pages, planned_at, touched_at) VALUES ($1, $2, $3, $4, $4)
+    ON CONFLICT (hub, send) DO UPDATE SET pages = excluded.pages, planned_at = excluded.planned_at, touched_at = excluded.touched_at
+      WHERE b.pages = 0
+    """)
+  private static let selectPlan = PreparedStatement("SELECT pages, is_announced FROM broadcasts WHERE hub = $1 AND send = $2")
+  private static let markAnnounced = PreparedStatement(
+    "UPDATE broadcasts SET is_announced = true WHERE hub = $1 AND send = $2")
+  private static let selectPages = PreparedStatement(
+    "SELECT page FROM broadcast_pages WHERE hub = $1 AND send = $2 AND page >= $3 AND page < $4 ORDER BY page")
+  private static let insertPages = PreparedStatement(
+    """
+    INSERT INTO broadcast_pages (hub, send, page, finished_at) SELECT $1, $2, p.page, $4 FROM unnest($3) AS p (page)
+    ON CONFLICT (hub, send, page) DO NOTHING
+    """)
+  private static let selectSteering = PreparedStatement(
+    "SELECT hub, send, course, cause FROM broadcasts WHERE hub = ANY ($1) AND send = ANY ($2)")
+  private static let insertBroadcast = PreparedStatement(
+    "INSERT INTO broadcasts (hub, send, touched_at) VALUES ($1, $2, $3) ON CONFLICT (hub, send) DO NOTHING")
+  private static let lockBroadcast = PreparedStatement(
+    "SELECT course, cause, next_push_at FROM broadcasts WHERE hub = $1 AND send = $2 FOR UPDATE")
+  private static let updateSteering = PreparedStatement(
+    "UPDATE broadcasts SET course = $3, cause = $4, touched_at = $5 WHERE hub = $1 AND send = $2")
+  private static let updateNextPush = PreparedStatement(
+    "UPDATE broadcasts SET next_push_at = $3, touched_at = $4 WHERE hub = $1 AND send = $2")
+  private static let selectBroadcast = PreparedStatement(
+    "SELECT pages, planned_at, course, cause FROM broadcasts WHERE hub = $1 AND send = $2")
+  private static let countPages = PreparedStatement(
+    "SELECT count(*), count(*) FILTER (WHERE finished_at > $3) FROM broadcast_pages WHERE hub = $1 AND send = $2")
+
+  /// Fixes how many pages a broadcast has, unless that is fixed already; see `BroadcastStore`.
+  package func plan(
+    _ broadcast: BroadcastID, pages: Int, at now: UnixTime
+  ) async throws -> (pages: Int, isAnnounced: Bool) {
+    try await write(at: now) { connection in
+      try connection.query(Self.planOnce, broadcast.key + [.int8(Int64(pages)), .time(now)])
+      let rows = try connection.query(Self.selectPlan, broadcast.key)
+      // It has been removed for its age in the meantime.
+      guard rows.count == 1 else { throw PostgreSQLError.overtaken }
+      return (Int(try rows.integer(0, 0)), try rows.bool(0, 1))
+    }
+  }
+
+  /// Takes note that every segment of the plan is durable; see `BroadcastStore`.
+  package func announce(_ broadcast: BroadcastID) async throws {
+    try await write { connection in _ = try connection.query(Self.markAnnounced, broadcast.key) }
+  }
+
+  /// Which pages of the range are finished, in ascending order; see `BroadcastStore`.
+  package func finishedPages(of broadcast: BroadcastID, in range: Range<Int>) async throws -> [Int] {
+    try await read { connection in
+      let bounds: [Parameter] = [.int8(Int64(range.lowerBound)), .int8(Int64(range.upperBound))]
+      let rows = try connection.query(Self.selectPages, broadcast.key + bounds)
+      return try (0..<rows.count).map { Int(try rows.integer($0, 0)) }
+    }
+  }
+
+  /// Takes note that the pages are finished; see `BroadcastStore`.
+  package func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws {
+    try await write { connection in
+      _ = try connection.query(Self.insertPages, broadcast.key + [.int8s(pages.map { Int64($0) }), .time(now)])
+    }
+  }
+
+  /// What is wanted of each of the broadcasts now; see `BroadcastStore`.
+  package func steering(of broadcasts: [BroadcastID]) async throws -> [Steering] {
+    guard !broadcasts.isEmpty else { return [] }
+    return try await read { connection in
+      let rows = try connection.query(
+        Self.selectSteering, [.texts(Set(broadcasts.map(\.hub.rawValue)).map { $0 }), .ids(broadcasts.map(\.send))])
+      var known: [BroadcastID: Steering] = [:]
+      for row in 0..<rows.count {
+        guard let hub = HubName(try rows.text(row, 0)) else { throw StoredRegistration.damaged }
+        known[BroadcastID(hub: hub, send: try rows.identifier(row, 1))] = try Steering(
+          course: try rows.text(row, 2), cause: try rows.text(row, 3))
+      }
+      return broadcasts.map { known[$0] ?? .initial }
+    }
+  }
+
+  /// Wants something else of a broadcast; see `BroadcastStore`.
+  package func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering {
+    try await write(at: now) { connection in
+      let rows = try Self.lock(broadcast, at: now, connection)
+      let held = try Steering(course: try rows.text(0, 0), cause: try rows.text(0, 1))
+      guard held.accepts(steering) else { return held }
+      try connection.query(
+        Self.updateSteering,
+        broadcast.key + [.text(steering.course.rawValue), .text(steering.cause.rawValue), .time(now)])
+      return steering
+    }
+  }
+
+  /// Reserves the moment for so many pushes of a broadcast; see `BroadcastStore`.
+  package func reserve(
+    _ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime
+  ) async throws -> UnixTime {
+    try await write { connection in
+      let rows = try Self.lock(broadcast, at: now, connection)
+      let start = max(try rows.integer(0, 2), now.milliseconds * 1000)
+      let next = start + Int64(pushes) * 1_000_000 / Int64(max(1, perSecond))
+      try connection.query(Self.updateNextPush, broadcast.key + [.int8(next), .time(now)])
+      return UnixTime(milliseconds: (start + 999) / 1000)
+    }
+  }
+
+  /// How far a broadcast is; see `BroadcastStore`.
+  package func progress(of broadcast: BroadcastID, at now: UnixTime) async throws -> BroadcastProgress? {
+    try await read { connection -> BroadcastProgress? in
+      let rows = try connection.query(Self.selectBroadcast, broadcast.key)
+      guard rows.count == 1 else { return nil }
+      let recent = now + (.zero - BroadcastProgress.window)
+      let pages = try connection.query(Self.countPages, broadcast.key + [.time(recent)])
+      return BroadcastProgress(
+        steering: try Steering(course: try rows.text(0, 2), cause: try rows.text(0, 3)), pages: Int(try rows.integer(0, 0)),
+        finishedPages: Int(try pages.integer(0, 0)), recentPages: Int(try pages.integer(0, 1)),
+        plannedAt: try rows.optionalInteger(0, 1).map(UnixTime.init(milliseconds:)))
+    }
+  }
+
+  /// The broadcast's row, made if need be, and nobody else's until the transaction ends.
+  private static func lock(
+    _ broadcast: BroadcastID, at now: UnixTime, _ connection: PostgreSQLConnection
+  ) throws -> ResultRows {
+    let rows = try connection.query(lockBroadcast, broadcast.key)
+    if rows.count == 1 { return rows }
+    try connection.query(insertBroadcast, broadcast.key + [.time(now)])
+    let made = try connection.query(lockBroadcast, broadcast.key)
+    guard made.count == 1 else { throw PostgreSQLError.overtaken }
+    return made
+  }
+}
+
+extension BroadcastID {
+  /// The values of the columns `hub` and `send`.
+  fileprivate var key: [Parameter] { [.text(hub.rawValue), .id(send)] }
+}

@@ -1,0 +1,131 @@
+import PostgreSQL
+
+/// The tables in a PostgreSQL database.
+enum PostgreSQLSchema {
+  /// The steps to the present schema.
+  ///
+  /// Plain SQL that PostgreSQL-compatible distributed engines have, too, and tables that can be sharded: each is unique by its primary key alone, which
+  /// begins with the hub and what the table is asked by, and nothing refers to another table. Texts are compared by their bytes.
+  ///
+  /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is pending: its id is issued, and
+  ///   `expires_at` says until when. `platform` holds the bit of `PlatformSet`. `created_at` is when its present user completed it first; `seen_at`
+  ///   is there where the app was heard of since `registered_at`. Times are Unix milliseconds.
+  /// - handles: who holds a handle, at most one registration per hub; its key is what concurrent claims meet at. A pending holder has no platform.
+  /// - installations: the registration of each.
+  /// - tags: a row repeats what a push needs of its registration, so that a look-up goes to one table (and one shard) only; whoever changes one
+  ///   changes the other.
+  /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests.
+  /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
+  /// - broadcast_pages: those that are finished.
+  static let migration = SchemaMigration(
+    component: "registry",
+    steps: [
+      """
+      CREATE TABLE registrations (
+        hub text COLLATE "C" NOT NULL,
+        id uuid NOT NULL,
+        username text COLLATE "C",
+        platform smallint,
+        handle text COLLATE "C",
+        installation text COLLATE "C",
+        tags text[],
+        registered_at bigint NOT NULL,
+        created_at bigint,
+        seen_at bigint,
+        expires_at bigint,
+        PRIMARY KEY (hub, id),
+        CHECK (CASE WHEN username IS NULL
+          THEN platform IS NULL AND tags IS NULL AND installation IS NULL AND created_at IS NULL AND expires_at IS NOT NULL
+          ELSE platform IS NOT NULL AND tags IS NOT NULL AND handle IS NOT NULL AND created_at IS NOT NULL AND expires_at IS NULL
+          END)
+      );
+      CREATE INDEX pending_expiry ON registrations (expires_at) WHERE expires_at IS NOT NULL;
+
+      CREATE TABLE handles (
+        hub text COLLATE "C" NOT NULL,
+        handle text COLLATE "C" NOT NULL,
+        registration uuid NOT NULL,
+        platform smallint,
+        registered_at bigint NOT NULL,
+        PRIMARY KEY (hub, handle)
+      );
+
+      CREATE TABLE installations (
+        hub text COLLATE "C" NOT NULL,
+        installation text COLLATE "C" NOT NULL,
+        registration uuid NOT NULL,
+        PRIMARY KEY (hub, installation)
+      );
+
+      CREATE TABLE tags (
+        hub text COLLATE "C" NOT NULL,
+        tag text COLLATE "C" NOT NULL,
+        registration uuid NOT NULL,
+        platform smallint NOT NULL,
+        handle text COLLATE "C" NOT NULL,
+        registered_at bigint NOT NULL,
+        created_at bigint NOT NULL,
+        PRIMARY KEY (hub, tag, registration)
+      );
+
+      CREATE TABLE tombstones (
+        hub text COLLATE "C" NOT NULL,
+        registration uuid NOT NULL,
+        cause text NOT NULL,
+        detail text NOT NULL,
+        at bigint NOT NULL,
+        PRIMARY KEY (hub, registration)
+      );
+      CREATE INDEX tombstone_age ON tombstones (at);
+      CREATE INDEX tombstones_by_time ON tombstones (hub, at, registration);
+
+      CREATE TABLE secure_payloads (
+        hub text COLLATE "C" NOT NULL,
+        id uuid NOT NULL,
+        recipient text COLLATE "C" NOT NULL,
+        payload bytea NOT NULL,
+        is_read boolean NOT NULL DEFAULT false,
+        expires_at bigint NOT NULL,
+        PRIMARY KEY (hub, id)
+      );
+      CREATE INDEX secure_payload_expiry ON secure_payloads (expires_at);
+
+      CREATE TABLE send_claims (
+        hub text COLLATE "C" NOT NULL,
+        key bytea NOT NULL,
+        request bytea NOT NULL,
+        at bigint NOT NULL,
+        expires_at bigint NOT NULL,
+        is_settled boolean NOT NULL DEFAULT false,
+        PRIMARY KEY (hub, key)
+      );
+      CREATE INDEX send_claim_expiry ON send_claims (expires_at);
+
+      CREATE TABLE broadcasts (
+        hub text COLLATE "C" NOT NULL,
+        send uuid NOT NULL,
+        pages bigint NOT NULL DEFAULT 0,
+        is_announced boolean NOT NULL DEFAULT false,
+        course text NOT NULL DEFAULT 'running',
+        cause text NOT NULL DEFAULT 'accepted',
+        next_push_at bigint NOT NULL DEFAULT 0,
+        planned_at bigint,
+        touched_at bigint NOT NULL,
+        PRIMARY KEY (hub, send)
+      );
+      CREATE INDEX broadcast_age ON broadcasts (touched_at);
+
+      CREATE TABLE broadcast_pages (
+        hub text COLLATE "C" NOT NULL,
+        send uuid NOT NULL,
+        page bigint NOT NULL,
+        finished_at bigint NOT NULL,
+        PRIMARY KEY (hub, send, page)
+      );
+      CREATE INDEX broadcast_page_age ON broadcast_pages (finished_at);
+
+      CREATE TABLE probe (id integer PRIMARY KEY, count bigint NOT NULL);
+      INSERT INTO probe VALUES (1, 0);
+      """
+    ])
+}

@@ -1,0 +1,80 @@
+import FanfareCore
+import FoundationEssentials
+import PostgreSQL
+import Registry
+
+/// A server for a measurement, and registries in it: one of its own, or one that was named.
+final class BenchDatabase: Sendable {
+  /// A registry full of a crowd.
+  struct Filled {
+    let crowd: Crowd
+    let registry: PostgreSQLRegistry
+    /// How long it took to fill it, keys included.
+    let loading: Duration
+  }
+
+  private let rig: BenchRig
+  private let server: PrivateServer?
+  private let connection: String
+  private let prefix: String
+
+  /// Starts a server unless one was named; nil where there is none to be had.
+  init?(_ rig: BenchRig) throws {
+    self.rig = rig
+    prefix = "bench_\(ProcessInfo.processInfo.processIdentifier)"
+    if let postgres = rig.options.postgres {
+      (server, connection) = (nil, postgres)
+    } else {
+      guard PrivateServer.programs != nil else { return nil }
+      // What a machine with as many registrations would be given, in a third of its memory; and no log of what can be loaded again.
+      let megabytes = max(128, Int(ProcessInfo.processInfo.physicalMemory / 3_000_000))
+      let server = try PrivateServer(settings: [
+        "shared_buffers": "\(rig.options.isQuick ? 128 : megabytes)MB", "maintenance_work_mem": "1GB", "wal_level": "minimal",
+        "max_wal_senders": "0", "max_wal_size": "16GB", "checkpoint_timeout": "1h", "autovacuum": "off",
+      ])
+      (self.server, connection) = (server, server.connection)
+    }
+  }
+
+  /// Runs `body` with a registry of so many devices for each number, and leaves nothing behind at a server that was named.
+  func withRegistries<Value>(of counts: [Int], _ body: ([Filled]) async throws -> Value) async throws -> Value {
+    var filled: [Filled] = []
+    let result: Result<Value, any Error>
+    do {
+      for count in counts { filled.append(try await fill(Crowd(devices: count))) }
+      result = .success(try await body(filled))
+    } catch { result = .failure(error) }
+    for filled in filled { filled.registry.close() }
+    if server == nil {
+      let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
+      defer { pool.close() }
+      for count in counts {
+        _ = try await pool.withConnection { [prefix] in
+          try $0.execute("DROP SCHEMA IF EXISTS \(prefix)_\(count) CASCADE").affected
+        }
+      }
+    }
+    return try result.get()
+  }
+
+  private func fill(_ crowd: Crowd) async throws -> Filled {
+    let schema = "\(prefix)_\(crowd.devices)"
+    let administration = try PostgreSQLPool(configuration(nil), logger: rig.logger)
+    _ = try await administration.withConnection { try $0.execute("CREATE SCHEMA \(schema)").affected }
+    administration.close()
+    let registry = try await PostgreSQLRegistry(configuration(schema), logger: rig.logger)
+    let pool = try PostgreSQLPool(configuration(schema), logger: rig.logger)
+    defer { pool.close() }
+    let start = ContinuousClock.now
+    try await crowd.load(into: pool)
+    return Filled(crowd: crowd, registry: registry, loading: .now - start)
+  }
+
+  private func configuration(_ schema: String?) -> PostgreSQLConfiguration {
+    var configuration = PostgreSQLConfiguration(connection: connection)
+    configuration.applicationName = "fanfare-bench"
+    configuration.statementTimeout = .seconds(3600)
+    if let schema { configuration.settings["search_path"] = schema }
+    return configuration
+  }
+}

@@ -1,0 +1,48 @@
+import FanfareCore
+import Logging
+import PostgreSQL
+import Registry
+
+/// Where devices are registered: a SQLite file on this machine, or a PostgreSQL database that many machines share.
+///
+/// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, where there is no `registry.postgres.url`.
+/// - `registry.postgres.url` (text): libpq's connection string, `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
+/// - `registry.postgres.passwordFile` (text): a file with the password, where the connection string has none.
+/// - `registry.postgres.maximumConnections` (1…1000, default 8): of each process.
+/// - `registry.postgres.connectSeconds` (seconds, default 5): until one attempt to connect is given up.
+/// - `registry.postgres.statementSeconds` (seconds, default 10): until the server breaks off a statement.
+/// - `registry.postgres.waitSeconds` (seconds, default 5): until who waits for a connection is told that there is none.
+struct RegistrySettings: Sendable {
+  /// What every store of registrations does.
+  typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore & BroadcastStore & TombstoneStore
+
+  /// The file; not used where there is a database.
+  let path: String
+  /// The database; nil for the file.
+  let postgreSQL: PostgreSQLConfiguration?
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    path = try reader.string("registry.path", default: "fanfare-registry.sqlite")
+    let url = try reader.optionalString("registry.postgres.url")
+    var configuration = PostgreSQLConfiguration(connection: url ?? "")
+    configuration.password = try reader.contents(ofFileAt: "registry.postgres.passwordFile")?.trimmingSuffix { $0.isNewline }
+    configuration.maximumConnections = try reader.int(
+      "registry.postgres.maximumConnections", default: configuration.maximumConnections, in: 1...1000)
+    configuration.connectTimeout = try reader.seconds("registry.postgres.connectSeconds", default: 5, in: 2...600)
+    configuration.statementTimeout = try reader.seconds("registry.postgres.statementSeconds", default: 10, in: 0.1...600)
+    configuration.waitLimit = try reader.seconds("registry.postgres.waitSeconds", default: 5, in: 0.1...600)
+    do throws(PostgreSQLError) { try configuration.validate() } catch {
+      throw SettingsError(
+        "registry.postgres.url",
+        "must be a connection string that libpq reads: postgresql://user@host/database?sslmode=verify-full")
+    }
+    postgreSQL = url == nil ? nil : configuration
+  }
+
+  /// Opens the store, for the role of that name. Throws when it cannot be used now.
+  func open(role: String, logger: Logger) async throws -> any Store {
+    guard var postgreSQL else { return try SQLiteRegistry(SQLiteRegistryConfiguration(path: path)) }
+    postgreSQL.applicationName = "fanfare-\(role)"
+    return try await PostgreSQLRegistry(postgreSQL, logger: logger)
+  }
+}

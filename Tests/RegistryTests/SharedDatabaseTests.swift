@@ -1,0 +1,171 @@
+import FanfareCore
+import Foundation
+import PostgreSQL
+import Support
+import Testing
+
+@testable import Registry
+
+/// Several machines share one PostgreSQL database: here two registries, which share nothing but the tables.
+@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct SharedDatabaseTests {
+  private let clock = ManualClock()
+
+  @Test func aChangeInOneIsSeenByTheOther() async throws {
+    try await withPostgreSQLRegistry { one, configuration in
+      let other = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
+      let id = try await one.issue(hub: .default, handle: "ab01", at: clock.now())
+      #expect(try await other.issue(hub: .default, handle: "AB01", at: clock.now()) == id)
+      for round in 0..<20 {
+        let (writer, reader) = round.isMultiple(of: 2) ? (one, other) : (other, one)
+        let user = "user\(round)"
+        _ = try await writer.complete(application(id, user, "ab01"), at: clock.now())
+        let answers = try await reader.resolve([query(.user(user)), query(.user("user\(round - 1)"))])
+        #expect(answers.map { $0.map(\.registration) } == [[id], []], "the device belongs to the last user at once")
+      }
+      try await other.remove(id, hub: .default, user: "user19", at: clock.now())
+      #expect(try await one.registration(id, hub: .default) == nil)
+      other.close()
+    }
+  }
+
+  @Test func ofConcurrentClaimsToOneHandleExactlyOneHolds() async throws {
+    try await withPostgreSQLRegistry { one, configuration in
+      let stores = [one, try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)]
+      let users = (0..<16).map { "user\($0)" }
+      var ids: [String: RegistrationID] = [:]
+      for user in users { ids[user] = try await one.issue(hub: .default, handle: nil, at: clock.now()) }
+      try await withThrowingTaskGroup { group in
+        for (number, user) in users.enumerated() {
+          let application = application(try #require(ids[user]), user, "ab01")
+          group.addTask { _ = try await stores[number % 2].complete(application, at: clock.now()) }
+          let installation = InstallationApplication(
+            installation: "i-\(number % 3)", hub: .default, user: "user0", platform: .fcm, handle: "t\(number % 4)")
+          // Whoever held the handle before may belong to somebody else by now; that is refused, not broken.
+          group.addTask { _ = try? await stores[(number + 1) % 2].install(installation, at: clock.now()) }
+        }
+        try await group.waitForAll()
+      }
+      let holders = try await one.resolve([query(.device(.apns, handle: "AB01"))])[0]
+      let owned = try await stores[1].resolve(users.map { query(.user($0)) })
+      #expect(holders.count == 1)
+      #expect(owned.flatMap(\.self).filter { $0.platform == .apns } == holders)
+      var merged = 0
+      for id in ids.values where try await one.tombstone(of: id, hub: .default)?.cause == .merged { merged += 1 }
+      #expect(merged == users.count - 1)
+      let answers = try await one.resolve((0..<4).map { query(.device(.fcm, handle: "t\($0)")) })
+      #expect(answers.allSatisfy { $0.count <= 1 } && Set(answers.flatMap(\.self)).count <= 3)
+      stores[1].close()
+    }
+  }
+
+  @Test func machinesThatStartAtOnceAllFindTheTables() async throws {
+    try await TestPostgreSQL.withSchema { configuration in
+      try await withThrowingTaskGroup { group in
+        for _ in 0..<6 {
+          group.addTask {
+            let registry = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
+            try await registry.check()
+            registry.close()
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+  }
+
+  @Test func whatHasExpiredIsThrownAwayInBoundedSteps() async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      for number in 0..<3 { _ = try await registry.issue(hub: .default, handle: "h\(number)", at: clock.now()) }
+      let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now())
+      let stored = try await registry.complete(application(kept, "alice", "01"), at: clock.now())
+      try await registry.store("p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
+      func rows() async throws -> [Int64] {
+        try await registry.read { connection in
+          try ["registrations", "handles", "secure_payloads", "tombstones"].map {
+            try connection.execute("SELECT count(*) FROM \($0)").integer(0, 0)
+          }
+        }
+      }
+      #expect(try await rows() == [4, 4, 1, 0])
+      clock.advance(by: .seconds(3600))
+      _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
+      #expect(try await rows() == [2, 1, 0, 0])
+      #expect(try await registry.registration(kept, hub: .default) == stored)
+    }
+  }
+
+  @Test func tombstonesAreListedByTimeAndThenById() async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      var ids: [RegistrationID] = []
+      for handle in ["01", "02", "03"] {
+        ids.append(try await registry.issue(hub: .default, handle: nil, at: clock.now()))
+        _ = try await registry.complete(application(ids[ids.count - 1], "alice", handle), at: clock.now())
+      }
+      try await registry.remove(ids[0], hub: .default, user: "alice", at: clock.now() + .seconds(1))
+      try await registry.remove(ids[1], hub: .default, user: "alice", at: clock.now())
+      let verdict = DeadDevice(hub: .default, registration: ids[2], handle: "03", since: nil, reason: "Unregistered")
+      #expect(try await registry.drop([verdict], at: clock.now()) == [ids[2]])
+      func list(
+        since: UnixTime = UnixTime(milliseconds: 0), cause: Tombstone.Cause? = nil, after last: BuriedRegistration? = nil,
+        limit: Int = 10, hub: HubName = .default
+      ) async throws -> [BuriedRegistration] {
+        try await registry.tombstones(hub: hub, since: since, cause: cause, after: last, limit: limit)
+      }
+      let all = try await list()
+      #expect(all.map(\.registration) == ids[1...].sorted() + [ids[0]])
+      #expect(try await list(limit: 2) == Array(all.prefix(2)))
+      #expect(try await list(after: all[0], limit: 1) == [all[1]])
+      #expect(try await list(after: all[2]).isEmpty)
+      #expect(try await list(cause: .dead).map(\.registration) == [ids[2]])
+      #expect(try await list(since: clock.now() + .seconds(1)) == [all[2]])
+      #expect(try await list(hub: try #require(HubName("other"))).isEmpty)
+    }
+  }
+
+  @Test func lookingUpNeverScans() async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      let plan = try await registry.read { connection in
+        // Small tables are read as a whole unless that is forbidden; then what is left of scanning has no index to go by.
+        try connection.executeScript(
+          "SET enable_seqscan = off; PREPARE look (text, text[], text[], uuid[]) AS \(PostgreSQLAudienceLookup.statement.sql)")
+        let rows = try connection.execute("EXPLAIN EXECUTE look ('default', '{username:alice}', '{h1}', '{}')")
+        return try (0..<rows.count).map { try rows.text($0, 0) }
+      }
+      #expect(!plan.contains { $0.contains("Seq Scan") }, "\(plan)")
+      #expect(plan.contains { $0.contains("Index Cond") && $0.contains("tag = ANY") }, "\(plan)")
+      #expect(plan.contains { $0.contains("Index Cond") && $0.contains("handle = ANY") }, "\(plan)")
+    }
+  }
+
+  @Test func noErrorShowsAHandle() async throws {
+    let mark = "fade0fface"
+    try await withPostgreSQLRegistry { registry, _ in
+      let id = try await registry.issue(hub: .default, handle: mark, at: clock.now())
+      _ = try await registry.complete(application(id, "alice", mark), at: clock.now())
+      var errors: [any Error] = []
+      func collect(_ body: () async throws -> some Sendable) async {
+        do {
+          _ = try await body()
+          Issue.record("nothing was thrown")
+        } catch { errors.append(error) }
+      }
+      await collect { try await registry.complete(application(id, "bob", mark + "00"), at: clock.now()) }
+      await collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
+      await collect {
+        try await registry.write { connection in
+          _ = try connection.execute("INSERT INTO handles SELECT hub, handle, registration, platform, registered_at FROM handles")
+        }
+      }
+      _ = try await registry.read { try $0.execute("ALTER TABLE handles RENAME TO h").affected }
+      await collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
+      await collect { try await registry.resolve([query(.device(.apns, handle: mark)), query(.user(mark))]) }
+      registry.close()
+      await collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
+      #expect(errors.count == 6)
+      for error in errors {
+        #expect(error is RegistryError)
+        for text in ["\(error)", String(reflecting: error), error.localizedDescription] { #expect(!text.contains(mark)) }
+      }
+    }
+  }
+}
