@@ -173,7 +173,8 @@ let package = Package(
     .testTarget(
       name: "FrontEndTests",
       dependencies: [
-        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Support", asyncHTTPClient, logging, metrics, nioCore, nioHTTP1,
+        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, metrics, nioCore,
+        nioHTTP1,
         nioPosix, serviceLifecycle,
       ],
       swiftSettings: house),

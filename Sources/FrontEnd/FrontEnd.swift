@@ -22,6 +22,8 @@ package final class FrontEnd: Service {
     package var claims: any SendClaimStore
     /// Where broadcasts are watched and steered.
     package var broadcasts: any BroadcastStore
+    /// Where sends wait for their time; a `Scheduler` over the same store has them go.
+    package var schedule: any ScheduledSendStore
     /// Where sends are looked up.
     package var history: any SendHistory
     /// Where sends go.
@@ -33,13 +35,14 @@ package final class FrontEnd: Service {
 
     package init(
       registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore, claims: any SendClaimStore,
-      broadcasts: any BroadcastStore, history: any SendHistory, sink: any SendSink,
+      broadcasts: any BroadcastStore, schedule: any ScheduledSendStore, history: any SendHistory, sink: any SendSink,
       hasRoom: @escaping @Sendable () -> Bool = { true }, clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
       self.secureStore = secureStore
       self.claims = claims
       self.broadcasts = broadcasts
+      self.schedule = schedule
       self.history = history
       self.sink = sink
       self.hasRoom = hasRoom
@@ -115,7 +118,8 @@ package final class FrontEnd: Service {
     )
     operations?.add(to: routes)
     let gate = Gate(hubs: hubs.map(HubEntry.init))
-    let intake = SendIntake(sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom)
+    let intake = SendIntake(
+      sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom, schedule: dependencies.schedule)
     let repetitions = Repetitions(store: dependencies.claims)
     let registration = RegistrationRoutes(
       gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
@@ -130,7 +134,8 @@ package final class FrontEnd: Service {
       gate: gate, intake: intake, repetitions: repetitions, clock: dependencies.clock,
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize)
     let tracking = TrackingRoutes(
-      gate: gate, history: dependencies.history, broadcasts: dependencies.broadcasts, clock: dependencies.clock)
+      gate: gate, history: dependencies.history, broadcasts: dependencies.broadcasts, schedule: dependencies.schedule,
+      clock: dependencies.clock)
     for root in [routes.group(), routes.group("hubs/{hub}")] {
       registration.add(to: root)
       installations.add(to: root)

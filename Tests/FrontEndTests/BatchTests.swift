@@ -20,7 +20,7 @@ import Testing
       let long = line(String(repeating: "x", count: 65536))
       let lines = [
         line("1"), "nonsense", line("2", to: "carol"), "", #"{"to":{"user":"bob"}}"#, long, line("3"),
-        #"{"to":{"user":"b"},"message":{"body":"b"},"sendAt":"2026-12-01T08:00:00Z"}"#, line("4") + " \r", "[\u{FF}]", line("5"),
+        #"{"to":{"user":"b"},"native":{"apns":{}},"platforms":["fcm"]}"#, line("4") + " \r", "[\u{FF}]", line("5"),
       ]
       // A blank last line is no line; nor is the newline that ends the last one.
       for ending in ["", "\n", "\r\n\n  \n"] {
@@ -33,7 +33,7 @@ import Testing
         #expect(answers.count == lines.count)
         for (index, (status, code)) in [
           1: (400, "malformedBody"), 3: (400, "malformedBody"), 4: (400, "invalidField"), 5: (413, "tooLarge"),
-          7: (422, "notSupported"), 9: (400, "malformedBody"),
+          7: (422, "impossible"), 9: (400, "malformedBody"),
         ] {
           let error = answers[index]["error"]
           #expect(error?["code"] == .string(code), "line \(index)")

@@ -32,7 +32,7 @@ struct Harness: Sendable {
   }
 
   let port: Int
-  let registry: any DeviceRegistry & SecurePayloadStore & BroadcastStore
+  let registry: any DeviceRegistry & SecurePayloadStore & BroadcastStore & ScheduledSendStore
   let clock: ManualClock
 
   /// Opal is an operator, devon may only register devices, sandy may only send; everybody else may do both.
@@ -50,7 +50,8 @@ struct Harness: Sendable {
       configuration: setup.configuration, hubs: setup.hubs ?? [FrontEndHub(name: .default, authenticator: demo)],
       dependencies: FrontEnd.Dependencies(
         registry: setup.registry ?? temporary.registry, secureStore: setup.secureStore ?? temporary.registry,
-        claims: setup.claims ?? temporary.registry, broadcasts: temporary.registry, history: setup.history, sink: setup.sink,
+        claims: setup.claims ?? temporary.registry, broadcasts: temporary.registry,
+        schedule: temporary.registry, history: setup.history, sink: setup.sink,
         hasRoom: setup.hasRoom, clock: clock),
       operations: setup.operations, logger: setup.logger)
     try await withThrowingTaskGroup { group in

@@ -78,7 +78,7 @@ import Testing
     let temporary = try TemporaryRegistry()
     let dependencies = FrontEnd.Dependencies(
       registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry,
-      broadcasts: temporary.registry, history: ScriptedHistory(),
+      broadcasts: temporary.registry, schedule: temporary.registry, history: ScriptedHistory(),
       sink: RecordingSink())
     func make(_ hubs: [FrontEndHub], _ change: (inout FrontEndConfiguration) -> Void = { _ in }) throws {
       var configuration = FrontEndConfiguration()

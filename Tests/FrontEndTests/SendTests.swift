@@ -138,12 +138,6 @@ import Testing
   @Test func whatCannotBeDoneIsSaidSo() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
-      let message = #""message":{"body":"b"}"#
-      for (body, field) in [
-        (#"{"to":{"user":"bob"},\#(message),"sendAt":"2026-12-01T08:00:00Z"}"#, "sendAt")
-      ] {
-        try await app.request(.post, "/api/sends", body: body).expectProblem(422, "notSupported", naming: field)
-      }
       for body in [
         #"{"to":{"user":"bob"},"native":{"apns":{}},"platforms":["fcm"]}"#,
         #"{"to":{"device":{"platform":"apns","handle":"aa"}},"native":{"wns":"<toast/>"}}"#,

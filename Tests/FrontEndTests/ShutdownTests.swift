@@ -35,7 +35,7 @@ import Testing
       hubs: [FrontEndHub(name: .default, authenticator: try DemoAuthenticator(boundTo: configuration.host))],
       dependencies: FrontEnd.Dependencies(
         registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry,
-        broadcasts: temporary.registry, history: ScriptedHistory(),
+        broadcasts: temporary.registry, schedule: temporary.registry, history: ScriptedHistory(),
         sink: sink),
       logger: TestKafka.quietLogger)
     let services = ServiceGroup(services: [frontEnd], logger: TestKafka.quietLogger)

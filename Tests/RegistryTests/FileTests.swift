@@ -44,6 +44,7 @@ import Testing
           DROP TABLE send_claims;
           DROP TABLE broadcasts;
           DROP TABLE broadcast_pages;
+          DROP TABLE scheduled_sends;
           ALTER TABLE registrations DROP COLUMN created_at;
           ALTER TABLE registrations DROP COLUMN seen_at;
           PRAGMA user_version = 1

@@ -34,7 +34,7 @@ struct Problem {
   /// The header fields that belong to the failure: `Content-Type`, and what the status asks for besides.
   var headers: HTTPFields {
     var fields: HTTPFields = [.contentType: Self.mediaType, .cacheControl: "no-store"]
-    if let seconds = refusal.code.appearance.retryAfter { fields[.retryAfter] = String(seconds) }
+    if let seconds = refusal.retryAfter ?? refusal.code.appearance.retryAfter { fields[.retryAfter] = String(seconds) }
     switch refusal.code {
     // RFC 7617 §2.1: the charset tells the client how to encode names that are not ASCII.
     case .unauthenticated: fields[.wwwAuthenticate] = #"Basic realm="fanfare", charset="UTF-8""#

@@ -35,12 +35,12 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case tooLarge
   /// The body is announced as something else than what the route takes.
   case unsupportedMediaType
-  /// Asks for what this server does not do.
-  case notSupported
   /// Well-formed, and yet nothing could ever come of it.
   case impossible
   /// The header section is larger than it may be.
   case headersTooLarge
+  /// The sender has posted more than its quota.
+  case overQuota
   /// More work is waiting than the server may hold.
   case overloaded
   /// Kafka has certainly not taken it.
@@ -93,9 +93,9 @@ extension ProblemCode {
     case .gone: Appearance(.gone, "Registration is gone")
     case .tooLarge: Appearance(.contentTooLarge, "Too large")
     case .unsupportedMediaType: Appearance(.unsupportedMediaType, "Unsupported media type")
-    case .notSupported: Appearance(.unprocessableContent, "Not supported")
     case .impossible: Appearance(.unprocessableContent, "Impossible request")
     case .headersTooLarge: Appearance(.requestHeaderFieldsTooLarge, "Header fields too large")
+    case .overQuota: Appearance(.tooManyRequests, "Over quota", retryAfter: 1)
     case .overloaded: Appearance(.serviceUnavailable, "Overloaded", retryAfter: 1, log: .info)
     case .kafkaUnavailable: Appearance(.serviceUnavailable, "Not accepted", retryAfter: 5, log: .warning)
     case .outcomeUnknown: Appearance(.serviceUnavailable, "Not confirmed", retryAfter: 5, log: .warning)

@@ -8,6 +8,9 @@ struct Refusal: Error, Hashable, CustomStringConvertible {
   /// The methods that the path does have, for `.methodNotAllowed`.
   var allowedMethods: [HTTPRequest.Method] = []
 
+  /// Seconds after which the same request may succeed, where that is known better than by its code.
+  var retryAfter: Int?
+
   init(_ code: ProblemCode, _ detail: String) {
     self.code = code
     self.detail = detail

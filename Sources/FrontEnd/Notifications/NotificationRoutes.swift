@@ -38,7 +38,8 @@ struct NotificationRoutes: Sendable {
       to: recipient, by: caller, request: request, platforms: PlatformSet(platform),
       content: AppNotification.content(text: "From \(caller.user): \(message)", for: platform))
     let id = try await repetitions.run(
-      key, for: Fingerprint("notifications", platform.rawValue, recipient, message), send: send, by: caller
+      key, for: Fingerprint("notifications", platform.rawValue, recipient, message), of: Submission(send: send, heldUntil: nil),
+      by: caller
     ) { try await intake.accept($0, into: caller.hub) }
     // 200, not 202: the apps in the field show any other status as an error.
     return .accepted(id, location: caller.hub.location(of: id), status: .ok)
@@ -54,14 +55,15 @@ struct NotificationRoutes: Sendable {
       // Nobody needs to hear of a payload that is no longer there.
       timeToLive: Int(securePayloadLifetime.components.seconds))
     let sent = try await repetitions.run(
-      key, for: Fingerprint("notifications/secure", recipient, payload), send: send, by: caller
-    ) { send in
+      key, for: Fingerprint("notifications/secure", recipient, payload), of: Submission(send: send, heldUntil: nil), by: caller
+    ) { submission in
       try intake.requireRoom()
       // First the payload, then the word of it: a phone may ask for it at once.
       try await secure.store(
-        payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: send.acceptedAt + securePayloadLifetime)
+        payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: submission.send.acceptedAt + securePayloadLifetime
+      )
       do {
-        try await intake.accept(send, into: caller.hub)
+        try await intake.accept(submission, into: caller.hub)
       } catch {
         await discard(id, after: error, caller: caller, context: context)
         throw error

@@ -5,11 +5,14 @@ struct HubEntry: Sendable {
   let name: HubName
   let authenticator: any Authenticator
   let metrics: HubMetrics
+  /// Nil where nobody is held to any.
+  let quotas: SenderQuotas?
 
   init(_ hub: FrontEndHub) {
     name = hub.name
     authenticator = hub.authenticator
     metrics = HubMetrics(hub: hub.name)
+    quotas = hub.quota.map(SenderQuotas.init)
   }
 
   /// Where a send of the hub can be looked up.

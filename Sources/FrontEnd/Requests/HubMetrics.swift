@@ -5,12 +5,15 @@ import Metrics
 struct HubMetrics: Sendable {
   /// Sends that Kafka has acknowledged.
   let accepted: Counter
+  /// Sends that are held until their time.
+  let scheduled: Counter
   /// The time from a request to Kafka's acknowledgement of it.
   let acceptance: Timer
   private let refused: [ProblemCode: Counter]
 
   init(hub: HubName) {
     accepted = Counter(label: "fanfare_sends_accepted_total", dimensions: [("hub", hub.rawValue)])
+    scheduled = Counter(label: "fanfare_sends_scheduled_total", dimensions: [("hub", hub.rawValue)])
     acceptance = Timer(label: "fanfare_accept_seconds", dimensions: [("hub", hub.rawValue)])
     refused = Dictionary(
       uniqueKeysWithValues: ProblemCode.allCases.map { code in

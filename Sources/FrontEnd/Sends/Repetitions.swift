@@ -19,16 +19,16 @@ struct Repetitions: Sendable {
   /// Has one send accepted, once: under its own id where there is no key, else under the id of the claim, unless that was done before. Returns the
   /// id it is accepted under. Throws as `claim` and `accept` do. The digest of the request is only made where there is a key.
   func run(
-    _ key: IdempotencyKey?, for request: @autoclosure () -> Fingerprint, send: SendRequest, by caller: Caller,
-    accept: (SendRequest) async throws -> Void
+    _ key: IdempotencyKey?, for request: @autoclosure () -> Fingerprint, of submission: Submission, by caller: Caller,
+    accept: (Submission) async throws -> Void
   ) async throws -> SendID {
     guard let key else {
-      try await accept(send)
-      return send.id
+      try await accept(submission)
+      return submission.send.id
     }
-    let claim = try await claim(key, for: request(), by: caller, at: send.acceptedAt)
+    let claim = try await claim(key, for: request(), by: caller, at: submission.send.acceptedAt)
     if !claim.isSettled {
-      try await accept(send.identified(as: claim.sendID()))
+      try await accept(submission.identified(as: claim.sendID()))
       try await settle(claim)
     }
     return claim.sendID()

@@ -5,7 +5,7 @@ struct SendBatch {
   /// A line's state.
   enum Line {
     case unread(ArraySlice<UInt8>)
-    case read(SendRequest)
+    case read(Submission)
     case accepted(SendID)
     case refused(Refusal)
   }
@@ -35,7 +35,7 @@ struct SendBatch {
   }
 
   /// Reads every line.
-  mutating func read(by caller: Caller, traceparent: String?, at now: UnixTime) {
+  mutating func read(by caller: Caller, traceparent: String?, isRepeatable: Bool, at now: UnixTime) {
     for index in lines.indices {
       guard case .unread(let bytes) = lines[index] else { continue }
       guard bytes.count <= maximumLineSize else {
@@ -43,7 +43,9 @@ struct SendBatch {
         continue
       }
       do throws(Refusal) {
-        lines[index] = .read(try SendBody.read(bytes, by: caller, traceparent: traceparent, at: now))
+        lines[index] = .read(
+          try SendBody.read(
+            bytes, by: caller, traceparent: traceparent, isRepeatable: isRepeatable, at: now))
       } catch {
         lines[index] = .refused(error)
       }
@@ -58,17 +60,17 @@ struct SendBatch {
   }
 
   /// The sends that were read, in order.
-  var sends: [SendRequest] {
+  var submissions: [Submission] {
     lines.compactMap { if case .read(let send) = $0 { send } else { nil } }
   }
 
-  /// Takes note of what became of `sends`.
+  /// Takes note of what became of `submissions`.
   mutating func settle(_ results: [Result<Void, Refusal>]) {
     var results = results.makeIterator()
     for index in lines.indices {
-      guard case .read(let send) = lines[index], let result = results.next() else { continue }
+      guard case .read(let submission) = lines[index], let result = results.next() else { continue }
       switch result {
-      case .success: lines[index] = .accepted(send.id)
+      case .success: lines[index] = .accepted(submission.send.id)
       case .failure(let refusal): lines[index] = .refused(refusal)
       }
     }

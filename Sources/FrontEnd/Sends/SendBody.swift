@@ -3,13 +3,19 @@ import FanfareCore
 /// A send as a caller writes it, read in one pass.
 enum SendBody {
   /// The members that a caller may give. A record has more (`hub`, `sender`, `traceparent`), which a caller must not choose.
-  private static let members = ["to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond"]
+  private static let members = [
+    "to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond", "sendAt",
+  ]
 
   /// Reads a body and makes a send of it. Throws a refusal that names the member.
+  ///
+  /// One whose time has passed goes at once. Under an `Idempotency-Key` it is held nevertheless: when it came first its time may not have passed yet,
+  /// and what is held under its id is not held again.
   static func read(
-    _ body: ArraySlice<UInt8>, by caller: Caller, traceparent: String?, at now: UnixTime
-  ) throws(Refusal) -> SendRequest {
+    _ body: ArraySlice<UInt8>, by caller: Caller, traceparent: String?, isRepeatable: Bool, at now: UnixTime
+  ) throws(Refusal) -> Submission {
     var fields = SendFields()
+    var sendAt: UnixTime?
     do throws(JSONError) {
       var seen = 0
       var reader = try JSONReader(body)
@@ -17,11 +23,15 @@ enum SendBody {
         guard let index = members.firstIndex(where: { $0 ~= key }) else { throw reader.error("is not a known member") }
         guard seen & 1 << index == 0 else { throw reader.givenTwice() }
         seen |= 1 << index
-        _ = try fields.read(key, from: &reader, strict: true)
+        if "sendAt" ~= key {
+          sendAt = try readTime(&reader, notAfter: now + Submission.longestDelay)
+        } else {
+          _ = try fields.read(key, from: &reader, strict: true)
+        }
       }
       try reader.finish()
     } catch {
-      throw refusal(error)
+      throw Refusal(error)
     }
     fields.hub = caller.hub.name
     fields.sender = caller.user
@@ -35,7 +45,14 @@ enum SendBody {
     guard canArrive(send) else {
       throw Refusal(.impossible, "native covers none of the platforms that the send may go to")
     }
-    return send
+    let heldUntil = sendAt.flatMap { $0 > now ? $0 : isRepeatable ? now : nil }
+    return Submission(send: send, heldUntil: heldUntil)
+  }
+
+  private static func readTime(_ reader: inout JSONReader, notAfter latest: UnixTime) throws(JSONError) -> UnixTime {
+    guard let time = UnixTime(utf8: try reader.readUTF8()) else { throw reader.error("must be an RFC 3339 date-time") }
+    guard time <= latest else { throw reader.error("must be at most a year ahead") }
+    return time
   }
 
   /// Whether there is a platform that the send may go to and has something to show on.
@@ -44,13 +61,5 @@ enum SendBody {
       return send.coveredPlatforms.contains(platform)
     }
     return !send.coveredPlatforms.isEmpty
-  }
-
-  /// Tells what this server does not do from what is wrong.
-  private static func refusal(_ error: JSONError) -> Refusal {
-    if error.field == "sendAt" {
-      return Refusal(.notSupported, "sendAt is not supported; supported are \(members.joined(separator: ", "))")
-    }
-    return Refusal(error)
   }
 }

@@ -17,7 +17,12 @@ extension SendClaim {
 
 extension SendRequest {
   /// The same send under another id.
-  func identified(as id: SendID) -> SendRequest {
+  func identified(as id: SendID) -> SendRequest { copy(id: id, acceptedAt: acceptedAt) }
+
+  /// The same send, accepted at another moment.
+  func accepted(at moment: UnixTime) -> SendRequest { copy(id: id, acceptedAt: moment) }
+
+  private func copy(id: SendID, acceptedAt: UnixTime) -> SendRequest {
     SendRequest(
       id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms, content: content,
       timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent,

@@ -3,7 +3,7 @@ import FanfareCore
 import Metrics
 import RDKafka
 
-/// The last stage of a send in the front end: it becomes a record, and is accepted when Kafka has it.
+/// The last stage of a send in the front end: it becomes a record, and is accepted when Kafka has it, or when it is held until its time.
 struct SendIntake: Sendable {
   private static let headers = [RecordHeader(name: "content-type", text: "application/cloudevents+json")]
 
@@ -11,27 +11,67 @@ struct SendIntake: Sendable {
   let topic: String
   /// Whether Kafka may be given more: false while it holds as much unconsumed as it can.
   let hasRoom: @Sendable () -> Bool
+  /// Where sends wait for their time.
+  let schedule: any ScheduledSendStore
 
   /// Throws `.overloaded` while no more may be produced.
   func requireRoom() throws(Refusal) {
     guard hasRoom() else { throw Refusal(.overloaded, "more sends are waiting to be sent than may; nothing was accepted") }
   }
 
-  /// Accepts one send; returns when it is durable.
-  func accept(_ send: SendRequest, into hub: HubEntry) async throws(Refusal) {
+  /// Accepts one send, within its sender's quota; returns when it is durable. Throws a refusal, or what the store of scheduled sends throws.
+  func accept(_ submission: Submission, into hub: HubEntry) async throws {
+    if let (taken, seconds) = Self.places(for: [submission], in: hub), taken == 0 { throw Refusal.overQuota(retryAfter: seconds) }
+    if let held = submission.scheduled {
+      _ = try record(of: held.send)
+      try await schedule.hold([held], at: held.scheduledAt)
+      hub.metrics.scheduled.increment()
+      return
+    }
     try requireRoom()
     let start = ContinuousClock.now
-    let record = try record(of: send)
+    let record = try record(of: submission.send)
     // The sink answers with as many results as it is given records.
     if case .failure(let error) = await sink.send([record])[0] { throw Refusal(describing: error) }
     hub.metrics.accepted.increment()
     hub.metrics.acceptance.record(duration: .now - start)
   }
 
-  /// Accepts sends, each for itself; returns when each is durable or refused, in their order. Throws when none was even tried.
-  func accept(_ sends: [SendRequest], into hub: HubEntry) async throws(Refusal) -> [Result<Void, Refusal>] {
-    try requireRoom()
+  /// Accepts sends, the first ones as far as the sender's quota reaches, each for itself; returns when each is durable or refused, in their order. Throws when none was even tried.
+  func accept(_ submissions: [Submission], into hub: HubEntry) async throws(Refusal) -> [Result<Void, Refusal>] {
+    let places = Self.places(for: submissions, in: hub)
+    let admitted = submissions.prefix(places?.taken ?? submissions.count)
+    let immediate = admitted.indices.filter { admitted[$0].heldUntil == nil }
+    if !immediate.isEmpty { try requireRoom() }
     let start = ContinuousClock.now
+    var results = [Result<Void, Refusal>](repeating: .success(()), count: submissions.count)
+    var accepted = 0
+    for (index, result) in zip(immediate, await produce(immediate.map { submissions[$0].send })) {
+      results[index] = result
+      if case .success = result { accepted += 1 }
+    }
+    if accepted > 0 {
+      hub.metrics.accepted.increment(by: accepted)
+      hub.metrics.acceptance.record(duration: .now - start)
+    }
+    if immediate.count < admitted.count { await hold(admitted, into: hub, results: &results) }
+    if let places {
+      for index in admitted.endIndex..<submissions.endIndex {
+        results[index] = .failure(.overQuota(retryAfter: places.retryAfter))
+      }
+    }
+    return results
+  }
+
+  /// How many of one sender's submissions have a place in its quota, and in how many seconds there is one more; nil where there is no quota.
+  private static func places(for submissions: [Submission], in hub: HubEntry) -> (taken: Int, retryAfter: Int)? {
+    guard let quotas = hub.quotas, let send = submissions.first?.send, let sender = send.sender else { return nil }
+    return quotas.take(submissions.count, by: sender, at: send.acceptedAt)
+  }
+
+  /// Produces sends, each for itself; returns when each is durable or refused, in their order.
+  func produce(_ sends: [SendRequest]) async -> [Result<Void, Refusal>] {
+    guard !sends.isEmpty else { return [] }
     var results = [Result<Void, Refusal>](repeating: .success(()), count: sends.count)
     var records: [ProducerRecord] = []
     var indices: [Int] = []
@@ -45,16 +85,8 @@ struct SendIntake: Sendable {
         results[index] = .failure(error)
       }
     }
-    var accepted = 0
     for (index, outcome) in zip(indices, await sink.send(records)) {
-      switch outcome {
-      case .success: accepted += 1
-      case .failure(let error): results[index] = .failure(Refusal(describing: error))
-      }
-    }
-    if accepted > 0 {
-      hub.metrics.accepted.increment(by: accepted)
-      hub.metrics.acceptance.record(duration: .now - start)
+      if case .failure(let error) = outcome { results[index] = .failure(Refusal(describing: error)) }
     }
     return results
   }
@@ -66,6 +98,26 @@ struct SendIntake: Sendable {
       return .success(())
     } catch {
       return .failure(error)
+    }
+  }
+
+  /// Holds those that are scheduled, all or none of those that can be.
+  private func hold(_ submissions: ArraySlice<Submission>, into hub: HubEntry, results: inout [Result<Void, Refusal>]) async {
+    var held: [ScheduledSend] = []
+    var indices: [Int] = []
+    for (index, submission) in zip(submissions.indices, submissions) {
+      guard let scheduled = submission.scheduled else { continue }
+      results[index] = check(scheduled.send)
+      guard case .success = results[index] else { continue }
+      held.append(scheduled)
+      indices.append(index)
+    }
+    guard let first = held.first else { return }
+    do {
+      try await schedule.hold(held, at: first.scheduledAt)
+      hub.metrics.scheduled.increment(by: held.count)
+    } catch {
+      for index in indices { results[index] = .failure(Refusal(describing: error)) }
     }
   }
 

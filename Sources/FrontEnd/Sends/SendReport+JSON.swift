@@ -33,6 +33,10 @@ extension SendReport {
       output.append(literal: #","sendAt":"#)
       output.appendJSON(sendAt)
     }
+    if let course {
+      output.append(literal: #","course":"#)
+      output.appendJSON(course.rawValue)
+    }
     output.append(literal: #","settledAt":"#)
     output.appendJSON(settledAt)
     output.append(literal: #","counts":{"#)

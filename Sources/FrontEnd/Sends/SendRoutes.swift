@@ -30,12 +30,13 @@ struct SendRoutes: Sendable {
     let key = try IdempotencyKey(of: request.headers)
     try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
-    let send = try SendBody.read(
-      body, by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: clock.now())
-    let id = try await repetitions.run(key, for: Fingerprint("sends", body: body), send: send, by: caller) {
+    let submission = try SendBody.read(
+      body, by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), isRepeatable: key != nil, at: clock.now())
+    let id = try await repetitions.run(key, for: Fingerprint("sends", body: body), of: submission, by: caller) {
       try await intake.accept($0, into: caller.hub)
     }
-    return .accepted(id, location: caller.hub.location(of: id), status: .accepted)
+    return .accepted(
+      id, location: caller.hub.location(of: id), status: .accepted, isScheduled: submission.heldUntil != nil)
   }
 
   private func sendBatch(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
@@ -45,21 +46,22 @@ struct SendRoutes: Sendable {
     var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
     guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
     let now = clock.now()
-    batch.read(by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), at: now)
+    batch.read(
+      by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), isRepeatable: key != nil, at: now)
     var claim: SendClaim?
     if let key {
       let held = try await repetitions.claim(key, for: Fingerprint("sends/batch", body: body), by: caller, at: now)
       batch.identify(by: held)
       claim = held
     }
-    let sends = batch.sends
+    let submissions = batch.submissions
     if claim?.isSettled == true {
       // What was refused for good is refused again for the same reason; all else was accepted under these ids.
-      batch.settle(sends.map(intake.check))
+      batch.settle(submissions.map { intake.check($0.send) })
     } else {
-      let results = sends.isEmpty ? [] : try await intake.accept(sends, into: caller.hub)
+      let results = submissions.isEmpty ? [] : try await intake.accept(submissions, into: caller.hub)
       batch.settle(results)
-      if let claim, zip(sends, results).allSatisfy({ $1.isSuccess || !intake.check($0).isSuccess }) {
+      if let claim, zip(submissions, results).allSatisfy({ $1.isSuccess || !intake.check($0.send).isSuccess }) {
         try await repetitions.settle(claim)
       }
     }

@@ -7,6 +7,7 @@ struct TrackingRoutes: Sendable {
   let gate: Gate
   let history: any SendHistory
   let broadcasts: any BroadcastStore
+  let schedule: any ScheduledSendStore
   let clock: any WallClock
 
   /// Adds the routes to a hub's root.
@@ -21,7 +22,18 @@ struct TrackingRoutes: Sendable {
   private func list(_ request: Request, _ context: FrontEndContext) async throws -> Response {
     let caller = try await gate.admit(request, context, as: nil)
     let query = try SendQuery(try Query(of: request), by: caller)
-    return Self.answer(try await asking { try await history.list(query) }.json)
+    // What waits for its time is no part of the history yet.
+    guard query.state == .scheduled else { return Self.answer(try await asking { try await history.list(query) }.json) }
+    var further = query
+    further.limit += 1
+    let waiting = try await schedule.waiting(further)
+    let sends = waiting.prefix(query.limit)
+    let next = sends.count < waiting.count ? sends.last : nil
+    return Self.answer(
+      SendPage(
+        sends: sends.map(SendReport.init),
+        next: next.map { SendQuery.Position(acceptedAt: $0.scheduledAt, send: $0.send.id) }
+      ).json)
   }
 
   private func report(_ request: Request, _ context: FrontEndContext) async throws -> Response {
@@ -35,9 +47,10 @@ struct TrackingRoutes: Sendable {
   /// Answers with what holds from now on, which is what was asked for: everything else is a conflict.
   private func steer(_ request: Request, _ context: FrontEndContext, _ course: Steering.Course) async throws -> Response {
     let report = try await known(context, by: try await gate.admit(request, context, as: nil))
+    if report.state == .scheduled { return try await steer(report, to: course) }
     guard report.state == .accepted else { throw Self.alreadyEnded }
     guard report.isBroadcast else {
-      throw Refusal(.notSteerable, "the send is on its way to one user; broadcasts can be paused, resumed and cancelled")
+      throw Refusal(.notSteerable, "the send is on its way to one user; only broadcasts and scheduled sends can be steered")
     }
     let (broadcast, now) = (BroadcastID(report), clock.now())
     // The history trails the pages.
@@ -47,14 +60,38 @@ struct TrackingRoutes: Sendable {
     return Self.answer(report.json(progress: try await broadcasts.progress(of: broadcast, at: now), at: now))
   }
 
+  private func steer(_ report: SendReport, to course: Steering.Course) async throws -> Response {
+    let state: ScheduledSend.State =
+      switch course {
+      case .running: .held
+      case .paused: .paused
+      case .cancelled: .cancelled
+      }
+    guard let held = try await schedule.steer(report.id, hub: report.hub, to: state, at: clock.now()), held.state == state else {
+      throw Refusal(.alreadyEnded, "the send's time has come; it cannot be held back any more")
+    }
+    return Self.answer(SendReport(held).json(at: clock.now()))
+  }
+
   /// The send of the path, if the caller may know of it. Right after a send was accepted the history may not know it yet, for it trails the topics:
   /// the answer is then the same 404 as for a send that never was.
   private func known(_ context: FrontEndContext, by caller: Caller) async throws -> SendReport {
     guard let id = context.parameters["id"].flatMap({ SendID(String($0)) }),
-      let report = try await asking({ try await history.report(of: id, hub: caller.hub.name) }),
+      let report = try await report(of: id, hub: caller.hub.name),
       report.hub == caller.hub.name, caller.posted(report) || caller.roles.contains(.operator)
     else { throw Refusal(.notFound, "there is no such send, or it is not known yet") }
     return report
+  }
+
+  private func report(of send: SendID, hub: HubName) async throws -> SendReport? {
+    do {
+      if let report = try await asking({ try await history.report(of: send, hub: hub) }) { return report }
+    } catch {
+      // What waits can be cancelled while the history cannot be read.
+      guard let held = try await schedule.scheduled(send, hub: hub), held.isWaiting else { throw error }
+      return SendReport(held)
+    }
+    return try await schedule.scheduled(send, hub: hub).map(SendReport.init)
   }
 
   // Not `throws(Refusal)`: with that the optimizer of Swift 6.3.1 crashes.

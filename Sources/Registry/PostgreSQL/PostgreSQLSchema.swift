@@ -17,6 +17,7 @@ enum PostgreSQLSchema {
   /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests.
   /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
   /// - broadcast_pages: those that are finished.
+  /// - scheduled_sends: the records that wait to be produced; see the table of the same name in SQLite's `Schema`.
   static let migration = SchemaMigration(
     component: "registry",
     steps: [
@@ -126,6 +127,24 @@ enum PostgreSQLSchema {
 
       CREATE TABLE probe (id integer PRIMARY KEY, count bigint NOT NULL);
       INSERT INTO probe VALUES (1, 0);
+      """,
       """
+      CREATE TABLE scheduled_sends (
+        hub text COLLATE "C" NOT NULL,
+        id uuid NOT NULL,
+        sender text COLLATE "C",
+        audience text COLLATE "C" NOT NULL,
+        record bytea NOT NULL,
+        scheduled_at bigint NOT NULL,
+        state text COLLATE "C" NOT NULL,
+        ready_at bigint NOT NULL,
+        lease uuid,
+        forget_at bigint,
+        PRIMARY KEY (hub, id)
+      );
+      CREATE INDEX scheduled_send_due ON scheduled_sends (ready_at) WHERE state = 'held';
+      CREATE INDEX scheduled_send_newest ON scheduled_sends (hub, scheduled_at, id);
+      CREATE INDEX scheduled_send_end ON scheduled_sends (forget_at) WHERE forget_at IS NOT NULL;
+      """,
     ])
 }

@@ -7,6 +7,8 @@ enum Purge {
   static let interval: Duration = .seconds(60)
   /// The most rows of one kind removed at once: a transaction that somebody waits for stays short.
   static let batch = 500
+  /// How long it is remembered that a scheduled send has gone: until every ledger knows it.
+  static let firedLifetime: Duration = .seconds(86_400)
   /// How long broadcasts are remembered: longer than any send may live.
   static let broadcastLifetime: Duration = .seconds(SendRequest.maximumTimeToLive + 3 * 86_400)
 
@@ -18,6 +20,7 @@ enum Purge {
       delete(db, from: "registrations", key: "hub, id", where: "expires_at <= ?", now),
       delete(db, from: "secure_payloads", key: "hub, id", where: "expires_at <= ?", now),
       delete(db, from: "send_claims", key: "hub, key", where: "expires_at <= ?", now),
+      delete(db, from: "scheduled_sends", key: "hub, id", where: "forget_at <= ?", now),
       delete(db, from: "broadcasts", key: "hub, send", where: "touched_at < ?", forgotten),
       delete(
         db, from: "broadcast_pages", key: "hub, send, page", where: "finished_at < ?", forgotten),

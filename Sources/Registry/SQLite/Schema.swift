@@ -19,6 +19,8 @@ enum Schema {
   /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests. A row costs about 130 bytes for a day.
   /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
   /// - broadcast_pages: those that are finished.
+  /// - scheduled_sends: the records that wait to be produced. `ready_at` says when one may be taken: its time, or while somebody has taken it, as
+  ///   `lease` says, the end of the lease.
   /// - one_holder: a handle belongs to at most one registration per hub, and this index sees to it.
   private static let steps = [
     """
@@ -127,6 +129,24 @@ enum Schema {
     ALTER TABLE registrations ADD COLUMN seen_at INTEGER;
     ALTER TABLE tags ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;
     UPDATE tags SET created_at = registered_at;
+    """,
+    """
+    CREATE TABLE scheduled_sends (
+      hub TEXT NOT NULL,
+      id BLOB NOT NULL CHECK (length(id) = 16),
+      sender TEXT,
+      audience TEXT NOT NULL,
+      record BLOB NOT NULL,
+      scheduled_at INTEGER NOT NULL,
+      state TEXT NOT NULL,
+      ready_at INTEGER NOT NULL,
+      lease BLOB,
+      forget_at INTEGER,
+      PRIMARY KEY (hub, id)
+    );
+    CREATE INDEX scheduled_send_due ON scheduled_sends (ready_at) WHERE state = 'held';
+    CREATE INDEX scheduled_send_newest ON scheduled_sends (hub, scheduled_at, id);
+    CREATE INDEX scheduled_send_end ON scheduled_sends (forget_at) WHERE forget_at IS NOT NULL;
     """,
   ]
 

@@ -77,7 +77,8 @@ struct Demo {
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,
       hubs: settings.hubs.map { hub in
         FrontEndHub(
-          name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger))
+          name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          quota: hub.quota)
       })
     let visit: TourService
     var services = ledger.services + api.services

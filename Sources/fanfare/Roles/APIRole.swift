@@ -17,7 +17,8 @@ enum APIRole {
       configuration: settings.api.frontEnd,
       hubs: try settings.hubs.map { hub in
         FrontEndHub(
-          name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger))
+          name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          quota: hub.quota)
       })
     var services = role.services
     services.append(
@@ -55,9 +56,11 @@ enum APIRole {
     let frontEnd = try FrontEnd(
       configuration: configuration, hubs: hubs,
       dependencies: FrontEnd.Dependencies(
-        registry: registry, secureStore: registry, claims: registry, broadcasts: registry, history: history, sink: producer,
-        hasRoom: hasRoom, clock: runtime.clock),
+        registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
+        history: history, sink: producer, hasRoom: hasRoom, clock: runtime.clock),
       operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
+    services.append(
+      Scheduler(store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, logger: runtime.logger))
     services.append(Listener(section: "api", service: frontEnd))
     if let lifetime = settings.registrationLifetime {
       let expiry = RegistrationExpiry(directory: registry, hubs: hubs.map(\.name), lifetime: lifetime)

@@ -9,6 +9,8 @@ import FrontEnd
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
 /// - `authentication.operators` (list of users): may look up everybody's sends.
 /// - `authentication.everyone` (list of `device` and `sender`, default both): what every authenticated user may do.
+/// - `quota.sendsPerSecond` (0…1000000, default 0: none): what each sender may post at each front end; a line of a batch counts as a send.
+/// - `quota.burst` (0…1000000, default 0: as many as in a second): what a sender may post at once.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
 struct HubSettings: Sendable {
   /// How callers are recognised.
@@ -20,6 +22,7 @@ struct HubSettings: Sendable {
   let passwordFile: String?
   let allowRemote: Bool
   let roles: RolePolicy
+  let quota: SendQuota?
   let apns: APNsSettings?
   let fcm: FCMSettings?
   let wns: WNSSettings?
@@ -41,6 +44,9 @@ struct HubSettings: Sendable {
       roles.insert(role)
     }
     self.roles = RolePolicy(everyone: roles, operators: Set(operators))
+    let rate = try reader.int("\(prefix).quota.sendsPerSecond", default: 0, in: 0...1_000_000)
+    let burst = try reader.int("\(prefix).quota.burst", default: 0, in: 0...1_000_000)
+    quota = rate == 0 ? nil : SendQuota(perSecond: rate, burst: burst == 0 ? rate : burst)
     apns = try APNsSettings(hub: name, from: reader)
     fcm = try FCMSettings(hub: name, from: reader)
     wns = try WNSSettings(hub: name, from: reader)

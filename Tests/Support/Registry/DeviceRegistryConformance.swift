@@ -1,15 +1,16 @@
 package import FanfareCore
 
-/// The promises of `DeviceRegistry`, `RegistrationDirectory`, `SecurePayloadStore`, `SendClaimStore` and `BroadcastStore`, as cases that every implementation is held to.
+/// The promises of `DeviceRegistry` and of the other stores beside it, as cases that every implementation is held to.
 ///
 /// In a test target: `@Test(arguments: DeviceRegistryConformance.cases) func conforms(to promise: …) async throws`, which calls
 /// `promise.check` with a fresh, empty store.
 package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore & RegistrationDirectory
+    & ScheduledSendStore
 
   /// Every case there is.
   package static let cases =
-    registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts
+    registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts + schedule
 
   /// The promise in words.
   package let description: String

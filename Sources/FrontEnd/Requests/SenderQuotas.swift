@@ -1,0 +1,57 @@
+import FanfareCore
+import Synchronization
+
+/// Holds every sender of a hub to its quota (GCRA: of each, the one number kept is when what it has posted would have been posted evenly).
+///
+/// Each front end counts what it is posted itself; several together let a sender that uses them all post that much at each.
+final class SenderQuotas: Sendable {
+  private struct State {
+    /// By sender, in Unix microseconds.
+    var evenUntil: [String: Int64] = [:]
+    /// From how many senders on it is worthwhile to look for those that have paused.
+    var sweepSize = SenderQuotas.smallestSweep
+  }
+
+  private static let smallestSweep = 4096
+
+  private let quota: SendQuota
+  private let state = Mutex(State())
+
+  init(_ quota: SendQuota) {
+    self.quota = quota
+  }
+
+  /// How many senders are remembered: those that have posted in the time that a burst takes to be forgotten, and some more.
+  var senders: Int { state.withLock { $0.evenUntil.count } }
+
+  /// Takes places for sends of the sender's, as many as there are, at most `count`. Returns how many, and in how many seconds there will be one more.
+  func take(_ count: Int, by sender: String, at now: UnixTime) -> (taken: Int, retryAfter: Int) {
+    let now = now.milliseconds * 1000
+    let (interval, window) = (1_000_000 / Double(quota.perSecond), Double(quota.burst) * 1_000_000 / Double(quota.perSecond))
+    return state.withLock { state in
+      // Never further ahead than a burst reaches: a clock that was set back must not shut anybody out.
+      let ahead = min(max(0, Double((state.evenUntil[sender] ?? 0) - now)), window)
+      let taken = min(count, Int((window - ahead) / interval + 1e-9))
+      let then = ahead + Double(taken) * interval
+      state.evenUntil[sender] = now + Int64(then.rounded(.up))
+      sweep(&state, at: now)
+      return (taken, max(1, Int(((then + interval - window) / 1_000_000).rounded(.up))))
+    }
+  }
+
+  /// Forgets who may post a whole burst again.
+  private func sweep(_ state: inout State, at now: Int64) {
+    guard state.evenUntil.count > state.sweepSize else { return }
+    state.evenUntil = state.evenUntil.filter { $0.value > now }
+    state.sweepSize = max(Self.smallestSweep, 2 * state.evenUntil.count)
+  }
+}
+
+extension Refusal {
+  /// The refusal of what is over a sender's quota.
+  static func overQuota(retryAfter seconds: Int) -> Refusal {
+    var refusal = Refusal(.overQuota, "more sends than the quota lets one sender post; there is room again in \(seconds) s")
+    refusal.retryAfter = seconds
+    return refusal
+  }
+}

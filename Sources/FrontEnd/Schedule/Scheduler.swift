@@ -1,0 +1,91 @@
+package import FanfareCore
+package import Logging
+import Metrics
+import RDKafka
+import ServiceLifecycle
+
+/// Puts scheduled sends onto the sends topic when their time has come. Every front end has one, and all that share a store share the work.
+///
+/// A send is taken under a lease, produced under its own id and then marked as gone. So it goes once, unless whoever has taken it crashes between the
+/// last two, or is out of reach of the store for as long as the lease lasts: then another one produces it again, and the worker and the ledger know it
+/// by its id. What is late is produced all the same, the oldest first: the worker settles what has expired, and so it is accounted for.
+package final class Scheduler: Service {
+  /// The longest time between two looks at the store. A send is at most this late, as far as it depends on the scheduler: another front end may
+  /// have scheduled it meanwhile.
+  static let interval: Duration = .milliseconds(500)
+  /// How long what was taken is nobody else's: longer than Kafka may take to answer.
+  static let leaseDuration: Duration = .seconds(30)
+  /// How long what Kafka has refused rests.
+  static let rest: Duration = .seconds(1)
+  /// The most sends taken at once.
+  static let batch = 200
+
+  private let store: any ScheduledSendStore
+  private let intake: SendIntake
+  private let clock: any WallClock
+  private let logger: Logger
+  private let lease = LeaseID.random()
+  private let metrics = SchedulerMetrics()
+
+  /// Makes a scheduler over a store; nothing happens before `run()`. The sink and the store must outlive it.
+  package init(
+    store: any ScheduledSendStore, sink: any SendSink, topics: Topics, hasRoom: @escaping @Sendable () -> Bool = { true },
+    clock: any WallClock = SystemWallClock(), logger: Logger
+  ) {
+    self.store = store
+    intake = SendIntake(sink: sink, topic: topics.sends, hasRoom: hasRoom, schedule: store)
+    self.clock = clock
+    self.logger = logger
+  }
+
+  /// Works until shutdown, and then until what it has taken is settled. To be called once.
+  package func run() async throws {
+    while !Task.isShuttingDownGracefully, !Task.isCancelled {
+      let pause = await fireDue()
+      do {
+        // Only the pause is interrupted: what has been taken is marked.
+        try await cancelWhenGracefulShutdown { try await Task.sleep(for: pause) }
+      } catch {
+        return
+      }
+    }
+  }
+
+  /// Fires what is due, a batch at most. Returns for how long nothing more is to be done.
+  func fireDue() async -> Duration {
+    do {
+      let now = clock.now()
+      guard let next = try await store.nextDue() else { return Self.interval }
+      guard next <= now else { return min(Self.interval, next - now) }
+      guard intake.hasRoom() else { return Self.interval }
+      let due = try await store.takeDue(Self.batch, for: lease, until: now + Self.leaseDuration, at: now)
+      if !due.isEmpty { try await fire(due) }
+      return .zero
+    } catch {
+      // What is taken comes free when the lease ends.
+      logger.error("Scheduled sends cannot be looked after now", metadata: [LogKeys.cause: "\(error)"])
+      return Self.interval
+    }
+  }
+
+  private func fire(_ due: [ScheduledSend]) async throws {
+    let results = await intake.produce(due.map(\.send))
+    let now = clock.now()
+    var (fired, refused): ([ScheduledSend], [ScheduledSend]) = ([], [])
+    for (held, result) in zip(due, results) {
+      switch result {
+      case .success:
+        fired.append(held)
+        metrics.fired(held.send.hub, after: now - held.due)
+      case .failure(let refusal):
+        logger.warning(
+          "A scheduled send was not accepted by Kafka and is tried again",
+          metadata: [LogKeys.send: "\(held.send.id)", LogKeys.hub: "\(held.send.hub)", LogKeys.code: "\(refusal.code.rawValue)"])
+        // Where Kafka may have it all the same, nobody may cancel it: it stays taken until the lease ends.
+        if refusal.code != .outcomeUnknown { refused.append(held) }
+      }
+    }
+    if !fired.isEmpty { try await store.finish(fired, of: lease, at: now) }
+    if !refused.isEmpty { try await store.release(refused, of: lease, until: now + Self.rest) }
+  }
+}

@@ -1,0 +1,150 @@
+package import FanfareCore
+import PostgreSQL
+
+extension PostgreSQLRegistry: ScheduledSendStore {
+  private static let insertHeld = PreparedStatement(
+    """
+    INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hub, id) DO NOTHING
+    """)
+  private static let selectNextDue = PreparedStatement("SELECT min(ready_at) FROM scheduled_sends WHERE state = 'held'")
+  private static let selectDue = PreparedStatement(
+    """
+    SELECT record, scheduled_at, state FROM scheduled_sends WHERE state = 'held' AND ready_at <= $1
+    ORDER BY ready_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    """)
+  private static let lend = PreparedStatement(
+    "UPDATE scheduled_sends SET ready_at = $3, lease = $4 WHERE hub = $1 AND id = ANY ($2)")
+  private static let markFired = PreparedStatement(
+    """
+    UPDATE scheduled_sends SET state = 'fired', forget_at = $4
+    WHERE hub = $1 AND id = ANY ($2) AND lease = $3 AND state = 'held'
+    """)
+  private static let giveBack = PreparedStatement(
+    """
+    UPDATE scheduled_sends SET ready_at = $4, lease = NULL
+    WHERE hub = $1 AND id = ANY ($2) AND lease = $3 AND state = 'held'
+    """)
+  private static let updateScheduled = PreparedStatement(
+    """
+    UPDATE scheduled_sends SET state = $3, forget_at = $4
+    WHERE hub = $1 AND id = $2 AND lease IS NULL AND state IN ('held', 'paused')
+    """)
+  private static let selectScheduled = PreparedStatement(
+    """
+    SELECT record, scheduled_at, CASE WHEN state = 'held' AND lease IS NOT NULL THEN 'fired' ELSE state END
+    FROM scheduled_sends WHERE hub = $1 AND id = $2
+    """)
+  private static let selectWaiting = PreparedStatement(
+    """
+    SELECT record, scheduled_at, state FROM scheduled_sends
+    WHERE hub = $1 AND state IN ('held', 'paused') AND lease IS NULL
+      AND (scheduled_at < $2 OR (scheduled_at = $2 AND id < $3))
+      AND ($4::text IS NULL OR sender = $4) AND ($5::text IS NULL OR sender = $5 OR audience = $6)
+    ORDER BY scheduled_at DESC, id DESC LIMIT $7
+    """)
+
+  /// Holds sends, all or none; see `ScheduledSendStore`.
+  package func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws {
+    try await write(at: now) { connection in
+      for held in sends {
+        try connection.query(
+          Self.insertHeld,
+          [
+            .text(held.send.hub.rawValue), .id(held.send.id), .text(held.send.sender), .text(held.send.audience.text),
+            .bytea(held.send.encoded()), .time(held.scheduledAt), .text(held.state.rawValue), .time(held.due),
+          ])
+      }
+    }
+  }
+
+  /// The earliest moment at which one can be taken; see `ScheduledSendStore`.
+  package func nextDue() async throws -> UnixTime? {
+    try await read { connection in
+      let rows = try connection.query(Self.selectNextDue, [])
+      return try rows.optionalInteger(0, 0).map(UnixTime.init(milliseconds:))
+    }
+  }
+
+  /// Takes those whose time has come; see `ScheduledSendStore`.
+  package func takeDue(_ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime) async throws -> [ScheduledSend] {
+    try await write { connection in
+      let rows = try connection.query(Self.selectDue, [.time(now), .int8(Int64(limit))])
+      let due = try (0..<rows.count).map { try Self.scheduledSend(rows, $0) }
+      for (hub, ids) in Self.byHub(due) {
+        try connection.query(Self.lend, [.text(hub), .ids(ids), .time(end), .id(lease)])
+      }
+      return due
+    }
+  }
+
+  /// Takes note that sends taken under the lease are in the topic; see `ScheduledSendStore`.
+  package func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws {
+    try await write(at: now) { connection in
+      for (hub, ids) in Self.byHub(sends) {
+        try connection.query(Self.markFired, [.text(hub), .ids(ids), .id(lease), .time(now + Purge.firedLifetime)])
+      }
+    }
+  }
+
+  /// Gives back sends that are certainly not in the topic; see `ScheduledSendStore`.
+  package func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
+    try await write { connection in
+      for (hub, ids) in Self.byHub(sends) {
+        try connection.query(Self.giveBack, [.text(hub), .ids(ids), .id(lease), .time(moment)])
+      }
+    }
+  }
+
+  /// Has a send wait or never go, unless it is too late for that; see `ScheduledSendStore`.
+  package func steer(
+    _ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime
+  ) async throws -> ScheduledSend? {
+    try await write(at: now) { connection -> ScheduledSend? in
+      let end = state == .cancelled ? now + Purge.broadcastLifetime : nil
+      try connection.query(Self.updateScheduled, [.text(hub.rawValue), .id(send), .text(state.rawValue), .time(end)])
+      let rows = try connection.query(Self.selectScheduled, [.text(hub.rawValue), .id(send)])
+      return rows.count == 1 ? try Self.scheduledSend(rows, 0) : nil
+    }
+  }
+
+  /// A send that is or was held; see `ScheduledSendStore`.
+  package func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend? {
+    try await read { connection -> ScheduledSend? in
+      let rows = try connection.query(Self.selectScheduled, [.text(hub.rawValue), .id(send)])
+      return rows.count == 1 ? try Self.scheduledSend(rows, 0) : nil
+    }
+  }
+
+  /// Sends that wait; see `ScheduledSendStore`.
+  package func waiting(_ query: SendQuery) async throws -> [ScheduledSend] {
+    try await read { connection in
+      let rows = try connection.query(
+        Self.selectWaiting,
+        [
+          .text(query.hub.rawValue), .int8(query.after?.acceptedAt.milliseconds ?? .max),
+          .id(query.after?.send ?? SendID(high: .max, low: .max)), .text(query.sender), .text(query.user),
+          .text(query.user.map(Tag.username)), .int8(Int64(query.limit)),
+        ])
+      return try (0..<rows.count).map { try Self.scheduledSend(rows, $0) }
+    }
+  }
+
+  private static func byHub(_ sends: [ScheduledSend]) -> [String: [SendID]] {
+    Dictionary(grouping: sends.map(\.send), by: \.hub.rawValue).mapValues { $0.map(\.id) }
+  }
+
+  /// Reads the columns `record`, `scheduled_at` and `state`.
+  private static func scheduledSend(_ rows: ResultRows, _ row: Int) throws -> ScheduledSend {
+    let scheduledAt = UnixTime(milliseconds: try rows.integer(row, 1))
+    guard let state = ScheduledSend.State(rawValue: try rows.text(row, 2)) else { throw damagedSend }
+    do {
+      return ScheduledSend(
+        send: try SendRequest.decode(try rows.raw(row, 0)[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state)
+    } catch is RecordError {
+      throw damagedSend
+    }
+  }
+
+  private static let damagedSend = RegistryError(.unavailable, "the registry holds a scheduled send that it cannot read")
+}

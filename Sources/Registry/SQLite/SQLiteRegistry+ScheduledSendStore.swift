@@ -1,0 +1,134 @@
+package import FanfareCore
+import Foundation
+import GRDB
+
+extension SQLiteRegistry: ScheduledSendStore {
+  package func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws {
+    try await write(at: now) { db in
+      let insert = try db.cachedStatement(
+        sql: """
+          INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+          """)
+      for held in sends {
+        try insert.execute(arguments: [
+          held.send.hub.rawValue, Data(held.send.id.bytes), held.send.sender, held.send.audience.text, Data(held.send.encoded()),
+          held.scheduledAt.milliseconds, held.state.rawValue, held.due.milliseconds,
+        ])
+      }
+    }
+  }
+
+  package func nextDue() async throws -> UnixTime? {
+    try await read { db in
+      let select = try db.cachedStatement(sql: "SELECT min(ready_at) FROM scheduled_sends WHERE state = 'held'")
+      return try Int64.fetchOne(select).map(UnixTime.init(milliseconds:))
+    }
+  }
+
+  package func takeDue(_ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime) async throws -> [ScheduledSend] {
+    try await write { db in
+      let select = try db.cachedStatement(
+        sql: """
+          SELECT rowid, record, scheduled_at, state FROM scheduled_sends
+          WHERE state = 'held' AND ready_at <= ? ORDER BY ready_at LIMIT ?
+          """)
+      let take = try db.cachedStatement(sql: "UPDATE scheduled_sends SET ready_at = ?, lease = ? WHERE rowid = ?")
+      return try Row.fetchAll(select, arguments: [now.milliseconds, limit]).map { row in
+        try take.execute(arguments: [end.milliseconds, Data(lease.bytes), row[0] as Int64])
+        return try Self.scheduledSend(row, from: 1)
+      }
+    }
+  }
+
+  package func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws {
+    try await write(at: now) { db in
+      let update = try db.cachedStatement(
+        sql: "UPDATE scheduled_sends SET state = 'fired', forget_at = ? WHERE hub = ? AND id = ? AND lease = ? AND state = 'held'"
+      )
+      let end = (now + Purge.firedLifetime).milliseconds
+      for held in sends {
+        try update.execute(arguments: [end, held.send.hub.rawValue, Data(held.send.id.bytes), Data(lease.bytes)])
+      }
+    }
+  }
+
+  package func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
+    try await write { db in
+      let update = try db.cachedStatement(
+        sql: "UPDATE scheduled_sends SET ready_at = ?, lease = NULL WHERE hub = ? AND id = ? AND lease = ? AND state = 'held'")
+      for held in sends {
+        try update.execute(
+          arguments: [moment.milliseconds, held.send.hub.rawValue, Data(held.send.id.bytes), Data(lease.bytes)])
+      }
+    }
+  }
+
+  package func steer(
+    _ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime
+  ) async throws -> ScheduledSend? {
+    try await write(at: now) { db in
+      try db.cachedStatement(
+        sql: """
+          UPDATE scheduled_sends SET state = ?, forget_at = ?
+          WHERE hub = ? AND id = ? AND lease IS NULL AND state IN ('held', 'paused')
+          """
+      ).execute(arguments: [
+        state.rawValue, state == .cancelled ? (now + Purge.broadcastLifetime).milliseconds : nil, hub.rawValue, Data(send.bytes),
+      ])
+      return try Self.scheduledSend(send, hub: hub, db)
+    }
+  }
+
+  package func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend? {
+    try await read { db in try Self.scheduledSend(send, hub: hub, db) }
+  }
+
+  package func waiting(_ query: SendQuery) async throws -> [ScheduledSend] {
+    try await read { db in
+      var sql = """
+        SELECT record, scheduled_at, state FROM scheduled_sends
+        WHERE hub = ? AND state IN ('held', 'paused') AND lease IS NULL AND (scheduled_at, id) < (?, ?)
+        """
+      var arguments: StatementArguments = [
+        query.hub.rawValue, query.after?.acceptedAt.milliseconds ?? .max,
+        Data(query.after?.send.bytes ?? Array(repeating: 0xFF, count: 16)),
+      ]
+      if let sender = query.sender {
+        sql += " AND sender = ?"
+        arguments += [sender]
+      }
+      if let user = query.user {
+        sql += " AND (sender = ? OR audience = ?)"
+        arguments += [user, Tag.username(user)]
+      }
+      sql += " ORDER BY scheduled_at DESC, id DESC LIMIT ?"
+      arguments += [query.limit]
+      return try Row.fetchAll(db.cachedStatement(sql: sql), arguments: arguments).map { try Self.scheduledSend($0, from: 0) }
+    }
+  }
+
+  private static func scheduledSend(_ send: SendID, hub: HubName, _ db: Database) throws -> ScheduledSend? {
+    let select = try db.cachedStatement(
+      sql: """
+        SELECT record, scheduled_at, iif(state = 'held' AND lease IS NOT NULL, 'fired', state) FROM scheduled_sends
+        WHERE hub = ? AND id = ?
+        """)
+    return try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map { try scheduledSend($0, from: 0) }
+  }
+
+  /// Reads the columns `record`, `scheduled_at` and `state`, which begin at `first`.
+  private static func scheduledSend(_ row: Row, from first: Int) throws -> ScheduledSend {
+    let record = [UInt8](row[first] as Data)
+    let scheduledAt = UnixTime(milliseconds: row[first + 1])
+    guard let state = ScheduledSend.State(rawValue: row[first + 2]) else { throw damaged }
+    do {
+      return ScheduledSend(
+        send: try SendRequest.decode(record[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state)
+    } catch {
+      throw damaged
+    }
+  }
+
+  private static let damaged = RegistryError(.unavailable, "the registry holds a scheduled send that it cannot read")
+}

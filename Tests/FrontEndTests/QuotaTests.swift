@@ -1,0 +1,93 @@
+import FanfareCore
+import Support
+import Testing
+
+@testable import FrontEnd
+
+/// No sender may take more than its share.
+@Suite(.timeLimit(.minutes(2))) struct QuotaTests {
+  private static let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
+
+  private func run(_ quota: SendQuota, sink: RecordingSink, _ body: (Harness) async throws -> Void) async throws {
+    let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
+    let shop = try #require(HubName("shop"))
+    try await Harness.run(
+      {
+        $0.sink = sink
+        $0.hubs = [
+          FrontEndHub(name: .default, authenticator: demo, quota: quota), FrontEndHub(name: shop, authenticator: demo),
+        ]
+      }, body)
+  }
+
+  @Test func whoPostsTooMuchIsToldWhenToComeAgain() async throws {
+    let sink = RecordingSink()
+    try await run(SendQuota(perSecond: 2, burst: 3), sink: sink) { app in
+      func post(as user: String = "alice", _ path: String = "/api/sends", key: String? = nil) async throws -> Reply {
+        try await app.request(
+          .post, path, as: user, body: path.hasSuffix("sends") ? Self.send : #""x""#,
+          headers: key.map { [("Idempotency-Key", $0)] } ?? [])
+      }
+      let notify = "/api/notifications?pns=apns&to_tag=bob"
+      #expect(try await post().status == 202)
+      let kept = try await post(key: "k")
+      #expect(kept.status == 202)
+      #expect(try await post(notify).status == 200)
+      for path in ["/api/sends", notify, "/api/notifications/secure?to_tag=bob"] {
+        let reply = try await post(path)
+        reply.expectProblem(429, "overQuota")
+        #expect(reply["Retry-After"] == "1")
+      }
+      // What is no new send takes no place, and others have their own.
+      #expect(try await post(key: "k").body == kept.body)
+      #expect(try await post(as: "sandy").status == 202)
+      #expect(try await post("/hubs/shop/api/sends").status == 202)
+      app.clock.advance(by: .milliseconds(499))
+      try await post().expectProblem(429, "overQuota")
+      app.clock.advance(by: .milliseconds(1))
+      #expect(try await post().status == 202)
+      try await post().expectProblem(429, "overQuota")
+      #expect(sink.records.count == 6)
+    }
+  }
+
+  @Test func everyLineOfABatchCounts() async throws {
+    let sink = RecordingSink()
+    try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
+      func batch(_ lines: [String]) async throws -> [String?] {
+        let reply = try await app.request(
+          .post, "/api/sends/batch", body: lines.joined(separator: "\n"), type: "application/x-ndjson")
+        #expect(reply.status == 200)
+        return try reply.body.split(separator: UInt8(ascii: "\n")).map { try JSON($0)["error"]?["code"]?.text }
+      }
+      let later = Self.send.replacing(#""b"}"#, with: #""b"},"sendAt":"2026-12-01T08:00:00Z""#)
+      // A line that is no send takes no place; one that is scheduled does.
+      let first = try await batch(["x", Self.send, later, Self.send, Self.send, later])
+      #expect(first == ["malformedBody", nil, nil, nil, "overQuota", "overQuota"])
+      #expect(sink.records.count == 2)
+      app.clock.advance(by: .seconds(2))
+      let second = try await batch([Self.send, Self.send, Self.send])
+      #expect(second == [nil, nil, "overQuota"])
+    }
+  }
+
+  @Test func theRateHoldsInTheLongRun() {
+    let quotas = SenderQuotas(SendQuota(perSecond: 7, burst: 20))
+    let start = UnixTime(milliseconds: 1_795_248_000_000)
+    var taken = 0
+    for tick in 0..<1000 { taken += quotas.take(3, by: "a", at: start + .milliseconds(10 * tick)).taken }
+    // Ten seconds, and the burst.
+    #expect((89...91).contains(taken))
+    // A clock that was set back shuts nobody out for longer than a burst takes.
+    let back = start + .seconds(-3600)
+    #expect(quotas.take(1, by: "a", at: back) == (0, 1))
+    #expect(quotas.take(99, by: "a", at: back + .seconds(3)).taken == 20)
+  }
+
+  @Test func whoHasPausedIsForgotten() {
+    let quotas = SenderQuotas(SendQuota(perSecond: 1000, burst: 1))
+    let start = UnixTime(milliseconds: 1_795_248_000_000)
+    for number in 0..<20_000 { _ = quotas.take(1, by: "\(number)", at: start + .milliseconds(number)) }
+    #expect(quotas.senders < 5000)
+  }
+}

@@ -1,0 +1,160 @@
+import FanfareCore
+import RDKafka
+import Registry
+import ServiceLifecycle
+import Support
+import Synchronization
+import Testing
+
+@testable import FrontEnd
+
+/// Scheduled sends, when their time has come.
+@Suite(.timeLimit(.minutes(2))) struct SchedulerTests {
+  private let temporary: TemporaryRegistry
+  private let clock = ManualClock()
+  private let sink: RecordingSink
+  private let refusal: Mutable<RDKafkaError?>
+
+  /// A value that a test changes while others read it.
+  private final class Mutable<Value: Sendable>: Sendable {
+    private let held: Mutex<Value>
+    init(_ value: Value) { held = Mutex(value) }
+    var value: Value {
+      get { held.withLock { $0 } }
+      set { held.withLock { $0 = newValue } }
+    }
+  }
+
+  init() throws {
+    temporary = try TemporaryRegistry()
+    let refusal = Mutable<RDKafkaError?>(nil)
+    self.refusal = refusal
+    sink = RecordingSink { _ in refusal.value }
+  }
+
+  private func scheduler(hasRoom: @escaping @Sendable () -> Bool = { true }) -> Scheduler {
+    Scheduler(
+      store: temporary.registry, sink: sink, topics: Topics(prefix: "test"), hasRoom: hasRoom, clock: clock,
+      logger: TestKafka.quietLogger)
+  }
+
+  /// Holds sends that are due so long from now.
+  private func hold(_ delays: Duration...) async throws -> [SendID] {
+    let sends = delays.map { delay in
+      SendRequest(
+        id: .random(), sender: "alice", acceptedAt: clock.now() + delay, audience: .user("bob"),
+        content: Content(message: Message(body: "b")), timeToLive: 60)
+    }
+    try await temporary.registry.hold(sends.map { ScheduledSend(send: $0, scheduledAt: clock.now()) }, at: clock.now())
+    return sends.map(\.id)
+  }
+
+  @Test func aSendGoesWhenItsTimeHasComeAndNotBefore() async throws {
+    let scheduler = scheduler()
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    let due = clock.now() + .milliseconds(900)
+    let ids = try await hold(.milliseconds(900))
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    clock.advance(by: .milliseconds(600))
+    #expect(await scheduler.fireDue() == .milliseconds(300), "until its time, and no longer")
+    clock.advance(by: .milliseconds(299))
+    #expect(await scheduler.fireDue() == .milliseconds(1))
+    #expect(sink.isEmpty)
+    clock.advance(by: .milliseconds(1))
+    #expect(await scheduler.fireDue() == .zero)
+    let sends = try sink.sends()
+    #expect(sends.map(\.id) == ids && sends.map(\.acceptedAt) == [due], "its time to live counts from its time")
+    #expect(sink.records.map { $0.key.map { String(decoding: $0, as: UTF8.self) } } == ["username:bob"])
+    #expect(sink.records.map(\.topic) == ["test.sends"])
+    clock.advance(by: .seconds(100))
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    #expect(sink.records.count == 1)
+  }
+
+  @Test func afterAnOutageTheOldestGoFirst() async throws {
+    let ids = try await hold(.seconds(3), .seconds(1), .seconds(2), .seconds(3600))
+    clock.advance(by: .seconds(600))
+    _ = await scheduler().fireDue()
+    // The worker settles what has expired, and so the ledger knows of it.
+    #expect(try sink.sends().map(\.id) == [ids[1], ids[2], ids[0]])
+  }
+
+  @Test func ofTwoSchedulersOneFiresEachSend() async throws {
+    let second = try SQLiteRegistry(temporary.configuration)
+    var ids: Set<SendID> = []
+    for number in 0..<450 { ids.formUnion(try await hold(.milliseconds(number))) }
+    clock.advance(by: .seconds(1))
+    let schedulers = [
+      scheduler(),
+      Scheduler(
+        store: second, sink: sink, topics: Topics(prefix: "test"), clock: clock, logger: TestKafka.quietLogger),
+    ]
+    await withDiscardingTaskGroup { group in
+      for scheduler in schedulers {
+        group.addTask { while await scheduler.fireDue() == .zero {} }
+      }
+    }
+    let fired = try sink.sends().map(\.id)
+    #expect(fired.count == 450 && Set(fired) == ids)
+  }
+
+  @Test func whatKafkaRefusesIsTriedAgain() async throws {
+    let ids = try await hold(.zero)
+    let scheduler = scheduler()
+    refusal.value = RDKafkaError(code: .queueFull, message: "full")
+    #expect(await scheduler.fireDue() == .zero)
+    #expect(await scheduler.fireDue() == Scheduler.interval, "it rests")
+    #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .held)
+    refusal.value = nil
+    clock.advance(by: Scheduler.rest)
+    #expect(await scheduler.fireDue() == .zero)
+    #expect(try sink.sends().map(\.id) == ids)
+  }
+
+  @Test func whatKafkaMayHaveIsNobodysToCancel() async throws {
+    let ids = try await hold(.zero)
+    refusal.value = RDKafkaError(code: .possiblyPersisted, message: "late")
+    _ = await scheduler().fireDue()
+    #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .fired)
+    let held = try await temporary.registry.steer(ids[0], hub: .default, to: .cancelled, at: clock.now())
+    #expect(held?.state == .fired)
+    // Another one has it when the lease has ended, under the same id.
+    refusal.value = nil
+    clock.advance(by: Scheduler.leaseDuration)
+    _ = await scheduler().fireDue()
+    #expect(try sink.sends().map(\.id) == ids)
+  }
+
+  @Test func whoeverCrashesLeavesItsSendsToTheOthers() async throws {
+    let ids = try await hold(.zero)
+    let now = clock.now()
+    let taken = try await temporary.registry.takeDue(9, for: .random(), until: now + Scheduler.leaseDuration, at: now)
+    #expect(taken.map(\.send.id) == ids)
+    let scheduler = scheduler()
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    clock.advance(by: Scheduler.leaseDuration)
+    #expect(await scheduler.fireDue() == .zero)
+    #expect(try sink.sends().map(\.id) == ids)
+  }
+
+  @Test func aFullClusterAndABrokenStoreAreWaitedFor() async throws {
+    let ids = try await hold(.zero)
+    let isFull = Mutable(true)
+    let scheduler = scheduler(hasRoom: { !isFull.value })
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .held)
+    try temporary.registry.close()
+    isFull.value = false
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    #expect(sink.isEmpty)
+  }
+
+  @Test func shutdownEndsIt() async throws {
+    let group = ServiceGroup(services: [scheduler()], logger: TestKafka.quietLogger)
+    try await withThrowingTaskGroup { tasks in
+      tasks.addTask { try await group.run() }
+      await group.triggerGracefulShutdown()
+      try await tasks.waitForAll()
+    }
+  }
+}
