@@ -1,4 +1,7 @@
 extension PostgreSQLConfiguration {
+  /// Throws `configuration` where the connection string is none.
+  package func validate() throws(PostgreSQLError) { _ = try words() }
+
   /// What libpq is told: the connection string's words, and ours where it is silent. Throws `configuration`.
   func words() throws(PostgreSQLError) -> [String: String] {
     var words = try ConnectionInfo.parse(connection)

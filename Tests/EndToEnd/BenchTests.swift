@@ -17,7 +17,10 @@ struct BenchTests {
     let report = try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: [[String: Any]]])
     let rows = try #require(report["scenarios"])
     let names = Set(rows.compactMap { ($0["scenario"] as? String)?.split(separator: ",").first })
-    #expect(names == ["engine", "single", "tag", "mixed", "latency", "accept", "far away", "backlog", "broadcast", "lanes"])
+    #expect(
+      names == [
+        "engine", "single", "tag", "mixed", "latency", "accept", "far away", "backlog", "broadcast", "lanes", "ledger",
+      ])
     for row in rows {
       let rate = row["perSecond"] as? Double ?? 0
       let times = row["latencies"] as? [[String: Any]] ?? []
