@@ -111,7 +111,7 @@ let package = Package(
       swiftSettings: house),
     .target(
       name: "Ledger",
-      dependencies: ["FanfareCore", "RDKafka", coreMetrics, grdb, logging, metrics, serviceLifecycle],
+      dependencies: ["FanfareCore", "PostgreSQL", "RDKafka", coreMetrics, grdb, logging, metrics, serviceLifecycle],
       swiftSettings: house),
 
     // What an operator sees of every role: the metrics exporter, health and readiness.
@@ -183,7 +183,8 @@ let package = Package(
       dependencies: ["Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
       swiftSettings: house),
     .testTarget(
-      name: "LedgerTests", dependencies: ["Ledger", "FanfareCore", "RDKafka", "Support", grdb, logging, serviceLifecycle],
+      name: "LedgerTests",
+      dependencies: ["Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, serviceLifecycle],
       swiftSettings: house),
     .testTarget(
       name: "OperationsTests",

@@ -6,14 +6,14 @@ import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// Turns the sends and status topics into a file that can be asked what became of a send.
+/// Turns the sends and status topics into a store that can be asked what became of a send.
 ///
 /// Two halves work at once: one takes records from the consumer and decodes them, the other puts what has gathered meanwhile into the
 /// file, one transaction at a time, and only then stores the offsets and gives the consumer credit for more. A record that is read
 /// again changes nothing, so a crash at any moment costs nothing but time.
 package final class Ledger: Service {
   private let configuration: LedgerConfiguration
-  private let store: LedgerStore
+  private let store: any LedgerStorage
   private let consumer: Consumer
   private let clock: any WallClock
   private let logger: Logger
@@ -33,14 +33,14 @@ package final class Ledger: Service {
 
   /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong.
   package convenience init(
-    configuration: LedgerConfiguration, store: LedgerStore, clock: any WallClock = SystemWallClock(), logger: Logger
+    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(), logger: Logger
   ) throws {
     try self.init(configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: nil)
   }
 
   /// `onRecorded` is told of each batch that is in the file and stored in the group, from the ledger's own task.
   init(
-    configuration: LedgerConfiguration, store: LedgerStore, clock: any WallClock = SystemWallClock(), logger: Logger,
+    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(), logger: Logger,
     onRecorded: (@Sendable (LedgerBatch) -> Void)?
   ) throws {
     self.configuration = configuration
@@ -94,7 +94,7 @@ package final class Ledger: Service {
       switch event {
       case .records(let records):
         queue.append(
-          .record(LedgerBatch(records, topics: configuration.topics, maximumDevices: store.configuration.maximumDevices)))
+          .record(LedgerBatch(records, topics: configuration.topics, maximumDevices: store.maximumDevices)))
       case .assigned(let partitions, let rebalance): queue.append(.assigned(partitions, rebalance))
       case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
         queue.append(.revoked(partitions, rebalance))

@@ -5,7 +5,7 @@ package import RDKafka
 package struct LedgerConfiguration: Sendable {
   /// The names of the topics; sends and status are read.
   package var topics: Topics
-  /// The consumer. One group per ledger file: members with one group share the partitions, and each file would have a part only.
+  /// The consumer. One group per store: its members share the partitions, so ledgers with files of their own need groups of their own.
   package var consumer: ConsumerConfiguration
   /// The most records in one transaction.
   package var batchRecords = 5000

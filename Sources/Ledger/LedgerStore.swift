@@ -1,9 +1,9 @@
 package import FanfareCore
 import GRDB
-import RDKafka
+package import RDKafka
 import Synchronization
 
-/// The ledger's file, for the process that writes it: batches in, look-ups out. One process writes a file; others read it with
+/// The ledger as a SQLite file, for the process that writes it: batches in, look-ups out. One process writes a file; others read it with
 /// `LedgerReader`.
 package final class LedgerStore: Sendable {
   /// How the file was opened.
@@ -32,7 +32,6 @@ package final class LedgerStore: Sendable {
     }
   }
 
-  /// The sums of a hub since the file was made. Throws `LedgerError`.
   package func totals(hub: HubName) async throws -> LedgerTotals {
     try await read { db in try Lookup.totals(db, hub: hub) }
   }
@@ -42,9 +41,7 @@ package final class LedgerStore: Sendable {
     do { try pool.close() } catch { throw LedgerFile.ledgerError(error) }
   }
 
-  /// Puts a batch into the file, and with it how far the log has been read, in one transaction. Returns how many records
-  /// have turned out to have come for nothing. Throws `LedgerError`, and nothing is changed.
-  func write(_ batch: LedgerBatch) async throws -> Int {
+  package func write(_ batch: LedgerBatch) async throws -> Int {
     let (maximumDevices, now) = (configuration.maximumDevices, clock.now())
     do {
       return try await pool.writeWithoutTransaction { db in
@@ -62,8 +59,7 @@ package final class LedgerStore: Sendable {
     }
   }
 
-  /// The offset after the last record of each partition that is in the file; partitions of which there is none are left out.
-  func positions() async throws -> [TopicPartition: Int64] {
+  package func positions() async throws -> [TopicPartition: Int64] {
     try await read { db in
       var positions: [TopicPartition: Int64] = [:]
       for row in try Row.fetchAll(db, sql: "SELECT topic, partition, next_offset FROM positions") {
@@ -78,7 +74,9 @@ package final class LedgerStore: Sendable {
   }
 }
 
-extension LedgerStore: SendHistory {
+extension LedgerStore: LedgerStorage {
+  package var maximumDevices: Int { configuration.maximumDevices }
+
   package func report(of send: SendID, hub: HubName) async throws -> SendReport? {
     try await read { db in try Lookup.report(db, of: send, hub: hub) }
   }

@@ -18,7 +18,9 @@ struct BenchTests {
     let rows = try #require(report["scenarios"])
     let names = Set(rows.compactMap { ($0["scenario"] as? String)?.split(separator: ",").first })
     #expect(
-      names == ["engine", "single", "tag", "mixed", "latency", "accept", "far away", "backlog", "broadcast", "lanes", "look-up"])
+      names == [
+        "engine", "single", "tag", "mixed", "latency", "accept", "far away", "backlog", "broadcast", "lanes", "look-up", "ledger",
+      ])
     for row in rows {
       let rate = row["perSecond"] as? Double ?? 0
       let times = row["latencies"] as? [[String: Any]] ?? []

@@ -142,4 +142,64 @@ import Testing
     for platform in Platform.allCases { #expect(StoredCode.platform(StoredCode.code(platform)) == platform) }
     for state in StatusRecord.State.allCases { #expect(StoredCode.state(StoredCode.code(state)) == state) }
   }
+
+  @Test func aFailedTransactionLeavesNoTrace() async throws {
+    let store = try LedgerStore(directory.settings())
+    try await store.write([.send(Samples.send(id))])
+    let queue = try DatabaseQueue(path: directory.path())
+    try await queue.write { db in
+      try db.execute(
+        sql: "CREATE TRIGGER fail BEFORE UPDATE ON device_totals BEGIN SELECT RAISE(ABORT, 'disk'); END")
+    }
+    let other = SendID.timeOrdered(at: .start)
+    try await store.write([.status(Samples.status(other, devices: [Samples.device()]))])
+    let before = try await store.totals(hub: .default)
+    await #expect(throws: LedgerError.self) {
+      try await store.write([.status(Samples.status(id, devices: [Samples.device()]))])
+    }
+    #expect(try await store.totals(hub: .default) == before)
+    #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
+  }
+
+  @Test func everyQuestionIsAnsweredByAnIndex() async throws {
+    let store = try LedgerStore(directory.settings())
+    try await store.write([.send(Samples.send(id))])
+    let queue = try DatabaseQueue(path: directory.path())
+    for (condition, index) in [
+      ("", "newest"), ("AND sender = 'a'", "newest_by_sender"), ("AND audience = 'a'", "newest_by_audience"),
+    ] {
+      let plan = try await queue.read { db in
+        try Row.fetchAll(
+          db,
+          sql: """
+            EXPLAIN QUERY PLAN SELECT id FROM sends WHERE hub = 1 AND (accepted_at, id) < (5, x'FF') \(condition)
+            ORDER BY accepted_at DESC, id DESC
+            """
+        ).map { $0["detail"] as String }
+      }
+      #expect(plan.count == 1 && plan[0].contains("INDEX \(index) "), "\(plan)")
+    }
+  }
+
+  @Test func oneTransactionRemovesABoundedNumber() async throws {
+    let clock = SettableClock(.start)
+    var settings = directory.settings()
+    settings.retention = .seconds(2 * 86_400)
+    let store = try LedgerStore(settings, clock: clock)
+    func pass(to time: UnixTime) async throws {
+      clock.set(time)
+      try await store.write([.send(Samples.send(SendID.timeOrdered(at: time), at: time))])
+    }
+    let ids = (0..<Retention.minimum + 100).map { _ in SendID.random() }
+    try await store.write(ids.flatMap { [Sample.send(Samples.send($0)), .status(Samples.status($0, state: .noTarget))] })
+    func left() async throws -> Int {
+      var left = 0
+      for id in ids where try await store.report(of: id, hub: .default) != nil { left += 1 }
+      return left
+    }
+    try await pass(to: .start + .seconds(3 * 86_400))
+    #expect(try await left() == 100)
+    try await pass(to: .start + .seconds(3 * 86_400) + .seconds(1))
+    #expect(try await left() == 0)
+  }
 }

@@ -1,17 +1,19 @@
 import FanfareCore
-import GRDB
+import RDKafka
+import Support
 import Testing
 
 @testable import Ledger
 
-@Suite(.timeLimit(.minutes(1))) struct LedgerStoreTests {
+/// What every store promises.
+@Suite(.everyStore, .timeLimit(.minutes(2))) struct LedgerStoreTests {
   private let directory: TemporaryDirectory
-  private let store: LedgerStore
+  private let store: any LedgerStorage
   private let id = SendID.timeOrdered(at: .start)
 
   init() throws {
     directory = try TemporaryDirectory()
-    store = try LedgerStore(directory.settings())
+    store = try TestStore.make(directory)
   }
 
   @Test func aSendIsKnownFromItsAcceptanceOn() async throws {
@@ -77,7 +79,7 @@ import Testing
     #expect((totals.accepted, totals.settled, totals.unannounced) == (1, 1, 1))
     #expect(try await store.report(of: id, hub: .default)?.acceptedAt == .start)
     try await store.write([.send(Samples.send(id))])
-    let other = try LedgerStore(directory.settings("other.sqlite"))
+    let other = try TestStore.make(directory, number: 1)
     try await other.write([.send(Samples.send(id)), .status(status)])
     totals = try await store.totals(hub: .default)
     #expect(totals == (try await other.totals(hub: .default)))
@@ -241,25 +243,25 @@ import Testing
     let send = SendRequest(
       id: id, acceptedAt: .start, audience: .device(.apns, handle: "c0ffee"), content: Content(message: Message(body: "x")))
     try await store.write([.send(send)])
-    let queue = try DatabaseQueue(path: directory.path())
-    let audience = try await queue.read { db in try String.fetchOne(db, sql: "SELECT audience FROM sends") }
-    #expect(audience == "device/apns")
+    #expect(try await store.report(of: id, hub: .default)?.audience == "device/apns")
   }
 
-  @Test func aFailedTransactionLeavesNoTrace() async throws {
+  @Test func whatAWriterCouldPutIntoATextDoesNotStopTheLedger() async throws {
+    let send = SendRequest(
+      id: id, sender: "a\0b\u{FFFF}", acceptedAt: .start, audience: .tag("x"),
+      content: Content(message: Message(body: "x")))
+    try await store.write([.send(send)])
+    #expect(try await store.totals(hub: .default).accepted == 1)
+  }
+
+  @Test func howFarTheLogHasBeenReadGoesWithTheBatch() async throws {
+    #expect(try await store.positions().isEmpty)
+    try await store.write([.send(Samples.send(id)), .send(Samples.send(.random())), .status(Samples.status(id))])
+    let topics = Samples.topics
+    #expect(
+      try await store.positions()
+        == [.init(topic: topics.sends, partition: 0): 2, .init(topic: topics.status, partition: 0): 3])
     try await store.write([.send(Samples.send(id))])
-    let queue = try DatabaseQueue(path: directory.path())
-    try await queue.write { db in
-      try db.execute(
-        sql: "CREATE TRIGGER fail BEFORE UPDATE ON device_totals BEGIN SELECT RAISE(ABORT, 'disk'); END")
-    }
-    let other = SendID.timeOrdered(at: .start)
-    try await store.write([.status(Samples.status(other, devices: [Samples.device()]))])
-    let before = try await store.totals(hub: .default)
-    await #expect(throws: LedgerError.self) {
-      try await store.write([.status(Samples.status(id, devices: [Samples.device()]))])
-    }
-    #expect(try await store.totals(hub: .default) == before)
-    #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
+    #expect(try await store.positions()[.init(topic: topics.sends, partition: 0)] == 1, "the topic was made anew")
   }
 }

@@ -1,16 +1,16 @@
 import FanfareCore
-import GRDB
+import Support
 import Testing
 
 @testable import Ledger
 
-@Suite(.timeLimit(.minutes(1))) struct ListingTests {
+@Suite(.everyStore, .timeLimit(.minutes(2))) struct ListingTests {
   private let directory: TemporaryDirectory
-  private let store: LedgerStore
+  private let store: any LedgerStorage
 
   init() throws {
     directory = try TemporaryDirectory()
-    store = try LedgerStore(directory.settings())
+    store = try TestStore.make(directory)
   }
 
   private func send(_ sender: String?, to audience: Audience, after seconds: Int64, hub: HubName = .default) -> SendRequest {
@@ -86,24 +86,5 @@ import Testing
     try await store.write(sends.map(Sample.send) + [.status(Samples.status(sends[0].id, state: .expired))])
     let query = SendQuery(hub: .default, state: .expired)
     #expect(try await pages(query) == [[], [sends[0].id]])
-  }
-
-  @Test func everyQuestionIsAnsweredByAnIndex() async throws {
-    try await store.write([.send(send("alice", to: .user("bob"), after: 1))])
-    let queue = try DatabaseQueue(path: directory.path())
-    for (condition, index) in [
-      ("", "newest"), ("AND sender = 'a'", "newest_by_sender"), ("AND audience = 'a'", "newest_by_audience"),
-    ] {
-      let plan = try await queue.read { db in
-        try Row.fetchAll(
-          db,
-          sql: """
-            EXPLAIN QUERY PLAN SELECT id FROM sends WHERE hub = 1 AND (accepted_at, id) < (5, x'FF') \(condition)
-            ORDER BY accepted_at DESC, id DESC
-            """
-        ).map { $0["detail"] as String }
-      }
-      #expect(plan.count == 1 && plan[0].contains("INDEX \(index) "), "\(plan)")
-    }
   }
 }

@@ -3,17 +3,15 @@ import Testing
 
 @testable import Ledger
 
-@Suite(.timeLimit(.minutes(1))) struct RetentionTests {
+@Suite(.everyStore, .timeLimit(.minutes(2))) struct RetentionTests {
   private let day = Duration.seconds(86_400)
 
-  private func store(_ directory: TemporaryDirectory, _ clock: SettableClock) throws -> LedgerStore {
-    var settings = directory.settings()
-    settings.retention = day * 2
-    return try LedgerStore(settings, clock: clock)
+  private func store(_ directory: TemporaryDirectory, _ clock: SettableClock) throws -> any LedgerStorage {
+    try TestStore.make(directory, retention: day * 2, clock: clock)
   }
 
   /// Makes time pass: with a record of that time, as age is measured on records.
-  private func pass(to time: UnixTime, _ store: LedgerStore, _ clock: SettableClock) async throws {
+  private func pass(to time: UnixTime, _ store: any LedgerStorage, _ clock: SettableClock) async throws {
     clock.set(time)
     try await store.write([.send(Samples.send(SendID.timeOrdered(at: time), at: time))])
   }
@@ -41,23 +39,6 @@ import Testing
     // Longer than any send can take: it will not end any more.
     try await pass(to: .start + Retention.open + day, store, clock)
     #expect(try await store.report(of: open, hub: .default) == nil)
-  }
-
-  @Test func oneTransactionRemovesABoundedNumber() async throws {
-    let directory = try TemporaryDirectory()
-    let clock = SettableClock(.start)
-    let store = try store(directory, clock)
-    let ids = (0..<Retention.minimum + 100).map { _ in SendID.random() }
-    try await store.write(ids.flatMap { [Sample.send(Samples.send($0)), .status(Samples.status($0, state: .noTarget))] })
-    func left() async throws -> Int {
-      var left = 0
-      for id in ids where try await store.report(of: id, hub: .default) != nil { left += 1 }
-      return left
-    }
-    try await pass(to: .start + day * 3, store, clock)
-    #expect(try await left() == 100)
-    try await pass(to: .start + day * 3 + .seconds(1), store, clock)
-    #expect(try await left() == 0)
   }
 
   @Test func anOldLogIsTakenInAsIfItWereNew() async throws {

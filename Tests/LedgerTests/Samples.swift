@@ -54,7 +54,7 @@ enum Sample: Sendable {
   }
 }
 
-extension LedgerStore {
+extension LedgerStorage {
   /// Writes the records as one batch, through their bytes; returns what `write` does.
   @discardableResult
   func write(_ samples: [Sample]) async throws -> Int {
@@ -63,6 +63,6 @@ extension LedgerStore {
       ConsumedRecord(
         topic: sample.topic(topics), partition: 0, offset: Int64(index), timestamp: 0, key: nil, value: sample.value[...])
     }
-    return try await write(LedgerBatch(records, topics: topics, maximumDevices: configuration.maximumDevices))
+    return try await write(LedgerBatch(records, topics: topics, maximumDevices: maximumDevices))
   }
 }

@@ -5,12 +5,12 @@ import Testing
 @testable import Ledger
 
 /// Random histories, repeated and shuffled, against a model that only knows sets.
-@Suite(.timeLimit(.minutes(2))) struct StormTests {
+@Suite(.everyStore, .timeLimit(.minutes(5))) struct StormTests {
   @Test(arguments: [UInt64(1), 2, 3, 4, 5, 6]) func totalsAddUpInAStorm(seed: UInt64) async throws {
     var generator = SeededGenerator(seed: seed)
     let history = History(sends: 150, conflicts: true, using: &generator)
     let directory = try TemporaryDirectory()
-    let store = try LedgerStore(directory.settings())
+    let store = try TestStore.make(directory)
     var model = Model()
     for batch in history.storm(using: &generator) {
       try await store.write(batch)
@@ -31,7 +31,7 @@ import Testing
 
   /// What single sends say adds up to what the sums say.
   private func expectTheRowsToAddUp(
-    to totals: LedgerTotals, of history: History, in store: LedgerStore, hub: HubName
+    to totals: LedgerTotals, of history: History, in store: any LedgerStorage, hub: HubName
   ) async throws {
     var (known, states) = (0, [SendReport.State: Int]())
     var devices = OutcomeCounts()
@@ -55,7 +55,7 @@ import Testing
     var generator = SeededGenerator(seed: seed)
     let history = History(sends: 80, conflicts: false, using: &generator)
     let directory = try TemporaryDirectory()
-    let stores = [try LedgerStore(directory.settings("1")), try LedgerStore(directory.settings("2"))]
+    let stores = [try TestStore.make(directory, number: 0), try TestStore.make(directory, number: 1)]
     for store in stores {
       for batch in history.storm(using: &generator) { try await store.write(batch) }
     }
@@ -66,6 +66,39 @@ import Testing
       let report = try await stores[0].report(of: send.id, hub: send.hub)
       #expect(report != nil)
       #expect(report == (try await stores[1].report(of: send.id, hub: send.hub)))
+    }
+  }
+
+  @Test(arguments: [UInt64(10), 11]) func severalLedgersShareOneStore(seed: UInt64) async throws {
+    var generator = SeededGenerator(seed: seed)
+    let history = History(sends: 120, conflicts: false, using: &generator)
+    let directory = try TemporaryDirectory()
+    let expected = try TestStore.make(directory, number: 1)
+    for batch in history.storm(using: &generator) { try await expected.write(batch) }
+    try await withThrowingTaskGroup { group in
+      for _ in 0..<3 {
+        let batches = history.storm(using: &generator)
+        group.addTask {
+          let ledger = try TestStore.make(directory, number: 0)
+          for batch in batches {
+            // As a ledger does: until the batch is there.
+            while true {
+              do { try await ledger.write(batch) } catch let error as LedgerError where error.code == .unavailable { continue }
+              break
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let shared = try TestStore.make(directory, number: 0)
+    for hub in [HubName.default, Samples.otherHub] {
+      let totals = try await shared.totals(hub: hub)
+      #expect(totals == (try await expected.totals(hub: hub)))
+      #expect((totals.inFlight, totals.unannounced) == (0, 0))
+    }
+    for send in history.sends {
+      #expect(try await shared.report(of: send.id, hub: send.hub) == (try await expected.report(of: send.id, hub: send.hub)))
     }
   }
 }

@@ -1,8 +1,8 @@
-import FanfareCore
-import RDKafka
+package import FanfareCore
+package import RDKafka
 
-/// Records that go into the file in one transaction, and how far in the log they reach.
-struct LedgerBatch: Sendable {
+/// Records that go into the store in one transaction, and how far in the log they reach.
+package struct LedgerBatch: Sendable {
   private(set) var entries: [LedgerEntry] = []
   /// The offset after the last record of each partition.
   private(set) var positions: [TopicPartition: Int64] = [:]
@@ -16,10 +16,11 @@ struct LedgerBatch: Sendable {
   /// Records that could not be read, by topic, with the first reason.
   private(set) var undecodable: [String: (count: Int, reason: RecordError)] = [:]
 
+  /// No records.
   init() {}
 
   /// Reads records. One that cannot be read is counted and passed over: the worker sets it aside, and here nothing can be done about it.
-  init(_ records: [ConsumedRecord], topics: Topics, maximumDevices: Int) {
+  package init(_ records: [ConsumedRecord], topics: Topics, maximumDevices: Int) {
     entries.reserveCapacity(records.count)
     self.records = records.count
     for record in records {

@@ -58,6 +58,13 @@ enum LedgerEntry: Sendable {
       self.tally = tally
       devices = tally.total <= maximumDevices && record.counts.isEmpty ? record.devices : nil
     }
+
+    /// An attempt's name in a store: its id where it has one, and its number of parts, so that parts which cannot belong together never meet.
+    var attemptKey: [UInt8] {
+      var key = attempt?.bytes ?? []
+      key.appendVarint(UInt64(parts))
+      return key
+    }
   }
 
   /// The latest moment that the entry speaks of.

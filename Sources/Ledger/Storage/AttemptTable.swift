@@ -4,7 +4,7 @@ import GRDB
 
 /// The items of one send that has several, by attempt. What they have come to counts only when an attempt is complete, and then replaces all
 /// others: so whatever records of however many attempts come, in any order and any number of times, the send counts the devices of exactly one.
-struct AttemptTable {
+struct AttemptTable: SendItems {
   private let db: Database
   private let send: [DatabaseValue]
 
@@ -24,13 +24,11 @@ struct AttemptTable {
     return try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map { try ItemSum(items: $0[0], $0, from: 1) }
   }
 
-  /// The digest of the record that was added as this item; nil when there is none.
   func digest(of item: LedgerEntry.Settlement) throws -> Int64? {
     let select = try db.cachedStatement(sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND attempt = ? AND part = ?")
     return try Int64.fetchOne(select, arguments: StatementArguments(send + [Self.key(of: item), item.part.databaseValue]))
   }
 
-  /// Adds an item that is not there yet. Returns what the items of its attempt have come to; with as many as `item.parts` it is complete.
   func add(_ item: LedgerEntry.Settlement, maximumDevices: Int) throws -> ItemSum {
     let key = Self.key(of: item)
     try db.cachedStatement(sql: "INSERT INTO parts (hub, send, attempt, part, digest) VALUES (?, ?, ?, ?, ?)")
@@ -47,8 +45,6 @@ struct AttemptTable {
     return sum
   }
 
-  /// The send has ended with this item: its attempt needs only be known again, and records of others have come for nothing. Returns how many
-  /// those are.
   func close(with item: LedgerEntry.Settlement) throws -> Int {
     let others = StatementArguments(send + [Self.key(of: item)])
     try db.cachedStatement(
@@ -63,7 +59,6 @@ struct AttemptTable {
     return count
   }
 
-  /// The records of the item's attempt count after all. Returns how many had been noted as such that do not.
   func redeem(_ item: LedgerEntry.Settlement) throws -> Int {
     try db.cachedStatement(
       sql: """
@@ -74,10 +69,18 @@ struct AttemptTable {
     return db.changesCount
   }
 
-  /// An attempt's name in the file: its id where it has one, and its number of parts, so that parts which cannot belong together never meet.
-  private static func key(of item: LedgerEntry.Settlement) -> DatabaseValue {
-    var key = item.attempt?.bytes ?? []
-    key.appendVarint(UInt64(item.parts))
-    return Data(key).databaseValue
+  func isDuplicate(_ item: LedgerEntry.Settlement) throws -> Bool {
+    let select = try db.cachedStatement(sql: "SELECT 1 FROM duplicates WHERE hub = ? AND send = ? AND part = ? AND digest = ?")
+    let arguments = send + [item.part.databaseValue, item.digest.databaseValue]
+    return try Row.fetchOne(select, arguments: StatementArguments(arguments)) != nil
   }
+
+  func noteDuplicate(_ digest: Int64, part: Int) throws -> Int {
+    try db.cachedStatement(
+      sql: "INSERT INTO duplicates (hub, send, part, digest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    ).execute(arguments: StatementArguments(send + [part.databaseValue, digest.databaseValue]))
+    return db.changesCount
+  }
+
+  private static func key(of item: LedgerEntry.Settlement) -> DatabaseValue { Data(item.attemptKey).databaseValue }
 }

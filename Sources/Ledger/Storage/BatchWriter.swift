@@ -94,67 +94,18 @@ struct BatchWriter {
   private mutating func writeOutOfOrder(_ settlement: LedgerEntry.Settlement, hub: Int64, id: DatabaseValue) throws {
     let select = try db.cachedStatement(sql: "SELECT \(SendRow.columns) FROM sends WHERE hub = ? AND id = ?")
     let stored = try Row.fetchOne(select, arguments: [hub, id]).map(SendRow.init)
-    let attempts = AttemptTable(db, hub: hub, send: id)
-    let recorded = settlement.parts == 1 ? stored?.digest : try attempts.digest(of: settlement)
-    guard recorded != settlement.digest else { return }
-    // What was set aside and then put back ends as it ends now. What did not count before does not count now.
-    let takesBack =
-      try stored?.wasSetAside == true && settlement.state != .deadLettered && (settlement.parts == 1 || recorded == nil)
-      && !isDuplicate(settlement, hub: hub, id: id)
-    if !takesBack, recorded != nil || stored?.isSettled == true {
-      deltas[hub, default: HubDelta()].duplicates += try noteDuplicate(
-        settlement.digest, part: settlement.part, hub: hub, id: id)
-      return
-    }
     var row = stored ?? SendRow(settlement)
     var delta = deltas[hub, default: HubDelta()]
-    if stored == nil {
-      delta.accepted += 1
-      delta.unannounced += 1
-    }
-    let sum = try sum(with: settlement, in: attempts)
-    if sum.items < settlement.parts {
-      if takesBack {
-        // It counts only once all parts of its attempt are there.
-        delta.duplicates += try noteDuplicate(settlement.digest, part: settlement.part, hub: hub, id: id)
-      } else {
-        row.expect(parts: settlement.parts)
+    let items = AttemptTable(db, hub: hub, send: id)
+    let isChanged = try row.take(settlement, items: items, maximumDevices: maximumDevices, delta: &delta)
+    if isChanged {
+      if stored == nil {
+        delta.accepted += 1
+        delta.unannounced += 1
       }
-    } else {
-      if takesBack {
-        delta.count(.deadLettered, -1)
-        if settlement.parts > 1 { delta.duplicates -= try attempts.redeem(settlement) }
-        if let digest = stored?.digest { delta.duplicates += try noteDuplicate(digest, part: 0, hub: hub, id: id) }
-      }
-      if row.knownParts > 1 || settlement.parts > 1 || takesBack { delta.duplicates += try attempts.close(with: settlement) }
-      row.settle(sum, digest: settlement.parts == 1 ? settlement.digest : nil)
-      if let state = sum.state { delta.count(state) }
-      delta.devices.add(sum.tally)
+      try put(row, isNew: stored == nil, hub: hub, id: id)
     }
-    try put(row, isNew: stored == nil, hub: hub, id: id)
     deltas[hub] = delta
-  }
-
-  /// Whether the record has been noted as one that does not count.
-  private func isDuplicate(_ settlement: LedgerEntry.Settlement, hub: Int64, id: DatabaseValue) throws -> Bool {
-    let select = try db.cachedStatement(sql: "SELECT 1 FROM duplicates WHERE hub = ? AND send = ? AND part = ? AND digest = ?")
-    let arguments = [hub.databaseValue, id, settlement.part.databaseValue, settlement.digest.databaseValue]
-    return try Row.fetchOne(select, arguments: StatementArguments(arguments)) != nil
-  }
-
-  /// Notes a record that does not count. Returns how many were not noted yet: 0 or 1.
-  private func noteDuplicate(_ digest: Int64, part: Int, hub: Int64, id: DatabaseValue) throws -> Int {
-    try run(
-      db.cachedStatement(sql: "INSERT INTO duplicates (hub, send, part, digest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"),
-      [hub.databaseValue, id, part.databaseValue, digest.databaseValue])
-    return db.changesCount
-  }
-
-  private func sum(with settlement: LedgerEntry.Settlement, in attempts: AttemptTable) throws -> ItemSum {
-    guard settlement.parts == 1 else { return try attempts.add(settlement, maximumDevices: maximumDevices) }
-    var sum = ItemSum()
-    sum.add(settlement, maximumDevices: maximumDevices)
-    return sum
   }
 
   private func put(_ row: SendRow, isNew: Bool, hub: Int64, id: DatabaseValue) throws {

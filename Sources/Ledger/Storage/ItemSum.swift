@@ -21,18 +21,25 @@ struct ItemSum: Sendable {
 
   /// Reads `columns`, which begin at `first`. Throws when no release has written the row.
   init(items: Int, _ row: Row, from first: Int) throws {
+    try self.init(
+      items: items, state: row[first], settledAt: row[first + 1], counts: row[first + 2] as Data?,
+      devices: row[first + 3] as Data?)
+  }
+
+  /// From what columns hold. Throws when no release has written it.
+  init(items: Int, state code: UInt8?, settledAt: Int64?, counts: Data?, devices stored: Data?) throws {
     self.items = items
-    if let code = row[first] as UInt8? {
+    if let code {
       guard let state = StoredCode.state(code) else { throw SendRow.damaged }
       self.state = state
     }
-    settledAt = (row[first + 1] as Int64?).map(UnixTime.init(milliseconds:))
-    if let stored = row[first + 2] as Data? {
-      guard let tally = OutcomeCounts(stored: stored) else { throw SendRow.damaged }
+    self.settledAt = settledAt.map(UnixTime.init(milliseconds:))
+    if let counts {
+      guard let tally = OutcomeCounts(stored: counts) else { throw SendRow.damaged }
       self.tally = tally
       devices = nil
     } else {
-      guard let devices = StoredDevices.decode(row[first + 3] as Data? ?? Data()) else { throw SendRow.damaged }
+      guard let devices = StoredDevices.decode(stored ?? Data()) else { throw SendRow.damaged }
       self.devices = devices
       tally = OutcomeCounts(devices)
     }

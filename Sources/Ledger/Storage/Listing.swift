@@ -93,7 +93,7 @@ struct Listing {
 
 extension SendReport {
   /// The report as a page has it.
-  fileprivate var withoutDevices: SendReport {
+  var withoutDevices: SendReport {
     SendReport(
       id: id, hub: hub, state: state, sender: sender, audience: audience, isBroadcast: isBroadcast, sendAt: sendAt,
       acceptedAt: acceptedAt, settledAt: settledAt, counts: counts, devices: nil)

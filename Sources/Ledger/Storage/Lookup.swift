@@ -14,14 +14,7 @@ enum Lookup {
 
   /// What a row says of its send, and while several items are open, what those of the attempt that has come furthest have come to.
   static func report(_ db: Database, of send: SendID, hub: HubName, _ row: SendRow) throws -> SendReport {
-    var sum = row.sum
-    if !row.isSettled, row.knownParts > 1 {
-      sum = try AttemptTable.furthest(db, hub: hub, send: send) ?? sum
-    }
-    return SendReport(
-      id: send, hub: hub, state: row.report, sender: row.sender, audience: row.audience.isEmpty ? nil : row.audience,
-      isBroadcast: Audience.isBroadcast(text: row.audience), acceptedAt: row.acceptedAt,
-      settledAt: row.isSettled ? sum.settledAt : nil, counts: sum.tally.byPlatform, devices: sum.devices)
+    try row.makeReport(of: send, hub: hub) { try AttemptTable.furthest(db, hub: hub, send: send) }
   }
 
   /// The sums of a hub; all nothing for a hub that is not known.

@@ -30,6 +30,19 @@ struct SendRow {
     sum = try ItemSum(items: row[2], row, from: 7)
   }
 
+  /// From what columns hold.
+  init(
+    isAnnounced: Bool, knownParts: Int, sum: ItemSum, digest: Int64?, acceptedAt: UnixTime, sender: String?, audience: String
+  ) {
+    self.isAnnounced = isAnnounced
+    self.knownParts = knownParts
+    self.sum = sum
+    self.digest = digest
+    self.acceptedAt = acceptedAt
+    self.sender = sender
+    self.audience = audience
+  }
+
   /// A send of which nothing is known but that this item of it has ended.
   init(_ settlement: LedgerEntry.Settlement) {
     isAnnounced = false
@@ -56,6 +69,15 @@ struct SendRow {
     case .deadLettered: .deadLettered
     case .cancelled: .cancelled
     }
+  }
+
+  /// What callers are told. `furthest`: while several items are open, what those of the attempt that has come furthest have come to.
+  func makeReport(of send: SendID, hub: HubName, furthest: () throws -> ItemSum?) rethrows -> SendReport {
+    let sum = try !isSettled && knownParts > 1 ? furthest() ?? self.sum : self.sum
+    return SendReport(
+      id: send, hub: hub, state: report, sender: sender, audience: audience.isEmpty ? nil : audience,
+      isBroadcast: Audience.isBroadcast(text: audience), acceptedAt: acceptedAt, settledAt: isSettled ? sum.settledAt : nil,
+      counts: sum.tally.byPlatform, devices: sum.devices)
   }
 
   /// Takes note that the send has several items, not all of which are there.

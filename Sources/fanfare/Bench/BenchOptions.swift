@@ -4,8 +4,9 @@ import ArgumentParser
 struct BenchOptions: Sendable {
   /// One measurement of the table.
   enum Scenario: String, CaseIterable, Sendable, ExpressibleByArgument {
-    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes,
-      lookUp = "look-up"
+    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes
+    case lookUp = "look-up"
+    case ledger
   }
 
   var scenarios: [Scenario]

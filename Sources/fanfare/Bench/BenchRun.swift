@@ -28,6 +28,7 @@ struct BenchRun: Sendable {
 
   private static func make(_ scenario: BenchOptions.Scenario) -> any BenchScenario {
     switch scenario {
+    case .ledger: LedgerScenario()
     case .engine: EngineScenario()
     case .single: SingleScenario()
     case .tag: BroadcastScenario.tag

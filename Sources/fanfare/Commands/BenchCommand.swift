@@ -18,7 +18,9 @@ struct BenchCommand: AsyncParsableCommand {
   @Option(
     name: .customLong("scenario"), parsing: .upToNextOption,
     help:
-      "What to measure: engine, single, tag, mixed, latency, accept, far-away, backlog, broadcast, lanes, look-up; default all.")
+      """
+      What to measure: engine, single, tag, mixed, latency, accept, far-away, backlog, broadcast, lanes, look-up, ledger; default all.
+      """)
   var scenarios: [BenchOptions.Scenario] = []
 
   @Option(help: ArgumentHelp("How often ceiling and product alternate, 1 to 100.", valueName: "count"))

@@ -9,7 +9,7 @@ struct Stream: Sendable {
   let users: Int
   let api: APIClient
   let simulator: PushSimulator
-  let ledger: LedgerStore
+  let ledger: any LedgerStorage
 
   /// Runs it, with a progress line. Gives up waiting for the last ones when nothing has moved for a minute.
   func run() async throws -> StreamReport {

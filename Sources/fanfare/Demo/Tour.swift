@@ -11,7 +11,7 @@ struct Tour: Sendable {
   let isOnce: Bool
   let frontEnd: FrontEnd
   let simulator: PushSimulator
-  let ledger: LedgerStore
+  let ledger: any LedgerStorage
   let endpoints: SimulatorEndpoints
   let checks: [any ReadinessCheck]
 

@@ -11,7 +11,7 @@ enum APIRole {
   static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
     let registry = try await settings.registry.open(role: "api", logger: runtime.logger)
-    let history = LedgerReader(settings.ledger.store)
+    let history = try settings.ledger.history(logger: runtime.logger)
     let (role, frontEnd) = try services(
       runtime, client: try settings.kafka.client("api"), registry: registry, history: history,
       configuration: settings.api.frontEnd,

@@ -18,10 +18,10 @@ enum LedgerRole {
     return role
   }
 
-  /// The ledger alone, and the file it writes.
-  static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (RoleServices, LedgerStore) {
+  /// The ledger alone, and the store it writes.
+  static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (RoleServices, any LedgerStorage) {
     let settings = runtime.settings
-    let store = try LedgerStore(settings.ledger.store, clock: runtime.clock)
+    let store = try settings.ledger.open(clock: runtime.clock, logger: runtime.logger)
     let ledger = try Ledger(
       configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store, clock: runtime.clock,
       logger: runtime.logger)

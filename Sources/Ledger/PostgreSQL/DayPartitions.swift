@@ -1,0 +1,135 @@
+import FanfareCore
+import PostgreSQL
+import Synchronization
+
+/// The partitions of the table of sends: one for each day of acceptance, made when a send of that day comes, dropped as a whole when its sends have
+/// been kept for long enough. What must stay longer goes to the rest, where everything is that has no partition; so a day may have one or not, and
+/// several ledgers make and drop them without agreeing beforehand.
+final class DayPartitions: Sendable {
+  /// How far the records' time must have moved until old sends are looked for again.
+  private static let interval: Duration = .seconds(3600)
+  /// The longest that one statement may take that removes sends.
+  private static let timeout: Duration = .seconds(600)
+
+  private let pool: PostgreSQLPool
+  private let retention: Duration
+  private let state = Mutex(State())
+
+  private struct State {
+    /// Days that have a partition, as far as is known.
+    var known: Set<Int32> = []
+    /// The latest time that any record has spoken of, but never one in the future. Age is measured from here and not from the clock: a
+    /// ledger that is rebuilt from an old log must not drop a send before its repetitions have come by.
+    var newest: UnixTime?
+    /// What that was when old sends were last looked for.
+    var lastRetired: UnixTime?
+  }
+
+  init(pool: PostgreSQLPool, retention: Duration) {
+    self.pool = pool
+    self.retention = retention
+  }
+
+  /// Makes the partitions that the batch's sends need: of days that are neither too old to be kept nor still to come.
+  func prepare(for plan: BatchPlan, at now: UnixTime) async throws {
+    let missing = state.withLock { state -> [Int32] in
+      let times = [state.newest, plan.newest.map { min($0, now) }].compactMap(\.self)
+      guard let newest = times.max() else { return [] }
+      state.newest = newest
+      let kept = max(0, BatchPlan.day(of: newest + (.zero - retention)))
+      let last = max(kept, BatchPlan.day(of: now + .seconds(86_400)))
+      return plan.days.subtracting(state.known).filter { (kept...last).contains($0) }.sorted()
+    }
+    for day in missing {
+      try await make(day)
+      state.withLock { _ = $0.known.insert(day) }
+    }
+  }
+
+  private static let enter = PreparedStatement("INSERT INTO ledger_days (day) VALUES ($1) ON CONFLICT (day) DO NOTHING")
+  private static let leave = PreparedStatement("DELETE FROM ledger_days WHERE day = $1")
+  private static let old = PreparedStatement("SELECT day FROM ledger_days WHERE day < $1 ORDER BY day")
+
+  /// Makes a day's partition, unless another ledger has. Sends of the day that are in the rest move there.
+  private func make(_ day: Int32) async throws {
+    try await pool.transaction { connection in
+      guard try connection.query(Self.enter, [.int4(day)]).affected == 1 else { return }
+      let table = "ledger_sends_\(day)"
+      // It is attached, because to be created as a partition would lock out everybody who reads.
+      try connection.executeScript(
+        """
+        CREATE TABLE \(table) (LIKE ledger_sends INCLUDING ALL) WITH (fillfactor = 40);
+        LOCK TABLE ledger_sends_rest IN ACCESS EXCLUSIVE MODE;
+        INSERT INTO \(table) SELECT * FROM ledger_sends_rest WHERE day = \(day);
+        DELETE FROM ledger_sends_rest WHERE day = \(day);
+        ALTER TABLE ledger_sends ATTACH PARTITION \(table) FOR VALUES FROM (\(day)) TO (\(day + 1))
+        """)
+    }
+  }
+
+  /// Removes what is older than the retention, once in a while. Totals keep what they have counted.
+  func retire() async throws {
+    let due = state.withLock { state -> UnixTime? in
+      guard let newest = state.newest else { return nil }
+      if let last = state.lastRetired, newest < last + Self.interval { return nil }
+      state.lastRetired = newest
+      return newest
+    }
+    guard let newest = due else { return }
+    let oldest = newest + (.zero - retention)
+    // The day of `oldest` still has sends that are younger.
+    let first = BatchPlan.day(of: oldest)
+    let days = try await pool.read { connection in
+      let rows = try connection.query(Self.old, [.int4(first)])
+      return try (0..<rows.count).map { Int32(try rows.integer($0, 0)) }
+    }
+    for day in days {
+      try await drop(day, settledBefore: oldest)
+      state.withLock { _ = $0.known.remove(day) }
+    }
+    try await clearRest(settledBefore: oldest, openBefore: newest + (.zero - max(retention, Retention.open)), first: first)
+  }
+
+  /// Whether a send may go.
+  private static func isOver(settledBefore oldest: UnixTime) -> String {
+    "is_announced AND settled_parts >= known_parts AND settled_at < \(oldest.milliseconds)"
+  }
+
+  /// Drops a day's partition. What stays is looked for before anybody is locked out, and is little.
+  private func drop(_ day: Int32, settledBefore oldest: UnixTime) async throws {
+    try await pool.transaction { connection in
+      guard try connection.query(Self.leave, [.int4(day)]).affected == 1 else { return }
+      let table = "ledger_sends_\(day)"
+      try connection.executeScript(
+        """
+        SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
+        SET LOCAL enable_seqscan = on;
+        CREATE TEMPORARY TABLE ledger_stay ON COMMIT DROP AS
+          SELECT hub, id FROM \(table) WHERE NOT coalesce(\(Self.isOver(settledBefore: oldest)), false);
+        ALTER TABLE ledger_sends DETACH PARTITION \(table);
+        INSERT INTO ledger_sends SELECT s.* FROM ledger_stay AS k JOIN \(table) AS s ON s.hub = k.hub AND s.id = k.id;
+        DROP TABLE \(table);
+        DROP TABLE ledger_stay
+        """, timeout: Self.timeout)
+    }
+  }
+
+  /// Removes from the rest what is over, and what will not end any more; and what the other tables hold of sends that are gone.
+  private func clearRest(settledBefore oldest: UnixTime, openBefore: UnixTime, first: Int32) async throws {
+    try await pool.transaction { connection in
+      let others = ["ledger_attempts", "ledger_parts", "ledger_duplicates"].map { table in
+        """
+        DELETE FROM \(table) AS t WHERE t.day < \(first)
+          AND NOT EXISTS (SELECT 1 FROM ledger_sends AS s WHERE s.hub = t.hub AND s.id = t.send AND s.day = t.day)
+        """
+      }
+      try connection.executeScript(
+        """
+        SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
+        DELETE FROM ledger_sends_rest
+          WHERE (\(Self.isOver(settledBefore: oldest))) OR accepted_at < \(openBefore.milliseconds);
+        \(others.joined(separator: ";\n"))
+        """, timeout: Self.timeout)
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import FanfareCore
+import PostgreSQL
+
+/// The answer to a `SendQuery` from a PostgreSQL database: the sends are read from an index, or two side by side, from the newest on until the page
+/// is full. What no index holds is looked at send by send, for at most `Listing.mostExamined` of them.
+struct PostgreSQLListing {
+  /// The sends that are read at a time.
+  private static let stride = 1000
+
+  private let connection: PostgreSQLConnection
+  private let query: SendQuery
+
+  init(_ connection: PostgreSQLConnection, _ query: SendQuery) {
+    self.connection = connection
+    self.query = query
+  }
+
+  private static func statement(_ conditions: String...) -> PreparedStatement {
+    let branches = conditions.map { condition in
+      """
+      (SELECT \(SendTable.columns), s.id, s.day FROM ledger_sends AS s
+      WHERE s.hub = $1 AND (s.accepted_at, s.id) < ($2, $3) AND s.day <= $4 \(condition)
+      ORDER BY s.accepted_at DESC, s.id DESC LIMIT $5)
+      """
+    }
+    // A send that both branches find comes once: all its columns are the same.
+    return PreparedStatement(
+      branches.count == 1
+        ? branches[0] : branches.joined(separator: "\nUNION\n") + "\nORDER BY accepted_at DESC, id DESC LIMIT $5")
+  }
+
+  private static let everybodys = statement("")
+  private static let senders = statement("AND s.sender = $6")
+  private static let recipients = statement("AND s.audience = $6")
+  private static let users = statement("AND s.sender = $6", "AND s.audience = $7")
+
+  /// The page.
+  func page() throws -> SendPage {
+    // What is scheduled is not in the topics yet.
+    guard query.state != .scheduled else { return SendPage(sends: [], next: nil) }
+    var sends: [SendReport] = []
+    var last = query.after
+    var examined = 0
+    while true {
+      // A page that takes every send it looks at needs one more, to know whether there is another page.
+      let limit = min(query.state == nil ? query.limit - sends.count + 1 : Self.stride, Listing.mostExamined - examined + 1)
+      let rows = try next(limit, after: last)
+      for number in 0..<rows.count {
+        guard sends.count < query.limit, examined < Listing.mostExamined else { return SendPage(sends: sends, next: last) }
+        examined += 1
+        let row = try SendTable.row(rows, number, from: 0)
+        let (high, low) = try rows.uuid(number, 11)
+        let send = SendID(high: high, low: low)
+        last = SendQuery.Position(acceptedAt: row.acceptedAt, send: send)
+        guard matches(row) else { continue }
+        let day = Int32(try rows.integer(number, 12))
+        let report = try row.makeReport(of: send, hub: query.hub) {
+          try PostgreSQLLookup(connection).furthest(send, hub: query.hub, day: day)
+        }
+        sends.append(report.withoutDevices)
+      }
+      if rows.count < limit { return SendPage(sends: sends, next: nil) }
+    }
+  }
+
+  private func next(_ limit: Int, after last: SendQuery.Position?) throws -> ResultRows {
+    var parameters: [Parameter] = [
+      .text(query.hub.rawValue), .int8(last?.acceptedAt.milliseconds ?? .max),
+      .uuid(high: last?.send.high ?? .max, low: last?.send.low ?? .max),
+      .int4(last.map { BatchPlan.day(of: $0.acceptedAt) } ?? .max), .int8(Int64(limit)),
+    ]
+    switch (query.sender, query.user) {
+    case (nil, nil): return try connection.query(Self.everybodys, parameters)
+    case (let sender?, nil):
+      parameters.append(.text(sender))
+      return try connection.query(Self.senders, parameters)
+    case (nil, let user?):
+      parameters += [.text(user), .text(Tag.username(user))]
+      return try connection.query(Self.users, parameters)
+    case (let sender?, let user?):
+      let isOwn = sender.utf8.elementsEqual(user.utf8)
+      parameters.append(.text(isOwn ? sender : Tag.username(user)))
+      return try connection.query(isOwn ? Self.senders : Self.recipients, parameters)
+    }
+  }
+
+  private func matches(_ row: SendRow) -> Bool {
+    if let state = query.state, row.report != state { return false }
+    // By bytes, as everywhere: names that merely look the same are two users'.
+    if let sender = query.sender, row.sender.map({ $0.utf8.elementsEqual(sender.utf8) }) != true { return false }
+    return true
+  }
+}

@@ -1,0 +1,85 @@
+import FanfareCore
+import PostgreSQL
+import RDKafka
+
+/// What is asked of a ledger's tables.
+struct PostgreSQLLookup {
+  private let connection: PostgreSQLConnection
+
+  init(_ connection: PostgreSQLConnection) {
+    self.connection = connection
+  }
+
+  private static let selectSend = PreparedStatement(
+    "SELECT \(SendTable.columns), s.day FROM ledger_sends AS s WHERE s.hub = $1 AND s.id = $2 ORDER BY s.day LIMIT 1")
+  private static let selectFurthest = PreparedStatement(
+    """
+    SELECT settled_parts, state, settled_at, counts, devices FROM ledger_attempts WHERE day = $1 AND hub = $2 AND send = $3
+    ORDER BY settled_parts DESC, attempt LIMIT 1
+    """)
+  private static let selectTotals = PreparedStatement(
+    """
+    SELECT sum(accepted)::bigint, sum(settled)::bigint, sum(no_target)::bigint, sum(expired)::bigint, sum(dead_lettered)::bigint,
+      sum(cancelled)::bigint, sum(unannounced)::bigint, sum(duplicates)::bigint
+    FROM ledger_totals WHERE hub = $1 HAVING count(*) > 0
+    """)
+  private static let selectDeviceTotals = PreparedStatement(
+    "SELECT platform, outcome, sum(devices)::bigint FROM ledger_device_totals WHERE hub = $1 GROUP BY platform, outcome")
+  private static let selectPositions = PreparedStatement("SELECT topic, part, next_offset FROM ledger_positions")
+  private static let look = PreparedStatement("SELECT 1 FROM ledger_positions LIMIT 1")
+
+  /// What is known of a send; see `SendHistory`.
+  func report(of send: SendID, hub: HubName) throws -> SendReport? {
+    let rows = try connection.query(Self.selectSend, [.text(hub.rawValue), .uuid(high: send.high, low: send.low)])
+    guard rows.count > 0 else { return nil }
+    let day = Int32(try rows.integer(0, 11))
+    return try SendTable.row(rows, 0, from: 0).makeReport(of: send, hub: hub) { try furthest(send, hub: hub, day: day) }
+  }
+
+  /// What the items of the open attempt with the most of them have come to; nil where there is none.
+  func furthest(_ send: SendID, hub: HubName, day: Int32) throws -> ItemSum? {
+    let rows = try connection.query(
+      Self.selectFurthest, [.int4(day), .text(hub.rawValue), .uuid(high: send.high, low: send.low)])
+    return rows.count == 0 ? nil : try SendTable.sum(items: try rows.integer(0, 0), rows, 0, from: 1)
+  }
+
+  /// The sums of a hub; all nothing for a hub that is not known.
+  func totals(hub: HubName) throws -> LedgerTotals {
+    var totals = LedgerTotals()
+    let sums = try connection.query(Self.selectTotals, [.text(hub.rawValue)])
+    guard sums.count > 0 else { return totals }
+    func sum(_ column: Int32) throws -> Int { Int(try sums.integer(0, column)) }
+    totals.accepted = try sum(0)
+    totals.settled = try sum(1)
+    totals.noTarget = try sum(2)
+    totals.expired = try sum(3)
+    totals.deadLettered = try sum(4)
+    totals.cancelled = try sum(5)
+    totals.unannounced = try sum(6)
+    totals.duplicates = try sum(7)
+    let devices = try connection.query(Self.selectDeviceTotals, [.text(hub.rawValue)])
+    for row in 0..<devices.count {
+      guard let platform = StoredCode.platform(UInt8(truncatingIfNeeded: try devices.integer(row, 0))),
+        let outcome = StoredCode.outcome(UInt8(truncatingIfNeeded: try devices.integer(row, 1)))
+      else { throw SendRow.damaged }
+      totals.devices[platform, default: [:]][outcome] = Int(try devices.integer(row, 2))
+    }
+    return totals
+  }
+
+  /// See `LedgerStorage`.
+  func positions() throws -> [TopicPartition: Int64] {
+    let rows = try connection.query(Self.selectPositions)
+    var positions: [TopicPartition: Int64] = [:]
+    for row in 0..<rows.count {
+      let partition = TopicPartition(topic: try rows.text(row, 0), partition: Int32(try rows.integer(row, 1)))
+      positions[partition] = try rows.integer(row, 2)
+    }
+    return positions
+  }
+
+  /// Throws when the tables cannot be read.
+  func check() throws {
+    try connection.query(Self.look)
+  }
+}

@@ -1,0 +1,82 @@
+import FanfareCore
+import Foundation
+import PostgreSQL
+
+/// The rows of sends, for what the statement that enters a batch cannot do.
+enum SendTable {
+  /// What `row(_:_:from:)` reads.
+  static let columns =
+    "s.is_announced, s.known_parts, s.settled_parts, s.digest, s.accepted_at, s.sender, s.audience, s.state, s.settled_at, s.counts, s.devices"
+
+  private static let select = PreparedStatement(
+    """
+    SELECT \(columns) FROM unnest($1, $2, $3) WITH ORDINALITY AS k (hub, id, day, number),
+      LATERAL (SELECT * FROM ledger_sends AS s WHERE s.hub = k.hub AND s.id = k.id AND s.day = k.day LIMIT 1) AS s
+    ORDER BY k.number
+    """)
+
+  /// The sends' rows, all of which are there. Throws otherwise.
+  static func rows(of keys: [BatchPlan.Key], on connection: PostgreSQLConnection) throws -> [SendRow] {
+    let hubs: [String?] = keys.map { $0.hub.rawValue }
+    let ids = keys.map { (high: $0.id.high, low: $0.id.low) }
+    let days: [Int32?] = keys.map { $0.day }
+    let rows = try connection.query(select, [.texts(hubs), .uuids(ids), .int4s(days)])
+    guard rows.count == keys.count else { throw SendRow.damaged }
+    return try (0..<rows.count).map { try row(rows, $0, from: 0) }
+  }
+
+  /// Reads `columns`, the first of which is that number. Throws when no release has written the row.
+  static func row(_ rows: ResultRows, _ row: Int, from first: Int32) throws -> SendRow {
+    SendRow(
+      isAnnounced: try rows.bool(row, first), knownParts: Int(try rows.integer(row, first + 1)),
+      sum: try sum(items: try rows.integer(row, first + 2), rows, row, from: first + 7),
+      digest: try rows.optionalInteger(row, first + 3), acceptedAt: UnixTime(milliseconds: try rows.integer(row, first + 4)),
+      sender: try rows.optionalText(row, first + 5), audience: try rows.text(row, first + 6))
+  }
+
+  /// Reads the columns state, settled_at, counts and devices, the first of which is that number.
+  static func sum(items: Int64, _ rows: ResultRows, _ row: Int, from first: Int32) throws -> ItemSum {
+    func data(_ column: Int32) throws -> Data? { rows.isNull(row, column) ? nil : Data(try rows.raw(row, column)) }
+    return try ItemSum(
+      items: Int(items), state: try rows.optionalInteger(row, first).map { UInt8(truncatingIfNeeded: $0) },
+      settledAt: try rows.optionalInteger(row, first + 1), counts: try data(first + 2), devices: try data(first + 3))
+  }
+
+  private static let updating = PreparedStatement(
+    """
+    UPDATE ledger_sends AS s SET known_parts = u.known_parts, settled_parts = u.settled_parts, digest = u.digest, state = u.state,
+      settled_at = u.settled_at, counts = u.counts, devices = u.devices
+    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+      AS u (hub, id, day, known_parts, settled_parts, digest, state, settled_at, counts, devices)
+    WHERE s.hub = u.hub AND s.id = u.id AND s.day = u.day
+    """)
+
+  /// Writes what items have changed of the rows.
+  static func update(_ changed: [(key: BatchPlan.Key, row: SendRow)], on connection: PostgreSQLConnection) throws {
+    let hubs: [String?] = changed.map { $0.key.hub.rawValue }
+    let ids = changed.map { (high: $0.key.id.high, low: $0.key.id.low) }
+    let days: [Int32?] = changed.map { $0.key.day }
+    let knownParts: [Int64?] = changed.map { Int64($0.row.knownParts) }
+    let settledParts: [Int64?] = changed.map { Int64($0.row.sum.items) }
+    let digests: [Int64?] = changed.map { $0.row.digest }
+    let states: [Int16?] = changed.map { $0.row.sum.storedState }
+    let times: [Int64?] = changed.map { $0.row.sum.settledAt?.milliseconds }
+    let counts: [[UInt8]?] = changed.map { $0.row.sum.storedCounts }
+    let devices: [[UInt8]?] = changed.map { $0.row.sum.storedDevices }
+    try connection.query(
+      updating,
+      [
+        .texts(hubs), .uuids(ids), .int4s(days), .int8s(knownParts), .int8s(settledParts), .int8s(digests), .int2s(states),
+        .int8s(times), .byteas(counts), .byteas(devices),
+      ])
+  }
+}
+
+extension ItemSum {
+  /// The column `state`.
+  var storedState: Int16? { state.map { Int16(StoredCode.code($0)) } }
+  /// The column `counts`.
+  var storedCounts: [UInt8]? { devices == nil ? [UInt8](tally.stored) : nil }
+  /// The column `devices`.
+  var storedDevices: [UInt8]? { devices.map { [UInt8](StoredDevices.encode($0)) } }
+}

@@ -1,0 +1,116 @@
+package import FanfareCore
+package import Logging
+package import PostgreSQL
+package import RDKafka
+import Synchronization
+
+/// The ledger as tables of a PostgreSQL database, which any number of ledgers and readers share.
+///
+/// Each batch is one transaction of a handful of statements, whatever its size. All ledgers lock the sends of a batch in the same order, so that none
+/// waits for another that waits for it; totals are kept by several rows and summed up when they are asked for, so that they do not wait for each other
+/// there either.
+package final class PostgreSQLLedger: Sendable {
+  private let configuration: PostgreSQLLedgerConfiguration
+  private let pool: PostgreSQLPool
+  private let clock: any WallClock
+  private let logger: Logger
+  /// Which rows of the totals are this ledger's.
+  private let slot = Int16.random(in: 0..<64)
+  private let hasTables = Mutex(false)
+  private let days: DayPartitions
+
+  /// Checks the configuration. Connects when it is first used, and makes or migrates the tables when it is to write. Throws `PostgreSQLError` with
+  /// `configuration`.
+  package init(
+    _ configuration: PostgreSQLLedgerConfiguration, clock: any WallClock = SystemWallClock(), logger: Logger
+  ) throws(PostgreSQLError) {
+    self.configuration = configuration
+    self.clock = clock
+    self.logger = logger
+    var database = configuration.database
+    // Every statement goes by a key. Plans are made before a day's table has grown, and must not rest on its being small; nor are they to be made
+    // anew for every batch.
+    let planning = [
+      "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "plan_cache_mode": "force_generic_plan",
+    ]
+    database.settings.merge(planning) { own, _ in own }
+    pool = try PostgreSQLPool(database, logger: logger)
+    days = DayPartitions(pool: pool, retention: configuration.retention)
+  }
+
+  /// Closes the connections; every later call throws. Also happens when the last reference goes.
+  package func close() {
+    pool.close()
+  }
+
+  private func read<Value: Sendable>(_ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value) async throws -> Value {
+    do { return try await pool.read(body) } catch { throw Self.ledgerError(error) }
+  }
+
+  private func makeTables() async throws {
+    guard !hasTables.withLock({ $0 }) else { return }
+    try await LedgerTables.migration.apply(to: pool)
+    hasTables.withLock { $0 = true }
+  }
+
+  /// What went wrong, as a ledger's error.
+  private static func ledgerError(_ error: any Error) -> LedgerError {
+    switch error {
+    case let error as LedgerError: error
+    case let error as PostgreSQLError where error.sqlState == "42P01":
+      LedgerError(.notThere, "the ledger's tables are not there yet")
+    case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
+      LedgerError(.unusable, "the ledger's database cannot be used: \(error)")
+    default:
+      LedgerError(.unavailable, "the ledger cannot be used now: \(error is PostgreSQLError ? "\(error)" : "\(type(of: error))")")
+    }
+  }
+}
+
+extension PostgreSQLLedger: LedgerStorage {
+  package var maximumDevices: Int { configuration.maximumDevices }
+
+  package func write(_ batch: LedgerBatch) async throws -> Int {
+    let plan = BatchPlan(batch)
+    do {
+      try await makeTables()
+      try await days.prepare(for: plan, at: clock.now())
+      let duplicates = try await pool.transaction { [slot, maximumDevices] connection in
+        var transaction = BatchTransaction(connection, slot: slot, maximumDevices: maximumDevices)
+        return try transaction.write(plan)
+      }
+      await cleanUp()
+      return duplicates
+    } catch {
+      throw Self.ledgerError(error)
+    }
+  }
+
+  /// Removes what is old. The batch is in the store already, so a failure waits for the next time.
+  private func cleanUp() async {
+    do { try await days.retire() } catch {
+      logger.warning("Old sends stay in the ledger for now", metadata: [LogKeys.error: "\(Self.ledgerError(error))"])
+    }
+  }
+
+  package func positions() async throws -> [TopicPartition: Int64] {
+    do { try await makeTables() } catch { throw Self.ledgerError(error) }
+    return try await read { try PostgreSQLLookup($0).positions() }
+  }
+
+  package func totals(hub: HubName) async throws -> LedgerTotals {
+    try await read { try PostgreSQLLookup($0).totals(hub: hub) }
+  }
+
+  package func report(of send: SendID, hub: HubName) async throws -> SendReport? {
+    try await read { try PostgreSQLLookup($0).report(of: send, hub: hub) }
+  }
+
+  package func list(_ query: SendQuery) async throws -> SendPage {
+    try await read { try PostgreSQLListing($0, query).page() }
+  }
+
+  package func check() async throws {
+    try await read { try PostgreSQLLookup($0).check() }
+  }
+}

@@ -1,0 +1,142 @@
+import FanfareCore
+import PostgreSQL
+import Support
+import Testing
+
+@testable import Ledger
+
+/// What only a ledger in a database does.
+@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct PostgreSQLLedgerTests {
+  private let id = SendID.random()
+  private let day = Duration.seconds(86_400)
+
+  /// Runs a test with a ledger, and with a look at its tables.
+  private func withLedger(
+    retention days: Int64 = 2, clock: SettableClock = SettableClock(.start),
+    _ body: (PostgreSQLLedger, @Sendable (String) async throws -> [String]) async throws -> Void
+  ) async throws {
+    try await TestPostgreSQL.withSchema { database in
+      var settings = PostgreSQLLedgerConfiguration(database: database)
+      settings.maximumDevices = 4
+      settings.retention = .seconds(days * 86_400)
+      // However small the tables are, their indexes are to be looked at.
+      var looking = database
+      looking.settings.merge(["enable_seqscan": "off", "enable_bitmapscan": "off"]) { $1 }
+      let pool = try PostgreSQLPool(looking, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      let ledger = try PostgreSQLLedger(settings, clock: clock, logger: TestPostgreSQL.quietLogger)
+      defer { ledger.close() }
+      try await body(ledger) { sql in
+        try await pool.withConnection { connection in
+          let rows = try connection.execute(sql)
+          return try (0..<rows.count).map { try rows.text($0, 0) }
+        }
+      }
+    }
+  }
+
+  private static let partitions = """
+    SELECT s.tableoid::regclass::text FROM ledger_sends AS s ORDER BY s.accepted_at, s.id
+    """
+
+  @Test func aReaderWaitsForTheTables() async throws {
+    try await withLedger { ledger, _ in
+      await #expect(throws: LedgerError(.notThere, "the ledger's tables are not there yet")) { try await ledger.check() }
+      await #expect(throws: LedgerError.self) { _ = try await ledger.report(of: id, hub: .default) }
+      #expect(try await ledger.positions().isEmpty)
+      try await ledger.check()
+      #expect(try await ledger.report(of: id, hub: .default) == nil)
+    }
+  }
+
+  @Test func whatOneLedgerWritesEveryReaderSees() async throws {
+    try await TestPostgreSQL.withSchema { database in
+      let settings = PostgreSQLLedgerConfiguration(database: database)
+      let ledgers = try (0..<2).map { _ in try PostgreSQLLedger(settings, logger: TestPostgreSQL.quietLogger) }
+      try await ledgers[0].write([.send(Samples.send(id))])
+      try await ledgers[1].write([.status(Samples.status(id, devices: [Samples.device()]))])
+      #expect(try await ledgers[0].report(of: id, hub: .default) == (try await ledgers[1].report(of: id, hub: .default)))
+      #expect(try await ledgers[0].totals(hub: .default).settled == 1)
+    }
+  }
+
+  @Test func eachDayHasAPartitionAndTheRestWhatCannotBe() async throws {
+    let clock = SettableClock(.start)
+    try await withLedger(clock: clock) { ledger, look in
+      let times = [.zero - day * 20, .zero - day, .zero, day, day * 9].map { UnixTime.start + $0 }
+      try await ledger.write(times.map { .send(Samples.send(.random(), at: $0)) })
+      let today = BatchPlan.day(of: .start)
+      let own = [today - 1, today, today + 1].map { "ledger_sends_\($0)" }
+      #expect(try await look(Self.partitions) == ["ledger_sends_rest"] + own + ["ledger_sends_rest"])
+      // When the day has come, what was there before it moves to where it belongs, and counts as the same send.
+      let later = Samples.send(id, at: .start + day * 9)
+      try await ledger.write([.send(later)])
+      clock.set(.start + day * 9)
+      try await ledger.write([.send(later), .status(Samples.status(id, at: later.acceptedAt))])
+      #expect(
+        try await look("SELECT DISTINCT s.tableoid::regclass::text FROM ledger_sends AS s WHERE day = \(today + 9)") == [
+          "ledger_sends_\(today + 9)"
+        ])
+      #expect(try await ledger.report(of: id, hub: .default)?.state == .settled)
+      #expect(try await ledger.totals(hub: .default).accepted == 6)
+    }
+  }
+
+  @Test func anOldDayIsDroppedAndWhatIsOpenStays() async throws {
+    let clock = SettableClock(.start)
+    try await withLedger(clock: clock) { ledger, look in
+      let (open, late) = (SendID.random(), SendID.random())
+      let attempt = AttemptID.random()
+      try await ledger.write([
+        .send(Samples.send(id)), .status(Samples.status(id)), .status(Samples.status(id, settledAfter: .seconds(2))),
+        .send(Samples.send(open)), .status(Samples.status(open, part: 0, of: 2, attempt: attempt)),
+        .send(Samples.send(late)), .status(Samples.status(late, settledAfter: day * 2)),
+      ])
+      let time = UnixTime.start + day * 3
+      clock.set(time)
+      try await ledger.write([.send(Samples.send(.random(), at: time))])
+      #expect(
+        try await look(Self.partitions) == ["ledger_sends_rest", "ledger_sends_rest", "ledger_sends_\(BatchPlan.day(of: time))"])
+      #expect(try await ledger.report(of: id, hub: .default) == nil)
+      #expect(try await ledger.report(of: late, hub: .default)?.state == .settled)
+      #expect(try await look("SELECT 'x' FROM ledger_duplicates").isEmpty)
+      // It ends where it has gone to.
+      try await ledger.write([.status(Samples.status(open, part: 1, of: 2, attempt: attempt))])
+      #expect(try await ledger.report(of: open, hub: .default)?.state == .settled)
+      let totals = try await ledger.totals(hub: .default)
+      #expect((totals.accepted, totals.settled, totals.duplicates) == (4, 3, 1))
+    }
+  }
+
+  @Test func aFailedTransactionLeavesNoTrace() async throws {
+    try await withLedger { ledger, look in
+      try await ledger.write([.send(Samples.send(id))])
+      _ = try await look("ALTER TABLE ledger_positions ADD CONSTRAINT refused CHECK (next_offset < 0) NOT VALID")
+      await #expect(throws: LedgerError.self) {
+        try await ledger.write([.status(Samples.status(id, devices: [Samples.device()]))])
+      }
+      #expect(try await ledger.report(of: id, hub: .default)?.state == .accepted)
+      #expect(try await ledger.totals(hub: .default).settled == 0)
+      _ = try await look("ALTER TABLE ledger_positions DROP CONSTRAINT refused")
+      try await ledger.write([.status(Samples.status(id, devices: [Samples.device()]))])
+      #expect(try await ledger.totals(hub: .default).devices == [.apns: [.delivered: 1]])
+    }
+  }
+
+  @Test func everyQuestionIsAnsweredByAnIndex() async throws {
+    try await withLedger { ledger, look in
+      try await ledger.write([.send(Samples.send(id))])
+      for (condition, index) in [
+        ("", "hub_accepted_at_id"), ("AND sender = 'a'", "hub_sender_accepted_at_id"),
+        ("AND audience = 'a'", "hub_audience_accepted_at_id"),
+      ] {
+        let plan = try await look(
+          """
+          EXPLAIN SELECT id FROM ledger_sends WHERE hub = 'default' AND (accepted_at, id) < (5, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND day <= 0 \(condition)
+          ORDER BY accepted_at DESC, id DESC LIMIT 10
+          """)
+        #expect(plan.contains { $0.contains(index) } && !plan.contains { $0.contains("Sort") }, "\(plan)")
+      }
+    }
+  }
+}
