@@ -37,7 +37,7 @@ package struct WorkerConfiguration: Sendable {
   /// Into how many segments a broadcast is divided at most: what workers share among themselves.
   package var segments = 64
   /// The most pushes of broadcasts handed to one sender and not yet answered: the rest of its room is for single sends.
-  package var maximumBulkPushesPerSender = 3_000
+  package var maximumBulkPushesPerSender = 1_000
   /// The share of a page's devices whose failure pauses its broadcast, 0…1; deaths and expiry do not count.
   package var broadcastFailureShare = 0.5
   /// Pages with fewer devices are too few to judge by.

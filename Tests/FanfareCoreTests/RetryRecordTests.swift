@@ -68,6 +68,23 @@ struct RetryRecordTests {
     #expect(error?.detail == problem)
   }
 
+  @Test func thePutOffPagesOfTwoBroadcastsAreTwoRecords() {
+    let records = (0..<2).map { _ in
+      let send = Self.record().send
+      return RetryRecord(
+        send: SendRequest(
+          id: .random(), acceptedAt: send.acceptedAt, audience: .everyone, content: send.content), part: 3, parts: 9,
+        attempt: nil,
+        deferrals: 1, devices: [])
+    }
+    let identities = records.map {
+      RetryRecord(
+        send: $0.send, part: 3, parts: 9, attempt: SegmentRecord.attempt(of: $0.send), deferrals: 1, devices: []
+      ).identity
+    }
+    #expect(identities[0] != identities[1])
+  }
+
   @Test func everyDeferralAndEveryPartIsAnotherRecord() {
     let record = Self.record(parts: 3)
     var identities: Set<SendID> = [record.identity]

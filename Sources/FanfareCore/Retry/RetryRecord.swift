@@ -93,6 +93,8 @@ package struct RetryRecord: Hashable, Sendable {
     let number = UInt64(truncatingIfNeeded: part) &* 0x9E37_79B9_7F4A_7C15
     let count = UInt64(truncatingIfNeeded: deferrals) &* 0xD1B5_4A32_D192_ED03
     let id = send.identity
-    return SendID(high: id.high ^ (attempt?.high ?? 0) ^ count, low: id.low ^ (attempt?.low ?? 0) ^ number)
+    // Multiplied, because the attempt at a broadcast has the send's own id, and would take it out again.
+    let (high, low) = ((attempt?.high ?? 0) &* 0xBF58_476D_1CE4_E5B9, (attempt?.low ?? 0) &* 0x94D0_49BB_1331_11EB)
+    return SendID(high: id.high ^ high ^ count, low: id.low ^ low ^ number)
   }
 }

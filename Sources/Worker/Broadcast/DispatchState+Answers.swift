@@ -16,7 +16,7 @@ extension DispatchState {
     case (.announce(let ticket, _), .noted): if isCurrent(ticket) { conclude(ticket.slot) }
     case (.finishedPages(let ticket, _, _), .pages(let pages)): resumeSegment(ticket, finished: pages)
     case (.page(let ticket, _, let slice, _, let askedAt), .devices(let page)):
-      found(ticket, page, in: slice, askedAt: askedAt)
+      found(ticket, page, in: slice, askedAt: askedAt, at: now)
     case (.reserve(let ticket, let count, _, _), .moment(let moment)): reserved(ticket, count, from: moment)
     case (.finish(let ticket, _, _), .noted): finished(ticket)
     case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings)

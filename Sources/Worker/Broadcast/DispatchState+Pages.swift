@@ -14,6 +14,8 @@ extension DispatchState {
       page.isParked = false
       items[slot].page = page
       for (index, device) in items[slot].devices.enumerated() where device.phase == .queued {
+        // Whose it is by now is another question.
+        items[slot].devices[index].checkedAt = DeviceProgress.never
         enqueue(slot, index, for: device.sender)
       }
     case .paused:
@@ -121,14 +123,15 @@ extension DispatchState {
   }
 
   /// It is known which devices a page goes on with.
-  mutating func found(_ ticket: Ticket, _ found: AudiencePage, in slice: RegistrationSlice, askedAt: Int64) {
+  mutating func found(_ ticket: Ticket, _ found: AudiencePage, in slice: RegistrationSlice, askedAt: Int64, at now: Moment) {
     guard isCurrent(ticket), var page = items[ticket.slot].page, page.isLookingUp else { return }
     page.isLookingUp = false
     // What was paused or cancelled meanwhile has no use for it.
     if !page.isCut, !page.isParked {
       page.found = found.targets
       page.taken = 0
-      page.checkedAt = askedAt
+      // The answer of a slow registry is good for this moment: asking again would never end.
+      page.checkedAt = max(askedAt, now.uptime - Self.freshness)
       page.slice = found.last.flatMap { slice.after($0) }
     }
     items[ticket.slot].page = page

@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 import RDKafka
 
@@ -7,21 +8,31 @@ extension DispatchState {
   /// How many audiences are looked at at a time.
   static let mostSurveys = 4
 
-  /// Asks what the send's audience begins with.
-  mutating func survey(_ ticket: Ticket, _ query: AudienceQuery, createdBefore: UnixTime, into effects: inout Effects) {
-    openSurveys += 1
-    effects.questions.append(.survey(ticket, query, createdBefore: createdBefore))
+  /// Asks what the audiences of sends begin with, as many at a time as may be.
+  mutating func survey(at now: Moment, into effects: inout Effects) {
+    while openSurveys < Self.mostSurveys, devices < configuration.maximumDevices, let ticket = toSurvey.popFirst() {
+      guard isCurrent(ticket), items[ticket.slot].phase == .resolving, let send = items[ticket.slot].send else { continue }
+      guard now.wall < items[ticket.slot].expiresAt else {
+        settle(ticket.slot, as: .expired, at: now, into: &effects)
+        continue
+      }
+      openSurveys += 1
+      // A device for whose platform the send holds nothing to show is none of its devices.
+      let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
+      effects.questions.append(.survey(ticket, query, createdBefore: send.acceptedAt))
+    }
   }
 
   /// It is known what the send's audience begins with.
   mutating func surveyed(_ ticket: Ticket, _ found: AudiencePage, at now: Moment, into effects: inout Effects) {
     openSurveys -= 1
     guard isCurrent(ticket), items[ticket.slot].phase == .resolving, let send = items[ticket.slot].send else { return }
-    guard let last = found.last else {
+    // A rate is kept by pages only.
+    guard found.last != nil || send.maximumPerSecond.map({ found.targets.count > $0 }) == true else {
       return receive(found.targets, for: ticket, checkedAt: now.uptime, at: now, into: &effects)
     }
     // Ids are uniformly distributed: how far the first ones reach tells how many there are.
-    let share = max(RegistrationSlice.whole.share(upTo: last), 1e-12)
+    let share = max(found.last.map { RegistrationSlice.whole.share(upTo: $0) } ?? 1, 1e-12)
     var devicesPerPage = Double(configuration.pageDevices)
     // A page takes a second or so, however slowly the broadcast may go: it is what is repeated after a crash.
     if let rate = send.maximumPerSecond { devicesPerPage = min(devicesPerPage, max(100, Double(rate))) }

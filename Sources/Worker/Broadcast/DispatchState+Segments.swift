@@ -44,10 +44,17 @@ extension DispatchState {
     guard !segments.isEmpty || !pages.isEmpty else { return }
     pages = Deque(pages.filter { isCurrent($0) })
     askCourses(at: now, into: &effects)
-    for ticket in pages { follow(items[ticket.slot].page.flatMap { courses[$0.broadcast] } ?? .running, ticket.slot) }
+    for ticket in pages {
+      let course = items[ticket.slot].page.flatMap { courses[$0.broadcast] } ?? .running
+      // What has expired while it was paused ends as any other does.
+      follow(course == .paused && now.wall >= items[ticket.slot].expiresAt ? .running : course, ticket.slot)
+    }
     var hasTurn = true
     for ticket in pages {
-      guard let page = items[ticket.slot].page, !page.isParked || page.isExhausted else { continue }
+      guard let page = items[ticket.slot].page else { continue }
+      // One that is paused takes nobody's turn, unless there is nothing left of it but its status.
+      guard !page.isParked || (page.isExhausted && items[ticket.slot].openDevices == 0) || items[ticket.slot].phase == .settling
+      else { continue }
       if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isPushing: hasTurn, at: now, into: &effects) }
       // Until the store knows that it is finished.
       hasTurn = false

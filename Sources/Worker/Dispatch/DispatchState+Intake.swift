@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 import RDKafka
 
@@ -108,7 +109,8 @@ extension DispatchState {
   /// The item's turn in its lane has come.
   mutating func start(_ slot: Int) {
     items[slot].phase = .resolving
-    toResolve.append(ticket(slot))
+    // In queues of their own: what may be large must not hold up what is small.
+    if items[slot].send?.audience.isBroadcast == true { toSurvey.append(ticket(slot)) } else { toResolve.append(ticket(slot)) }
   }
 
   /// The item is through its first attempts: the next of its lane may start. Those given up while they waited are freed on the way.

@@ -86,9 +86,7 @@ extension DispatchState {
 
   private mutating func addItems(to lookUp: inout LookUp, at now: Moment, into effects: inout Effects) {
     var weight = lookUp.queries.count
-    while weight < configuration.lookUpBatch, devices < configuration.maximumDevices, openSurveys < Self.mostSurveys,
-      let ticket = toResolve.popFirst()
-    {
+    while weight < configuration.lookUpBatch, devices < configuration.maximumDevices, let ticket = toResolve.popFirst() {
       let slot = ticket.slot
       guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { continue }
       guard now.wall < items[slot].expiresAt else {
@@ -97,10 +95,6 @@ extension DispatchState {
       }
       // A device for whose platform the send holds nothing to show is none of its devices.
       let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
-      guard !send.audience.isBroadcast else {
-        survey(ticket, query, createdBefore: send.acceptedAt, into: &effects)
-        continue
-      }
       lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
       lookUp.queries.append(query)
       weight += 1

@@ -39,6 +39,8 @@ struct DispatchState: Sendable {
   var toResolve: Deque<Ticket> = []
   /// What was put off and has come back, and waits for room for its devices.
   var parked: Deque<Parked> = []
+  /// Items whose audience may be of any size, and of which it is to be asked how large it is.
+  var toSurvey: Deque<Ticket> = []
   /// Devices whose owner is to be looked up once more.
   var toRecheck: Deque<Ticket> = []
   var isLookingUp = false
@@ -134,6 +136,7 @@ struct DispatchState: Sendable {
     if !parked.isEmpty { resumeParked(at: now, into: &effects) }
     pump(at: now, into: &effects)
     askRegistry(at: now, into: &effects)
+    survey(at: now, into: &effects)
     finishResumptions(at: now, into: &effects)
     finishSettling(at: now, into: &effects)
     commit(at: now, into: &effects)

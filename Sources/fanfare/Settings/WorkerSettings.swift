@@ -7,7 +7,7 @@ import Worker
 /// - `worker.maximumRecords` (1…1048576, default 10000): records taken and not settled.
 /// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
 /// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
-/// - `worker.maximumBulkPushesPerSender` (1…1000000, default 3000): those of them that may be broadcasts'.
+/// - `worker.maximumBulkPushesPerSender` (1…1000000, default 1000): those of them that may be broadcasts'.
 /// - `worker.pageDevices` (1…100000, default 5000): how many devices a page of a broadcast is to have; a crash repeats at most one page.
 /// - `worker.broadcastFailureShare` (0…1, default 0.5): the share of a page whose failure pauses its broadcast.
 /// - `worker.defaultTimeToLive` (seconds, default 86400): the life of a send that names none.

@@ -27,6 +27,7 @@ import Testing
         registration: .random(using: &generator), platform: number % 4 == 3 ? .fcm : .apns, handle: "h\(number)",
         registeredAt: UnixTime(milliseconds: 0))
     }
+    for target in desk.registry[.tag("news")] ?? [] { desk.registry[.registration(target.registration)] = [target] }
     desk.turn { $0.state.assign([partition], Rebalance {}, at: $0.now, into: &$1) }
     return desk
   }
@@ -165,6 +166,91 @@ import Testing
     #expect(desk.pushes.count == 200 && desk.statuses.allSatisfy { $0.send == other.id })
   }
 
+  @Test func aPageThatIsPausedInFullSwingDoesNotHoldUpAnotherBroadcast() throws {
+    var desk = Self.desk(devices: 200) {
+      $0.maximumPushes = 3
+      $0.lookUpPage = 100
+    }
+    let first = Self.divided(&desk)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    Self.begin(&desk)
+    // All devices of the first page have been taken, and most of them wait.
+    #expect(desk.pushes.count == 3)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.advance(.milliseconds(500))
+    desk.segments = []
+    let other = Self.divided(&desk)
+    Self.begin(&desk)
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 203)
+    #expect(desk.statuses.allSatisfy { $0.send == other.id } && Set(desk.statuses.map(\.part)).count == other.pages(in: desk))
+    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.advance(.seconds(1))
+    Self.answerAll(&desk)
+    #expect(
+      desk.pushes.count == 400 && Set(desk.statuses.filter { $0.send == first.id }.map(\.part)).count == first.pages(in: desk))
+  }
+
+  @Test func whatIsPausedAsksAgainWhoseTheDevicesAre() throws {
+    var desk = Self.desk(devices: 200) {
+      $0.maximumPushes = 3
+      $0.lookUpPage = 100
+    }
+    _ = Self.divided(&desk)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    Self.begin(&desk)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.advance(.milliseconds(500))
+    Self.answerAll(&desk)
+    let pushed = Set(desk.pushes.map(\.handle))
+    // Everybody but those logs out meanwhile.
+    for target in desk.registry[.tag("news")] ?? [] where !pushed.contains(target.handle) {
+      desk.registry[.registration(target.registration)] = []
+    }
+    desk.registry[.tag("news")] = []
+    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.advance(.seconds(3600))
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 3)
+    #expect(desk.group[Self.partition]?.offset == 3)
+  }
+
+  @Test func whatExpiresWhilePausedEnds() throws {
+    var desk = Self.desk(devices: 200) {
+      $0.maximumPushes = 3
+      $0.lookUpPage = 100
+    }
+    _ = Self.divided(&desk, timeToLive: 60)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    Self.begin(&desk)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.advance(.milliseconds(500))
+    Self.answerAll(&desk)
+    desk.advance(.seconds(61))
+    desk.advance(.seconds(1))
+    #expect(desk.pushes.count == 3 && desk.group[Self.partition]?.offset == 3)
+    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
+  }
+
+  @Test func aSlowRegistryIsNotAskedForEver() {
+    var desk = Self.desk(devices: 200)
+    _ = Self.divided(&desk)
+    desk.answersQuestions = false
+    Self.begin(&desk)
+    for _ in 0..<400 where desk.pushes.count < 200 {
+      desk.advance(.seconds(3))
+      desk.answerQuestions()
+      Self.answerAll(&desk)
+    }
+    #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)
+  }
+
+  @Test func aSmallAudienceKeepsItsRate() {
+    var desk = Self.desk(devices: 20)
+    _ = Self.divided(&desk, rate: 10)
+    #expect(desk.pushes.isEmpty && !desk.segments.isEmpty)
+  }
+
   @Test func aBroadcastThatIsCancelledEndsWithWhatItHasReached() throws {
     var desk = Self.desk(devices: 200) { $0.maximumPushes = 3 }
     _ = Self.divided(&desk)
@@ -274,6 +360,11 @@ import Testing
 extension BroadcastQuestion {
   /// Whether it is the word that pages are finished.
   fileprivate var isFinish: Bool { if case .finish = self { true } else { false } }
+}
+
+extension SendRequest {
+  /// How many pages the send is divided into.
+  fileprivate func pages(in desk: Desk) -> Int? { desk.broadcasts.plans[BroadcastID(hub: hub, send: identity)] }
 }
 
 extension Desk {
