@@ -56,7 +56,7 @@ struct H2FaultTests {
     for completion in completions.values {
       #expect(try completion.result.get().headers["apns-id"] == "id-\(completion.ticket)")
     }
-    let lines = try tool.lines.values.filter { $0.hasPrefix("{") }.map {
+    let lines = try await tool.end().filter { $0.hasPrefix("{") }.map {
       try JSONDecoder().decode(Line.self, from: Data($0.utf8))
     }
     let accepted = lines.filter { $0.status != nil }.compactMap { $0.h?["apns-id"] }

@@ -55,11 +55,11 @@ final class ChildProcess: Sendable {
     } else {
       let output = Pipe()
       process.standardOutput = output
-      let splitter = LineSplitter(line)
-      output.fileHandleForReading.readabilityHandler = { handle in
-        let data = handle.availableData
-        if data.isEmpty { handle.readabilityHandler = nil }
-        splitter.take(data)
+      // A thread of its own: Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way.
+      Thread.detachNewThread { [handle = output.fileHandleForReading] in
+        var splitter = LineSplitter(line)
+        while case let data = handle.availableData, !data.isEmpty { splitter.take(data) }
+        splitter.take(Data())
       }
       file = nil
     }

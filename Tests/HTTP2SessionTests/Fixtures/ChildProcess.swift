@@ -8,6 +8,7 @@ final class ChildProcess {
   let lines = Probe<String>()
   private let process = Process()
   private let output = Pipe()
+  private let ended = Probe<Void>()
 
   /// Starts the program at `executable`.
   init(_ executable: String, _ arguments: [String]) throws {
@@ -15,20 +16,26 @@ final class ChildProcess {
     process.arguments = arguments
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice
-    let pending = PendingLine()
-    output.fileHandleForReading.readabilityHandler = { [lines] handle in
-      let data = handle.availableData
-      if data.isEmpty { handle.readabilityHandler = nil }
-      lines.add(contentsOf: pending.lines(adding: data))
-    }
     try process.run()
+    // A thread of its own: Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way.
+    Thread.detachNewThread { [lines, ended, handle = output.fileHandleForReading] in
+      let pending = PendingLine()
+      while case let data = handle.availableData, !data.isEmpty { lines.add(contentsOf: pending.lines(adding: data)) }
+      ended.add(())
+    }
   }
 
   deinit {
-    output.fileHandleForReading.readabilityHandler = nil
     // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block that one.
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
+  }
+
+  /// Ends the program and gives every line it has printed: what it wrote just before an answer may be read after that answer.
+  func end() async throws -> [String] {
+    kill(process.processIdentifier, SIGKILL)
+    try await ended.wait(count: 1)
+    return lines.values
   }
 
   /// The full path of a program, nil if it is not installed.
