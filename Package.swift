@@ -135,7 +135,8 @@ let package = Package(
       dependencies: [
         "CJemalloc", "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PostgreSQL", "PushServices",
         "PushSimulator", "RDKafka",
-        "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, hummingbird, logging, metrics, nioCore, nioHTTP1,
+        "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, crypto, hummingbird, logging, metrics, nioCore,
+        nioHTTP1,
         nioPosix, nioSSL, serviceLifecycle,
         unixSignals, yams,
       ],
@@ -195,12 +196,15 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "RDKafka", "Support", "Worker", configuration, logging, yams,
+        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "RDKafka", "Registry", "Support", "Worker", configuration, logging,
+        yams,
       ],
       swiftSettings: house),
     .testTarget(
       name: "EndToEnd",
-      dependencies: ["fanfare", "FanfareCore", "RDKafka", asyncHTTPClient, logging, nioCore, nioHTTP1],
+      dependencies: [
+        "fanfare", "FanfareCore", "PostgreSQL", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
+      ],
       swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]

@@ -20,6 +20,7 @@ struct BenchTests {
     #expect(
       names == [
         "engine", "single", "tag", "mixed", "latency", "accept", "far away", "backlog", "broadcast", "lanes", "look-up", "ledger",
+        "import",
       ])
     for row in rows {
       let rate = row["perSecond"] as? Double ?? 0

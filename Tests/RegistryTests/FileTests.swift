@@ -45,6 +45,7 @@ import Testing
           DROP TABLE broadcasts;
           DROP TABLE broadcast_pages;
           DROP TABLE scheduled_sends;
+          DROP TABLE import_batches;
           ALTER TABLE registrations DROP COLUMN created_at;
           ALTER TABLE registrations DROP COLUMN seen_at;
           PRAGMA user_version = 1
