@@ -24,6 +24,8 @@ package struct WorkerConfiguration: Sendable {
   package var maximumSpan = 100_000
   /// The most settled sends remembered, to recognise duplicates.
   package var rememberedSends = 65_536
+  /// The most pushes of one sender that are remembered as kept from their devices by an outage; of more the order is not kept.
+  package var maximumOrdered = 100_000
   /// The most audiences in one request to the registry. An audience of unknown size counts for many.
   package var lookUpBatch = 512
   /// The most devices in one status record; the results of a larger send are spread over several.

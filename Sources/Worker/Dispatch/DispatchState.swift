@@ -125,7 +125,7 @@ struct DispatchState: Sendable {
         gate: SenderGate(
           policy: configuration.circuit, probeInterval: configuration.probeInterval.milliseconds,
           outageProbeInterval: configuration.outageProbeInterval.milliseconds),
-        breaker: DropBreaker(policy: configuration.dropBreaker))
+        order: OutageOrder(capacity: configuration.maximumOrdered), breaker: DropBreaker(policy: configuration.dropBreaker))
     }
     generator = SplitMix64(seed: seed)
   }
@@ -162,6 +162,7 @@ struct DispatchState: Sendable {
       sweepDue = now.uptime + 1000
       sweepStoppedSenders(at: now, into: &effects)
       putOffWhatIsStopped(at: now, into: &effects)
+      for sender in senders.indices { senders[sender].order.forgetOverdue(at: now.uptime) }
     }
     if now.uptime >= dropsDue {
       dropsDue = now.uptime + 1000

@@ -27,6 +27,8 @@ struct SenderGate: Sendable {
   private var misses = 0
   private var firstMissAt: Int64 = 0
   private(set) var state = State.closed
+  /// Uptime since which it is not closed; meaningful while it is not.
+  private(set) var openedAt: Int64 = 0
   /// Meaningful while not closed.
   private(set) var cause = Cause.configuration
   /// How often the sender turned out to work again.
@@ -38,6 +40,9 @@ struct SenderGate: Sendable {
     self.probeInterval = probeInterval
     self.outageProbeInterval = outageProbeInterval
   }
+
+  /// Whether the service is unavailable.
+  var isOut: Bool { state != .closed && cause == .outage }
 
   /// How many further pushes may be submitted now: everything, one, or none.
   func allowance(at uptime: Int64) -> Int {
@@ -64,6 +69,7 @@ struct SenderGate: Sendable {
   /// The sender cannot work. Returns whether this is news.
   mutating func fail(at uptime: Int64) -> Bool {
     let isNews = state == .closed || cause != .configuration
+    if state == .closed { openedAt = uptime }
     switch state {
     case .closed, .halfOpen: probeDue = uptime + probeInterval
     // Also what is refused before it is submitted has used up the probe; late answers from before the gate opened have not.
@@ -82,6 +88,7 @@ struct SenderGate: Sendable {
     misses += 1
     guard misses >= policy.misses, uptime - firstMissAt >= policy.after.milliseconds else { return false }
     state = .open
+    openedAt = uptime
     cause = .outage
     probeDue = uptime + outageProbeInterval
     hasProbe = false
@@ -92,6 +99,7 @@ struct SenderGate: Sendable {
   mutating func endure(silence: Int64, inFlight: Int, at uptime: Int64) -> Bool {
     guard state == .closed, silence >= policy.silence.milliseconds, inFlight >= policy.misses else { return false }
     state = .open
+    openedAt = uptime
     cause = .outage
     probeDue = uptime + outageProbeInterval
     hasProbe = false
