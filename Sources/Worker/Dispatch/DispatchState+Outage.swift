@@ -8,8 +8,10 @@ import FanfareCore
 extension DispatchState {
   /// The longest that anything is put off for an outage: so long after its end all are back.
   private static let longestDelay = Duration.seconds(300)
+  /// How many pushes of a sender may come back a second while it is stopped, only to be put off again.
+  private static let rounds = 500
   /// How often a push that waits in memory for older ones is looked at.
-  private static let patience: Int64 = 100
+  private static let patience: Int64 = 50
   /// How many pushes a stopped sender keeps in memory, to try with.
   private static let probesKept = 16
 
@@ -26,6 +28,20 @@ extension DispatchState {
     let sender = items[slot].devices[index].sender
     guard sender >= 0, !senders[sender].order.isEmpty, let send = items[slot].send else { return }
     senders[sender].order.forget(send.identity, to: items[slot].devices[index].target.registration)
+  }
+
+  /// The push waits because of that outcome. Who tried in vain whether an outage is over, and another found that it is, is still waited for.
+  mutating func waitInOrder(_ slot: Int, _ index: Int, _ delay: Duration, _ outcome: PushOutcome, at now: Moment) {
+    guard outcome.isOutage, delay <= Self.longestDelay / 5 else { return forgetOrder(slot, index) }
+    delayOrder(slot, index, by: delay, at: now)
+  }
+
+  /// Gives the push another time, if it is kept from its device by an outage.
+  mutating func delayOrder(_ slot: Int, _ index: Int, by delay: Duration, at now: Moment) {
+    let device = items[slot].devices[index]
+    guard device.sender >= 0, !senders[device.sender].order.isEmpty, let send = items[slot].send else { return }
+    senders[device.sender].order.delay(
+      send.identity, to: device.target.registration, due: now.uptime + max(0, delay.milliseconds))
   }
 
   /// Keeps back a push that would come before an older one to the same device; returns whether it does.
@@ -54,13 +70,15 @@ extension DispatchState {
     putOff(slot, index, until: now.wall + delay, at: now, into: &effects)
   }
 
-  /// How long what waits for the sender is put off: a quarter of the time that it has been stopped, so that what goes round is never much more than what
-  /// comes in, and all of it is back soon after. nil where the send would expire by then, or there are no retry topics.
+  /// How long what waits for the sender is put off: the less waits, the sooner all of it is back after the outage, and the more, the longer, so that
+  /// what goes round leaves room for everything else. nil where the send would expire by then, or there are no retry topics.
   func outageDelay(of slot: Int, _ sender: Int, at now: Moment) -> Duration? {
     guard let shortest = topics.retries.first?.delay else { return nil }
-    let gate = senders[sender].gate
-    let stopped = gate.state == .closed ? .zero : Duration.milliseconds(now.uptime - gate.openedAt)
-    let delay = max(shortest, min(stopped / 4, Self.longestDelay))
+    let lane = senders[sender]
+    var wanted = Duration.milliseconds(lane.order.count * 1000 / Self.rounds)
+    // How many wait is not known any more; but they have come in the time that it has been stopped.
+    if lane.order.isFull, lane.gate.state != .closed { wanted = max(wanted, .milliseconds(now.uptime - lane.gate.openedAt) / 4) }
+    let delay = max(shortest, min(wanted, Self.longestDelay))
     let remaining = items[slot].expiresAt - now.wall
     return delay < remaining ? delay : shortest < remaining ? shortest : nil
   }

@@ -16,7 +16,7 @@ extension DispatchState {
         guard phase(of: ticket) == .queued else { continue }
         if !senders[sender].order.isEmpty, waitsItsTurn(ticket, at: now, into: &effects) { continue }
         if senders[sender].gate.state != .closed {
-          senders[sender].gate.beginProbe()
+          senders[sender].gate.beginProbe(at: now.uptime)
           senders[sender].probe = ticket
         }
         submit(ticket, at: now, into: &effects)
@@ -48,7 +48,7 @@ extension DispatchState {
       learn(from: result.outcome, isJudged: isOpen, isProbe: isProbe, of: sender, at: now, into: &effects)
       guard isOpen else { continue }
       noteDevice(result.outcome, from: sender, about: ticket, into: &effects)
-      judge(ticket, result.outcome, isProbe: isProbe, at: now, into: &effects)
+      judge(ticket, result.outcome, at: now, into: &effects)
     }
   }
 
@@ -105,9 +105,7 @@ extension DispatchState {
   }
 
   /// Does what the policy says about an outcome, be it the service's or that of rendering.
-  private mutating func judge(
-    _ ticket: Ticket, _ outcome: PushOutcome, isProbe: Bool = false, at now: Moment, into effects: inout Effects
-  ) {
+  private mutating func judge(_ ticket: Ticket, _ outcome: PushOutcome, at now: Moment, into effects: inout Effects) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
     var history = items[slot].devices[index].history
@@ -117,8 +115,8 @@ extension DispatchState {
       history.contradictions += 1
       items[slot].devices[index].heldAt = nil
     }
-    // Who tries whether an outage is over has all its attempts once it is: it is the one that has waited longest.
-    if isProbe, outcome.isOutage, senders[sender].gate.state != .closed { history = history.held }
+    // Attempts during an outage do not count: who tries whether it is over is the one that has waited longest.
+    if outcome.isOutage, senders[sender].gate.isOut { history = history.held }
     let decision = configuration.retry.decide(
       outcome, on: items[slot].devices[index].target.platform, history: history, remaining: items[slot].expiresAt - now.wall,
       jitter: Double.random(in: 0..<1, using: &generator))
@@ -151,7 +149,7 @@ extension DispatchState {
       items[slot].devices[index].history = history
       return putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
     }
-    if case .wait = decision { forgetOrder(slot, index) }
+    if case .wait(let delay) = decision { waitInOrder(slot, index, delay, outcome, at: now) }
     switch decision {
     case .finish: break
     case .again:

@@ -26,12 +26,14 @@ struct OutageOrder: Sendable {
     self.capacity = capacity
   }
 
+  /// Whether of further pushes the order is not kept.
+  var isFull: Bool { count >= capacity }
   /// Whether nobody has to wait for anybody.
   var isEmpty: Bool { count == 0 }
 
   /// The push is not to be sent before `due`, or wherever it waits until then. One that is remembered has another time from now on.
   mutating func remember(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, due: Int64) {
-    guard !delay(id, to: device, due: due), count < capacity else { return }
+    guard !delay(id, to: device, due: due), !isFull else { return }
     devices[device, default: []].append(Entry(id: id, acceptedAt: acceptedAt, due: due))
     count += 1
   }

@@ -1,7 +1,7 @@
 /// The circuit to one push service: whether its sender may be given pushes.
 ///
 /// Closed while it works; open while its operator's mistake keeps it from working, or while the service is unavailable; half-open while a single
-/// push tries whether it works again. A pure value.
+/// push, or one per interval where the service is silent, tries whether it works again. A pure value.
 struct SenderGate: Sendable {
   /// As the metric shows it: 0 closed, 1 half-open, 2 open.
   enum State: Int, Sendable {
@@ -22,6 +22,8 @@ struct SenderGate: Sendable {
   private let probeInterval: Int64
   private let outageProbeInterval: Int64
   private var probeDue: Int64 = 0
+  /// What it was before the last probe began.
+  private var dueBefore: Int64 = 0
   private var hasProbe = false
   /// Pushes in a row that got no answer on their merits, and when the first of them did.
   private var misses = 0
@@ -49,12 +51,15 @@ struct SenderGate: Sendable {
     switch state {
     case .closed: .max
     case .open: uptime >= probeDue ? 1 : 0
-    case .halfOpen: hasProbe ? 0 : 1
+    // Of a service that is silent nobody knows whether it will ever answer the push that tries, even if it is back since: then another tries.
+    case .halfOpen: !hasProbe || (cause == .outage && uptime >= probeDue) ? 1 : 0
     }
   }
 
   /// The one push that was allowed is on its way.
-  mutating func beginProbe() {
+  mutating func beginProbe(at uptime: Int64) {
+    dueBefore = probeDue
+    if cause == .outage { probeDue = uptime + outageProbeInterval }
     state = .halfOpen
     hasProbe = true
   }
@@ -64,6 +69,7 @@ struct SenderGate: Sendable {
     guard state == .halfOpen else { return }
     state = .open
     hasProbe = false
+    probeDue = dueBefore
   }
 
   /// The sender cannot work. Returns whether this is news.
