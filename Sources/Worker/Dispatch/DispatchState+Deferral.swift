@@ -9,11 +9,7 @@ import RDKafka
 extension DispatchState {
   /// Puts the device off until that moment. With the last one without a result the item leaves the worker.
   mutating func putOff(_ slot: Int, _ index: Int, until notBefore: UnixTime, at now: Moment, into effects: inout Effects) {
-    let device = items[slot].devices[index]
-    if device.sender >= 0, !senders[device.sender].order.isEmpty, let send = items[slot].send {
-      let due = now.uptime + max(0, (notBefore - now.wall).milliseconds)
-      senders[device.sender].order.delay(send.identity, to: device.target.registration, due: due)
-    }
+    delayOrder(slot, index, by: notBefore - now.wall, at: now)
     items[slot].devices[index].phase = .putOff
     items[slot].devices[index].notBefore = notBefore
     effects.tallies.deferrals.append(items[slot].devices[index].sender)
@@ -34,9 +30,12 @@ extension DispatchState {
     let slot = occupy(origin: origin, bytes: record.value.count)
     items[slot].key = key
     items[slot].hub = hub
-    guard devices < configuration.maximumDevices, parked.isEmpty else {
-      return parked.append(Parked(ticket: ticket(slot), value: record.value, timestamp: record.timestamp))
+    let asItCame = Parked(ticket: ticket(slot), value: record.value, timestamp: record.timestamp)
+    if retry.send.audience.isBroadcast {
+      let broadcast = BroadcastID(hub: retry.send.hub, send: retry.send.identity)
+      return effects.questions.append(.course(asItCame, broadcast))
     }
+    guard devices < configuration.maximumDevices, parked.isEmpty else { return parked.append(asItCame) }
     resume(retry, in: slot, at: now, into: &effects)
   }
 
@@ -44,9 +43,7 @@ extension DispatchState {
   mutating func resumeParked(at now: Moment, into effects: inout Effects) {
     while devices < configuration.maximumDevices, let next = parked.popFirst() {
       guard isCurrent(next.ticket), items[next.ticket.slot].phase == .resolving else { continue }
-      let written = next.timestamp >= 0 ? UnixTime(milliseconds: next.timestamp) : now.wall
-      // It was read once before; only the bytes were kept, which count as such.
-      guard let retry = try? RetryRecord.decode(next.value, recordTime: written, now: now.wall) else { continue }
+      guard let retry = read(next, at: now) else { continue }
       resume(retry, in: next.ticket.slot, at: now, into: &effects)
     }
   }
