@@ -53,8 +53,14 @@ struct TrackingRoutes: Sendable {
       throw Refusal(.notSteerable, "the send is on its way to one user; only broadcasts and scheduled sends can be steered")
     }
     let (broadcast, now) = (BroadcastID(report), clock.now())
+    // A small audience is dispatched in one piece, in a moment: what is not divided into pages nobody looks at again.
+    guard let progress = try await broadcasts.progress(of: broadcast, at: now), progress.pages > 0 else {
+      throw Refusal(
+        .notSteerable,
+        "the send is not divided into pages: its audience is too small for that, or no worker has begun with it yet")
+    }
     // The history trails the pages.
-    if try await broadcasts.progress(of: broadcast, at: now)?.isFinished == true { throw Self.alreadyEnded }
+    if progress.isFinished { throw Self.alreadyEnded }
     let held = try await broadcasts.steer(broadcast, Steering(course, because: .caller), at: now)
     guard held.course == course else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
     return Self.answer(report.json(progress: try await broadcasts.progress(of: broadcast, at: now), at: now))

@@ -26,6 +26,8 @@ extension BroadcastQuestion {
       return .noted
     case .courses(let ids):
       return .courses(try await broadcasts.steering(of: ids))
+    case .course(_, let broadcast):
+      return .courses(try await broadcasts.steering(of: [broadcast]))
     case .steer(let broadcast, let steering):
       return .courses([try await broadcasts.steer(broadcast, steering, at: now)])
     }

@@ -18,6 +18,8 @@ enum BroadcastQuestion: Sendable {
   case finish(Ticket, BroadcastID, [Int])
   /// What is wanted of these broadcasts?
   case courses([BroadcastID])
+  /// What is wanted of the broadcast of which something was put off that has come back?
+  case course(DispatchState.Parked, BroadcastID)
   /// Something else is wanted of a broadcast.
   case steer(BroadcastID, Steering)
 }

@@ -20,6 +20,8 @@ extension DispatchState {
     case (.reserve(let ticket, let count, _, _), .moment(let moment)): reserved(ticket, count, from: moment)
     case (.finish(let ticket, _, _), .noted): finished(ticket)
     case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings)
+    case (.course(let parked, _), .courses(let steerings)):
+      resume(parked, of: steerings.first?.course ?? .running, at: now, into: &effects)
     case (.steer(let broadcast, _), .courses(let steerings)):
       if courses[broadcast] != nil { courses[broadcast] = steerings.first?.course }
     // `ask` answers each question with what belongs to it.

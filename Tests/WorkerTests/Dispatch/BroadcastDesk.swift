@@ -38,6 +38,7 @@ struct BroadcastDesk {
       next[broadcast] = start + .milliseconds(1000 * count / perSecond)
       return .moment(start)
     case .courses(let broadcasts): return .courses(broadcasts.map { steerings[$0] ?? .initial })
+    case .course(_, let broadcast): return .courses([steerings[broadcast] ?? .initial])
     case .steer(let broadcast, let steering):
       steerings[broadcast] = steering
       return .courses([steering])
