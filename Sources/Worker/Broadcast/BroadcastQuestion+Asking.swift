@@ -6,9 +6,11 @@ extension BroadcastQuestion {
     _ registry: any DeviceRegistry, _ broadcasts: any BroadcastStore, limits: WorkerConfiguration, at now: UnixTime
   ) async throws -> BroadcastAnswer.Outcome {
     switch self {
-    case .survey(_, let query, let createdBefore):
-      return .devices(
-        try await registry.page(query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices))
+    case .survey(_, let query, let broadcast, let createdBefore):
+      let devices = try await registry.page(
+        query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices)
+      // After the devices: a small audience is dispatched as soon as this is known.
+      return .survey(devices, try await broadcasts.steering(of: [broadcast]).first?.course ?? .running)
     case .plan(_, let broadcast, let pages):
       let plan = try await broadcasts.plan(broadcast, pages: pages, at: now)
       return .plan(pages: plan.pages, isAnnounced: plan.isAnnounced)

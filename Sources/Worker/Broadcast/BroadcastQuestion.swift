@@ -2,8 +2,8 @@ import FanfareCore
 
 /// What the state machine wants to know, or to have known, about broadcasts. Each is asked again until it is answered.
 enum BroadcastQuestion: Sendable {
-  /// Which devices does the audience begin with? Tells a small audience from one that must be divided.
-  case survey(Ticket, AudienceQuery, createdBefore: UnixTime)
+  /// Which devices does the audience begin with, and what is wanted of the broadcast? Tells a small audience from one that must be divided.
+  case survey(Ticket, AudienceQuery, BroadcastID, createdBefore: UnixTime)
   /// The broadcast is to have so many pages, unless that is fixed already.
   case plan(Ticket, BroadcastID, pages: Int)
   /// All segments of the broadcast are durable.
@@ -28,6 +28,7 @@ enum BroadcastQuestion: Sendable {
 struct BroadcastAnswer: Sendable {
   /// What a question has led to.
   enum Outcome: Sendable {
+    case survey(AudiencePage, Steering.Course)
     case devices(AudiencePage)
     case plan(pages: Int, isAnnounced: Bool)
     case pages([Int])

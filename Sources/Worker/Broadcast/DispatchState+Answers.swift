@@ -10,7 +10,8 @@ extension DispatchState {
     }
     failedQuestions = 0
     switch (answer.question, outcome) {
-    case (.survey(let ticket, _, _), .devices(let found)): surveyed(ticket, found, at: now, into: &effects)
+    case (.survey(let ticket, _, let broadcast, _), .survey(let found, let course)):
+      surveyed(ticket, broadcast, found, course, at: now, into: &effects)
     case (.plan(let ticket, let broadcast, _), .plan(let pages, let isAnnounced)):
       planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced, at: now, into: &effects)
     case (.announce(let ticket, _), .noted): if isCurrent(ticket) { conclude(ticket.slot) }

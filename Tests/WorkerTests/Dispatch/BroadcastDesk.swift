@@ -19,7 +19,9 @@ struct BroadcastDesk {
   ) -> BroadcastAnswer.Outcome? {
     guard !isDown else { return nil }
     switch question {
-    case .survey(_, let query, _): return .devices(page(query, .whole, limit: limits.undividedDevices, registry))
+    case .survey(_, let query, let broadcast, _):
+      return .survey(
+        page(query, .whole, limit: limits.undividedDevices, registry), steerings[broadcast]?.course ?? .running)
     case .page(_, let query, let slice, _, _): return .devices(page(query, slice, limit: limits.lookUpPage, registry))
     case .plan(_, let broadcast, let pages):
       let held = plans[broadcast] ?? pages

@@ -65,6 +65,28 @@ import Testing
     #expect(desk.position == 1)
   }
 
+  @Test(arguments: [Steering.Course.paused, .cancelled])
+  func aSmallAudienceIsHeldBackBeforeItIsBegun(course: Steering.Course) throws {
+    var desk = Self.desk(devices: 20)
+    desk.answersQuestions = false
+    let send = Self.divided(&desk)
+    let broadcast = BroadcastID(hub: send.hub, send: send.identity)
+    desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+    desk.answersQuestions = true
+    desk.answerQuestions()
+    Self.begin(&desk)
+    #expect(desk.pushes.isEmpty)
+    guard course == .paused else {
+      #expect(desk.statuses.map(\.state) == Array(repeating: .cancelled, count: desk.statuses.count) && !desk.statuses.isEmpty)
+      return
+    }
+    #expect(desk.statuses.isEmpty)
+    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.advance(.seconds(1))
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 20)
+  }
+
   @Test func aLargeAudienceIsDividedOnce() throws {
     var desk = Self.desk(devices: 200)
     desk.answersQuestions = false
