@@ -73,8 +73,10 @@ let package = Package(
     .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-    .systemLibrary(name: "CJemalloc", pkgConfig: "jemalloc", providers: [.apt(["libjemalloc-dev"])]),
     .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt", providers: [.apt(["libcrypt-dev"])]),
+
+    // The memory allocator (Debian: libjemalloc-dev), and how it is set.
+    .target(name: "CJemalloc", linkerSettings: [.linkedLibrary("jemalloc")]),
 
     // What makes a push service of nghttpd, for `fanfare bench`.
     .target(name: "CPushSink"),
