@@ -1,6 +1,5 @@
+package import FanfareCore
 package import RDKafka
-
-package import struct FanfareCore.Topics
 
 /// How much a worker may hold, how long things may take, and how it deals with refusals. Every limit is per process.
 package struct WorkerConfiguration: Sendable {
@@ -51,6 +50,9 @@ package struct WorkerConfiguration: Sendable {
   /// The most bytes that are kept with a partition's position about what is settled above it. Brokers take 4,096 unless told otherwise; what
   /// finds no room is done again after a crash. 0: nothing is kept.
   package var commitMetadataBytes = 3_500
+
+  /// What a push service takes of a hub in any 60 seconds, from all workers together; where there is nothing here, there is no such limit.
+  package var pushesPerMinute: [HubName: [Platform: Int]] = [:]
 
   // How long things may take.
 

@@ -18,6 +18,7 @@ enum PostgreSQLSchema {
   /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
   /// - broadcast_pages: those that are finished.
   /// - scheduled_sends: the records that wait to be produced; see the table of the same name in SQLite's `Schema`.
+  /// - push_quotas: up to when what a push service takes of a hub is reserved by workers, in microseconds.
   /// - import_batches: which bytes of a file of registrations have been taken in, and what became of them.
   static let migration = SchemaMigration(
     component: "registry",
@@ -163,6 +164,14 @@ enum PostgreSQLSchema {
         PRIMARY KEY (hub, file, first_byte)
       );
       CREATE INDEX import_batch_age ON import_batches (finished_at);
+      """,
+      """
+      CREATE TABLE push_quotas (
+        hub text COLLATE "C" NOT NULL,
+        platform smallint NOT NULL,
+        reserved_until bigint NOT NULL,
+        PRIMARY KEY (hub, platform)
+      );
       """,
     ])
 }

@@ -3,7 +3,8 @@ import FanfareCore
 extension BroadcastQuestion {
   /// Asks the stores. Throws their errors.
   func ask(
-    _ registry: any DeviceRegistry, _ broadcasts: any BroadcastStore, limits: WorkerConfiguration, at now: UnixTime
+    _ registry: any DeviceRegistry, _ broadcasts: any BroadcastStore & PushQuotaStore, limits: WorkerConfiguration,
+    at now: UnixTime
   ) async throws -> BroadcastAnswer.Outcome {
     switch self {
     case .survey(_, let query, let broadcast, let createdBefore):
@@ -32,6 +33,8 @@ extension BroadcastQuestion {
       return .courses(try await broadcasts.steering(of: [broadcast]))
     case .steer(let broadcast, let steering):
       return .courses([try await broadcasts.steer(broadcast, steering, at: now)])
+    case .quota(_, let pushes, let quota):
+      return .moment(try await broadcasts.reserve(pushes, of: quota, at: now))
     }
   }
 }

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// What the state machine wants to know, or to have known, about broadcasts. Each is asked again until it is answered.
+/// What the state machine wants to know, or to have known, about broadcasts and shared quotas. Each is asked again until it is answered.
 enum BroadcastQuestion: Sendable {
   /// Which devices does the audience begin with, and what is wanted of the broadcast? Tells a small audience from one that must be divided.
   case survey(Ticket, AudienceQuery, BroadcastID, createdBefore: UnixTime)
@@ -22,6 +22,8 @@ enum BroadcastQuestion: Sendable {
   case course(DispatchState.Parked, BroadcastID)
   /// Something else is wanted of a broadcast.
   case steer(BroadcastID, Steering)
+  /// When may a sender make so many pushes of a quota that all workers share?
+  case quota(sender: Int, Int, PushQuota)
 }
 
 /// What the store has said.

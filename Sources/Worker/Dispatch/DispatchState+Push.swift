@@ -9,7 +9,7 @@ extension DispatchState {
     for number in senders.indices {
       let sender = (firstSender + number) % senders.count
       while pushes < configuration.maximumPushes, senders[sender].inFlight < configuration.maximumPushesPerSender,
-        senders[sender].gate.allowance(at: now.uptime) > 0,
+        senders[sender].gate.allowance(at: now.uptime) > 0, senders[sender].quota.allowsPush(at: now.wall),
         let ticket = senders[sender].queue.popFirst(
           mayTakeBulk: senders[sender].bulkInFlight < configuration.maximumBulkPushesPerSender)
       {
@@ -21,7 +21,9 @@ extension DispatchState {
         }
         submit(ticket, at: now, into: &effects)
         endProbe(ticket, of: sender)
+        spendQuota(of: sender, for: ticket)
       }
+      askForQuota(of: sender, at: now, into: &effects)
     }
   }
 

@@ -124,12 +124,14 @@ struct DispatchState: Sendable {
     recent = RecentSends(capacity: configuration.rememberedSends)
     commits = CommitSchedule(
       interval: configuration.commitInterval.milliseconds, metadataBytes: configuration.commitMetadataBytes)
-    senders = table.senders.map { _ in
+    senders = table.senders.indices.map { number in
       SenderLane(
         gate: SenderGate(
           policy: configuration.circuit, probeInterval: configuration.probeInterval.milliseconds,
           outageProbeInterval: configuration.outageProbeInterval.milliseconds),
-        order: OutageOrder(capacity: configuration.maximumOrdered), breaker: DropBreaker(policy: configuration.dropBreaker))
+        order: OutageOrder(capacity: configuration.maximumOrdered),
+        quota: SenderQuota(configuration.quota(of: table.platform(ofSender: number), hub: table.hub(ofSender: number))),
+        breaker: DropBreaker(policy: configuration.dropBreaker))
     }
     generator = SplitMix64(seed: seed)
   }

@@ -15,6 +15,8 @@ struct SenderLane: Sendable {
   var gate: SenderGate
   /// What an outage has kept from its devices.
   var order: OutageOrder
+  /// What of the quota that all workers share is this worker's.
+  var quota: SenderQuota
   /// The push that tries whether a stopped sender works again.
   var probe: Ticket?
   var breaker: DropBreaker

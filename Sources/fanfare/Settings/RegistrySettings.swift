@@ -15,7 +15,7 @@ import Registry
 struct RegistrySettings: Sendable {
   /// What every store of registrations does.
   typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore & BroadcastStore & TombstoneStore
-    & ScheduledSendStore & RegistrationImportStore
+    & ScheduledSendStore & RegistrationImportStore & PushQuotaStore
 
   /// The file; not used where there is a database.
   let path: String

@@ -8,11 +8,12 @@ package import Registry
 package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore & RegistrationDirectory
     & ScheduledSendStore & TombstoneStore & RegistrationImportStore
+    & PushQuotaStore
 
   /// Every case there is.
   package static let cases =
     registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts + schedule
-    + imports
+    + imports + quotas
 
   /// The promise in words.
   package let description: String

@@ -44,6 +44,7 @@ struct BroadcastDesk {
     case .steer(let broadcast, let steering):
       steerings[broadcast] = steering
       return .courses([steering])
+    case .quota: return .moment(now)
     }
   }
 
