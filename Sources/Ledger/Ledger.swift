@@ -9,7 +9,7 @@ import Synchronization
 /// Turns the sends and status topics into a store that can be asked what became of a send.
 ///
 /// Two halves work at once: one takes records from the consumer and decodes them, the other puts what has gathered meanwhile into the
-/// file, one transaction at a time, and only then stores the offsets and gives the consumer credit for more. A record that is read
+/// store, as many batches at a time as that can take, and only then stores the offsets and gives the consumer credit for more. A record that is read
 /// again changes nothing, so a crash at any moment costs nothing but time.
 package final class Ledger: Service {
   private let configuration: LedgerConfiguration
@@ -121,22 +121,54 @@ package final class Ledger: Service {
   // MARK: - Writing
 
   private func record() async throws {
-    while let work = await queue.next(limit: configuration.batchRecords) {
-      switch work {
-      case .assigned(let partitions, let rebalance):
-        try await rewind(partitions)
-        state.withLock { $0.hasPartitions = true }
-        rebalance.complete()
-        logger.info("The ledger reads partitions", metadata: [LogKeys.partitions: "\(partitions)"])
-      case .revoked(let partitions, let rebalance):
-        // What had been read of them is in the file, for it came before.
-        rebalance.complete()
-        logger.info("The ledger has given up partitions", metadata: [LogKeys.partitions: "\(partitions)"])
-      case .record(let batch):
-        guard let duplicates = try await write(batch) else { return }
-        settle(batch, duplicates: duplicates)
+    try await withThrowingDiscardingTaskGroup { group in
+      var writes = WritesUnderWay()
+      while let work = await queue.next(limit: configuration.batchRecords, hasRoom: writes.count < store.writesAtOnce) {
+        switch work {
+        case .assigned(let partitions, let rebalance):
+          guard try await finish(&writes) else { return }
+          try await rewind(partitions)
+          state.withLock { $0.hasPartitions = true }
+          rebalance.complete()
+          logger.info("The ledger reads partitions", metadata: [LogKeys.partitions: "\(partitions)"])
+        case .revoked(let partitions, let rebalance):
+          // What had been read of them came before.
+          guard try await finish(&writes) else { return }
+          rebalance.complete()
+          logger.info("The ledger has given up partitions", metadata: [LogKeys.partitions: "\(partitions)"])
+        case .record(let batch):
+          let number = writes.begin(batch)
+          group.addTask {
+            do { self.queue.append(WorkQueue.Written(number: number, duplicates: .success(try await self.write(batch)))) } catch {
+              self.queue.append(WorkQueue.Written(number: number, duplicates: .failure(error)))
+            }
+          }
+        case .written(let written):
+          guard try settle(written, &writes) else { return }
+        }
+      }
+      _ = try await finish(&writes)
+    }
+  }
+
+  /// Waits for what is being written. Returns false when shutdown does not allow for it.
+  private func finish(_ writes: inout WritesUnderWay) async throws -> Bool {
+    while writes.count > 0 {
+      guard case .written(let written)? = await queue.next(limit: 0, hasRoom: false), try settle(written, &writes) else {
+        return false
       }
     }
+    return true
+  }
+
+  /// A batch has been written: settles those before which nothing is open. Returns false when shutdown has not allowed for one of them.
+  private func settle(_ written: WorkQueue.Written, _ writes: inout WritesUnderWay) throws -> Bool {
+    writes.end(written.number, duplicates: try written.duplicates.get())
+    while let (batch, duplicates) = writes.takeFirst() {
+      guard let duplicates else { return false }
+      settle(batch, duplicates: duplicates)
+    }
+    return true
   }
 
   /// Puts a batch into the file, trying again until it is there. Nil when shutdown does not allow for another try.

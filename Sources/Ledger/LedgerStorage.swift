@@ -3,14 +3,17 @@ package import RDKafka
 
 /// Where a ledger puts what it reads: a SQLite file of its own, or a PostgreSQL database that several ledgers share.
 ///
-/// The ledger calls `positions` whenever it is given partitions, and `write` for one batch after the other. Every failure is a `LedgerError`, and the
+/// The ledger calls `positions` whenever it is given partitions and nothing is being written, and `write` in the order of the batches. Every failure is a `LedgerError`, and the
 /// same call may be repeated after any of them.
 package protocol LedgerStorage: SendHistory {
   /// Each device's result is kept for sends to at most this many devices; counts always are.
   var maximumDevices: Int { get }
 
-  /// Puts a batch into the store, and with it how far the log has been read, in one transaction: all of it or nothing. Every record counts once,
-  /// whatever is repeated and in whatever order it comes. Returns how many records have turned out to have come for nothing.
+  /// How many batches may be written at the same time.
+  var writesAtOnce: Int { get }
+
+  /// Puts a batch into the store, and with the last of it how far the log has been read: a position never says more than what is there. Every record counts
+  /// once, whatever is repeated and in whatever order it comes. Returns how many records have turned out to have come for nothing.
   func write(_ batch: LedgerBatch) async throws -> Int
 
   /// The offset after the last record of each partition that is in the store; partitions of which there is none are left out.
@@ -18,4 +21,9 @@ package protocol LedgerStorage: SendHistory {
 
   /// The sums of a hub since the store was made.
   func totals(hub: HubName) async throws -> LedgerTotals
+}
+
+extension LedgerStorage {
+  /// One after the other.
+  package var writesAtOnce: Int { 1 }
 }

@@ -6,18 +6,17 @@ import Synchronization
 
 /// The ledger as tables of a PostgreSQL database, which any number of ledgers and readers share.
 ///
-/// Each batch is one transaction of a handful of statements, whatever its size. All ledgers lock the sends of a batch in the same order, so that none
-/// waits for another that waits for it; totals are kept by several rows and summed up when they are asked for, so that they do not wait for each other
-/// there either.
+/// Each batch is one or two transactions of a handful of statements, whatever its size. All ledgers lock the sends of a batch in the same order, so that
+/// hardly ever one waits for another that waits for it; totals are kept by several rows and summed up when they are asked for, so that they do not wait
+/// for each other there either.
 package final class PostgreSQLLedger: Sendable {
   private let configuration: PostgreSQLLedgerConfiguration
   private let pool: PostgreSQLPool
   private let clock: any WallClock
   private let logger: Logger
-  /// Which rows of the totals are this ledger's.
-  private let slot = Int16.random(in: 0..<64)
   private let hasTables = Mutex(false)
   private let days: DayPartitions
+  private let writer: PostgreSQLBatchWriter
 
   /// Checks the configuration. Connects when it is first used, and makes or migrates the tables when it is to write. Throws `PostgreSQLError` with
   /// `configuration`.
@@ -36,6 +35,8 @@ package final class PostgreSQLLedger: Sendable {
     database.settings.merge(planning) { own, _ in own }
     pool = try PostgreSQLPool(database, logger: logger)
     days = DayPartitions(pool: pool, retention: configuration.retention)
+    writer = PostgreSQLBatchWriter(
+      pool: pool, maximumDevices: configuration.maximumDevices, fewest: configuration.fewestAtOnce)
   }
 
   /// Closes the connections; every later call throws. Also happens when the last reference goes.
@@ -69,16 +70,14 @@ package final class PostgreSQLLedger: Sendable {
 
 extension PostgreSQLLedger: LedgerStorage {
   package var maximumDevices: Int { configuration.maximumDevices }
+  package var writesAtOnce: Int { 3 }
 
   package func write(_ batch: LedgerBatch) async throws -> Int {
     let plan = BatchPlan(batch)
     do {
       try await makeTables()
       try await days.prepare(for: plan, at: clock.now())
-      let duplicates = try await pool.transaction { [slot, maximumDevices] connection in
-        var transaction = BatchTransaction(connection, slot: slot, maximumDevices: maximumDevices)
-        return try transaction.write(plan)
-      }
+      let duplicates = try await writer.write(plan)
       await cleanUp()
       return duplicates
     } catch {

@@ -52,9 +52,37 @@ import Testing
       case .record(let batch): seen.append("\(batch.records)")
       case .revoked: seen.append("revoked")
       case .assigned: seen.append("assigned")
+      case .written: seen.append("written")
       }
     }
     #expect(seen == ["7", "5", "revoked", "100"])
+  }
+
+  @Test func whatIsWrittenComesFirstAndAloneWhileThereIsNoRoom() async {
+    let queue = WorkQueue()
+    queue.append(.revoked([], Rebalance {}))
+    async let work = queue.next(limit: 1, hasRoom: false)
+    queue.append(WorkQueue.Written(number: 7, duplicates: .success(0)))
+    guard case .written(let written)? = await work else {
+      Issue.record("something else came")
+      return
+    }
+    #expect(written.number == 7)
+    guard case .revoked? = await queue.next(limit: 1) else {
+      Issue.record("what had waited did not come")
+      return
+    }
+  }
+
+  @Test func batchesAreSettledInTheirOrder() {
+    var writes = WritesUnderWay()
+    let numbers = (0..<3).map { _ in writes.begin(LedgerBatch()) }
+    writes.end(numbers[1], duplicates: 1)
+    #expect(writes.takeFirst()?.batch.records == nil)
+    writes.end(numbers[0], duplicates: nil)
+    #expect(writes.takeFirst().map(\.duplicates) == .some(nil))
+    #expect(writes.takeFirst()?.duplicates == 1)
+    #expect(writes.takeFirst()?.batch.records == nil && writes.count == 1)
   }
 
   @Test func whoWaitsForTheQueueIsWoken() async {

@@ -127,12 +127,12 @@ import Testing
     try await withLedger { ledger, look in
       try await ledger.write([.send(Samples.send(id))])
       for (condition, index) in [
-        ("", "hub_accepted_at_id"), ("AND sender = 'a'", "hub_sender_accepted_at_id"),
-        ("AND audience = 'a'", "hub_audience_accepted_at_id"),
+        ("hub_key = 1", "hub_key_accepted_at_id"), ("sender_key = 1 AND sender = 'a'", "sender_key_accepted_at_id"),
+        ("audience_key = 1 AND audience = 'a'", "audience_key_accepted_at_id"),
       ] {
         let plan = try await look(
           """
-          EXPLAIN SELECT id FROM ledger_sends WHERE hub = 'default' AND (accepted_at, id) < (5, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND day <= 0 \(condition)
+          EXPLAIN SELECT id FROM ledger_sends WHERE hub = 'default' AND (accepted_at, id) < (5, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND day <= 0 AND \(condition)
           ORDER BY accepted_at DESC, id DESC LIMIT 10
           """)
         #expect(plan.contains { $0.contains(index) } && !plan.contains { $0.contains("Sort") }, "\(plan)")

@@ -23,6 +23,8 @@ enum TestStore {
     var settings = PostgreSQLLedgerConfiguration(database: databases[number])
     settings.maximumDevices = directory.settings().maximumDevices
     settings.retention = retention
+    // Batches of one record go the one way, and larger ones the other.
+    settings.fewestAtOnce = 2
     return try PostgreSQLLedger(settings, clock: clock, logger: TestPostgreSQL.quietLogger)
   }
 }

@@ -67,6 +67,30 @@ enum LedgerEntry: Sendable {
     }
   }
 
+  /// The send that the entry is about.
+  var send: SendID {
+    switch self {
+    case .accepted(let acceptance): acceptance.send
+    case .settled(let settlement): settlement.send
+    }
+  }
+
+  /// The send's hub.
+  var hub: HubName {
+    switch self {
+    case .accepted(let acceptance): acceptance.hub
+    case .settled(let settlement): settlement.hub
+    }
+  }
+
+  /// When the send was accepted.
+  var acceptedAt: UnixTime {
+    switch self {
+    case .accepted(let acceptance): acceptance.acceptedAt
+    case .settled(let settlement): settlement.acceptedAt
+    }
+  }
+
   /// The latest moment that the entry speaks of.
   var time: UnixTime {
     switch self {

@@ -21,49 +21,71 @@ struct BatchPlan: Sendable {
 
     /// The record that is its end if it is one item and open.
     var end: LedgerEntry.Settlement? { settlements.allSatisfy { $0.parts == 1 } ? settlements.first : nil }
+
+    /// When it was accepted.
+    var acceptedAt: UnixTime {
+      acceptance?.acceptedAt ?? settlements.first?.acceptedAt ?? UnixTime(milliseconds: 0)
+    }
+
+    /// The column `sender`.
+    var storedSender: String? { (acceptance == nil ? settlements.first?.sender : acceptance?.sender).map(Self.text) }
+
+    /// The column `audience`.
+    var storedAudience: String { Self.text(acceptance?.audience ?? settlements.first?.audience ?? "") }
+
+    /// The columns of the same names.
+    var hubKey: Int64 { ListKey.hub(key.hub) }
+    var senderKey: Int64? { storedSender.map { ListKey.sender($0, hub: key.hub) } }
+    var audienceKey: Int64 { ListKey.audience(storedAudience, hub: key.hub) }
+
+    /// PostgreSQL stores every character but one.
+    private static func text(_ text: String) -> String {
+      text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
+    }
+
+    /// What is left to be said of it when its row has its acceptance and its end; nil when that is all.
+    var rest: Send? {
+      var rest = self
+      if end != nil { rest.settlements.removeFirst() }
+      return rest.settlements.isEmpty ? nil : rest
+    }
   }
 
   /// The batch's sends, in the order in which their rows are locked.
   private(set) var sends: [Send] = []
-  /// Where each is among them.
-  let index: [Key: Int]
   /// How far the log has been read.
   let positions: [(key: TopicPartition, value: Int64)]
   /// The latest time that a record speaks of; nil for an empty batch.
   let newest: UnixTime?
 
   init(_ batch: LedgerBatch) {
-    var index: [Key: Int] = [:]
-    index.reserveCapacity(batch.entries.count)
-    var sends: [Send] = []
-    sends.reserveCapacity(batch.entries.count)
-    func place(_ hub: HubName, _ id: SendID, _ acceptedAt: UnixTime) -> Int {
-      let key = Key(hub: hub, id: id, day: Self.day(of: acceptedAt))
-      if let position = index[key] { return position }
-      index[key] = sends.count
-      sends.append(Send(key: key))
-      return sends.count - 1
-    }
-    for entry in batch.entries {
-      switch entry {
-      case .accepted(let acceptance):
-        let position = place(acceptance.hub, acceptance.send, acceptance.acceptedAt)
-        if sends[position].acceptance == nil { sends[position].acceptance = acceptance }
-      case .settled(let settlement):
-        let position = place(settlement.hub, settlement.send, settlement.acceptedAt)
-        sends[position].settlements.append(settlement)
-      }
-    }
-    sends.sort { one, other in
-      if one.key.id != other.key.id { return one.key.id < other.key.id }
-      if one.key.hub != other.key.hub { return one.key.hub.rawValue < other.key.hub.rawValue }
-      return one.key.day < other.key.day
-    }
-    for (position, send) in sends.enumerated() { index[send.key] = position }
-    self.sends = sends
-    self.index = index
     positions = batch.positions.sorted { ($0.key.topic, $0.key.partition) < ($1.key.topic, $1.key.partition) }
-    newest = batch.entries.map(\.time).max()
+    newest = batch.entries.lazy.map(\.time).max()
+    // Ids and places are sorted, and not the entries, which are large.
+    var order = batch.entries.enumerated().map { place, entry in (id: entry.send, place: place) }
+    order.sort { $0.id == $1.id ? $0.place < $1.place : $0.id < $1.id }
+    sends.reserveCapacity(order.count)
+    // Where the sends of the present id begin: more than one only where an id is that of several hubs' or days' sends.
+    var first = 0
+    for (id, place) in order {
+      if first < sends.count, sends[first].key.id != id { first = sends.count }
+      add(batch.entries[place], from: first)
+    }
+  }
+
+  private mutating func add(_ entry: LedgerEntry, from first: Int) {
+    let key = Key(hub: entry.hub, id: entry.send, day: Self.day(of: entry.acceptedAt))
+    var position = first
+    while position < sends.count, sends[position].key != key { position += 1 }
+    let isNew = position == sends.count
+    if isNew { sends.append(Send(key: key)) }
+    switch entry {
+    case .accepted(let acceptance): if sends[position].acceptance == nil { sends[position].acceptance = acceptance }
+    case .settled(let settlement): sends[position].settlements.append(settlement)
+    }
+    if isNew, position > first {
+      sends[first...].sort { ($0.key.hub.rawValue, $0.key.day) < ($1.key.hub.rawValue, $1.key.day) }
+    }
   }
 
   /// The days of the batch's sends.

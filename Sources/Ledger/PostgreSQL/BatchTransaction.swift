@@ -2,31 +2,67 @@ import FanfareCore
 import PostgreSQL
 import RDKafka
 
-/// Puts one batch into the tables, inside one transaction.
+/// Puts sends into the tables, and what has become of them, inside one transaction.
 ///
-/// The usual way of a send costs no more than its share of one statement, which enters all sends of the batch or adds to them what is new. That
-/// statement also locks every one of them, in the same order in every ledger: what comes after it for the few that are not usual meets nobody.
+/// The usual way of a send costs no more than its share of two statements: one that copies sends which are new, and one that ends sends which are
+/// open. A third one enters any send, or adds to it what is new; it also locks every one of them, so what comes after it for the few that
+/// are not usual meets nobody. All take the sends in the same order in every ledger.
 struct BatchTransaction {
   private let connection: PostgreSQLConnection
   private let slot: Int16
   private let maximumDevices: Int
   private var deltas: [HubName: HubDelta] = [:]
 
+  /// A transaction that has begun on the connection. `slot` says which rows of the totals it adds to.
   init(_ connection: PostgreSQLConnection, slot: Int16, maximumDevices: Int) {
     self.connection = connection
     self.slot = slot
     self.maximumDevices = maximumDevices
   }
 
-  /// Puts the batch in. Returns how many records have turned out not to count.
-  mutating func write(_ plan: BatchPlan) throws -> Int {
-    let left = try enter(plan)
+  /// Copies sends, all of which have their acceptance and none of which is there: throws 23505 where one is. Their first ends go with them.
+  mutating func copy(_ sends: [BatchPlan.Send]) throws {
+    try SendCopy.copy(sends, on: connection)
+    for send in sends {
+      deltas[send.key.hub, default: HubDelta()].accepted += 1
+      if let end = send.end { count(end) }
+    }
+    try account([])
+  }
+
+  /// Puts in whatever sends, and how far the log has been read. Those that are open are ended at once where there are at least `fewest` of them.
+  /// Returns how many records have turned out not to count.
+  mutating func write(
+    _ sends: [BatchPlan.Send], positions: [(key: TopicPartition, value: Int64)], endingAtLeast fewest: Int
+  ) throws -> Int {
+    let left = try enter(try end(sends, atLeast: fewest))
     if !left.isEmpty { try writeOutOfOrder(left) }
-    try account(plan)
+    try account(positions)
     return deltas.values.reduce(0) { $0 + $1.duplicates }
   }
 
-  // MARK: - The usual way
+  private mutating func count(_ end: LedgerEntry.Settlement) {
+    deltas[end.hub, default: HubDelta()].count(end.state)
+    deltas[end.hub, default: HubDelta()].devices.add(end.tally)
+  }
+
+  /// Ends sends that are open. Returns what is left of all.
+  private mutating func end(_ sends: [BatchPlan.Send], atLeast fewest: Int) throws -> [BatchPlan.Send] {
+    let candidates = sends.indices.filter { sends[$0].acceptance == nil && sends[$0].end != nil }
+    guard candidates.count >= fewest else { return sends }
+    let ends = candidates.compactMap { position in sends[position].end.map { (sends[position].key, $0) } }
+    let hasEnded = try SendTable.end(ends, on: connection)
+    var place = 0
+    return sends.indices.compactMap { position in
+      guard place < candidates.count, candidates[place] == position else { return sends[position] }
+      defer { place += 1 }
+      guard hasEnded[place] else { return sends[position] }
+      count(ends[place].1)
+      return sends[position].rest
+    }
+  }
+
+  // MARK: - Any send
 
   /// Whether the statement ends a send of one item that is open.
   private static let ends = "excluded.settled_parts = 1 AND s.known_parts = 1 AND s.settled_parts = 0"
@@ -37,8 +73,10 @@ struct BatchTransaction {
   /// are locked and not returned.
   private static let entering = PreparedStatement(
     """
-    INSERT INTO ledger_sends AS s (hub, id, day, accepted_at, is_announced, sender, audience, \(endColumns.joined(separator: ", ")))
-    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    INSERT INTO ledger_sends AS s
+      (hub, id, day, accepted_at, is_announced, sender, audience, \(endColumns.joined(separator: ", ")),
+      hub_key, sender_key, audience_key)
+    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
     ON CONFLICT (hub, id, day) DO UPDATE SET
       change = CASE WHEN \(announces) THEN 1 ELSE 0 END + CASE WHEN \(ends) THEN 2 ELSE 0 END,
       is_announced = s.is_announced OR excluded.is_announced,
@@ -47,28 +85,22 @@ struct BatchTransaction {
     RETURNING hub, id, day, change
     """)
 
-  /// Enters the batch's sends, or adds to them what is new. Returns those of which something is left to be said.
-  private mutating func enter(_ plan: BatchPlan) throws -> [BatchPlan.Send] {
-    let sends = plan.sends
+  /// Enters sends, or adds to them what is new. Returns those of which something is left to be said.
+  private mutating func enter(_ sends: [BatchPlan.Send]) throws -> [BatchPlan.Send] {
     guard !sends.isEmpty else { return [] }
     let ends = sends.map(\.end)
-    let times: [Int64?] = sends.map { Self.acceptedAt($0).milliseconds }
-    let senders: [String?] = sends.map { send in
-      Self.text(send.acceptance == nil ? send.settlements.first?.sender : send.acceptance?.sender)
-    }
-    let audiences: [String?] = sends.map { Self.text($0.acceptance?.audience ?? $0.settlements.first?.audience ?? "") }
+    let times: [Int64?] = sends.map { $0.acceptedAt.milliseconds }
+    let senders: [String?] = sends.map(\.storedSender)
+    let audiences: [String?] = sends.map(\.storedAudience)
     let parts: [Int64?] = ends.map { $0 == nil ? 0 : 1 }
     let states: [Int16?] = ends.map { end in end.map { Int16(StoredCode.code($0.state)) } }
     let endTimes: [Int64?] = ends.map { $0?.settledAt.milliseconds }
     let digests: [Int64?] = ends.map { $0?.digest }
     let counts: [[UInt8]?] = ends.map { end in
       guard let end, end.devices == nil else { return nil }
-      return [UInt8](end.tally.stored)
+      return end.tally.storedBytes
     }
-    let devices: [[UInt8]?] = ends.map { end in
-      guard let devices = end?.devices else { return nil }
-      return [UInt8](StoredDevices.encode(devices))
-    }
+    let devices: [[UInt8]?] = ends.map { $0?.devices.map(StoredDevices.bytes) }
     let hubs: [String?] = sends.map { $0.key.hub.rawValue }
     let ids = sends.map { (high: $0.key.id.high, low: $0.key.id.low) }
     let days: [Int32?] = sends.map { $0.key.day }
@@ -77,42 +109,29 @@ struct BatchTransaction {
       [
         .texts(hubs), .uuids(ids), .int4s(days), .int8s(times), .bools(sends.map { $0.acceptance != nil }), .texts(senders),
         .texts(audiences), .int8s(parts), .int2s(states), .int8s(endTimes), .int8s(digests), .byteas(counts), .byteas(devices),
+        .int8s(sends.map { $0.hubKey }), .int8s(sends.map { $0.senderKey }), .int8s(sends.map { $0.audienceKey }),
       ])
     var hasEnded = Array(repeating: false, count: sends.count)
+    let index = Dictionary(zip(sends.lazy.map(\.key), sends.indices)) { first, _ in first }
     for row in 0..<changed.count {
       let (high, low) = try changed.uuid(row, 1)
       guard let hub = HubName(try changed.text(row, 0)),
-        let position = plan.index[.init(hub: hub, id: SendID(high: high, low: low), day: Int32(try changed.integer(row, 2)))]
+        let position = index[.init(hub: hub, id: SendID(high: high, low: low), day: Int32(try changed.integer(row, 2)))]
       else { throw SendRow.damaged }
       let change = try changed.integer(row, 3)
-      var delta = deltas[hub, default: HubDelta()]
       if change == 0 {
-        delta.accepted += 1
-        if sends[position].acceptance == nil { delta.unannounced += 1 }
+        deltas[hub, default: HubDelta()].accepted += 1
+        if sends[position].acceptance == nil { deltas[hub, default: HubDelta()].unannounced += 1 }
       }
-      if change & 1 != 0 { delta.unannounced -= 1 }
+      if change & 1 != 0 { deltas[hub, default: HubDelta()].unannounced -= 1 }
       if change == 0 || change & 2 != 0, let end = ends[position] {
         hasEnded[position] = true
-        delta.count(end.state)
-        delta.devices.add(end.tally)
+        count(end)
       }
-      deltas[hub] = delta
     }
     return zip(sends, hasEnded).compactMap { send, hasEnded in
-      var send = send
-      if hasEnded { send.settlements.removeFirst() }
-      return send.settlements.isEmpty ? nil : send
+      hasEnded ? send.rest : send.settlements.isEmpty ? nil : send
     }
-  }
-
-  private static func acceptedAt(_ send: BatchPlan.Send) -> UnixTime {
-    send.acceptance?.acceptedAt ?? send.settlements.first?.acceptedAt ?? UnixTime(milliseconds: 0)
-  }
-
-  /// PostgreSQL stores every character but one.
-  private static func text(_ text: String?) -> String? {
-    guard let text, text.utf8.contains(0) else { return text }
-    return text.replacing("\0", with: "\u{FFFD}")
   }
 
   // MARK: - Everything else
@@ -158,7 +177,7 @@ struct BatchTransaction {
     ON CONFLICT (topic, part) DO UPDATE SET next_offset = excluded.next_offset
     """)
 
-  private func account(_ plan: BatchPlan) throws {
+  private func account(_ positions: [(key: TopicPartition, value: Int64)]) throws {
     let sums = deltas.sorted { $0.key.rawValue < $1.key.rawValue }
     let hubs: [String?] = sums.map { $0.key.rawValue }
     func column(_ value: KeyPath<HubDelta, Int>) -> Parameter {
@@ -174,9 +193,9 @@ struct BatchTransaction {
         devices.counts.append(Int64(count))
       }
     }
-    let topics: [String?] = plan.positions.map { $0.key.topic }
-    let partitions: [Int32?] = plan.positions.map { $0.key.partition }
-    let offsets: [Int64?] = plan.positions.map { $0.value }
+    let topics: [String?] = positions.map { $0.key.topic }
+    let partitions: [Int32?] = positions.map { $0.key.partition }
+    let offsets: [Int64?] = positions.map { $0.value }
     try connection.query(
       Self.accounting,
       [

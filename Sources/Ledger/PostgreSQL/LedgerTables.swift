@@ -9,7 +9,7 @@ enum LedgerTables {
   ///
   /// - ledger_sends: a partition for each day that is younger than the retention, and one for the rest: what is open for longer, and days that
   ///   cannot be. `change` tells what the statement that wrote the row last did to it; see `BatchTransaction`. The indexes beyond the key
-  ///   are those that lists are read from. Rows are changed once, so pages have room for that.
+  ///   are those that lists are read from, by numbers that stand for names; see `ListKey`. Rows are changed once, so pages have room for that.
   /// - ledger_days: the days that have a partition. Who makes or drops one locks its row.
   /// - ledger_attempts, ledger_parts, ledger_duplicates: as in the file.
   /// - ledger_totals, ledger_device_totals: sums per hub and slot; each ledger takes one of a few slots.
@@ -29,15 +29,18 @@ enum LedgerTables {
         state smallint,
         change smallint NOT NULL DEFAULT 0,
         is_announced boolean NOT NULL,
+        hub_key bigint NOT NULL,
+        sender_key bigint,
+        audience_key bigint NOT NULL,
         sender text COLLATE "C",
         audience text COLLATE "C" NOT NULL,
         counts bytea,
         devices bytea,
-        PRIMARY KEY (hub, id, day)
+        PRIMARY KEY (id, hub, day)
       ) PARTITION BY RANGE (day);
-      CREATE INDEX ledger_sends_newest ON ledger_sends (hub, accepted_at, id);
-      CREATE INDEX ledger_sends_newest_by_sender ON ledger_sends (hub, sender, accepted_at, id);
-      CREATE INDEX ledger_sends_newest_by_audience ON ledger_sends (hub, audience, accepted_at, id);
+      CREATE INDEX ledger_sends_newest ON ledger_sends (hub_key, accepted_at, id);
+      CREATE INDEX ledger_sends_newest_by_sender ON ledger_sends (sender_key, accepted_at, id);
+      CREATE INDEX ledger_sends_newest_by_audience ON ledger_sends (audience_key, accepted_at, id);
       CREATE TABLE ledger_sends_rest PARTITION OF ledger_sends DEFAULT WITH (fillfactor = 40);
       CREATE TABLE ledger_days (day integer PRIMARY KEY);
 

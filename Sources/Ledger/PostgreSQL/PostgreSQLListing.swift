@@ -29,10 +29,10 @@ struct PostgreSQLListing {
         ? branches[0] : branches.joined(separator: "\nUNION\n") + "\nORDER BY accepted_at DESC, id DESC LIMIT $5")
   }
 
-  private static let everybodys = statement("")
-  private static let senders = statement("AND s.sender = $6")
-  private static let recipients = statement("AND s.audience = $6")
-  private static let users = statement("AND s.sender = $6", "AND s.audience = $7")
+  private static let everybodys = statement("AND s.hub_key = $6")
+  private static let senders = statement("AND s.sender_key = $6 AND s.sender = $7")
+  private static let recipients = statement("AND s.audience_key = $6 AND s.audience = $7")
+  private static let users = statement("AND s.sender_key = $6 AND s.sender = $7", "AND s.audience_key = $8 AND s.audience = $9")
 
   /// The page.
   func page() throws -> SendPage {
@@ -69,18 +69,20 @@ struct PostgreSQLListing {
       .uuid(high: last?.send.high ?? .max, low: last?.send.low ?? .max),
       .int4(last.map { BatchPlan.day(of: $0.acceptedAt) } ?? .max), .int8(Int64(limit)),
     ]
+    func sender(_ name: String) -> [Parameter] { [.int8(ListKey.sender(name, hub: query.hub)), .text(name)] }
+    func audience(_ name: String) -> [Parameter] { [.int8(ListKey.audience(name, hub: query.hub)), .text(name)] }
     switch (query.sender, query.user) {
-    case (nil, nil): return try connection.query(Self.everybodys, parameters)
-    case (let sender?, nil):
-      parameters.append(.text(sender))
-      return try connection.query(Self.senders, parameters)
+    case (nil, nil):
+      parameters.append(.int8(ListKey.hub(query.hub)))
+      return try connection.query(Self.everybodys, parameters)
+    case (let name?, nil): return try connection.query(Self.senders, parameters + sender(name))
     case (nil, let user?):
-      parameters += [.text(user), .text(Tag.username(user))]
-      return try connection.query(Self.users, parameters)
-    case (let sender?, let user?):
-      let isOwn = sender.utf8.elementsEqual(user.utf8)
-      parameters.append(.text(isOwn ? sender : Tag.username(user)))
-      return try connection.query(isOwn ? Self.senders : Self.recipients, parameters)
+      return try connection.query(Self.users, parameters + sender(user) + audience(Tag.username(user)))
+    case (let name?, let user?):
+      let isOwn = name.utf8.elementsEqual(user.utf8)
+      return isOwn
+        ? try connection.query(Self.senders, parameters + sender(name))
+        : try connection.query(Self.recipients, parameters + audience(Tag.username(user)))
     }
   }
 

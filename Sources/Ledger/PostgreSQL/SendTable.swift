@@ -42,6 +42,59 @@ enum SendTable {
       settledAt: try rows.optionalInteger(row, first + 1), counts: try data(first + 2), devices: try data(first + 3))
   }
 
+  private static let ending = PreparedStatement(
+    """
+    WITH ended AS (
+      UPDATE ledger_sends AS s SET settled_parts = 1, state = u.state, settled_at = u.settled_at, digest = u.digest,
+        counts = u.counts, devices = u.devices
+      FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) WITH ORDINALITY
+        AS u (hub, id, day, state, settled_at, digest, counts, devices, number)
+      WHERE s.hub = u.hub AND s.id = u.id AND s.day = u.day AND s.known_parts = 1 AND s.settled_parts = 0
+      RETURNING u.number
+    )
+    SELECT CASE WHEN count(*) < cardinality($2) THEN coalesce(array_agg(number), '{}') END FROM ended
+    """)
+
+  /// Ends sends of one item that are open; says of each whether it was.
+  static func end(
+    _ ends: [(key: BatchPlan.Key, end: LedgerEntry.Settlement)], on connection: PostgreSQLConnection
+  ) throws -> [Bool] {
+    let hubs: [String?] = ends.map { $0.key.hub.rawValue }
+    let ids = ends.map { (high: $0.key.id.high, low: $0.key.id.low) }
+    let days: [Int32?] = ends.map { $0.key.day }
+    let states: [Int16?] = ends.map { Int16(StoredCode.code($0.end.state)) }
+    let times: [Int64?] = ends.map { $0.end.settledAt.milliseconds }
+    let digests: [Int64?] = ends.map { $0.end.digest }
+    let counts: [[UInt8]?] = ends.map { $0.end.devices == nil ? $0.end.tally.storedBytes : nil }
+    let devices: [[UInt8]?] = ends.map { $0.end.devices.map(StoredDevices.bytes) }
+    let rows = try connection.query(
+      ending,
+      [
+        .texts(hubs), .uuids(ids), .int4s(days), .int2s(states), .int8s(times), .int8s(digests), .byteas(counts),
+        .byteas(devices),
+      ])
+    // Mostly all of them were, and nothing needs to be said.
+    guard !rows.isNull(0, 0) else { return Array(repeating: true, count: ends.count) }
+    var wereOpen = Array(repeating: false, count: ends.count)
+    for number in try rows.integers(0, 0) { wereOpen[Int(number) - 1] = true }
+    return wereOpen
+  }
+
+  private static let known = PreparedStatement(
+    """
+    SELECT k.number FROM unnest($1, $2, $3) WITH ORDINALITY AS k (hub, id, day, number),
+      LATERAL (SELECT 1 FROM ledger_sends AS s WHERE s.hub = k.hub AND s.id = k.id AND s.day = k.day LIMIT 1) AS s
+    """)
+
+  /// The places of those sends that are there.
+  static func known(_ keys: [BatchPlan.Key], on connection: PostgreSQLConnection) throws -> Set<Int> {
+    let hubs: [String?] = keys.map { $0.hub.rawValue }
+    let ids = keys.map { (high: $0.id.high, low: $0.id.low) }
+    let days: [Int32?] = keys.map { $0.day }
+    let rows = try connection.query(known, [.texts(hubs), .uuids(ids), .int4s(days)])
+    return Set(try (0..<rows.count).map { Int(try rows.integer($0, 0)) - 1 })
+  }
+
   private static let updating = PreparedStatement(
     """
     UPDATE ledger_sends AS s SET known_parts = u.known_parts, settled_parts = u.settled_parts, digest = u.digest, state = u.state,
@@ -76,7 +129,7 @@ extension ItemSum {
   /// The column `state`.
   var storedState: Int16? { state.map { Int16(StoredCode.code($0)) } }
   /// The column `counts`.
-  var storedCounts: [UInt8]? { devices == nil ? [UInt8](tally.stored) : nil }
+  var storedCounts: [UInt8]? { devices == nil ? tally.storedBytes : nil }
   /// The column `devices`.
-  var storedDevices: [UInt8]? { devices.map { [UInt8](StoredDevices.encode($0)) } }
+  var storedDevices: [UInt8]? { devices.map(StoredDevices.bytes) }
 }

@@ -3,13 +3,16 @@ import Foundation
 
 extension OutcomeCounts {
   /// As a column keeps it: for each kind its two numbers in one byte, and the count as a varint.
-  var stored: Data {
+  var stored: Data { Data(storedBytes) }
+
+  /// The same as bytes.
+  var storedBytes: [UInt8] {
     var output: [UInt8] = []
     for (kind, count) in entries {
       output.append(StoredCode.code(kind.platform) << 4 | StoredCode.code(kind.outcome))
       output.appendVarint(UInt64(max(0, count)))
     }
-    return Data(output)
+    return output
   }
 
   /// Reads a column; nil when no release has written it.

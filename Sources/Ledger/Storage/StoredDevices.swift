@@ -7,7 +7,10 @@ enum StoredDevices {
   private static let maximumReasonLength = 64
 
   /// As a column keeps them.
-  static func encode(_ devices: [DeviceResult]) -> Data {
+  static func encode(_ devices: [DeviceResult]) -> Data { Data(bytes(devices)) }
+
+  /// As a column keeps them.
+  static func bytes(_ devices: [DeviceResult]) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(devices.count * 24)
     for device in devices {
@@ -21,7 +24,7 @@ enum StoredDevices {
       output.appendVarint(UInt64(reason.count))
       output.append(contentsOf: reason)
     }
-    return Data(output)
+    return output
   }
 
   /// Reads a column; nil when no release has written it.

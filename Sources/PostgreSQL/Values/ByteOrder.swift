@@ -1,9 +1,13 @@
 /// PostgreSQL's binary formats are big-endian.
 extension [UInt8] {
   /// Appends the integer's bytes, the highest first.
-  mutating func append(bigEndian value: some FixedWidthInteger) {
-    for shift in stride(from: type(of: value).bitWidth - 8, through: 0, by: -8) {
-      append(UInt8(truncatingIfNeeded: value >> shift))
+  @inline(__always) mutating func append<Value: FixedWidthInteger>(bigEndian value: Value) {
+    append(addingCapacity: Value.bitWidth / 8) { bytes in
+      var shift = Value.bitWidth
+      while shift > 0 {
+        shift -= 8
+        bytes.append(UInt8(truncatingIfNeeded: value &>> Value(truncatingIfNeeded: shift)))
+      }
     }
   }
 

@@ -35,7 +35,7 @@ package struct CopyWriter: ~Copyable {
   package mutating func text(utf8 value: some Collection<UInt8>) { buffer.append(counted: value) }
 
   /// A `bytea` column.
-  package mutating func bytea(_ value: some Collection<UInt8>) { buffer.append(counted: value) }
+  package mutating func bytea(_ value: [UInt8]) { buffer.append(counted: value) }
 
   /// A `smallint` column.
   package mutating func int2(_ value: Int16) { integer(value) }

@@ -60,32 +60,32 @@ package struct Parameter: Sendable {
   }
 
   /// `text[]`; an element may be NULL.
-  package static func texts(_ values: some Collection<String?>) -> Self {
+  package static func texts(_ values: [String?]) -> Self {
     array(.text, values, sizeHint: 24) { value, bytes in bytes.append(counted: value.utf8) }
   }
 
   /// `bytea[]`; an element may be NULL.
-  package static func byteas(_ values: some Collection<[UInt8]?>) -> Self {
+  package static func byteas(_ values: [[UInt8]?]) -> Self {
     array(.bytea, values, sizeHint: 32) { value, bytes in bytes.append(counted: value) }
   }
 
   /// `smallint[]`; an element may be NULL.
-  package static func int2s(_ values: some Collection<Int16?>) -> Self { integers(.int2, values) }
+  package static func int2s(_ values: [Int16?]) -> Self { integers(.int2, values) }
 
   /// `integer[]`; an element may be NULL.
-  package static func int4s(_ values: some Collection<Int32?>) -> Self { integers(.int4, values) }
+  package static func int4s(_ values: [Int32?]) -> Self { integers(.int4, values) }
 
   /// `bigint[]`; an element may be NULL.
-  package static func int8s(_ values: some Collection<Int64?>) -> Self { integers(.int8, values) }
+  package static func int8s(_ values: [Int64?]) -> Self { integers(.int8, values) }
 
   /// `boolean[]`
-  package static func bools(_ values: some Collection<Bool>) -> Self {
-    integers(.bool, values.lazy.map { Optional($0 ? 1 : 0 as UInt8) })
+  package static func bools(_ values: [Bool]) -> Self {
+    integers(.bool, values.map { Optional($0 ? 1 : 0 as UInt8) })
   }
 
   /// `uuid[]`, each as its two big-endian words.
-  package static func uuids(_ values: some Collection<(high: UInt64, low: UInt64)>) -> Self {
-    array(.uuid, values.lazy.map { Optional($0) }, sizeHint: 16) { value, bytes in
+  package static func uuids(_ values: [(high: UInt64, low: UInt64)]) -> Self {
+    array(.uuid, values.map { Optional($0) }, sizeHint: 16) { value, bytes in
       bytes.append(bigEndian: Int32(16))
       bytes.append(bigEndian: value.high)
       bytes.append(bigEndian: value.low)
@@ -99,7 +99,7 @@ package struct Parameter: Sendable {
     return Self(type.oid, bytes)
   }
 
-  private static func integers<Element: FixedWidthInteger>(_ type: TypeID, _ values: some Collection<Element?>) -> Self {
+  private static func integers<Element: FixedWidthInteger>(_ type: TypeID, _ values: [Element?]) -> Self {
     array(type, values, sizeHint: Element.bitWidth / 8) { value, bytes in
       bytes.append(bigEndian: Int32(Element.bitWidth / 8))
       bytes.append(bigEndian: value)
@@ -108,7 +108,7 @@ package struct Parameter: Sendable {
 
   /// An array of one dimension.
   private static func array<Element>(
-    _ type: TypeID, _ values: some Collection<Element?>, sizeHint: Int, _ append: (Element, inout [UInt8]) -> Void
+    _ type: TypeID, _ values: [Element?], sizeHint: Int, _ append: (Element, inout [UInt8]) -> Void
   ) -> Self {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(20 + values.count * (4 + sizeHint))

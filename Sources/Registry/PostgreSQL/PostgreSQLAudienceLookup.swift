@@ -57,7 +57,7 @@ struct PostgreSQLAudienceLookup {
     let rows = try connection.query(
       Self.statement,
       [
-        .text(hub.rawValue), .texts(tags.keys.lazy.map { $0.text }), .texts(handles.keys.lazy.map { $0.text }),
+        .text(hub.rawValue), .texts(tags.keys.map { $0.text }), .texts(handles.keys.map { $0.text }),
         .ids(Array(ids.keys)),
       ])
     for row in 0..<rows.count {

@@ -1,0 +1,41 @@
+import FanfareCore
+import PostgreSQL
+
+/// Enters sends by a `COPY`: a third of what it costs to insert rows that may be there already. Where one is, none of them goes in.
+enum SendCopy {
+  private static let columns = [
+    "hub", "id", "day", "accepted_at", "is_announced", "hub_key", "sender_key", "audience_key", "sender", "audience",
+    "settled_parts", "state", "settled_at", "digest",
+    "counts", "devices",
+  ]
+
+  /// Copies sends with their first ends. Throws 23505 when one of them is there.
+  static func copy(_ sends: [BatchPlan.Send], on connection: PostgreSQLConnection) throws {
+    _ = try connection.copyIn("COPY ledger_sends (\(columns.joined(separator: ", "))) FROM STDIN (FORMAT binary)") { rows in
+      for send in sends {
+        try rows.row(columns: columns.count)
+        rows.text(send.key.hub.rawValue)
+        rows.uuid(high: send.key.id.high, low: send.key.id.low)
+        rows.int4(send.key.day)
+        rows.int8(send.acceptedAt.milliseconds)
+        rows.bool(send.acceptance != nil)
+        rows.int8(send.hubKey)
+        if let key = send.senderKey { rows.int8(key) } else { rows.null() }
+        rows.int8(send.audienceKey)
+        if let sender = send.storedSender { rows.text(sender) } else { rows.null() }
+        rows.text(send.storedAudience)
+        guard let end = send.end else {
+          rows.int8(0)
+          for _ in 11..<columns.count { rows.null() }
+          continue
+        }
+        rows.int8(1)
+        rows.int2(Int16(StoredCode.code(end.state)))
+        rows.int8(end.settledAt.milliseconds)
+        rows.int8(end.digest)
+        if end.devices == nil { rows.bytea(end.tally.storedBytes) } else { rows.null() }
+        if let devices = end.devices { rows.bytea(StoredDevices.bytes(devices)) } else { rows.null() }
+      }
+    }
+  }
+}
