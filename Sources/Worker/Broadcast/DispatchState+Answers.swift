@@ -31,6 +31,15 @@ extension DispatchState {
     }
   }
 
+  /// Puts a question again, unless it has lost its meaning meanwhile: whom a send is for that has expired.
+  mutating func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
+    guard case .survey(let ticket, _, _) = question, isCurrent(ticket), now.wall >= items[ticket.slot].expiresAt else {
+      return effects.questions.append(question)
+    }
+    openSurveys -= 1
+    settle(ticket.slot, as: .expired, at: now, into: &effects)
+  }
+
   /// All of a record is done: its offsets settle.
   mutating func conclude(_ slot: Int) {
     ledger.settle(items[slot].origin)

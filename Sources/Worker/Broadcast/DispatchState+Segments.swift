@@ -50,15 +50,19 @@ extension DispatchState {
       follow(course == .paused && now.wall >= items[ticket.slot].expiresAt ? .running : course, ticket.slot)
     }
     var hasTurn = true
+    var slow = Set<BroadcastID>()
     for ticket in pages {
       guard let page = items[ticket.slot].page else { continue }
       // One that is paused takes nobody's turn, unless there is nothing left of it but its status.
       guard !page.isParked || (page.isExhausted && items[ticket.slot].openDevices == 0) || items[ticket.slot].phase == .settling
       else { continue }
       let waits = waitsForItsRate(ticket.slot, page, at: now)
-      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isPushing: hasTurn && !waits, at: now, into: &effects) }
+      // Two pages of a broadcast would only share its rate, and both be repeated after a crash.
+      if waits { slow.insert(page.broadcast) }
+      let isNext = hasTurn && !slow.contains(page.broadcast)
+      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isPushing: isNext, at: now, into: &effects) }
       // Until the store knows that it is finished.
-      if !waits { hasTurn = false }
+      if isNext { hasTurn = false }
     }
     guard shutdownDeadline == nil else { return }
     openPages(at: now, into: &effects)
@@ -134,6 +138,15 @@ extension DispatchState {
         page: number, of: walk.pages, of: send, as: state, devices: [], counts: OutcomeCounts(), for: slot, at: now,
         into: &effects)
     }
+  }
+
+  /// A page is given up: its segment, where that stays because the same one has come from another partition, begins it again.
+  mutating func reopenSegment(ofPage slot: Int) {
+    guard let page = items[slot].page, isCurrent(page.segment), var walk = items[page.segment.slot].walk, walk.phase == .busy
+    else { return }
+    walk.rest.append(page.number)
+    walk.phase = .ready
+    items[page.segment.slot].walk = walk
   }
 
   /// A page is finished, and the store knows it.

@@ -162,7 +162,7 @@ struct DispatchState: Sendable {
     while let production = refused.popDue(at: now.uptime) {
       if isCurrent(production.ticket) { effects.productions.append(production) }
     }
-    while let question = unanswered.popDue(at: now.uptime) { effects.questions.append(question) }
+    while let question = unanswered.popDue(at: now.uptime) { askAgain(question, at: now, into: &effects) }
     noticeSilence(at: now, into: &effects)
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000

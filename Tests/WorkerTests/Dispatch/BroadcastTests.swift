@@ -7,10 +7,11 @@ import Testing
 
 /// Sends to audiences of any size: looked at, divided, and gone through page by page.
 @Suite struct BroadcastTests {
-  private static let partition = TopicPartition(topic: "fanfare.segments", partition: 0)
+  /// Where the segments come from.
+  static let partition = TopicPartition(topic: "fanfare.segments", partition: 0)
 
   /// A desk whose tag `news` reaches so many devices, all with iPhones but every fourth.
-  private static func desk(
+  static func desk(
     devices: Int, retryDelays: [Int] = [], configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) -> Desk {
     var generator = SeededGenerator(seed: 7)
@@ -33,7 +34,7 @@ import Testing
   }
 
   /// Posts a send to `news`, and delivers what it is divided into.
-  private static func divided(_ desk: inout Desk, rate: Int? = nil, timeToLive: Int? = nil) -> SendRequest {
+  static func divided(_ desk: inout Desk, rate: Int? = nil, timeToLive: Int? = nil) -> SendRequest {
     let send = SendRequest(
       id: .random(), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
       content: Content(message: Message(body: "hello")), timeToLive: timeToLive, maximumPerSecond: rate)
@@ -41,13 +42,14 @@ import Testing
     return send
   }
 
-  private static func begin(_ desk: inout Desk) {
+  /// Lets the segments that were written come.
+  static func begin(_ desk: inout Desk) {
     let values = desk.segments.map { $0.encoded(at: desk.wall) }
     desk.deliver(values, from: partition)
   }
 
   /// Answers all pushes as they come until none comes any more.
-  private static func answerAll(_ desk: inout Desk, _ outcome: PushOutcome = PushOutcome(.accepted, status: 200)) {
+  static func answerAll(_ desk: inout Desk, _ outcome: PushOutcome = PushOutcome(.accepted, status: 200)) {
     var answered = 0
     while answered < desk.pushes.count {
       let push = desk.pushes[answered]
@@ -332,99 +334,6 @@ import Testing
     #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
   }
 
-  /// A broadcast of which one device was put off, with what brings it back.
-  private static func putOff(_ desk: inout Desk) throws -> (broadcast: BroadcastID, record: [UInt8]) {
-    _ = divided(&desk)
-    begin(&desk)
-    desk.answer(desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(20)))
-    answerAll(&desk)
-    desk.advance(.seconds(30))
-    return (try #require(desk.broadcasts.plans.keys.first), try #require(desk.retries.first).value)
-  }
-
-  @Test func whatIsCancelledIsNotSentWhenItComesBack() throws {
-    var desk = Self.desk(devices: 200, retryDelays: [15])
-    let (broadcast, record) = try Self.putOff(&desk)
-    desk.broadcasts.steerings[broadcast] = Steering(.cancelled, because: .caller)
-    let before = desk.statuses.count
-    desk.deliver([record])
-    #expect(desk.pushes.count == 200 && desk.statuses.count == before + 1)
-    let last = try #require(desk.statuses.last)
-    #expect(last.state == .cancelled && last.counts.total > 0)
-    #expect(last.devices.map(\.outcome) == [.failed] && last.devices.map(\.reason) == ["TooManyRequests"])
-    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages && desk.state.records == 0)
-  }
-
-  @Test func whatIsPausedGoesRoundUntilItIsResumed() throws {
-    var desk = Self.desk(devices: 200, retryDelays: [15])
-    var (broadcast, record) = try Self.putOff(&desk)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
-    for round in 2...4 {
-      desk.deliver([record])
-      #expect(desk.pushes.count == 200 && desk.retries.count == round && desk.state.records == 0)
-      record = desk.retries[round - 1].value
-      desk.advance(.seconds(16))
-    }
-    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
-    desk.deliver([record])
-    #expect(desk.pushes.count == 201)
-    desk.answer(desk.pushes[200], PushOutcome(.accepted, status: 200))
-    #expect(desk.statuses.last?.devices.map(\.attempts) == [2])
-    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
-  }
-
-  @Test func pausedBroadcastsLeaveRoomForSingleSends() throws {
-    var desk = Self.desk(devices: 200) {
-      $0.maximumRecords = 4
-      $0.maximumSegments = 8
-    }
-    _ = Self.divided(&desk)
-    let broadcast = try #require(desk.broadcasts.plans.keys.first)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
-    Self.begin(&desk)
-    #expect(desk.state.records == 0 && desk.state.segmentsHeld == 3)
-    let before = desk.credit
-    desk.register("bob", .fcm)
-    for _ in 0..<4 { desk.deliver(desk.send(to: .user("bob"))) }
-    desk.answerAll()
-    #expect(desk.credit > before, "more is asked for")
-    // But not without bound.
-    for _ in 0..<2 {
-      desk.segments = []
-      let other = Self.divided(&desk)
-      desk.broadcasts.steerings[BroadcastID(hub: other.hub, send: other.identity)] = Steering(.paused, because: .caller)
-      Self.begin(&desk)
-    }
-    let full = desk.credit
-    desk.deliver(desk.send(to: .user("bob")))
-    desk.answerAll()
-    #expect(desk.state.segmentsHeld == 9 && desk.credit == full)
-  }
-
-  @Test func aSlowBroadcastDoesNotHoldUpAnother() throws {
-    var desk = Self.desk(devices: 200)
-    let slow = Self.divided(&desk, rate: 1)
-    Self.begin(&desk)
-    Self.answerAll(&desk)
-    desk.advance(.milliseconds(50))
-    desk.segments = []
-    let other = Self.divided(&desk)
-    Self.begin(&desk)
-    for _ in 0..<20 {
-      Self.answerAll(&desk)
-      desk.advance(.milliseconds(50))
-    }
-    #expect(desk.statuses.count { $0.send == other.id } == other.pages(in: desk))
-    #expect(desk.pushes.count > 200 && desk.pushes.count <= 203)
-    for _ in 0..<250 {
-      desk.advance(.seconds(1))
-      Self.answerAll(&desk)
-    }
-    #expect(desk.pushes.count == 400)
-    #expect(desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk))
-    #expect(desk.state.segmentsHeld == 0 && desk.state.segmentBytes == 0 && desk.state.records == 0)
-  }
-
   @Test func tooManyFailuresPauseTheBroadcast() throws {
     var desk = Self.desk(devices: 200) { $0.broadcastFailureSample = 3 }
     _ = Self.divided(&desk)
@@ -479,7 +388,7 @@ extension BroadcastQuestion {
 
 extension SendRequest {
   /// How many pages the send is divided into.
-  fileprivate func pages(in desk: Desk) -> Int? { desk.broadcasts.plans[BroadcastID(hub: hub, send: identity)] }
+  func pages(in desk: Desk) -> Int? { desk.broadcasts.plans[BroadcastID(hub: hub, send: identity)] }
 }
 
 extension Desk {
