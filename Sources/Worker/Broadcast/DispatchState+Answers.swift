@@ -33,7 +33,7 @@ extension DispatchState {
 
   /// Puts a question again, unless it has lost its meaning meanwhile: whom a send is for that has expired.
   mutating func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
-    guard case .survey(let ticket, _, _) = question, isCurrent(ticket), now.wall >= items[ticket.slot].expiresAt else {
+    guard case .survey(let ticket, _, _, _) = question, isCurrent(ticket), now.wall >= items[ticket.slot].expiresAt else {
       return effects.questions.append(question)
     }
     openSurveys -= 1
