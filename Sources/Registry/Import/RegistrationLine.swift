@@ -55,7 +55,7 @@ package struct RegistrationLine: Sendable {
     ) throws(JSONError) {
       func time(_ former: UnixTime?, _ reader: inout JSONReader) throws(JSONError) -> UnixTime {
         guard former == nil else { throw reader.givenTwice() }
-        guard let time = UnixTime(utf8: try reader.readUTF8()) else { throw reader.error("must be a time (RFC 3339)") }
+        guard let time = try reader.readTime() else { throw reader.error("must be a time (RFC 3339)") }
         guard time <= latest else { throw reader.error("must not be in the future") }
         return time
       }
@@ -66,7 +66,7 @@ package struct RegistrationLine: Sendable {
       switch key {
       case "id":
         guard id == nil else { throw reader.givenTwice() }
-        guard let known = RegistrationID(utf8: try reader.readUTF8()) else { throw reader.error("must be a UUID") }
+        guard let known = try reader.readRegistrationID() else { throw reader.error("must be a UUID") }
         id = known
       case "user": user = try text(user, &reader)
       case "platform":

@@ -121,7 +121,7 @@ struct PostgreSQLImport {
       }
     }
     var tags = new.flatMap { registration in registration.tags.map { (tag: $0, of: registration) } }
-    tags.sort { $0.tag.utf8Less($1.tag) || ($0.tag.hasSameBytes(as: $1.tag) && $0.of.id < $1.of.id) }
+    tags.sort { $0.tag == $1.tag ? $0.of.id < $1.of.id : $0.tag < $1.tag }
     try copy(into: "tags", "tag, registration, platform, handle, registered_at, created_at") { rows in
       for (tag, registration) in tags {
         try rows.row(columns: 7)
@@ -163,7 +163,7 @@ struct PostgreSQLImport {
         ])
     }
     guard !new.isEmpty else { return }
-    new.sort { $0.handle.utf8Less($1.handle) }
+    new.sort { $0.handle < $1.handle }
     try copy(into: "handles", "handle, registration, platform, registered_at") { rows in
       for registration in new {
         try rows.row(columns: 5)
@@ -184,7 +184,7 @@ struct PostgreSQLImport {
     }
     let changed = plan.installations.compactMap { name, claim in
       claim.owner == claim.stored ? nil : claim.owner.map { (name: name, id: $0) }
-    }.sorted { $0.name.utf8Less($1.name) }
+    }.sorted { $0.name < $1.name }
     guard !changed.isEmpty else { return }
     try connection.query(
       Self.upsertInstallations, [.text(hub.rawValue), .texts(changed.map(\.name)), .ids(changed.map(\.id))])
@@ -275,9 +275,4 @@ extension PostgreSQLImport {
 extension ImportPlan.Place {
   /// What a place is sorted by: the id that it is of.
   fileprivate var order: RegistrationID { stored?.id ?? registration?.id ?? RegistrationID(high: 0, low: 0) }
-}
-
-extension String {
-  /// Whether the text comes first in the order of the bytes, which the database's keys have.
-  fileprivate func utf8Less(_ other: String) -> Bool { utf8.lexicographicallyPrecedes(other.utf8) }
 }

@@ -18,6 +18,8 @@ struct LineBatches {
   }
 
   private static let newline = UInt8(ascii: "\n")
+  /// How many bytes are read at once.
+  private static let piece = 256 * 1024
 
   private let file: FileHandle
   private let batchBytes: Int
@@ -57,9 +59,10 @@ struct LineBatches {
   }
 
   private mutating func fill(upTo count: Int) throws {
+    buffer.reserveCapacity(count)
     while buffer.count < count, !isAtEnd {
       // A pipe gives what it has.
-      guard let data = try file.read(upToCount: count - buffer.count), !data.isEmpty else {
+      guard let data = try file.read(upToCount: min(Self.piece, count - buffer.count)), !data.isEmpty else {
         isAtEnd = true
         return
       }
