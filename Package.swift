@@ -73,8 +73,10 @@ let package = Package(
     .systemLibrary(name: "CRDKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-    .systemLibrary(name: "CJemalloc", pkgConfig: "jemalloc", providers: [.apt(["libjemalloc-dev"])]),
     .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt", providers: [.apt(["libcrypt-dev"])]),
+
+    // The memory allocator (Debian: libjemalloc-dev), and how it is set.
+    .target(name: "CJemalloc", linkerSettings: [.linkedLibrary("jemalloc")]),
 
     // What makes a push service of nghttpd, for `fanfare bench`.
     .target(name: "CPushSink"),
@@ -135,7 +137,8 @@ let package = Package(
       dependencies: [
         "CJemalloc", "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PostgreSQL", "PushServices",
         "PushSimulator", "RDKafka",
-        "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, hummingbird, logging, metrics, nioCore, nioHTTP1,
+        "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, crypto, hummingbird, logging, metrics, nioCore,
+        nioHTTP1,
         nioPosix, nioSSL, serviceLifecycle,
         unixSignals, yams,
       ],
@@ -195,12 +198,15 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "RDKafka", "Support", "Worker", configuration, logging, yams,
+        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "RDKafka", "Registry", "Support", "Worker", configuration, logging,
+        yams,
       ],
       swiftSettings: house),
     .testTarget(
       name: "EndToEnd",
-      dependencies: ["fanfare", "FanfareCore", "RDKafka", asyncHTTPClient, logging, nioCore, nioHTTP1],
+      dependencies: [
+        "fanfare", "FanfareCore", "PostgreSQL", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
+      ],
       swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]

@@ -15,7 +15,7 @@ package final class Worker: Service {
   private let sink: any RecordSink
   private let pageSink: any RecordSink
   private let registry: any DeviceRegistry
-  private let broadcasts: any BroadcastStore
+  private let broadcasts: any BroadcastStore & PushQuotaStore
   private let table: SenderTable
   private let topics: Topics
   private let clock: any WallClock
@@ -31,7 +31,7 @@ package final class Worker: Service {
   /// only used: they must run before the worker does, and until it has ended.
   package init(
     configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink, pageProducer: any RecordSink,
-    registry: any DeviceRegistry & BroadcastStore,
+    registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [Platform: any PushSender]], topics: Topics = Topics(), clock: any WallClock = SystemWallClock(),
     delays: any DelayClock = SystemDelayClock(), logger: Logger
   ) throws {

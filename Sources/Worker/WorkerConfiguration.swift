@@ -1,6 +1,5 @@
+package import FanfareCore
 package import RDKafka
-
-package import struct FanfareCore.Topics
 
 /// How much a worker may hold, how long things may take, and how it deals with refusals. Every limit is per process.
 package struct WorkerConfiguration: Sendable {
@@ -24,6 +23,8 @@ package struct WorkerConfiguration: Sendable {
   package var maximumSpan = 100_000
   /// The most settled sends remembered, to recognise duplicates.
   package var rememberedSends = 65_536
+  /// The most pushes of one sender that are remembered as kept from their devices by an outage; of more the order is not kept.
+  package var maximumOrdered = 100_000
   /// The most audiences in one request to the registry. An audience of unknown size counts for many.
   package var lookUpBatch = 512
   /// The most devices in one status record; the results of a larger send are spread over several.
@@ -38,6 +39,10 @@ package struct WorkerConfiguration: Sendable {
   package var segments = 64
   /// The most pushes of broadcasts handed to one sender and not yet answered: the rest of its room is for single sends.
   package var maximumBulkPushesPerSender = 1_000
+  /// The most segments of broadcasts taken and not finished, beside the records of single sends: paused ones stay for as long as they are paused.
+  package var maximumSegments = 20_000
+  /// The most bytes of such segments.
+  package var maximumSegmentBytes = 64 << 20
   /// The share of a page's devices whose failure pauses its broadcast, 0…1; deaths and expiry do not count.
   package var broadcastFailureShare = 0.5
   /// Pages with fewer devices are too few to judge by.
@@ -45,6 +50,9 @@ package struct WorkerConfiguration: Sendable {
   /// The most bytes that are kept with a partition's position about what is settled above it. Brokers take 4,096 unless told otherwise; what
   /// finds no room is done again after a crash. 0: nothing is kept.
   package var commitMetadataBytes = 3_500
+
+  /// What a push service takes of a hub in any 60 seconds, from all workers together; where there is nothing here, there is no such limit.
+  package var pushesPerMinute: [HubName: [Platform: Int]] = [:]
 
   // How long things may take.
 
@@ -102,7 +110,9 @@ package struct WorkerConfiguration: Sendable {
       ("maximumPushes", maximumPushes, 1...Int.max), ("maximumPushesPerSender", maximumPushesPerSender, 1...Int.max),
       ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...Int.max),
       ("lookUpBatch", lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
-      ("undividedDevices", undividedDevices, 1...100_000), ("pageDevices", pageDevices, 1...100_000),
+      ("maximumSegments", maximumSegments, 1...Ticket.maximumSlots / 2),
+      ("maximumSegmentBytes", maximumSegmentBytes, 1...Int.max), ("undividedDevices", undividedDevices, 1...100_000),
+      ("pageDevices", pageDevices, 1...100_000),
       ("lookUpPage", lookUpPage, 1...100_000), ("segments", segments, 1...10_000),
       ("maximumBulkPushesPerSender", maximumBulkPushesPerSender, 1...Int.max),
       ("broadcastFailureSample", broadcastFailureSample, 1...Int.max),

@@ -27,6 +27,14 @@ enum Console {
   /// Whether standard output is a terminal that a person watches.
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
+  /// Writes text over the present line of the terminal that standard error is.
+  static func overwriteError(_ text: String) {
+    write("\r\u{1B}[K" + text, to: .standardError)
+  }
+
+  /// Whether standard error is a terminal that a person watches.
+  static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
   private static func write(_ text: String, to handle: FileHandle) {
     do {
       try handle.write(contentsOf: Data(text.utf8))

@@ -24,7 +24,8 @@ import Testing
 
   @Test(arguments: [
     ["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"], ["audit"],
-    ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"], ["replay"],
+    ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"], ["replay"], ["registrations", "import"],
+    ["registrations", "export"], ["registrations", "tombstones"],
   ])
   func everyRoleExplainsItself(command: [String]) async throws {
     let (status, lines, _) = try await run(command + ["--help"])

@@ -73,7 +73,7 @@ import Testing
         let reply = try await app.request(.get, "/api/registrations\(query)", as: user)
         #expect(reply.status == 200 && reply["Cache-Control"] == "no-store")
         #expect(try ids(reply) == expected.sorted(), "\(query) as \(user)")
-        #expect(try reply.json["cursor"] == nil)
+        #expect(try reply.json["next"] == .null)
       }
       try await app.request(.get, "/api/registrations?user=bob").expectProblem(403, "forbidden", naming: "user")
       for (query, parameter) in [
@@ -103,7 +103,7 @@ import Testing
             let reply = try await app.request(.get, path, as: user)
             #expect(try ids(reply).count <= limit)
             found += try ids(reply)
-            cursor = try reply.json["cursor"]?.text
+            cursor = try reply.json["next"]?.text
             pages += 1
           }
           #expect(found == expected.sorted(), "\(query) by \(limit) as \(user)")

@@ -99,6 +99,7 @@ import Testing
       _ = try await app.registry.takeDue(9, for: .random(), until: due + .seconds(30), at: due)
       try await app.request(.post, "/api/sends/\(id)/cancel").expectProblem(409, "notSteerable")
       // A broadcast can be stopped all the same.
+      _ = try await app.registry.plan(BroadcastID(hub: .default, send: broadcast), pages: 40, at: due)
       let reply = try await app.request(.post, "/api/sends/\(broadcast)/cancel")
       #expect(reply.status == 200)
       #expect(try reply.json["broadcast"]?["course"] == "cancelled")

@@ -52,6 +52,12 @@ import Testing
   @Test func aBroadcastIsPausedResumedAndCancelledForGood() async throws {
     try await Harness.run({ $0.history = ScriptedHistory(reports: [report()]) }) { app in
       let broadcast = BroadcastID(hub: .default, send: id)
+      // In one piece, or not begun.
+      for (verb, course) in [("pause", Steering.Course.paused), ("resume", .running)] {
+        #expect(try await steer(app, verb).status == 202)
+        #expect(try await app.registry.steering(of: [broadcast]) == [Steering(course, because: .caller)])
+      }
+      _ = try await app.registry.plan(broadcast, pages: 40, at: app.clock.now())
       for (verb, user, course) in [
         ("pause", "alice", Steering.Course.paused), ("pause", "opal", .paused), ("resume", "opal", .running),
         ("resume", "alice", .running), ("cancel", "alice", .cancelled), ("cancel", "opal", .cancelled),

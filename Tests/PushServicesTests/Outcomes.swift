@@ -36,9 +36,13 @@ enum Outcomes {
     try await submit(pushes, to: sender).map(\.verdict)
   }
 
-  /// Sends until there is a connection, so that a short deadline after it is about the answer and nothing else.
+  /// Sends until there is a connection, so that a short deadline after it is about the answer and nothing else; however often the same deadline
+  /// is too short for a first connection of a busy machine.
   static func warmUp(_ sender: any PushSender, _ push: Push) async throws {
-    for _ in 0..<10 where try await verdicts([push], to: sender) == [.accepted] { return }
+    let end = ContinuousClock.now + .seconds(30)
+    while ContinuousClock.now < end {
+      if try await verdicts([push], to: sender) == [.accepted] { return }
+    }
     throw TimedOut()
   }
 

@@ -115,13 +115,14 @@ struct ConsumerTests {
   }
 
   /// A member that has nothing left to settle gives its partitions back at once; one that never answers does so at its deadline. The embedded
-  /// cluster would refuse what the second one commits once the first one has joined again.
+  /// cluster would refuse what the second one commits once the first one has joined again; on a starved machine it may do so all the same, and then
+  /// the next owner finds it where it is kept.
   @Test func aQuickMemberLeavesASlowOneTimeToCommit() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 6)
     let group = kafka.group()
-    try await kafka.withConsumer(topics: [topic], group: group) { quick in
-      try await kafka.withConsumer(topics: [topic], group: group) { slow in
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { quick in
+      try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { slow in
         let (counts, count) = AsyncStream.makeStream(of: (isQuick: Bool, owned: Int).self)
         let (revocations, revocation) = AsyncStream.makeStream(of: [TopicPartition].self)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -136,8 +137,12 @@ struct ConsumerTests {
                   owned.formUnion(partitions)
                   count.yield((isQuick, owned.count))
                 case .revoked(let partitions, let rebalance) where !isQuick && owned.count == 3:
-                  try consumer.store(partitions.map { PartitionOffset(partition: $0, offset: 1) })
                   unanswered.append(rebalance)
+                  do throws(RDKafkaError) {
+                    try await consumer.commit(partitions.map { PartitionOffset(partition: $0, offset: 1) })
+                  } catch {
+                    #expect(error.code == .rebalancing)
+                  }
                   revocation.yield(partitions)
                 case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
                   rebalance.complete()
@@ -153,14 +158,15 @@ struct ConsumerTests {
             if isQuick { quickOwned = owned } else { slowOwned = owned }
             if quickOwned == 3, slowOwned == 3 { break }
           }
-          try await kafka.withConsumer(topics: [topic], group: group) { third in
+          try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { third in
             var events = third.events.makeAsyncIterator()
             var owned: Set<TopicPartition> = []
             while owned.count < 2 { owned.formUnion(try await assignment(&events)) }
             var iterator = revocations.makeAsyncIterator()
             let revoked = try #require(await iterator.next(isolation: #isolation))
             #expect(!owned.isDisjoint(with: revoked))
-            #expect(try await third.committed(revoked).map(\.offset) == revoked.map { _ in 1 })
+            let positions = try await third.committed(revoked) + third.kept(revoked)
+            #expect(Set(positions.filter { $0.offset == 1 }.map(\.partition)) == Set(revoked))
           }
           tasks.cancelAll()
         }

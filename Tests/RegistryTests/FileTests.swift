@@ -45,6 +45,8 @@ import Testing
           DROP TABLE broadcasts;
           DROP TABLE broadcast_pages;
           DROP TABLE scheduled_sends;
+          DROP TABLE import_batches;
+          DROP TABLE push_quotas;
           ALTER TABLE registrations DROP COLUMN created_at;
           ALTER TABLE registrations DROP COLUMN seen_at;
           PRAGMA user_version = 1

@@ -10,8 +10,11 @@ package protocol ScheduledSendStore: Sendable {
   func nextDue() async throws -> UnixTime?
 
   /// Takes those whose time has come, the ones that are due longest first and at most `limit`, for the lease: nobody else is given them before `end`,
-  /// unless they are released.
-  func takeDue(_ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime) async throws -> [ScheduledSend]
+  /// unless they are released. Those of which nothing can be made are set aside for good; `unreadable` is told each, perhaps twice.
+  func takeDue(
+    _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
+    unreadable: @escaping @Sendable (HubName, SendID) -> Void
+  ) async throws -> [ScheduledSend]
 
   /// Takes note that sends taken under the lease are in the topic. Those that somebody else has taken since stay as they are.
   func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws

@@ -39,7 +39,7 @@ struct RegistrationListing {
     }
   }
 
-  /// The page as JSON: `registrations`, and the `cursor` of the next page unless this is the last.
+  /// The page as JSON: `registrations`, and `next`, the cursor of the next page, null on the last.
   func page(of directory: any RegistrationDirectory, hub: HubName) async throws -> [UInt8] {
     var output = Array(#"{"registrations":["#.utf8)
     var (last, isFirst): (RegistrationID?, Bool) = (nil, true)
@@ -56,11 +56,8 @@ struct RegistrationListing {
         last = page.last
       }
     }
-    output.append(UInt8(ascii: "]"))
-    if let last {
-      output.append(literal: #","cursor":"#)
-      output.appendJSON(last)
-    }
+    output.append(literal: #"],"next":"#)
+    if let last { output.appendJSON(last) } else { output.append(literal: "null") }
     output.append(UInt8(ascii: "}"))
     return output
   }
@@ -76,7 +73,7 @@ struct RegistrationListing {
   private static func cursor(_ text: String?) throws(Refusal) -> RegistrationID? {
     guard let text else { return nil }
     guard let id = RegistrationID(text) else {
-      throw Refusal(.invalidParameter, "cursor must be one that a list of registrations has given")
+      throw Refusal(.invalidParameter, "cursor must be what an earlier answer had as next")
     }
     return id
   }

@@ -58,7 +58,10 @@ package final class Scheduler: Service {
       guard let next = try await store.nextDue() else { return Self.interval }
       guard next <= now else { return min(Self.interval, next - now) }
       guard intake.hasRoom() else { return Self.interval }
-      let due = try await store.takeDue(Self.batch, for: lease, until: now + Self.leaseDuration, at: now)
+      let due = try await store.takeDue(Self.batch, for: lease, until: now + Self.leaseDuration, at: now) { [logger] hub, send in
+        logger.error(
+          "A scheduled send cannot be read and is set aside", metadata: [LogKeys.send: "\(send)", LogKeys.hub: "\(hub)"])
+      }
       if !due.isEmpty { try await fire(due) }
       return .zero
     } catch {

@@ -44,7 +44,8 @@ struct TrackingRoutes: Sendable {
     return Self.answer(report.json(progress: progress, at: now))
   }
 
-  /// Answers with what holds from now on, which is what was asked for: everything else is a conflict.
+  /// Answers with what holds from now on, which is what was asked for: everything else is a conflict. The status is 202 while nobody can know
+  /// whether it was asked for in time.
   private func steer(_ request: Request, _ context: FrontEndContext, _ course: Steering.Course) async throws -> Response {
     let report = try await known(context, by: try await gate.admit(request, context, as: nil))
     if report.state == .scheduled { return try await steer(report, to: course) }
@@ -57,7 +58,11 @@ struct TrackingRoutes: Sendable {
     if try await broadcasts.progress(of: broadcast, at: now)?.isFinished == true { throw Self.alreadyEnded }
     let held = try await broadcasts.steer(broadcast, Steering(course, because: .caller), at: now)
     guard held.course == course else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
-    return Self.answer(report.json(progress: try await broadcasts.progress(of: broadcast, at: now), at: now))
+    let progress = try await broadcasts.progress(of: broadcast, at: now)
+    var answer = Self.answer(report.json(progress: progress, at: now))
+    // Whoever takes the send finds what is wanted; but a small audience is dispatched in one piece, and may just have been.
+    if progress.map({ $0.pages == 0 }) ?? true { answer.status = .accepted }
+    return answer
   }
 
   private func steer(_ report: SendReport, to course: Steering.Course) async throws -> Response {

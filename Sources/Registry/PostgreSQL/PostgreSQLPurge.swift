@@ -15,6 +15,7 @@ enum PostgreSQLPurge {
     expiring("secure_payloads", key: "id", "expires_at <= $1"), expiring("send_claims", key: "key", "expires_at <= $1"),
     expiring("broadcasts", key: "send", "touched_at < $1"), expiring("broadcast_pages", key: "send, page", "finished_at < $1"),
     expiring("tombstones", key: "registration", "at < $1"), expiring("scheduled_sends", key: "id", "forget_at <= $1"),
+    expiring("import_batches", key: "file, first_byte", "finished_at < $1"),
   ]
 
   private static func expiring(_ table: String, key: String, _ condition: String) -> PreparedStatement {
@@ -28,7 +29,7 @@ enum PostgreSQLPurge {
   ) throws -> Bool {
     let forgotten = now + (.zero - Purge.broadcastLifetime)
     var counts = [try purgePending(connection, at: now)]
-    for (statement, moment) in zip(others, [now, now, forgotten, forgotten, oldest, now]) {
+    for (statement, moment) in zip(others, [now, now, forgotten, forgotten, oldest, now, forgotten]) {
       counts.append(try connection.query(statement, [.time(moment)]).affected)
     }
     return counts.contains(Purge.batch)

@@ -10,9 +10,11 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   private static let selectNextDue = PreparedStatement("SELECT min(ready_at) FROM scheduled_sends WHERE state = 'held'")
   private static let selectDue = PreparedStatement(
     """
-    SELECT record, scheduled_at, state FROM scheduled_sends WHERE state = 'held' AND ready_at <= $1
+    SELECT record, scheduled_at, state, hub, id FROM scheduled_sends WHERE state = 'held' AND ready_at <= $1
     ORDER BY ready_at LIMIT $2 FOR UPDATE SKIP LOCKED
     """)
+  private static let setAside = PreparedStatement(
+    "UPDATE scheduled_sends SET state = 'unreadable', forget_at = $3 WHERE hub = $1 AND id = $2")
   private static let lend = PreparedStatement(
     "UPDATE scheduled_sends SET ready_at = $3, lease = $4 WHERE hub = $1 AND id = ANY ($2)")
   private static let markFired = PreparedStatement(
@@ -67,10 +69,22 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   }
 
   /// Takes those whose time has come; see `ScheduledSendStore`.
-  package func takeDue(_ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime) async throws -> [ScheduledSend] {
+  package func takeDue(
+    _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
+    unreadable: @escaping @Sendable (HubName, SendID) -> Void
+  ) async throws -> [ScheduledSend] {
     try await write { connection in
       let rows = try connection.query(Self.selectDue, [.time(now), .int8(Int64(limit))])
-      let due = try (0..<rows.count).map { try Self.scheduledSend(rows, $0) }
+      let due = try (0..<rows.count).compactMap { row in
+        do {
+          return try Self.scheduledSend(rows, row)
+        } catch let error as RegistryError where error == Self.damagedSend {
+          let (hub, id): (String, SendID) = (try rows.text(row, 3), try rows.identifier(row, 4))
+          try connection.query(Self.setAside, [.text(hub), .id(id), .time(now + Purge.broadcastLifetime)])
+          if let hub = HubName(hub) { unreadable(hub, id) }
+          return nil
+        }
+      }
       for (hub, ids) in Self.byHub(due) {
         try connection.query(Self.lend, [.text(hub), .ids(ids), .time(end), .id(lease)])
       }

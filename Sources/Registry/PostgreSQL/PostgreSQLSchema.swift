@@ -18,6 +18,8 @@ enum PostgreSQLSchema {
   /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
   /// - broadcast_pages: those that are finished.
   /// - scheduled_sends: the records that wait to be produced; see the table of the same name in SQLite's `Schema`.
+  /// - push_quotas: up to when what a push service takes of a hub is reserved by workers, in microseconds.
+  /// - import_batches: which bytes of a file of registrations have been taken in, and what became of them.
   static let migration = SchemaMigration(
     component: "registry",
     steps: [
@@ -145,6 +147,31 @@ enum PostgreSQLSchema {
       CREATE INDEX scheduled_send_due ON scheduled_sends (ready_at) WHERE state = 'held';
       CREATE INDEX scheduled_send_newest ON scheduled_sends (hub, scheduled_at, id);
       CREATE INDEX scheduled_send_end ON scheduled_sends (forget_at) WHERE forget_at IS NOT NULL;
+      """,
+      """
+      CREATE TABLE import_batches (
+        hub text COLLATE "C" NOT NULL,
+        file uuid NOT NULL,
+        first_byte bigint NOT NULL,
+        next_byte bigint NOT NULL,
+        finished_at bigint NOT NULL,
+        lines bigint NOT NULL,
+        imported bigint NOT NULL,
+        replaced bigint NOT NULL,
+        unchanged bigint NOT NULL,
+        outdated bigint NOT NULL,
+        skipped bigint NOT NULL,
+        PRIMARY KEY (hub, file, first_byte)
+      );
+      CREATE INDEX import_batch_age ON import_batches (finished_at);
+      """,
+      """
+      CREATE TABLE push_quotas (
+        hub text COLLATE "C" NOT NULL,
+        platform smallint NOT NULL,
+        reserved_until bigint NOT NULL,
+        PRIMARY KEY (hub, platform)
+      );
       """,
     ])
 }

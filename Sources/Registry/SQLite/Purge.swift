@@ -24,6 +24,7 @@ enum Purge {
       delete(db, from: "broadcasts", key: "hub, send", where: "touched_at < ?", forgotten),
       delete(
         db, from: "broadcast_pages", key: "hub, send, page", where: "finished_at < ?", forgotten),
+      delete(db, from: "import_batches", key: "hub, file, first_byte", where: "finished_at < ?", forgotten),
       delete(db, from: "tombstones", key: "hub, registration", where: "at < ?", oldest.milliseconds),
     ].contains(batch)
   }

@@ -104,6 +104,11 @@ struct RegistrationTable {
     return Tombstone(cause: cause, detail: row[1], at: UnixTime(milliseconds: row[2]))
   }
 
+  /// Forgets that the registration is gone: it is back.
+  func deleteTombstone(of id: RegistrationID) throws {
+    try execute("DELETE FROM tombstones WHERE hub = ? AND registration = ?", [hub.rawValue, id.data])
+  }
+
   /// Takes the registration's handle from whatever else holds it, an expired id included.
   private func release(_ registration: Registration) throws {
     guard let holder = try find(holderOf: registration.handle), holder.id != registration.id else { return }

@@ -26,17 +26,29 @@ extension SQLiteRegistry: ScheduledSendStore {
     }
   }
 
-  package func takeDue(_ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime) async throws -> [ScheduledSend] {
+  package func takeDue(
+    _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
+    unreadable: @escaping @Sendable (HubName, SendID) -> Void
+  ) async throws -> [ScheduledSend] {
     try await write { db in
       let select = try db.cachedStatement(
         sql: """
-          SELECT rowid, record, scheduled_at, state FROM scheduled_sends
+          SELECT rowid, record, scheduled_at, state, hub, id FROM scheduled_sends
           WHERE state = 'held' AND ready_at <= ? ORDER BY ready_at LIMIT ?
           """)
       let take = try db.cachedStatement(sql: "UPDATE scheduled_sends SET ready_at = ?, lease = ? WHERE rowid = ?")
-      return try Row.fetchAll(select, arguments: [now.milliseconds, limit]).map { row in
-        try take.execute(arguments: [end.milliseconds, Data(lease.bytes), row[0] as Int64])
-        return try Self.scheduledSend(row, from: 1)
+      let setAside = try db.cachedStatement(
+        sql: "UPDATE scheduled_sends SET state = 'unreadable', forget_at = ? WHERE rowid = ?")
+      return try Row.fetchAll(select, arguments: [now.milliseconds, limit]).compactMap { row in
+        do {
+          let send = try Self.scheduledSend(row, from: 1)
+          try take.execute(arguments: [end.milliseconds, Data(lease.bytes), row[0] as Int64])
+          return send
+        } catch let error as RegistryError where error == Self.damaged {
+          try setAside.execute(arguments: [(now + Purge.broadcastLifetime).milliseconds, row[0] as Int64])
+          if let hub = HubName(row[4] as String), let id = SendID(row[5] as Data) { unreadable(hub, id) }
+          return nil
+        }
       }
     }
   }

@@ -21,6 +21,8 @@ enum Schema {
   /// - broadcast_pages: those that are finished.
   /// - scheduled_sends: the records that wait to be produced. `ready_at` says when one may be taken: its time, or while somebody has taken it, as
   ///   `lease` says, the end of the lease.
+  /// - push_quotas: up to when what a push service takes of a hub is reserved by workers, in microseconds.
+  /// - import_batches: which bytes of a file of registrations have been taken in, and what became of them.
   /// - one_holder: a handle belongs to at most one registration per hub, and this index sees to it.
   private static let steps = [
     """
@@ -147,6 +149,31 @@ enum Schema {
     CREATE INDEX scheduled_send_due ON scheduled_sends (ready_at) WHERE state = 'held';
     CREATE INDEX scheduled_send_newest ON scheduled_sends (hub, scheduled_at, id);
     CREATE INDEX scheduled_send_end ON scheduled_sends (forget_at) WHERE forget_at IS NOT NULL;
+    """,
+    """
+    CREATE TABLE import_batches (
+      hub TEXT NOT NULL,
+      file BLOB NOT NULL CHECK (length(file) = 16),
+      first_byte INTEGER NOT NULL,
+      next_byte INTEGER NOT NULL,
+      finished_at INTEGER NOT NULL,
+      lines INTEGER NOT NULL,
+      imported INTEGER NOT NULL,
+      replaced INTEGER NOT NULL,
+      unchanged INTEGER NOT NULL,
+      outdated INTEGER NOT NULL,
+      skipped INTEGER NOT NULL,
+      PRIMARY KEY (hub, file, first_byte)
+    ) WITHOUT ROWID;
+    CREATE INDEX import_batch_age ON import_batches (finished_at);
+    """,
+    """
+    CREATE TABLE push_quotas (
+      hub TEXT NOT NULL,
+      platform INTEGER NOT NULL,
+      reserved_until INTEGER NOT NULL,
+      PRIMARY KEY (hub, platform)
+    ) WITHOUT ROWID;
     """,
   ]
 

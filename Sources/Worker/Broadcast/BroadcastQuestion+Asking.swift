@@ -3,12 +3,15 @@ import FanfareCore
 extension BroadcastQuestion {
   /// Asks the stores. Throws their errors.
   func ask(
-    _ registry: any DeviceRegistry, _ broadcasts: any BroadcastStore, limits: WorkerConfiguration, at now: UnixTime
+    _ registry: any DeviceRegistry, _ broadcasts: any BroadcastStore & PushQuotaStore, limits: WorkerConfiguration,
+    at now: UnixTime
   ) async throws -> BroadcastAnswer.Outcome {
     switch self {
-    case .survey(_, let query, let createdBefore):
-      return .devices(
-        try await registry.page(query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices))
+    case .survey(_, let query, let broadcast, let createdBefore):
+      let devices = try await registry.page(
+        query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices)
+      // After the devices: a small audience is dispatched as soon as this is known.
+      return .survey(devices, try await broadcasts.steering(of: [broadcast]).first?.course ?? .running)
     case .plan(_, let broadcast, let pages):
       let plan = try await broadcasts.plan(broadcast, pages: pages, at: now)
       return .plan(pages: plan.pages, isAnnounced: plan.isAnnounced)
@@ -26,8 +29,12 @@ extension BroadcastQuestion {
       return .noted
     case .courses(let ids):
       return .courses(try await broadcasts.steering(of: ids))
+    case .course(_, let broadcast):
+      return .courses(try await broadcasts.steering(of: [broadcast]))
     case .steer(let broadcast, let steering):
       return .courses([try await broadcasts.steer(broadcast, steering, at: now)])
+    case .quota(_, let pushes, let quota):
+      return .moment(try await broadcasts.reserve(pushes, of: quota, at: now))
     }
   }
 }

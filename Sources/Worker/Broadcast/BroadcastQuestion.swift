@@ -1,9 +1,9 @@
 import FanfareCore
 
-/// What the state machine wants to know, or to have known, about broadcasts. Each is asked again until it is answered.
+/// What the state machine wants to know, or to have known, about broadcasts and shared quotas. Each is asked again until it is answered.
 enum BroadcastQuestion: Sendable {
-  /// Which devices does the audience begin with? Tells a small audience from one that must be divided.
-  case survey(Ticket, AudienceQuery, createdBefore: UnixTime)
+  /// Which devices does the audience begin with, and what is wanted of the broadcast? Tells a small audience from one that must be divided.
+  case survey(Ticket, AudienceQuery, BroadcastID, createdBefore: UnixTime)
   /// The broadcast is to have so many pages, unless that is fixed already.
   case plan(Ticket, BroadcastID, pages: Int)
   /// All segments of the broadcast are durable.
@@ -18,14 +18,19 @@ enum BroadcastQuestion: Sendable {
   case finish(Ticket, BroadcastID, [Int])
   /// What is wanted of these broadcasts?
   case courses([BroadcastID])
+  /// What is wanted of the broadcast of which something was put off that has come back?
+  case course(DispatchState.Parked, BroadcastID)
   /// Something else is wanted of a broadcast.
   case steer(BroadcastID, Steering)
+  /// When may a sender make so many pushes of a quota that all workers share?
+  case quota(sender: Int, Int, PushQuota)
 }
 
 /// What the store has said.
 struct BroadcastAnswer: Sendable {
   /// What a question has led to.
   enum Outcome: Sendable {
+    case survey(AudiencePage, Steering.Course)
     case devices(AudiencePage)
     case plan(pages: Int, isAnnounced: Bool)
     case pages([Int])

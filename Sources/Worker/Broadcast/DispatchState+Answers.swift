@@ -10,7 +10,8 @@ extension DispatchState {
     }
     failedQuestions = 0
     switch (answer.question, outcome) {
-    case (.survey(let ticket, _, _), .devices(let found)): surveyed(ticket, found, at: now, into: &effects)
+    case (.survey(let ticket, _, let broadcast, _), .survey(let found, let course)):
+      surveyed(ticket, broadcast, found, course, at: now, into: &effects)
     case (.plan(let ticket, let broadcast, _), .plan(let pages, let isAnnounced)):
       planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced, at: now, into: &effects)
     case (.announce(let ticket, _), .noted): if isCurrent(ticket) { conclude(ticket.slot) }
@@ -20,11 +21,23 @@ extension DispatchState {
     case (.reserve(let ticket, let count, _, _), .moment(let moment)): reserved(ticket, count, from: moment)
     case (.finish(let ticket, _, _), .noted): finished(ticket)
     case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings)
+    case (.course(let parked, _), .courses(let steerings)):
+      resume(parked, of: steerings.first?.course ?? .running, at: now, into: &effects)
     case (.steer(let broadcast, _), .courses(let steerings)):
       if courses[broadcast] != nil { courses[broadcast] = steerings.first?.course }
+    case (.quota(let sender, let pushes, _), .moment(let moment)): senders[sender].quota.grant(pushes, from: moment)
     // `ask` answers each question with what belongs to it.
     default: preconditionFailure("a question about a broadcast has an answer to another")
     }
+  }
+
+  /// Puts a question again, unless it has lost its meaning meanwhile: whom a send is for that has expired.
+  mutating func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
+    guard case .survey(let ticket, _, _) = question, isCurrent(ticket), now.wall >= items[ticket.slot].expiresAt else {
+      return effects.questions.append(question)
+    }
+    openSurveys -= 1
+    settle(ticket.slot, as: .expired, at: now, into: &effects)
   }
 
   /// All of a record is done: its offsets settle.

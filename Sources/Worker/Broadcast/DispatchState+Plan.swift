@@ -19,16 +19,20 @@ extension DispatchState {
       openSurveys += 1
       // A device for whose platform the send holds nothing to show is none of its devices.
       let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
-      effects.questions.append(.survey(ticket, query, createdBefore: send.acceptedAt))
+      let broadcast = BroadcastID(hub: send.hub, send: send.identity)
+      effects.questions.append(.survey(ticket, query, broadcast, createdBefore: send.acceptedAt))
     }
   }
 
-  /// It is known what the send's audience begins with.
-  mutating func surveyed(_ ticket: Ticket, _ found: AudiencePage, at now: Moment, into effects: inout Effects) {
+  /// It is known what the send's audience begins with, and what is wanted of the send.
+  mutating func surveyed(
+    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage, _ course: Steering.Course, at now: Moment,
+    into effects: inout Effects
+  ) {
     openSurveys -= 1
     guard isCurrent(ticket), items[ticket.slot].phase == .resolving, let send = items[ticket.slot].send else { return }
-    // A rate is kept by pages only.
-    guard found.last != nil || send.maximumPerSecond.map({ found.targets.count > $0 }) == true else {
+    // A rate is kept by pages only, and only they can be paused; the pages of what is cancelled are never begun.
+    guard found.last != nil || course != .running || send.maximumPerSecond.map({ found.targets.count > $0 }) == true else {
       return receive(found.targets, for: ticket, checkedAt: now.uptime, at: now, into: &effects)
     }
     // Ids are uniformly distributed: how far the first ones reach tells how many there are.
@@ -38,7 +42,6 @@ extension DispatchState {
     if let rate = send.maximumPerSecond { devicesPerPage = min(devicesPerPage, max(100, Double(rate))) }
     // Where few of those that are looked at are meant, pages are larger slices, but not without bound.
     let pages = max(Double(found.targets.count) / devicesPerPage, Double(found.examined) / (devicesPerPage * 20)) / share
-    let broadcast = BroadcastID(hub: send.hub, send: send.identity)
     effects.questions.append(
       .plan(ticket, broadcast, pages: Int(min(max(1, pages.rounded(.up)), Double(StatusRecord.maximumParts)))))
   }

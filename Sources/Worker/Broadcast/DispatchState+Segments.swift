@@ -17,14 +17,14 @@ extension DispatchState {
     case .open(let slot): return items[slot].followers.append(origin)
     case .unknown: break
     }
-    let slot = occupy(origin: origin, bytes: record.value.count)
     let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
+    let walk = SegmentWalk(broadcast: broadcast, pages: segment.pages, range: segment.range)
+    let slot = occupy(origin: origin, bytes: record.value.count, as: .segment(walk))
     items[slot].phase = .walking
     items[slot].key = key
     items[slot].hub = hub
     items[slot].send = segment.send
     items[slot].expiresAt = expiry(of: segment.send)
-    items[slot].role = .segment(SegmentWalk(broadcast: broadcast, pages: segment.pages, range: segment.range))
     segments.append(ticket(slot))
     effects.questions.append(.finishedPages(ticket(slot), broadcast, segment.range))
   }
@@ -50,27 +50,41 @@ extension DispatchState {
       follow(course == .paused && now.wall >= items[ticket.slot].expiresAt ? .running : course, ticket.slot)
     }
     var hasTurn = true
+    var slow = Set<BroadcastID>()
     for ticket in pages {
       guard let page = items[ticket.slot].page else { continue }
       // One that is paused takes nobody's turn, unless there is nothing left of it but its status.
       guard !page.isParked || (page.isExhausted && items[ticket.slot].openDevices == 0) || items[ticket.slot].phase == .settling
       else { continue }
-      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isPushing: hasTurn, at: now, into: &effects) }
+      let waits = waitsForItsRate(ticket.slot, page, at: now)
+      // Two pages of a broadcast would only share its rate, and both be repeated after a crash.
+      if waits { slow.insert(page.broadcast) }
+      let isNext = hasTurn && !slow.contains(page.broadcast)
+      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isPushing: isNext, at: now, into: &effects) }
       // Until the store knows that it is finished.
-      hasTurn = false
+      if isNext { hasTurn = false }
     }
     guard shutdownDeadline == nil else { return }
     openPages(at: now, into: &effects)
   }
 
   private mutating func openPages(at now: Moment, into effects: inout Effects) {
-    // One is pushed, and one is looked up meanwhile. Those that are paused wait aside.
-    var open = pages.count { items[$0.slot].page?.isParked == false }
+    // One is pushed, and one is looked up meanwhile. Those that are paused wait aside, and so do some that wait for their rate.
+    var (open, slow) = (0, Set<BroadcastID>())
+    for ticket in pages {
+      guard let page = items[ticket.slot].page, !page.isParked else { continue }
+      if slow.count < Self.mostSlowPages, waitsForItsRate(ticket.slot, page, at: now) {
+        slow.insert(page.broadcast)
+      } else {
+        open += 1
+      }
+    }
     for _ in 0..<segments.count where open < 2 {
       let ticket = segments.removeFirst()
       guard isCurrent(ticket), let walk = items[ticket.slot].walk else { continue }
       segments.append(ticket)
-      guard walk.phase == .ready, ledger.isOpen(items[ticket.slot].origin) else { continue }
+      // Another page would wait for the same rate.
+      guard walk.phase == .ready, !slow.contains(walk.broadcast), ledger.isOpen(items[ticket.slot].origin) else { continue }
       if now.wall >= items[ticket.slot].expiresAt {
         endSegment(ticket.slot, as: .expired, at: now, into: &effects)
         continue
@@ -87,19 +101,28 @@ extension DispatchState {
     }
   }
 
+  /// How many pages wait for their rate at a time without keeping others from their turn.
+  private static let mostSlowPages = 8
+
+  /// Whether nothing can be done for the page before its broadcast's rate allows more pushes.
+  private func waitsForItsRate(_ slot: Int, _ page: OpenPage, at now: Moment) -> Bool {
+    guard items[slot].phase == .dispatching, items[slot].openDevices == 0, page.permits == 0 else { return false }
+    return page.isReserving || page.reserved.map { $0.from > now.wall } == true
+  }
+
   private mutating func openPage(of segment: Ticket) {
     guard var walk = items[segment.slot].walk, let number = walk.rest.popLast(), let send = items[segment.slot].send else {
       return
     }
     walk.phase = .busy
     items[segment.slot].walk = walk
-    let slot = occupy(origin: items[segment.slot].origin, bytes: 0)
+    let page = OpenPage(segment: segment, broadcast: walk.broadcast, number: number, pages: walk.pages)
+    let slot = occupy(origin: items[segment.slot].origin, bytes: 0, as: .page(page))
     items[slot].phase = .dispatching
     items[slot].hub = items[segment.slot].hub
     items[slot].send = send
     items[slot].expiresAt = items[segment.slot].expiresAt
     items[slot].isBulk = true
-    items[slot].role = .page(OpenPage(segment: segment, broadcast: walk.broadcast, number: number, pages: walk.pages))
     pages.append(ticket(slot))
   }
 
@@ -115,6 +138,15 @@ extension DispatchState {
         page: number, of: walk.pages, of: send, as: state, devices: [], counts: OutcomeCounts(), for: slot, at: now,
         into: &effects)
     }
+  }
+
+  /// A page is given up: its segment, where that stays because the same one has come from another partition, begins it again.
+  mutating func reopenSegment(ofPage slot: Int) {
+    guard let page = items[slot].page, isCurrent(page.segment), var walk = items[page.segment.slot].walk, walk.phase == .busy
+    else { return }
+    walk.rest.append(page.number)
+    walk.phase = .ready
+    items[page.segment.slot].walk = walk
   }
 
   /// A page is finished, and the store knows it.

@@ -136,6 +136,7 @@ extension DispatchState {
       endProbe(ticket(slot, device: index), of: device.sender)
     }
     if let key = items[slot].key { recent.forget(key) }
+    reopenSegment(ofPage: slot)
     guard items[slot].phase != .queued else {
       items[slot].isAbandoned = true
       return

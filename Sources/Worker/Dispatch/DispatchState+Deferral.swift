@@ -9,37 +9,13 @@ import RDKafka
 extension DispatchState {
   /// Puts the device off until that moment. With the last one without a result the item leaves the worker.
   mutating func putOff(_ slot: Int, _ index: Int, until notBefore: UnixTime, at now: Moment, into effects: inout Effects) {
+    delayOrder(slot, index, by: notBefore - now.wall, at: now)
     items[slot].devices[index].phase = .putOff
     items[slot].devices[index].notBefore = notBefore
     effects.tallies.deferrals.append(items[slot].devices[index].sender)
     passFirstAttempt(slot, index)
     closeDevice(slot, at: now, into: &effects)
   }
-
-  /// What waits for a sender that is stopped is put off, oldest first, but for a few pushes that can try whether it works again. Order among
-  /// what is put off is that of the topic.
-  mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
-    guard let shortest = topics.retries.first else { return }
-    for sender in senders.indices where senders[sender].gate.state != .closed {
-      let waiting = senders[sender].queue.removeAll()
-      let singles = waiting.count { !items[$0.slot].isPage }
-      // The youngest stay: whoever tries is not who has waited longest, and is not missed if it is refused.
-      for (number, ticket) in waiting.enumerated() {
-        guard let device = device(ticket), device.phase == .queued else { continue }
-        // One that was refused by itself stays too: what it has led to is known here only. A page keeps none, for all of its broadcast waits for it.
-        guard items[ticket.slot].isPage || (number < singles - Self.probesKept && device.heldAt == nil),
-          now.wall + shortest.delay < items[ticket.slot].expiresAt
-        else {
-          senders[sender].queue.append(ticket)
-          continue
-        }
-        putOff(ticket.slot, ticket.device, until: now.wall + shortest.delay, at: now, into: &effects)
-      }
-    }
-  }
-
-  /// How many pushes a stopped sender keeps in memory, to try with.
-  private static let probesKept = 16
 
   /// A record that was put off has come back: its devices go on where they were, each after its owner was looked up again.
   mutating func resume(
@@ -54,9 +30,12 @@ extension DispatchState {
     let slot = occupy(origin: origin, bytes: record.value.count)
     items[slot].key = key
     items[slot].hub = hub
-    guard devices < configuration.maximumDevices, parked.isEmpty else {
-      return parked.append(Parked(ticket: ticket(slot), value: record.value, timestamp: record.timestamp))
+    let asItCame = Parked(ticket: ticket(slot), value: record.value, timestamp: record.timestamp)
+    if retry.send.audience.isBroadcast {
+      let broadcast = BroadcastID(hub: retry.send.hub, send: retry.send.identity)
+      return effects.questions.append(.course(asItCame, broadcast))
     }
+    guard devices < configuration.maximumDevices, parked.isEmpty else { return parked.append(asItCame) }
     resume(retry, in: slot, at: now, into: &effects)
   }
 
@@ -64,9 +43,7 @@ extension DispatchState {
   mutating func resumeParked(at now: Moment, into effects: inout Effects) {
     while devices < configuration.maximumDevices, let next = parked.popFirst() {
       guard isCurrent(next.ticket), items[next.ticket.slot].phase == .resolving else { continue }
-      let written = next.timestamp >= 0 ? UnixTime(milliseconds: next.timestamp) : now.wall
-      // It was read once before; only the bytes were kept, which count as such.
-      guard let retry = try? RetryRecord.decode(next.value, recordTime: written, now: now.wall) else { continue }
+      guard let retry = read(next, at: now) else { continue }
       resume(retry, in: next.ticket.slot, at: now, into: &effects)
     }
   }

@@ -165,26 +165,35 @@ extension DispatchState {
   /// The slot of the next new item.
   var nextSlot: Int { vacant.last ?? items.count }
 
-  /// Puts a new item into a free slot.
-  mutating func occupy(origin: Origin, bytes: Int) -> Int {
+  /// Puts a new item into a free slot. Whether it is a segment or a page stays as it is.
+  mutating func occupy(origin: Origin, bytes: Int, as role: WorkItem.Role = .send) -> Int {
     let slot = nextSlot
     if vacant.popLast() == nil { items.append(WorkItem()) }
     items[slot].phase = .resolving
     items[slot].origin = origin
     items[slot].bytes = bytes
-    records += 1
-    self.bytes += bytes
+    items[slot].role = role
+    count(slot, times: 1)
     return slot
   }
 
   /// Frees the item's slot.
   mutating func vacate(_ slot: Int) {
-    records -= 1
-    bytes -= items[slot].bytes
+    count(slot, times: -1)
     devices -= items[slot].devices.count
     let generation = items[slot].generation &+ 1
     items[slot] = WorkItem()
     items[slot].generation = generation
     vacant.append(slot)
+  }
+
+  private mutating func count(_ slot: Int, times: Int) {
+    if items[slot].broadcast == nil {
+      records += times
+      bytes += times * items[slot].bytes
+    } else {
+      segmentsHeld += times
+      segmentBytes += times * items[slot].bytes
+    }
   }
 }

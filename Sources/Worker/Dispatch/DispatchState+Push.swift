@@ -9,18 +9,21 @@ extension DispatchState {
     for number in senders.indices {
       let sender = (firstSender + number) % senders.count
       while pushes < configuration.maximumPushes, senders[sender].inFlight < configuration.maximumPushesPerSender,
-        senders[sender].gate.allowance(at: now.uptime) > 0,
+        senders[sender].gate.allowance(at: now.uptime) > 0, senders[sender].quota.allowsPush(at: now.wall),
         let ticket = senders[sender].queue.popFirst(
           mayTakeBulk: senders[sender].bulkInFlight < configuration.maximumBulkPushesPerSender)
       {
         guard phase(of: ticket) == .queued else { continue }
+        if !senders[sender].order.isEmpty, waitsItsTurn(ticket, at: now, into: &effects) { continue }
         if senders[sender].gate.state != .closed {
-          senders[sender].gate.beginProbe()
+          senders[sender].gate.beginProbe(at: now.uptime)
           senders[sender].probe = ticket
         }
         submit(ticket, at: now, into: &effects)
         endProbe(ticket, of: sender)
+        spendQuota(of: sender, for: ticket)
       }
+      askForQuota(of: sender, at: now, into: &effects)
     }
   }
 
@@ -114,6 +117,8 @@ extension DispatchState {
       history.contradictions += 1
       items[slot].devices[index].heldAt = nil
     }
+    // Attempts during an outage do not count: who tries whether it is over is the one that has waited longest.
+    if outcome.isOutage, senders[sender].gate.isOut { history = history.held }
     let decision = configuration.retry.decide(
       outcome, on: items[slot].devices[index].target.platform, history: history, remaining: items[slot].expiresAt - now.wall,
       jitter: Double.random(in: 0..<1, using: &generator))
@@ -140,6 +145,13 @@ extension DispatchState {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
     var history = history
+    // Not when the policy says, but with all the others that wait for the service, behind those that are older.
+    if outcome.isOutage, senders[sender].gate.isOut, let delay = outageDelay(of: slot, sender, at: now) {
+      history.waits += 1
+      items[slot].devices[index].history = history
+      return putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
+    }
+    if case .wait(let delay) = decision { waitInOrder(slot, index, delay, outcome, at: now) }
     switch decision {
     case .finish: break
     case .again:
@@ -174,7 +186,10 @@ extension DispatchState {
   ) {
     switch outcome.verdict {
     case .accepted, .rejected, .malformed, .deviceGone:
-      if senders[sender].gate.succeed() { effects.alarm(.senderResumed(sender: sender)) }
+      if senders[sender].gate.succeed() {
+        effects.alarm(.senderResumed(sender: sender))
+        keepOrder(of: sender, at: now)
+      }
     case .retryHere, .retryLater, .unknown:
       // A late answer from before the circuit opened says nothing about the push that tries now.
       if isProbe { senders[sender].gate.remainUnsure(at: now.uptime) }
@@ -196,7 +211,7 @@ extension DispatchState {
   }
 
   /// What waits for a stopped sender must not hold up the same users' sends on other platforms. Their order on this one
-  /// is kept by its queue, and lost where some of them are put off.
+  /// is kept by its queue, and by `OutageOrder` where some of them are put off.
   private mutating func passFirstAttempts(of sender: Int) {
     for waiting in senders[sender].queue.tickets {
       if phase(of: waiting) == .queued { passFirstAttempt(waiting.slot, waiting.device) }
@@ -208,6 +223,7 @@ extension DispatchState {
     _ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int, at now: Moment,
     into effects: inout Effects
   ) {
+    forgetOrder(slot, index)
     items[slot].devices[index].phase = .done
     items[slot].devices[index].outcome = outcome
     items[slot].devices[index].reason = reason

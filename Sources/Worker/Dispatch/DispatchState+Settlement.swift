@@ -88,6 +88,30 @@ extension DispatchState {
     }
   }
 
+  /// A status record that only counts its devices, for one that is too large because it lists so many; nil where it is no such record.
+  private func shortened(_ production: Production) -> Production? {
+    switch production.kind {
+    case .status, .page: break
+    case .segment, .retry, .deadLetter, .shortenedDeadLetter: return nil
+    }
+    let status: StatusRecord
+    do {
+      status = try StatusRecord.decode(production.record.value[...])
+    } catch {
+      // Written here a moment ago; should it not be readable, it is refused as any other.
+      return nil
+    }
+    guard !status.devices.isEmpty else { return nil }
+    var counts = status.counts
+    counts.add(OutcomeCounts(status.devices))
+    let short = StatusRecord(
+      send: status.send, hub: status.hub, part: status.part, parts: status.parts, attempt: status.attempt, state: status.state,
+      sender: status.sender, audience: status.audience, acceptedAt: status.acceptedAt, settledAt: status.settledAt, devices: [],
+      counts: counts, traceparent: status.traceparent)
+    let record = ProducerRecord(topic: production.record.topic, key: production.record.key, value: short.encoded())
+    return Production(kind: production.kind, ticket: production.ticket, record: record)
+  }
+
   private mutating func reproduce(
     _ production: Production, after error: RDKafkaError, at now: Moment, into effects: inout Effects
   ) {
@@ -116,6 +140,10 @@ extension DispatchState {
         results, counts: retry.counts, of: retry.send, as: .settled, part: retry.part, of: retry.parts, retry.attempt,
         for: production.ticket.slot,
         at: now, into: &effects)
+      return
+    }
+    if error.code == .messageTooLarge, let status = shortened(production) {
+      effects.productions.append(status)
       return
     }
     if !error.isRetriable {

@@ -24,10 +24,14 @@ struct DispatchState: Sendable {
   /// The sender that has first pick this turn.
   var firstSender = 0
 
-  /// Items held.
+  /// Items held, but for segments and pages of broadcasts.
   var records = 0
   /// Bytes of their records.
   var bytes = 0
+  /// Segments and pages of broadcasts held.
+  var segmentsHeld = 0
+  /// Bytes of their records.
+  var segmentBytes = 0
   /// Devices of items that are being worked on.
   var devices = 0
   /// Pushes handed to senders, and places reserved.
@@ -120,11 +124,13 @@ struct DispatchState: Sendable {
     recent = RecentSends(capacity: configuration.rememberedSends)
     commits = CommitSchedule(
       interval: configuration.commitInterval.milliseconds, metadataBytes: configuration.commitMetadataBytes)
-    senders = table.senders.map { _ in
+    senders = table.senders.indices.map { number in
       SenderLane(
         gate: SenderGate(
           policy: configuration.circuit, probeInterval: configuration.probeInterval.milliseconds,
           outageProbeInterval: configuration.outageProbeInterval.milliseconds),
+        order: OutageOrder(capacity: configuration.maximumOrdered),
+        quota: SenderQuota(configuration.quota(of: table.platform(ofSender: number), hub: table.hub(ofSender: number))),
         breaker: DropBreaker(policy: configuration.dropBreaker))
     }
     generator = SplitMix64(seed: seed)
@@ -156,12 +162,13 @@ struct DispatchState: Sendable {
     while let production = refused.popDue(at: now.uptime) {
       if isCurrent(production.ticket) { effects.productions.append(production) }
     }
-    while let question = unanswered.popDue(at: now.uptime) { effects.questions.append(question) }
+    while let question = unanswered.popDue(at: now.uptime) { askAgain(question, at: now, into: &effects) }
     noticeSilence(at: now, into: &effects)
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000
       sweepStoppedSenders(at: now, into: &effects)
       putOffWhatIsStopped(at: now, into: &effects)
+      for sender in senders.indices { senders[sender].order.forgetOverdue(at: now.uptime) }
     }
     if now.uptime >= dropsDue {
       dropsDue = now.uptime + 1000
@@ -212,7 +219,8 @@ struct DispatchState: Sendable {
   /// How many records to ask for: only what there is room for, and not in crumbs.
   private mutating func creditToGrant() -> Int {
     guard shutdownDeadline == nil, drains.isEmpty, bytes < configuration.maximumBytes, devices < configuration.maximumDevices,
-      ledger.largestSpan < configuration.maximumSpan
+      ledger.largestSpan < configuration.maximumSpan, segmentsHeld < configuration.maximumSegments,
+      segmentBytes < configuration.maximumSegmentBytes
     else { return 0 }
     let room = min(configuration.maximumRecords - records - credit, 2048 - credit)
     guard room > 0, credit == 0 || room >= min(512, configuration.maximumRecords / 8) else { return 0 }

@@ -1,7 +1,7 @@
 /// The circuit to one push service: whether its sender may be given pushes.
 ///
 /// Closed while it works; open while its operator's mistake keeps it from working, or while the service is unavailable; half-open while a single
-/// push tries whether it works again. A pure value.
+/// push, or one per interval where the service is silent, tries whether it works again. A pure value.
 struct SenderGate: Sendable {
   /// As the metric shows it: 0 closed, 1 half-open, 2 open.
   enum State: Int, Sendable {
@@ -22,11 +22,15 @@ struct SenderGate: Sendable {
   private let probeInterval: Int64
   private let outageProbeInterval: Int64
   private var probeDue: Int64 = 0
+  /// What it was before the last probe began.
+  private var dueBefore: Int64 = 0
   private var hasProbe = false
   /// Pushes in a row that got no answer on their merits, and when the first of them did.
   private var misses = 0
   private var firstMissAt: Int64 = 0
   private(set) var state = State.closed
+  /// Uptime since which it is not closed; meaningful while it is not.
+  private(set) var openedAt: Int64 = 0
   /// Meaningful while not closed.
   private(set) var cause = Cause.configuration
   /// How often the sender turned out to work again.
@@ -39,17 +43,23 @@ struct SenderGate: Sendable {
     self.outageProbeInterval = outageProbeInterval
   }
 
+  /// Whether the service is unavailable.
+  var isOut: Bool { state != .closed && cause == .outage }
+
   /// How many further pushes may be submitted now: everything, one, or none.
   func allowance(at uptime: Int64) -> Int {
     switch state {
     case .closed: .max
     case .open: uptime >= probeDue ? 1 : 0
-    case .halfOpen: hasProbe ? 0 : 1
+    // Of a service that is silent nobody knows whether it will ever answer the push that tries, even if it is back since: then another tries.
+    case .halfOpen: !hasProbe || (cause == .outage && uptime >= probeDue) ? 1 : 0
     }
   }
 
   /// The one push that was allowed is on its way.
-  mutating func beginProbe() {
+  mutating func beginProbe(at uptime: Int64) {
+    dueBefore = probeDue
+    if cause == .outage { probeDue = uptime + outageProbeInterval }
     state = .halfOpen
     hasProbe = true
   }
@@ -59,11 +69,13 @@ struct SenderGate: Sendable {
     guard state == .halfOpen else { return }
     state = .open
     hasProbe = false
+    probeDue = dueBefore
   }
 
   /// The sender cannot work. Returns whether this is news.
   mutating func fail(at uptime: Int64) -> Bool {
     let isNews = state == .closed || cause != .configuration
+    if state == .closed { openedAt = uptime }
     switch state {
     case .closed, .halfOpen: probeDue = uptime + probeInterval
     // Also what is refused before it is submitted has used up the probe; late answers from before the gate opened have not.
@@ -82,6 +94,7 @@ struct SenderGate: Sendable {
     misses += 1
     guard misses >= policy.misses, uptime - firstMissAt >= policy.after.milliseconds else { return false }
     state = .open
+    openedAt = uptime
     cause = .outage
     probeDue = uptime + outageProbeInterval
     hasProbe = false
@@ -92,6 +105,7 @@ struct SenderGate: Sendable {
   mutating func endure(silence: Int64, inFlight: Int, at uptime: Int64) -> Bool {
     guard state == .closed, silence >= policy.silence.milliseconds, inFlight >= policy.misses else { return false }
     state = .open
+    openedAt = uptime
     cause = .outage
     probeDue = uptime + outageProbeInterval
     hasProbe = false

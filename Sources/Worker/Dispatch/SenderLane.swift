@@ -13,6 +13,10 @@ struct SenderLane: Sendable {
   /// Whether that is so long ago that nothing else is to wait for its answers.
   var isSilent = false
   var gate: SenderGate
+  /// What an outage has kept from its devices.
+  var order: OutageOrder
+  /// What of the quota that all workers share is this worker's.
+  var quota: SenderQuota
   /// The push that tries whether a stopped sender works again.
   var probe: Ticket?
   var breaker: DropBreaker

@@ -11,7 +11,7 @@ struct Engine {
   /// For the statuses of pages, which somebody waits for.
   let pageSink: any RecordSink
   let registry: any DeviceRegistry
-  let broadcasts: any BroadcastStore
+  let broadcasts: any BroadcastStore & PushQuotaStore
   let table: SenderTable
   let clock: any WallClock
   let delays: any DelayClock
@@ -28,7 +28,7 @@ struct Engine {
 
   init(
     configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, pageSink: any RecordSink,
-    registry: any DeviceRegistry, broadcasts: any BroadcastStore,
+    registry: any DeviceRegistry, broadcasts: any BroadcastStore & PushQuotaStore,
     table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
     complain: @escaping @Sendable ([String]) -> Void

@@ -16,8 +16,8 @@ struct OffsetTracker: Sendable {
   private var known = SettledRuns()
   /// Records begun and not settled.
   private(set) var unsettled = 0
-  /// The offset to be read next by whoever takes over: one more than that of the last record of the settled prefix. Never goes back; nil
-  /// until the first record settles.
+  /// The offset to be read next by whoever takes over: one more than that of the last record of the settled prefix; nil until the first record
+  /// settles. Goes back only where the log has begun anew.
   private(set) var position: Int64?
 
   /// How many entries are held: the distance from the first unsettled record to the last one taken.
@@ -37,18 +37,18 @@ struct OffsetTracker: Sendable {
     if position > next { known.formUnion(SettledRuns(next..<position)) }
   }
 
+  /// Whether a record with that offset is of another log than those before: the topic was made anew, or an election has cut its end.
+  func isAnew(_ offset: Int64) -> Bool { offset < next }
+
   /// Takes note of a record, in the order of delivery. Returns the number to settle it by; nil when an earlier owner has settled it: then it counts
   /// as done.
   mutating func begin(_ offset: Int64) -> Int64? {
-    if !known.isEmpty {
-      // The log is not the one that was resumed, or has been cut: what is known of its offsets may be about other records.
-      if offset < next { known = SettledRuns() }
-      if known.take(offset) {
-        next = offset + 1
-        entries.append(~offset)
-        removeSettledPrefix()
-        return nil
-      }
+    if isAnew(offset) { startOver(at: offset) }
+    if !known.isEmpty, known.take(offset) {
+      next = offset + 1
+      entries.append(~offset)
+      removeSettledPrefix()
+      return nil
     }
     next = offset + 1
     entries.append(offset)
@@ -81,8 +81,7 @@ struct OffsetTracker: Sendable {
     var end = position
     for entry in entries {
       let offset = entry < 0 ? ~entry : entry
-      // A consumer that was reset delivers smaller offsets again: of those before, only the position counts.
-      guard offset >= end, !writer.isFull else { break }
+      guard !writer.isFull else { break }
       end = offset + 1
       if entry < 0 {
         // What lies between two settled records and never came is a hole, not work that is left.
@@ -97,12 +96,22 @@ struct OffsetTracker: Sendable {
     return (position, writer.finish())
   }
 
+  /// Forgets the log there was: none of its offsets means anything in the new one, whose first record is at `offset`, and what still ends of its
+  /// records settles nothing.
+  private mutating func startOver(at offset: Int64) {
+    base += Int64(entries.count)
+    entries.removeAll(keepingCapacity: true)
+    unsettled = 0
+    known = SettledRuns()
+    // At once, not with the first record that settles: the old position may come to lie within the new log.
+    position = offset
+  }
+
   private mutating func removeSettledPrefix() {
     while let first = entries.first, first < 0 {
       entries.removeFirst()
       base += 1
-      // A consumer that was reset may deliver smaller offsets again; what was committed once stays committed.
-      position = max(position ?? 0, ~first + 1)
+      position = ~first + 1
     }
   }
 }

@@ -75,6 +75,7 @@ package struct PartitionLedger: Sendable {
     defer { assignments[slot] = assignment }
     guard !assignment.isClosing else { return nil }
     if record.timestamp >= 0 { assignment.lastTimestamp = record.timestamp }
+    if assignment.offsets.isAnew(record.offset) { note(&assignment, at: slot) }
     guard let sequence = assignment.offsets.begin(record.offset) else {
       skipped += 1
       note(&assignment, at: slot)

@@ -7,6 +7,7 @@ struct BenchOptions: Sendable {
     case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes, workers
     case lookUp = "look-up"
     case ledger
+    case imports = "import"
   }
 
   var scenarios: [Scenario]

@@ -41,6 +41,7 @@ struct BenchRun: Sendable {
     case .farAway: FarAwayScenario()
     case .backlog: BacklogScenario()
     case .lookUp: LookUpScenario()
+    case .imports: ImportScenario()
     }
   }
 }

@@ -25,7 +25,7 @@ struct Announcement: Service {
       }
     }
     Console.print("\(name) \(address)")
-    logger.notice("Listening", metadata: ["listener": "\(name)", "address": "\(address)"])
+    logger.notice("Listening", metadata: [LogKeys.listener: "\(name)", LogKeys.address: "\(address)"])
     try await gracefulShutdown()
   }
 }

@@ -38,11 +38,11 @@ struct CredentialWatch: Service {
   private func renew() {
     do {
       guard try use() else { return }
-      logger.notice("A new credential is used", metadata: ["hub": "\(hub)", "platform": "\(platform.rawValue)"])
+      logger.notice("A new credential is used", metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)"])
     } catch {
       logger.error(
         "The new credential cannot be used, and the old one stays",
-        metadata: ["hub": "\(hub)", "platform": "\(platform.rawValue)", "error": "\(error)"])
+        metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)", LogKeys.error: "\(error)"])
     }
   }
 }

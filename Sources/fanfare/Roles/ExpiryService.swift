@@ -31,12 +31,12 @@ struct ExpiryService: Service {
       try await expiry.walk { hub, removed in
         if removed > 0 {
           Counter(label: "fanfare_registrations_expired_total", dimensions: [("hub", hub.rawValue)]).increment(by: removed)
-          logger.info("Removed stale registrations", metadata: ["hub": "\(hub)", "count": "\(removed)"])
+          logger.info("Removed stale registrations", metadata: [LogKeys.hub: "\(hub)", LogKeys.count: "\(removed)"])
         }
         try await Task.sleep(for: Self.betweenSteps)
       }
     } catch let error as RegistryError {
-      logger.warning("Stale registrations cannot be looked for now", metadata: ["error": "\(error)"])
+      logger.warning("Stale registrations cannot be looked for now", metadata: [LogKeys.error: "\(error)"])
     }
   }
 }

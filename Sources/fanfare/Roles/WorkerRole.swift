@@ -29,12 +29,13 @@ enum WorkerRole {
 
   /// The worker alone, over a registry and senders that are there.
   static func services(
-    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any DeviceRegistry & BroadcastStore,
+    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [any PushSender]]
   ) throws -> RoleServices {
     let settings = runtime.settings
     var configuration = settings.worker.configuration
     configuration.consumerGroup = settings.workerGroup
+    for hub in settings.hubs { configuration.pushesPerMinute[hub.name] = hub.fcm.map { [.fcm: $0.maximumPerMinute] } }
     var consumer = configuration.consumer(client: client, topics: settings.kafka.topics)
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)

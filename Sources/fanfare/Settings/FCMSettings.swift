@@ -8,10 +8,13 @@ import PushServices
 /// - `fcm.tokenEndpoint` (text): where access tokens come from, instead of the key file's `token_uri`.
 /// - `fcm.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
 /// - `fcm.maximumConnections` (1…1000, default 10)
+/// - `fcm.maximumPerMinute` (1…100000000, default 600000): the project's quota, which all workers share. They make no more pushes in any 60 seconds.
 struct FCMSettings: Sendable {
   let configuration: FCMConfiguration
   /// The service account's key file.
   let file: String
+  /// The most pushes of all workers in any 60 seconds.
+  let maximumPerMinute: Int
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).fcm"
@@ -21,6 +24,7 @@ struct FCMSettings: Sendable {
     let tokenEndpoint = try reader.optionalString("\(prefix).tokenEndpoint")
     let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
     let maximumConnections = try reader.int("\(prefix).maximumConnections", default: 10, in: 1...1000)
+    maximumPerMinute = try reader.int("\(prefix).maximumPerMinute", default: 600_000, in: 1...100_000_000)
     guard let file else { return nil }
     self.file = file
     let account = try SettingsReader.contents(of: file, key: "\(prefix).serviceAccountFile")

@@ -15,7 +15,7 @@ import Registry
 struct RegistrySettings: Sendable {
   /// What every store of registrations does.
   typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore & BroadcastStore & TombstoneStore
-    & ScheduledSendStore
+    & ScheduledSendStore & RegistrationImportStore & PushQuotaStore
 
   /// The file; not used where there is a database.
   let path: String
@@ -40,10 +40,16 @@ struct RegistrySettings: Sendable {
     postgreSQL = url == nil ? nil : configuration
   }
 
-  /// Opens the store, for the role of that name. Throws when it cannot be used now.
-  func open(role: String, logger: Logger) async throws -> any Store {
-    guard var postgreSQL else { return try SQLiteRegistry(SQLiteRegistryConfiguration(path: path)) }
+  /// Opens the store, for the role of that name. Throws when it cannot be used now. `patience` is how long a statement, and the wait for another
+  /// process, may take at least, where nobody waits for an answer.
+  func open(role: String, patience: Duration = .zero, logger: Logger) async throws -> any Store {
+    guard var postgreSQL else {
+      var file = SQLiteRegistryConfiguration(path: path)
+      file.busyTimeout = max(file.busyTimeout, patience)
+      return try SQLiteRegistry(file)
+    }
     postgreSQL.applicationName = "fanfare-\(role)"
+    postgreSQL.statementTimeout = max(postgreSQL.statementTimeout, patience)
     return try await PostgreSQLRegistry(postgreSQL, logger: logger)
   }
 }

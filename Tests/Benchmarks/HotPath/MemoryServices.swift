@@ -73,6 +73,11 @@ struct MemoryRegistry: DeviceRegistry {
   fileprivate static let isReadOnly = RegistryError(.forbidden, "the benchmarks' registry is read-only")
 }
 
+/// Nothing is limited.
+extension MemoryRegistry: PushQuotaStore {
+  func reserve(_ pushes: Int, of quota: PushQuota, at now: UnixTime) async throws -> UnixTime { now }
+}
+
 /// No broadcast ever comes.
 extension MemoryRegistry: BroadcastStore {
   func plan(_ broadcast: BroadcastID, pages: Int, at now: UnixTime) async throws -> (pages: Int, isAnnounced: Bool) {

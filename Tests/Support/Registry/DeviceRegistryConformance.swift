@@ -1,4 +1,5 @@
 package import FanfareCore
+package import Registry
 
 /// The promises of `DeviceRegistry` and of the other stores beside it, as cases that every implementation is held to.
 ///
@@ -6,11 +7,13 @@ package import FanfareCore
 /// `promise.check` with a fresh, empty store.
 package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
   package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore & RegistrationDirectory
-    & ScheduledSendStore
+    & ScheduledSendStore & TombstoneStore & RegistrationImportStore
+    & PushQuotaStore
 
   /// Every case there is.
   package static let cases =
     registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts + schedule
+    + imports + quotas
 
   /// The promise in words.
   package let description: String

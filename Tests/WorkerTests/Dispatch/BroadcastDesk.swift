@@ -19,7 +19,9 @@ struct BroadcastDesk {
   ) -> BroadcastAnswer.Outcome? {
     guard !isDown else { return nil }
     switch question {
-    case .survey(_, let query, _): return .devices(page(query, .whole, limit: limits.undividedDevices, registry))
+    case .survey(_, let query, let broadcast, _):
+      return .survey(
+        page(query, .whole, limit: limits.undividedDevices, registry), steerings[broadcast]?.course ?? .running)
     case .page(_, let query, let slice, _, _): return .devices(page(query, slice, limit: limits.lookUpPage, registry))
     case .plan(_, let broadcast, let pages):
       let held = plans[broadcast] ?? pages
@@ -38,9 +40,11 @@ struct BroadcastDesk {
       next[broadcast] = start + .milliseconds(1000 * count / perSecond)
       return .moment(start)
     case .courses(let broadcasts): return .courses(broadcasts.map { steerings[$0] ?? .initial })
+    case .course(_, let broadcast): return .courses([steerings[broadcast] ?? .initial])
     case .steer(let broadcast, let steering):
       steerings[broadcast] = steering
       return .courses([steering])
+    case .quota: return .moment(now)
     }
   }
 

@@ -7,10 +7,11 @@ import Testing
 
 /// Sends to audiences of any size: looked at, divided, and gone through page by page.
 @Suite struct BroadcastTests {
-  private static let partition = TopicPartition(topic: "fanfare.segments", partition: 0)
+  /// Where the segments come from.
+  static let partition = TopicPartition(topic: "fanfare.segments", partition: 0)
 
   /// A desk whose tag `news` reaches so many devices, all with iPhones but every fourth.
-  private static func desk(
+  static func desk(
     devices: Int, retryDelays: [Int] = [], configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) -> Desk {
     var generator = SeededGenerator(seed: 7)
@@ -33,7 +34,7 @@ import Testing
   }
 
   /// Posts a send to `news`, and delivers what it is divided into.
-  private static func divided(_ desk: inout Desk, rate: Int? = nil, timeToLive: Int? = nil) -> SendRequest {
+  static func divided(_ desk: inout Desk, rate: Int? = nil, timeToLive: Int? = nil) -> SendRequest {
     let send = SendRequest(
       id: .random(), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
       content: Content(message: Message(body: "hello")), timeToLive: timeToLive, maximumPerSecond: rate)
@@ -41,13 +42,14 @@ import Testing
     return send
   }
 
-  private static func begin(_ desk: inout Desk) {
+  /// Lets the segments that were written come.
+  static func begin(_ desk: inout Desk) {
     let values = desk.segments.map { $0.encoded(at: desk.wall) }
     desk.deliver(values, from: partition)
   }
 
   /// Answers all pushes as they come until none comes any more.
-  private static func answerAll(_ desk: inout Desk, _ outcome: PushOutcome = PushOutcome(.accepted, status: 200)) {
+  static func answerAll(_ desk: inout Desk, _ outcome: PushOutcome = PushOutcome(.accepted, status: 200)) {
     var answered = 0
     while answered < desk.pushes.count {
       let push = desk.pushes[answered]
@@ -63,6 +65,28 @@ import Testing
     desk.answerAll()
     #expect(desk.statuses.map(\.parts) == [1] && desk.statuses[0].devices.count == 20)
     #expect(desk.position == 1)
+  }
+
+  @Test(arguments: [Steering.Course.paused, .cancelled])
+  func aSmallAudienceIsHeldBackBeforeItIsBegun(course: Steering.Course) throws {
+    var desk = Self.desk(devices: 20)
+    desk.answersQuestions = false
+    let send = Self.divided(&desk)
+    let broadcast = BroadcastID(hub: send.hub, send: send.identity)
+    desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+    desk.answersQuestions = true
+    desk.answerQuestions()
+    Self.begin(&desk)
+    #expect(desk.pushes.isEmpty)
+    guard course == .paused else {
+      #expect(desk.statuses.map(\.state) == Array(repeating: .cancelled, count: desk.statuses.count) && !desk.statuses.isEmpty)
+      return
+    }
+    #expect(desk.statuses.isEmpty)
+    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.advance(.seconds(1))
+    Self.answerAll(&desk)
+    #expect(desk.pushes.count == 20)
   }
 
   @Test func aLargeAudienceIsDividedOnce() throws {
@@ -364,7 +388,7 @@ extension BroadcastQuestion {
 
 extension SendRequest {
   /// How many pages the send is divided into.
-  fileprivate func pages(in desk: Desk) -> Int? { desk.broadcasts.plans[BroadcastID(hub: hub, send: identity)] }
+  func pages(in desk: Desk) -> Int? { desk.broadcasts.plans[BroadcastID(hub: hub, send: identity)] }
 }
 
 extension Desk {

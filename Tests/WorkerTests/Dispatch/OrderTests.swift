@@ -103,7 +103,12 @@ struct OrderTests {
     // When it works again, its queue is sent in order.
     desk.advance(.seconds(20))
     #expect(desk.pushes.count == 5)
-    desk.answer(desk.pushes[4], PushOutcome(.accepted))
+    // One after another, as if it had worked all the time.
+    for number in 4..<7 {
+      #expect(desk.pushes.count == number + 1)
+      desk.answer(desk.pushes[number], PushOutcome(.accepted))
+      desk.advance(.milliseconds(100))
+    }
     #expect(desk.pushes[4...].map(\.rendering.body) == sends.map { Array("\($0.id)".utf8) })
   }
 

@@ -10,13 +10,13 @@ struct SenderGateTests {
     #expect(gate.fail(at: 1) == false)
     #expect(gate.allowance(at: 99) == 0)
     #expect(gate.allowance(at: 100) == 1)
-    gate.beginProbe()
+    gate.beginProbe(at: 100)
     #expect(gate.state == .halfOpen)
     #expect(gate.allowance(at: 500) == 0)
     #expect(gate.fail(at: 500) == false)
     #expect(gate.allowance(at: 599) == 0)
     #expect(gate.allowance(at: 600) == 1)
-    gate.beginProbe()
+    gate.beginProbe(at: 600)
     #expect(gate.succeed() == true)
     #expect(gate.allowance(at: 600) == .max)
     #expect(gate.succeed() == false)
@@ -25,11 +25,11 @@ struct SenderGateTests {
   @Test func `an answer that proves nothing costs the interval, a withdrawn probe costs nothing`() {
     var gate = SenderGate(probeInterval: 100, outageProbeInterval: 50)
     _ = gate.fail(at: 0)
-    gate.beginProbe()
+    gate.beginProbe(at: 100)
     gate.remainUnsure(at: 150)
     #expect(gate.allowance(at: 249) == 0)
     #expect(gate.allowance(at: 250) == 1)
-    gate.beginProbe()
+    gate.beginProbe(at: 250)
     gate.withdrawProbe()
     #expect(gate.allowance(at: 250) == 1)
   }
@@ -44,5 +44,22 @@ struct SenderGateTests {
     // Refused before it was submitted, as by rendering: that was the probe.
     _ = gate.fail(at: 100)
     #expect(gate.allowance(at: 199) == 0)
+  }
+
+  @Test func `a silent service is tried again before the last push that tried is given up`() {
+    var policy = CircuitPolicy()
+    policy.misses = 1
+    policy.after = .zero
+    var gate = SenderGate(policy: policy, probeInterval: 100, outageProbeInterval: 50)
+    #expect(gate.miss(at: 0) == true)
+    gate.beginProbe(at: 50)
+    #expect(gate.allowance(at: 99) == 0)
+    #expect(gate.allowance(at: 100) == 1)
+    gate.beginProbe(at: 100)
+    gate.withdrawProbe()
+    #expect(gate.allowance(at: 100) == 1)
+    gate.beginProbe(at: 100)
+    // Whichever of them is answered.
+    #expect(gate.succeed() == true)
   }
 }

@@ -59,6 +59,20 @@ final class BenchDatabase: Sendable {
     return try result.get()
   }
 
+  /// Runs `body` with an empty registry's connection string, and leaves nothing behind at a server that was named.
+  func withEmptyRegistry<Value>(_ body: (_ connection: String) async throws -> Value) async throws -> Value {
+    let schema = "\(prefix)_empty"
+    let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
+    defer { pool.close() }
+    _ = try await pool.withConnection { try $0.execute("CREATE SCHEMA \(schema)").affected }
+    let result: Result<Value, any Error>
+    do { result = .success(try await body("\(connection) options='-c search_path=\(schema)'")) } catch {
+      result = .failure(error)
+    }
+    _ = try await pool.withConnection { try $0.execute("DROP SCHEMA \(schema) CASCADE").affected }
+    return try result.get()
+  }
+
   private func fill(_ crowd: Crowd) async throws -> Filled {
     let schema = "\(prefix)_\(crowd.devices)"
     let administration = try PostgreSQLPool(configuration(nil), logger: rig.logger)

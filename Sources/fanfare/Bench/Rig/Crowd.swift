@@ -60,6 +60,15 @@ struct Crowd: Sendable {
     return Device(id: id, user: owner, platform: platform, handle: Self.handle(platform, using: &random), tags: tags)
   }
 
+  /// The device of that number as a registry keeps it.
+  func registration(_ number: Int) -> Registration {
+    let (device, time) = (device(number), UnixTime(milliseconds: registeredAt))
+    return Registration(
+      id: device.id, hub: .default, user: Population.user(device.user), platform: device.platform,
+      handle: String(decoding: device.handle, as: UTF8.self), tags: device.tags.sorted(), installation: nil, registeredAt: time,
+      createdAt: time)
+  }
+
   /// How many devices each user has.
   func devicesByUser() -> [UInt8] {
     var counts = [UInt8](repeating: 0, count: users)

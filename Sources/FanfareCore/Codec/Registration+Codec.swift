@@ -1,9 +1,8 @@
-import FanfareCore
-
 extension Registration {
-  /// The registration as its user and operators see it.
-  var json: [UInt8] {
+  /// The registration as its user and operators see it, and as a line of an export: one JSON object.
+  package var json: [UInt8] {
     var output: [UInt8] = []
+    output.reserveCapacity(512)
     output.append(literal: #"{"id":"#)
     output.appendJSON(id)
     output.append(literal: #","user":"#)

@@ -1,0 +1,283 @@
+import FanfareCore
+import PostgreSQL
+
+/// Takes a batch of lines within one transaction: looks up at once all that they concern, and writes what differs afterwards; what is new is copied
+/// in, in the order of the keys, and only the rest is changed row by row.
+struct PostgreSQLImport {
+  private let connection: PostgreSQLConnection
+  private let hub: HubName
+  private let now: UnixTime
+
+  /// A batch for a hub, through a connection that is inside a transaction.
+  init(_ connection: PostgreSQLConnection, _ hub: HubName, at now: UnixTime) {
+    self.connection = connection
+    self.hub = hub
+    self.now = now
+  }
+
+  /// Takes the batch's lines.
+  func take(_ batch: ImportBatch) throws -> ImportOutcome {
+    // While a table grows from nothing its statistics lie, and reading all of it would seem to be the cheapest.
+    try connection.execute("SET LOCAL enable_seqscan = off")
+    var plan = try lookUp(batch.lines)
+    var outcome = ImportOutcome(counts: batch.counts)
+    for line in batch.lines { plan.take(line, outcome: &outcome) }
+    let places = plan.places.values.sorted { $0.order < $1.order }
+    try bury(places.filter { $0.registration == nil && $0.successor != nil })
+    try change(places.filter { $0.stored != nil && $0.isTaken })
+    try insert(places.filter { $0.stored == nil && $0.isTaken }.compactMap(\.registration))
+    try settle(handles: plan)
+    try settle(installations: plan)
+    return outcome
+  }
+
+  /// What is stored of all that the lines concern. It is locked in the order that everybody keeps.
+  private func lookUp(_ lines: [RegistrationLine]) throws -> ImportPlan {
+    let installed = try owners(Self.lockInstallations, lines.compactMap(\.registration.installation))
+    let holders = try owners(Self.lockHandles, lines.map(\.registration.handle))
+    var ids = lines.filter(\.isIDGiven).map(\.registration.id)
+    ids += holders.values
+    ids += installed.values
+    guard !ids.isEmpty else { return ImportPlan(holders: [:], installations: [:], rows: []) }
+    let rows = try connection.query(Self.lockRegistrations, [.text(hub.rawValue), .ids(ids)])
+    return ImportPlan(
+      holders: holders, installations: installed, rows: try (0..<rows.count).map { try RegistrationRow(rows, $0, hub: hub) })
+  }
+
+  private func owners(_ statement: PreparedStatement, _ keys: [String]) throws -> [String: RegistrationID] {
+    guard !keys.isEmpty else { return [:] }
+    let rows = try connection.query(statement, [.text(hub.rawValue), .texts(keys)])
+    var owners: [String: RegistrationID] = [:]
+    for row in 0..<rows.count { owners[try rows.text(row, 0)] = try rows.identifier(row, 1) }
+    return owners
+  }
+
+  /// Removes registrations whose places others have taken. Their handles and installations are dealt with by themselves.
+  private func bury(_ places: [ImportPlan.Place]) throws {
+    let gone = places.compactMap { place in place.stored.map { (row: $0, successor: place.successor) } }
+    guard !gone.isEmpty else { return }
+    let ids = Parameter.ids(gone.map(\.row.id))
+    try connection.query(Self.deleteRegistrations, [.text(hub.rawValue), ids])
+    try deleteTags(gone.flatMap { gone in (gone.row.registration?.tags ?? []).map { ($0, gone.row.id) } })
+    try connection.query(
+      Self.insertTombstones,
+      [
+        .text(hub.rawValue), ids, .text(Tombstone.Cause.merged.rawValue),
+        .texts(gone.map { $0.successor?.description ?? "" }), .time(now),
+      ])
+  }
+
+  /// Puts registrations in the places of those that have the same ids.
+  private func change(_ places: [ImportPlan.Place]) throws {
+    guard !places.isEmpty else { return }
+    let new = places.compactMap(\.registration)
+    try deleteTags(
+      places.flatMap { place -> [(String, RegistrationID)] in
+        guard let former = place.stored?.registration, let new = place.registration else { return [] }
+        let kept = Set(new.tags.map { Array($0.utf8) })
+        return former.tags.filter { !kept.contains(Array($0.utf8)) }.map { ($0, former.id) }
+      })
+    try connection.query(
+      Self.updateRegistrations,
+      [
+        .text(hub.rawValue), .ids(new.map(\.id)), .texts(new.map(\.user)), platforms(new), .texts(new.map(\.handle)),
+        .texts(new.map(\.installation)), .texts(new.map { $0.tags.joined(separator: "\n") }),
+        .int8s(new.map(\.registeredAt.milliseconds)), .int8s(new.map(\.createdAt.milliseconds)),
+        .int8s(new.map { $0.seenAt > $0.registeredAt ? $0.seenAt.milliseconds : nil }),
+      ])
+    let tags = new.flatMap { registration in registration.tags.map { (tag: $0, of: registration) } }
+    try connection.query(
+      Self.upsertTags,
+      [
+        .text(hub.rawValue), .texts(tags.map(\.tag)), .ids(tags.map(\.of.id)), platforms(tags.map(\.of)),
+        .texts(tags.map(\.of.handle)), .int8s(tags.map(\.of.registeredAt.milliseconds)),
+        .int8s(tags.map(\.of.createdAt.milliseconds)),
+      ])
+  }
+
+  /// Copies in registrations that were not there, by ascending ids.
+  private func insert(_ new: [Registration]) throws {
+    guard !new.isEmpty else { return }
+    // An id that was gone is alive again.
+    try connection.query(Self.deleteTombstones, [.text(hub.rawValue), .ids(new.map(\.id))])
+    try copy(into: "registrations", "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at") {
+      rows in
+      for registration in new {
+        try rows.row(columns: 10)
+        rows.text(hub.rawValue)
+        rows.uuid(high: registration.id.high, low: registration.id.low)
+        rows.text(registration.user)
+        rows.value(.platform(registration.platform))
+        rows.text(registration.handle)
+        if let installation = registration.installation { rows.text(installation) } else { rows.null() }
+        rows.value(.texts(registration.tags))
+        rows.int8(registration.registeredAt.milliseconds)
+        rows.int8(registration.createdAt.milliseconds)
+        if registration.seenAt > registration.registeredAt {
+          rows.int8(registration.seenAt.milliseconds)
+        } else {
+          rows.null()
+        }
+      }
+    }
+    var tags = new.flatMap { registration in registration.tags.map { (tag: $0, of: registration) } }
+    tags.sort { $0.tag.utf8Less($1.tag) || ($0.tag.hasSameBytes(as: $1.tag) && $0.of.id < $1.of.id) }
+    try copy(into: "tags", "tag, registration, platform, handle, registered_at, created_at") { rows in
+      for (tag, registration) in tags {
+        try rows.row(columns: 7)
+        rows.text(hub.rawValue)
+        rows.text(tag)
+        rows.uuid(high: registration.id.high, low: registration.id.low)
+        rows.value(.platform(registration.platform))
+        rows.text(registration.handle)
+        rows.int8(registration.registeredAt.milliseconds)
+        rows.int8(registration.createdAt.milliseconds)
+      }
+    }
+  }
+
+  /// Writes who holds which handle from now on.
+  private func settle(handles plan: ImportPlan) throws {
+    var (gone, changed, new): ([(String, RegistrationID)], [Registration], [Registration]) = ([], [], [])
+    for (handle, claim) in plan.handles {
+      guard let owner = claim.owner, let place = plan.places[owner], let registration = place.registration else {
+        // One that an issued id keeps is not touched.
+        if let stored = claim.stored, claim.owner == nil { gone.append((handle, stored)) }
+        continue
+      }
+      if claim.stored == nil {
+        new.append(registration)
+      } else if place.isTaken {
+        changed.append(registration)
+      }
+    }
+    if !gone.isEmpty {
+      try connection.query(Self.deleteHandles, [.text(hub.rawValue), .texts(gone.map(\.0)), .ids(gone.map(\.1))])
+    }
+    if !changed.isEmpty {
+      try connection.query(
+        Self.updateHandles,
+        [
+          .text(hub.rawValue), .texts(changed.map(\.handle)), .ids(changed.map(\.id)), platforms(changed),
+          .int8s(changed.map(\.registeredAt.milliseconds)),
+        ])
+    }
+    guard !new.isEmpty else { return }
+    new.sort { $0.handle.utf8Less($1.handle) }
+    try copy(into: "handles", "handle, registration, platform, registered_at") { rows in
+      for registration in new {
+        try rows.row(columns: 5)
+        rows.text(hub.rawValue)
+        rows.text(registration.handle)
+        rows.uuid(high: registration.id.high, low: registration.id.low)
+        rows.value(.platform(registration.platform))
+        rows.int8(registration.registeredAt.milliseconds)
+      }
+    }
+  }
+
+  /// Writes which installation has which registration from now on.
+  private func settle(installations plan: ImportPlan) throws {
+    let gone = plan.installations.compactMap { name, claim in claim.owner == nil ? claim.stored.map { (name, $0) } : nil }
+    if !gone.isEmpty {
+      try connection.query(Self.deleteInstallations, [.text(hub.rawValue), .texts(gone.map(\.0)), .ids(gone.map(\.1))])
+    }
+    let changed = plan.installations.compactMap { name, claim in
+      claim.owner == claim.stored ? nil : claim.owner.map { (name: name, id: $0) }
+    }.sorted { $0.name.utf8Less($1.name) }
+    guard !changed.isEmpty else { return }
+    try connection.query(
+      Self.upsertInstallations, [.text(hub.rawValue), .texts(changed.map(\.name)), .ids(changed.map(\.id))])
+  }
+
+  private func deleteTags(_ tags: [(String, RegistrationID)]) throws {
+    guard !tags.isEmpty else { return }
+    try connection.query(Self.deleteTags, [.text(hub.rawValue), .texts(tags.map(\.0)), .ids(tags.map(\.1))])
+  }
+
+  private func platforms(_ registrations: [Registration]) -> Parameter {
+    .int2s(registrations.map { Int16(PlatformSet($0.platform).rawValue) })
+  }
+
+  /// Copies rows in. Where somebody has been quicker the whole batch is begun anew, and finds what has come.
+  private func copy(into table: String, _ columns: String, _ write: (inout CopyWriter) throws -> Void) throws {
+    do {
+      _ = try connection.copyIn("COPY \(table) (hub, \(columns)) FROM STDIN (FORMAT binary)", write)
+    } catch let error as PostgreSQLError where error.sqlState == "23505" {
+      throw PostgreSQLError.overtaken
+    }
+  }
+}
+
+/// What is said to the database.
+extension PostgreSQLImport {
+  private static let lockInstallations = PreparedStatement(
+    "SELECT installation, registration FROM installations WHERE hub = $1 AND installation = ANY ($2) ORDER BY installation FOR UPDATE"
+  )
+  private static let lockHandles = PreparedStatement(
+    "SELECT handle, registration FROM handles WHERE hub = $1 AND handle = ANY ($2) ORDER BY handle FOR UPDATE")
+  private static let lockRegistrations = PreparedStatement(
+    "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE")
+  private static let deleteRegistrations = PreparedStatement("DELETE FROM registrations WHERE hub = $1 AND id = ANY ($2)")
+  private static let deleteTags = PreparedStatement(
+    """
+    DELETE FROM tags USING unnest($2, $3) AS k (tag, registration)
+    WHERE tags.hub = $1 AND tags.tag = k.tag AND tags.registration = k.registration
+    """)
+  private static let insertTombstones = PreparedStatement(
+    """
+    INSERT INTO tombstones (hub, registration, cause, detail, at) SELECT $1, k.registration, $3, k.detail, $5
+    FROM unnest($2, $4) AS k (registration, detail)
+    ON CONFLICT (hub, registration) DO UPDATE SET cause = excluded.cause, detail = excluded.detail, at = excluded.at
+    """)
+  private static let deleteTombstones = PreparedStatement("DELETE FROM tombstones WHERE hub = $1 AND registration = ANY ($2)")
+  private static let updateRegistrations = PreparedStatement(
+    """
+    UPDATE registrations SET username = k.username, platform = k.platform, handle = k.handle, installation = k.installation,
+      tags = string_to_array(k.tags, E'\\n'), registered_at = k.registered_at, created_at = k.created_at, seen_at = k.seen_at,
+      expires_at = NULL
+    FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10)
+      AS k (id, username, platform, handle, installation, tags, registered_at, created_at, seen_at)
+    WHERE registrations.hub = $1 AND registrations.id = k.id
+    """)
+  private static let upsertTags = PreparedStatement(
+    """
+    INSERT INTO tags (hub, tag, registration, platform, handle, registered_at, created_at)
+    SELECT $1, k.tag, k.registration, k.platform, k.handle, k.registered_at, k.created_at
+    FROM unnest($2, $3, $4, $5, $6, $7) AS k (tag, registration, platform, handle, registered_at, created_at)
+    ON CONFLICT (hub, tag, registration) DO UPDATE SET platform = excluded.platform, handle = excluded.handle,
+      registered_at = excluded.registered_at, created_at = excluded.created_at
+    """)
+  private static let deleteHandles = PreparedStatement(
+    """
+    DELETE FROM handles USING unnest($2, $3) AS k (handle, registration)
+    WHERE handles.hub = $1 AND handles.handle = k.handle AND handles.registration = k.registration
+    """)
+  private static let updateHandles = PreparedStatement(
+    """
+    UPDATE handles SET registration = k.registration, platform = k.platform, registered_at = k.registered_at
+    FROM unnest($2, $3, $4, $5) AS k (handle, registration, platform, registered_at)
+    WHERE handles.hub = $1 AND handles.handle = k.handle
+    """)
+  private static let deleteInstallations = PreparedStatement(
+    """
+    DELETE FROM installations USING unnest($2, $3) AS k (installation, registration)
+    WHERE installations.hub = $1 AND installations.installation = k.installation AND installations.registration = k.registration
+    """)
+  private static let upsertInstallations = PreparedStatement(
+    """
+    INSERT INTO installations (hub, installation, registration) SELECT $1, k.installation, k.registration
+    FROM unnest($2, $3) AS k (installation, registration)
+    ON CONFLICT (hub, installation) DO UPDATE SET registration = excluded.registration
+    """)
+}
+
+extension ImportPlan.Place {
+  /// What a place is sorted by: the id that it is of.
+  fileprivate var order: RegistrationID { stored?.id ?? registration?.id ?? RegistrationID(high: 0, low: 0) }
+}
+
+extension String {
+  /// Whether the text comes first in the order of the bytes, which the database's keys have.
+  fileprivate func utf8Less(_ other: String) -> Bool { utf8.lexicographicallyPrecedes(other.utf8) }
+}

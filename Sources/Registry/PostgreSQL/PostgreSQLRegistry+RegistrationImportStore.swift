@@ -1,0 +1,53 @@
+package import FanfareCore
+import PostgreSQL
+
+extension PostgreSQLRegistry: RegistrationImportStore {
+  private static let note = PreparedStatement(
+    """
+    INSERT INTO import_batches (hub, file, first_byte, next_byte, finished_at, \(ImportCounts.columns))
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    """)
+  private static let notes = PreparedStatement(
+    "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 ORDER BY first_byte")
+  private static let forgetNotes = PreparedStatement("DELETE FROM import_batches WHERE hub = $1 AND file = $2")
+
+  /// Two: while one waits for the server, the server does not wait.
+  package var importShape: (batches: Int, bytes: Int) { (2, 4 * 1024 * 1024) }
+
+  /// Takes the lines of a batch; see `RegistrationImportStore`.
+  package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
+    try await write { connection in
+      if let file = batch.file {
+        let done = try Self.finished(connection, file, batch.hub).first { $0.bytes.lowerBound == batch.bytes.lowerBound }
+        if let done { return ImportOutcome(counts: done.counts) }
+      }
+      let outcome = try PostgreSQLImport(connection, batch.hub, at: now).take(batch)
+      if let file = batch.file {
+        let place: [Parameter] = [.int8(batch.bytes.lowerBound), .int8(batch.bytes.upperBound), .time(now)]
+        let counts = ImportCounts.fields.map { Parameter.int8(Int64(outcome.counts[keyPath: $0])) }
+        try connection.query(Self.note, [.text(batch.hub.rawValue), .id(file)] + place + counts)
+      }
+      return outcome
+    }
+  }
+
+  /// The batches of a file that are done; see `RegistrationImportStore`.
+  package func finishedBatches(of file: ImportID, hub: HubName) async throws -> [FinishedImportBatch] {
+    try await read { connection in try Self.finished(connection, file, hub) }
+  }
+
+  /// Forgets the notes of a file; see `RegistrationImportStore`.
+  package func forget(_ file: ImportID, hub: HubName) async throws {
+    try await write { connection in _ = try connection.query(Self.forgetNotes, [.text(hub.rawValue), .id(file)]) }
+  }
+
+  private static func finished(
+    _ connection: PostgreSQLConnection, _ file: ImportID, _ hub: HubName
+  ) throws -> [FinishedImportBatch] {
+    let rows = try connection.query(notes, [.text(hub.rawValue), .id(file)])
+    return try (0..<rows.count).map { row in
+      let counts = try ImportCounts.fields.indices.map { try rows.integer(row, Int32($0) + 2) }
+      return FinishedImportBatch(bytes: try rows.integer(row, 0)..<(try rows.integer(row, 1)), counts: ImportCounts(counts))
+    }
+  }
+}

@@ -1,0 +1,86 @@
+package import FanfareCore
+import GRDB
+
+extension SQLiteRegistry: RegistrationImportStore {
+  /// One, for there is one writer; small enough for those who wait meanwhile.
+  package var importShape: (batches: Int, bytes: Int) { (1, 1024 * 1024) }
+
+  /// Takes the lines of a batch; see `RegistrationImportStore`.
+  package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
+    try await write { db in
+      if let file = batch.file {
+        let done = try Self.finished(db, file, batch.hub).first { $0.bytes.lowerBound == batch.bytes.lowerBound }
+        if let done { return ImportOutcome(counts: done.counts) }
+      }
+      let table = RegistrationTable(db, batch.hub)
+      var outcome = ImportOutcome(counts: batch.counts)
+      for line in batch.lines { try Self.take(line, table, at: now, &outcome) }
+      if let file = batch.file {
+        let sql = """
+          INSERT INTO import_batches (hub, file, first_byte, next_byte, finished_at, \(ImportCounts.columns))
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          """
+        let place: StatementArguments = [
+          batch.hub.rawValue, file.data, batch.bytes.lowerBound, batch.bytes.upperBound, now.milliseconds,
+        ]
+        let counts = StatementArguments(ImportCounts.fields.map { outcome.counts[keyPath: $0] })
+        try db.cachedStatement(sql: sql).execute(arguments: place + counts)
+      }
+      return outcome
+    }
+  }
+
+  /// The batches of a file that are done; see `RegistrationImportStore`.
+  package func finishedBatches(of file: ImportID, hub: HubName) async throws -> [FinishedImportBatch] {
+    try await read { db in try Self.finished(db, file, hub) }
+  }
+
+  /// Forgets the notes of a file; see `RegistrationImportStore`.
+  package func forget(_ file: ImportID, hub: HubName) async throws {
+    try await write { db in
+      try db.execute(sql: "DELETE FROM import_batches WHERE hub = ? AND file = ?", arguments: [hub.rawValue, file.data])
+    }
+  }
+
+  private static func take(
+    _ line: RegistrationLine, _ table: RegistrationTable, at now: UnixTime, _ outcome: inout ImportOutcome
+  ) throws {
+    let holder = try table.find(holderOf: line.registration.handle)
+    let installed = try line.registration.installation.flatMap { try table.find(installation: $0) }
+    let id = ImportJudgement.id(of: line, holder: holder?.id, installed: installed?.id)
+    let stored = try holder?.id == id ? holder : table.find(id)
+    let judgement = ImportJudgement(
+      line, id: id, stored: stored?.registration, holder: holder?.registration, installed: installed?.registration)
+    switch judgement {
+    case .unchanged: outcome.counts.unchanged += 1
+    case .outdated: outcome.counts.outdated += 1
+    case .refused(let reason):
+      outcome.counts.skipped += 1
+      outcome.refusals.append((line.number, reason))
+    case .take(let registration):
+      if stored?.registration == nil, holder?.registration == nil, installed == nil {
+        outcome.counts.imported += 1
+      } else {
+        outcome.counts.replaced += 1
+      }
+      for other in [holder, installed] {
+        guard let other, other.id != id else { continue }
+        try table.remove(other, leaving: Tombstone(cause: .merged, detail: id.description, at: now))
+      }
+      if stored == nil { try table.deleteTombstone(of: id) }
+      try table.put(registration, replacing: stored)
+    }
+  }
+
+  private static func finished(_ db: Database, _ file: ImportID, _ hub: HubName) throws -> [FinishedImportBatch] {
+    let statement = try db.cachedStatement(
+      sql: """
+        SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches
+        WHERE hub = ? AND file = ? ORDER BY first_byte
+        """)
+    return try Row.fetchAll(statement, arguments: [hub.rawValue, file.data]).map { row in
+      let counts = ImportCounts.fields.indices.map { row[$0 + 2] as Int64 }
+      return FinishedImportBatch(bytes: (row[0] as Int64)..<(row[1] as Int64), counts: ImportCounts(counts))
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import FanfareCore
+
+/// After an outage the oldest comes first: what was kept from a device while its service was unavailable is sent to it in the order of acceptance, one
+/// after another, and a younger send to it waits for that.
+///
+/// Known to this worker alone: what was put off comes back to it, as the record key is the same, for as long as it owns the partition. So the order is
+/// kept of sends to users, and not over the worker's end or a change of the partition's owner.
+extension DispatchState {
+  /// The longest that anything is put off for an outage: so long after its end all are back.
+  private static let longestDelay = Duration.seconds(300)
+  /// How many pushes of a sender may come back a second while it is stopped, only to be put off again.
+  private static let rounds = 500
+  /// How often a push that waits in memory for older ones is looked at.
+  private static let patience: Int64 = 50
+  /// How many pushes a stopped sender keeps in memory, to try with.
+  private static let probesKept = 16
+
+  /// Remembers that the push is kept from its device, where the order of such pushes is known.
+  mutating func remember(_ slot: Int, _ index: Int, due: Int64) {
+    guard let send = items[slot].send, send.audience.isOneUser, !items[slot].isBulk else { return }
+    let device = items[slot].devices[index]
+    senders[device.sender].order.remember(
+      send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, due: due)
+  }
+
+  /// The push is over, or waits for a reason of its own: nobody waits for it any more.
+  mutating func forgetOrder(_ slot: Int, _ index: Int) {
+    let sender = items[slot].devices[index].sender
+    guard sender >= 0, !senders[sender].order.isEmpty, let send = items[slot].send else { return }
+    senders[sender].order.forget(send.identity, to: items[slot].devices[index].target.registration)
+  }
+
+  /// The push waits because of that outcome. Who tried in vain whether an outage is over, and another found that it is, is still waited for.
+  mutating func waitInOrder(_ slot: Int, _ index: Int, _ delay: Duration, _ outcome: PushOutcome, at now: Moment) {
+    guard outcome.isOutage, delay <= Self.longestDelay / 5 else { return forgetOrder(slot, index) }
+    delayOrder(slot, index, by: delay, at: now)
+  }
+
+  /// Gives the push another time, if it is kept from its device by an outage.
+  mutating func delayOrder(_ slot: Int, _ index: Int, by delay: Duration, at now: Moment) {
+    let device = items[slot].devices[index]
+    guard device.sender >= 0, !senders[device.sender].order.isEmpty, let send = items[slot].send else { return }
+    senders[device.sender].order.delay(
+      send.identity, to: device.target.registration, due: now.uptime + max(0, delay.milliseconds))
+  }
+
+  /// Keeps back a push that would come before an older one to the same device; returns whether it does.
+  mutating func waitsItsTurn(_ ticket: Ticket, at now: Moment, into effects: inout Effects) -> Bool {
+    let (slot, index) = (ticket.slot, ticket.device)
+    let sender = items[slot].devices[index].sender
+    // What has expired ends at once.
+    guard mustWait(slot, index, at: now), now.wall < items[slot].expiresAt else { return false }
+    let isStopped = senders[sender].gate.state != .closed
+    if isStopped || records > configuration.maximumRecords / 2, let delay = outageDelay(of: slot, sender, at: now) {
+      putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
+      return true
+    }
+    items[slot].devices[index].phase = .resting
+    remember(slot, index, due: now.uptime + Self.patience)
+    resting.insert(ticket, due: now.uptime + Self.patience)
+    passFirstAttempt(slot, index)
+    return true
+  }
+
+  /// Puts the device off until the outage of its service may be over.
+  mutating func putOff(
+    _ slot: Int, _ index: Int, inOrderFor delay: Duration, at now: Moment, into effects: inout Effects
+  ) {
+    remember(slot, index, due: now.uptime + delay.milliseconds)
+    putOff(slot, index, until: now.wall + delay, at: now, into: &effects)
+  }
+
+  /// How long what waits for the sender is put off: the less waits, the sooner all of it is back after the outage, and the more, the longer, so that
+  /// what goes round leaves room for everything else. nil where the send would expire by then, or there are no retry topics.
+  func outageDelay(of slot: Int, _ sender: Int, at now: Moment) -> Duration? {
+    guard let shortest = topics.retries.first?.delay else { return nil }
+    let lane = senders[sender]
+    var wanted = Duration.milliseconds(lane.order.count * 1000 / Self.rounds)
+    // How many wait is not known any more; but they have come in the time that it has been stopped.
+    if lane.order.isFull, lane.gate.state != .closed { wanted = max(wanted, .milliseconds(now.uptime - lane.gate.openedAt) / 4) }
+    let delay = max(shortest, min(wanted, Self.longestDelay))
+    let remaining = items[slot].expiresAt - now.wall
+    return delay < remaining ? delay : shortest < remaining ? shortest : nil
+  }
+
+  /// What waits for a sender that is stopped is put off, oldest first, but for the oldest few, each of another device, that can try whether it works again.
+  mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
+    guard !topics.retries.isEmpty else { return }
+    for sender in senders.indices where senders[sender].gate.state != .closed {
+      var kept = 0
+      for ticket in oldestFirst(senders[sender].queue.removeAll()) {
+        guard let device = device(ticket), device.phase == .queued else { continue }
+        let (slot, index) = (ticket.slot, ticket.device)
+        // One that was refused by itself stays too: what it has led to is known here only. A page keeps none, for all of its broadcast waits for it.
+        let stays = device.heldAt != nil || (kept < Self.probesKept && !mustWait(slot, index, at: now))
+        if items[slot].isPage || !stays, let delay = outageDelay(of: slot, sender, at: now) {
+          putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
+        } else {
+          kept += 1
+          remember(slot, index, due: now.uptime)
+          senders[sender].queue.append(ticket)
+        }
+      }
+    }
+  }
+
+  /// The sender works again: what waits for it in memory has its turn as what was put off has.
+  mutating func keepOrder(of sender: Int, at now: Moment) {
+    for ticket in senders[sender].queue.tickets where phase(of: ticket) == .queued {
+      remember(ticket.slot, ticket.device, due: now.uptime)
+    }
+  }
+
+  private func mustWait(_ slot: Int, _ index: Int, at now: Moment) -> Bool {
+    guard let send = items[slot].send, !items[slot].isBulk else { return false }
+    let device = items[slot].devices[index]
+    return senders[device.sender].order.hasOlder(
+      than: send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, at: now.uptime)
+  }
+
+  private func oldestFirst(_ tickets: [Ticket]) -> [Ticket] {
+    let dated = tickets.enumerated().map { number, ticket in
+      (ticket, items[ticket.slot].send?.acceptedAt ?? UnixTime(milliseconds: 0), number)
+    }
+    return dated.sorted { ($0.1, $0.2) < ($1.1, $1.2) }.map(\.0)
+  }
+}
+
+extension Audience {
+  /// Whether it is one user, whose sends stay in order: they have one record key.
+  fileprivate var isOneUser: Bool {
+    switch self {
+    case .user: true
+    case .tag(let tag): Tag.user(of: tag) != nil
+    case .registration, .device, .tags, .expression, .everyone: false
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import FanfareCore
+
+/// One worker's part in what all workers together may hand to a push service: pushes that it has reserved, a few at first and more as it uses them, so
+/// that the store is asked rarely and little is reserved in vain. A pure value.
+struct SenderQuota: Sendable {
+  /// Pushes that may be made from a moment on, and not much later.
+  private struct Reservation: Sendable {
+    let size: Int
+    let from: UnixTime
+    var rest: Int
+
+    func isOver(at now: UnixTime) -> Bool {
+      // One that seems to be far ahead was made before the clock was set back.
+      rest == 0 || now >= from + PushQuota.lifetime || from > now + PushQuota.horizon
+    }
+  }
+
+  /// What is shared; nil where there is no limit.
+  let quota: PushQuota?
+  private var current: Reservation?
+  private var next: Reservation?
+  private var isAsking = false
+  /// How many pushes were handed over since the last question.
+  private var used = 0
+
+  init(_ quota: PushQuota?) {
+    self.quota = quota
+  }
+
+  /// Whether a push may be handed over now.
+  mutating func allowsPush(at now: UnixTime) -> Bool {
+    guard quota != nil else { return true }
+    if current?.isOver(at: now) != false { (current, next) = (next, nil) }
+    if current?.isOver(at: now) == true { current = nil }
+    return current.map { $0.from <= now } ?? false
+  }
+
+  /// A push was handed over.
+  mutating func spend() {
+    guard quota != nil else { return }
+    current?.rest -= 1
+    used += 1
+  }
+
+  /// How many pushes are to be reserved now; nil for none. `isWaiting` says whether some could not be handed over.
+  mutating func request(isWaiting: Bool, at now: UnixTime) -> (quota: PushQuota, pushes: Int)? {
+    guard let quota, !isAsking, next == nil else { return nil }
+    // Ahead of time while it goes on, so that nothing has to wait for the answer.
+    let isRunningOut = current.map { $0.rest * 2 <= $0.size || now >= $0.from + PushQuota.lifetime / 2 } ?? false
+    guard isWaiting || (isRunningOut && used > 0) else { return nil }
+    let least = max(1, quota.largestReservation / 100)
+    let size = min(quota.largestReservation, max(least, 2 * used))
+    (isAsking, used) = (true, 0)
+    return (quota, size)
+  }
+
+  /// What was asked for is reserved.
+  mutating func grant(_ pushes: Int, from moment: UnixTime) {
+    isAsking = false
+    next = Reservation(size: pushes, from: moment, rest: pushes)
+  }
+}
+
+extension WorkerConfiguration {
+  /// What all workers share of a platform's service; nil for no limit.
+  func quota(of platform: Platform, hub: HubName) -> PushQuota? {
+    pushesPerMinute[hub]?[platform].map { PushQuota(hub: hub, platform: platform, perMinute: $0) }
+  }
+}

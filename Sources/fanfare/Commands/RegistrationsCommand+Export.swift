@@ -1,0 +1,70 @@
+import ArgumentParser
+import FanfareCore
+import Foundation
+import Registry
+
+extension RegistrationsCommand {
+  /// `fanfare registrations export`
+  struct Export: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "export",
+      abstract: "Writes the registrations, one JSON object a line, by ascending ids.",
+      discussion: """
+        The lines are what GET /api/registrations/{id} answers: id, user, platform, handle, installation (if it registered by one), tags, \
+        registeredAt, createdAt, lastSeen; `fanfare registrations import` reads them back to the same registrations. Ids that are issued \
+        and not completed are left out. The registry is read page by page while it goes on being used: what changes meanwhile is there as \
+        it was before or as it is afterwards. Handles are what pushes are sent by: keep the output as you keep the database.
+        """)
+
+    @OptionGroup var common: CommonOptions
+    @OptionGroup var target: RegistrationTarget
+
+    @Option(
+      help: ArgumentHelp(
+        "The file to write instead of standard output; it is there only once it is whole, and then in the place of another one.",
+        valueName: "file"))
+    var output: String?
+
+    @Option(help: "Only this user's.")
+    var user: String?
+
+    @Option(parsing: .upToNextOption, help: "Only those of these platforms.")
+    var platform: [PlatformArgument] = []
+
+    func validate() throws {
+      if let user, !UserName.isSound(user) { throw ValidationError("--user must be \(UserName.rule)") }
+    }
+
+    func run() async throws {
+      let (hub, directory) = try await target.open(common)
+      let platforms = platform.isEmpty ? PlatformSet.all : platform.reduce(into: []) { $0.formUnion(PlatformSet($1.platform)) }
+      let export = RegistrationExport(directory: directory, hub: hub, user: user, platforms: platforms)
+      let progress = TransferProgress()
+      func run(to write: ([UInt8]) throws -> Void) async throws -> Int {
+        try await export.run(to: write) { count, share in progress.show(TransferProgress.State(count: count, share: share)) }
+      }
+      let count: Int
+      do {
+        if let output {
+          let file: ReplacedFile
+          do { file = try ReplacedFile(path: output) } catch { throw ValidationError("--output: cannot be written: \(output)") }
+          do {
+            count = try await run { try file.write($0) }
+            try file.finish()
+          } catch {
+            file.abandon()
+            throw error
+          }
+        } else {
+          count = try await run { try FileHandle.standardOutput.write(contentsOf: $0) }
+        }
+      } catch {
+        progress.interrupt()
+        throw error
+      }
+      progress.interrupt()
+      let seconds = progress.elapsed / .seconds(1)
+      Console.error("\(count) exported; \(seconds.text) s, \(Int(Double(count) / max(seconds, 0.001)))/s")
+    }
+  }
+}

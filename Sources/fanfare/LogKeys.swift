@@ -1,0 +1,10 @@
+/// The metadata keys of this target's log lines.
+enum LogKeys {
+  static let address = "address"
+  static let count = "count"
+  static let error = "error"
+  static let hub = "hub"
+  static let listener = "listener"
+  static let platform = "platform"
+  static let topic = "topic"
+}

@@ -1,0 +1,102 @@
+import FanfareCore
+import Foundation
+import Registry
+
+/// Cuts a file of lines into batches, and passes over those that are done. Holds little more of the file than one batch at a time, however long its
+/// lines are.
+struct LineBatches {
+  /// Lines that follow one another.
+  struct Batch {
+    /// Where they stand in the file.
+    let bytes: Range<Int64>
+    /// What they say; empty for a single line that is longer than any may be.
+    let content: ArraySlice<UInt8>
+    /// The number of the first one, from 1.
+    let firstLine: Int
+    /// How many they are, empty ones included.
+    let lineCount: Int
+  }
+
+  private static let newline = UInt8(ascii: "\n")
+
+  private let file: FileHandle
+  private let batchBytes: Int
+  private var finished: ArraySlice<FinishedImportBatch>
+  /// What has been read from `offset` on and is of no batch yet.
+  private var buffer: [UInt8] = []
+  private var isAtEnd = false
+  private var nextLine = 1
+  /// Where the next batch begins.
+  private(set) var offset: Int64 = 0
+  /// What became of the batches that were passed over.
+  private(set) var passedOver = ImportCounts()
+
+  /// Reads a file from its beginning in batches of about so many bytes. `finished` must be empty where the file cannot be read from anywhere.
+  init(_ file: FileHandle, batchBytes: Int, finished: [FinishedImportBatch] = []) {
+    self.file = file
+    self.batchBytes = max(1, batchBytes)
+    self.finished = finished[...]
+  }
+
+  /// The next lines; nil at the end.
+  mutating func next() throws -> Batch? {
+    while let done = finished.first, done.bytes.lowerBound <= offset {
+      finished.removeFirst()
+      guard done.bytes.lowerBound == offset else { continue }
+      try file.seek(toOffset: UInt64(done.bytes.upperBound))
+      (offset, buffer, isAtEnd) = (done.bytes.upperBound, [], false)
+      nextLine += done.counts.lines
+      passedOver += done.counts
+    }
+    let limit = Int(min(Int64(batchBytes), (finished.first?.bytes.lowerBound ?? .max) - offset))
+    try fill(upTo: limit)
+    guard !buffer.isEmpty else { return nil }
+    if let end = buffer[..<min(limit, buffer.count)].lastIndex(of: Self.newline) { return take(end + 1) }
+    if isAtEnd && buffer.count <= limit && buffer.count <= RegistrationLine.maximumLength { return take(buffer.count) }
+    return try takeLongLine()
+  }
+
+  private mutating func fill(upTo count: Int) throws {
+    while buffer.count < count, !isAtEnd {
+      // A pipe gives what it has.
+      guard let data = try file.read(upToCount: count - buffer.count), !data.isEmpty else {
+        isAtEnd = true
+        return
+      }
+      buffer.append(contentsOf: data)
+    }
+  }
+
+  private mutating func take(_ count: Int) -> Batch {
+    let content = buffer[..<count]
+    buffer = Array(buffer[count...])
+    // A last line need not end.
+    let lineCount = content.count { $0 == Self.newline } + (content.last == Self.newline ? 0 : 1)
+    return batch(content, bytes: count, lines: lineCount)
+  }
+
+  /// Passes over a line that no batch has room for.
+  private mutating func takeLongLine() throws -> Batch {
+    var length = 0
+    while true {
+      if let end = buffer.firstIndex(of: Self.newline) {
+        length += end + 1
+        buffer = Array(buffer[(end + 1)...])
+        break
+      }
+      length += buffer.count
+      buffer = []
+      try fill(upTo: batchBytes)
+      if buffer.isEmpty { break }
+    }
+    return batch([], bytes: length, lines: 1)
+  }
+
+  private mutating func batch(_ content: ArraySlice<UInt8>, bytes: Int, lines: Int) -> Batch {
+    defer {
+      offset += Int64(bytes)
+      nextLine += lines
+    }
+    return Batch(bytes: offset..<(offset + Int64(bytes)), content: content, firstLine: nextLine, lineCount: lines)
+  }
+}

@@ -1,0 +1,35 @@
+import FanfareCore
+import Foundation
+import Registry
+
+/// Writes a hub's registrations, one a line, by ascending ids: a page at a time, each as it is when its turn comes.
+struct RegistrationExport {
+  /// Registrations asked for at a time.
+  private static let page = 5000
+
+  let directory: any RegistrationDirectory
+  let hub: HubName
+  /// Only this user's; nil for everybody's.
+  let user: String?
+  /// Only those of these platforms.
+  let platforms: PlatformSet
+
+  /// Writes all of them. `report` is told after each page how many there are so far, and what share of the ids has been looked through.
+  func run(to write: ([UInt8]) throws -> Void, report: (_ count: Int, _ share: Double) -> Void) async throws -> Int {
+    var (rest, count): (RegistrationSlice?, Int) = (.whole, 0)
+    var output: [UInt8] = []
+    while let slice = rest {
+      let page = try await directory.list(user.map(Audience.user) ?? .everyone, hub: hub, of: slice, limit: Self.page)
+      output.removeAll(keepingCapacity: true)
+      for registration in page.registrations where platforms.contains(registration.platform) {
+        output.append(contentsOf: registration.json)
+        output.append(UInt8(ascii: "\n"))
+        count += 1
+      }
+      if !output.isEmpty { try write(output) }
+      report(count, page.last.map(RegistrationSlice.whole.share(upTo:)) ?? 1)
+      rest = page.last.flatMap(slice.after)
+    }
+    return count
+  }
+}

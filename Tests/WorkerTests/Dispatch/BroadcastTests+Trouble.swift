@@ -1,0 +1,157 @@
+import FanfareCore
+import RDKafka
+import Testing
+
+@testable import Worker
+
+/// Broadcasts that are steered, slowed down, or in trouble, and those beside them.
+extension BroadcastTests {
+  /// A broadcast of which one device was put off, with what brings it back.
+  private static func putOff(_ desk: inout Desk) throws -> (broadcast: BroadcastID, record: [UInt8]) {
+    _ = divided(&desk)
+    begin(&desk)
+    desk.answer(desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(20)))
+    answerAll(&desk)
+    desk.advance(.seconds(30))
+    return (try #require(desk.broadcasts.plans.keys.first), try #require(desk.retries.first).value)
+  }
+
+  @Test func whatIsCancelledIsNotSentWhenItComesBack() throws {
+    var desk = Self.desk(devices: 200, retryDelays: [15])
+    let (broadcast, record) = try Self.putOff(&desk)
+    desk.broadcasts.steerings[broadcast] = Steering(.cancelled, because: .caller)
+    let before = desk.statuses.count
+    desk.deliver([record])
+    #expect(desk.pushes.count == 200 && desk.statuses.count == before + 1)
+    let last = try #require(desk.statuses.last)
+    #expect(last.state == .cancelled && last.counts.total > 0)
+    #expect(last.devices.map(\.outcome) == [.failed] && last.devices.map(\.reason) == ["TooManyRequests"])
+    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages && desk.state.records == 0)
+  }
+
+  @Test func whatIsPausedGoesRoundUntilItIsResumed() throws {
+    var desk = Self.desk(devices: 200, retryDelays: [15])
+    var (broadcast, record) = try Self.putOff(&desk)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    for round in 2...4 {
+      desk.deliver([record])
+      #expect(desk.pushes.count == 200 && desk.retries.count == round && desk.state.records == 0)
+      record = desk.retries[round - 1].value
+      desk.advance(.seconds(16))
+    }
+    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.deliver([record])
+    #expect(desk.pushes.count == 201)
+    desk.answer(desk.pushes[200], PushOutcome(.accepted, status: 200))
+    #expect(desk.statuses.last?.devices.map(\.attempts) == [2])
+    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
+  }
+
+  @Test func pausedBroadcastsLeaveRoomForSingleSends() throws {
+    var desk = Self.desk(devices: 200) {
+      $0.maximumRecords = 4
+      $0.maximumSegments = 8
+    }
+    _ = Self.divided(&desk)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    Self.begin(&desk)
+    #expect(desk.state.records == 0 && desk.state.segmentsHeld == 3)
+    let before = desk.credit
+    desk.register("bob", .fcm)
+    for _ in 0..<4 { desk.deliver(desk.send(to: .user("bob"))) }
+    desk.answerAll()
+    #expect(desk.credit > before, "more is asked for")
+    // But not without bound.
+    for _ in 0..<2 {
+      desk.segments = []
+      let other = Self.divided(&desk)
+      desk.broadcasts.steerings[BroadcastID(hub: other.hub, send: other.identity)] = Steering(.paused, because: .caller)
+      Self.begin(&desk)
+    }
+    let full = desk.credit
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answerAll()
+    #expect(desk.state.segmentsHeld == 9 && desk.credit == full)
+  }
+
+  @Test func aSlowBroadcastDoesNotHoldUpAnother() throws {
+    var desk = Self.desk(devices: 200)
+    let slow = Self.divided(&desk, rate: 1)
+    Self.begin(&desk)
+    Self.answerAll(&desk)
+    desk.advance(.milliseconds(50))
+    desk.segments = []
+    let other = Self.divided(&desk)
+    Self.begin(&desk)
+    for _ in 0..<20 {
+      Self.answerAll(&desk)
+      desk.advance(.milliseconds(50))
+    }
+    #expect(desk.statuses.count { $0.send == other.id } == other.pages(in: desk))
+    #expect(desk.pushes.count > 200 && desk.pushes.count <= 203)
+    for _ in 0..<250 {
+      desk.advance(.seconds(1))
+      Self.answerAll(&desk)
+    }
+    #expect(desk.pushes.count == 400)
+    #expect(desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk))
+    #expect(desk.state.segmentsHeld == 0 && desk.state.segmentBytes == 0 && desk.state.records == 0)
+  }
+
+  @Test func aSlowBroadcastIsPushedPageByPage() {
+    var desk = Self.desk(devices: 200)
+    _ = Self.divided(&desk, rate: 40)
+    Self.begin(&desk)
+    for _ in 0..<200 where desk.pushes.count < 200 {
+      Self.answerAll(&desk)
+      desk.advance(.milliseconds(50))
+      #expect(desk.state.items.count { $0.isPage && !$0.devices.isEmpty } <= 1)
+    }
+    #expect(desk.pushes.count == 200)
+  }
+
+  @Test func aStatusThatIsTooLargeOnlyCountsItsDevices() throws {
+    var desk = Self.desk(devices: 200)
+    desk.acknowledges = false
+    let send = Self.divided(&desk)
+    desk.acknowledge()
+    Self.begin(&desk)
+    Self.answerAll(&desk, PushOutcome(.rejected, reason: "BadTopic", status: 400))
+    let pushed = desk.pushes.count
+    desk.acknowledge(RDKafkaError(code: .messageTooLarge, message: "too large"))
+    desk.acknowledge()
+    #expect(desk.statuses.count == 1 && desk.statuses[0].send == send.id && desk.statuses[0].devices.isEmpty)
+    #expect(desk.statuses[0].counts[.rejected] == pushed && pushed > 0)
+    desk.turn()
+    #expect(desk.pushes.count > pushed, "the next page")
+  }
+
+  @Test func whatExpiresWhileTheRegistryCannotBeAskedEnds() {
+    var desk = Self.desk(devices: 200)
+    desk.broadcasts.isDown = true
+    desk.answersQuestions = false
+    let send = Self.divided(&desk, timeToLive: 60)
+    desk.answerQuestions()
+    desk.advance(.seconds(61))
+    #expect(desk.questions.isEmpty)
+    #expect(desk.statuses.map(\.send) == [send.id] && desk.statuses[0].state == .expired)
+    #expect(desk.state.openSurveys == 0 && desk.state.records == 0)
+  }
+
+  @Test func aPageThatIsGivenUpIsBegunAgainWhereItsSegmentStays() throws {
+    var desk = Self.desk(devices: 200) { $0.maximumPushes = 3 }
+    let other = TopicPartition(topic: "fanfare.segments", partition: 1)
+    desk.turn { $0.state.assign([other], Rebalance {}, at: $0.now, into: &$1) }
+    _ = Self.divided(&desk)
+    Self.begin(&desk)
+    // The same segments once more, as a producer that was not answered may have written them.
+    desk.deliver(desk.segments.map { $0.encoded(at: desk.wall) }, from: other)
+    desk.turn { $0.state.lose([Self.partition], Rebalance {}, into: &$1) }
+    #expect(desk.state.segmentsHeld >= 3)
+    for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
+    Self.answerAll(&desk)
+    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
+    #expect(Set(desk.pushes.map(\.handle)).count == 200 && desk.group[other]?.offset == 3)
+  }
+}

@@ -1,0 +1,198 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// After an outage the oldest push of a device comes first, however often it went round a retry topic, and those after it one by one.
+struct OutageOrderTests {
+  private static let silence = PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503)
+  private static let accepted = PushOutcome(.accepted, status: 200)
+
+  /// A desk on which APNs has been unavailable for some seconds, with the sends of one user that are accepted from then on, a second apart.
+  private func broken(_ desk: inout Desk, sends: Int) -> [SendRequest] {
+    for number in 0..<20 { desk.register("u\(number)", .apns) }
+    desk.register("bob", .apns, .fcm)
+    for number in 0..<20 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    for push in desk.pushes.dropLast() { desk.answer(push, Self.silence, from: 0) }
+    desk.advance(.seconds(3))
+    desk.answer(desk.pushes[19], Self.silence, from: 0)
+    #expect(desk.state.senders[0].gate.state == .open)
+    var sent: [SendRequest] = []
+    for _ in 0..<sends {
+      sent.append(desk.send(to: .user("bob")))
+      desk.deliver(sent[sent.count - 1])
+      desk.answerAll(Self.accepted, to: "bob-1")
+      desk.advance(.seconds(1))
+    }
+    return sent
+  }
+
+  /// Lets the service be back, as the push that tries finds out.
+  private func heal(_ desk: inout Desk) {
+    desk.advance(.seconds(6))
+    let probe = desk.pushes[desk.pushes.count - 1]
+    desk.answer(probe, Self.accepted, from: 0)
+    #expect(desk.state.senders[0].gate.state == .closed)
+  }
+
+  private func order(_ desk: Desk) -> [[UInt8]] { desk.pushes.filter { $0.handle == "bob-0" }.map(\.rendering.body) }
+
+  private func bodies(_ sends: [SendRequest]) -> [[UInt8]] { sends.map { Array("\($0.id)".utf8) } }
+
+  /// Answers what was sent to the user's phone as soon as it is sent, and lets the next come, until no more comes.
+  private func drain(_ desk: inout Desk) {
+    var answered = desk.pushes.count { $0.handle == "bob-0" }
+    for push in desk.pushes where push.handle == "bob-0" { desk.answer(push, Self.accepted, from: 0) }
+    for _ in 0..<20 {
+      desk.advance(.milliseconds(100))
+      let pushes = desk.pushes.filter { $0.handle == "bob-0" }
+      #expect(pushes.count <= answered + 1, "one after another")
+      for push in pushes.dropFirst(answered) { desk.answer(push, Self.accepted, from: 0) }
+      answered = pushes.count
+    }
+  }
+
+  @Test func `whatever the order in which it comes back, the oldest is sent first, and what is younger waits for it`() {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    let sends = broken(&desk, sends: 4)
+    heal(&desk)
+    let back = desk.retries.map(\.value).filter { value in
+      (try? RetryRecord.decode(value[...], recordTime: desk.wall))?.send.audience == .user("bob")
+    }
+    #expect(back.count == 3, "the oldest stays to try with")
+    desk.advance(.seconds(15))
+    let fresh = desk.send(to: .user("bob"))
+    desk.deliver(fresh)
+    desk.answerAll(Self.accepted, to: "bob-1")
+    for value in back.reversed() { desk.deliver([value]) }
+    drain(&desk)
+    #expect(order(desk) == bodies(sends + [fresh]))
+    #expect(desk.state.senders[0].order.count == 1, "only what has not come back")
+    #expect(
+      Set(desk.statuses.filter { $0.devices.contains { $0.platform == .fcm } }.map(\.send)) == Set((sends + [fresh]).map(\.id)))
+  }
+
+  @Test func `what is put off again meanwhile is still waited for`() {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    let sends = broken(&desk, sends: 3)
+    let first = desk.retries.map(\.value)
+    desk.advance(.seconds(15))
+    // Only the second of them has come back when the service does.
+    desk.deliver([first[first.count - 2]])
+    desk.advance(.seconds(1))
+    let again = desk.retries[first.count...].map(\.value)
+    heal(&desk)
+    desk.deliver([first[first.count - 1]])
+    drain(&desk)
+    #expect(order(desk) == bodies([sends[0]]))
+    desk.advance(.seconds(15))
+    for value in again { desk.deliver([value]) }
+    drain(&desk)
+    #expect(order(desk) == bodies(sends))
+  }
+
+  @Test func `who tried in vain while another found that the outage is over still comes before what is younger`() {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    let sends = broken(&desk, sends: 2)
+    desk.deliver(desk.send(to: .user("u0")))
+    let back = desk.retries.suffix(1).map(\.value)
+    desk.advance(.seconds(3))
+    let tried = desk.pushes[desk.pushes.count - 1]
+    #expect(tried.handle == "bob-0")
+    heal(&desk)
+    #expect(desk.pushes[desk.pushes.count - 1].handle == "u0-0")
+    desk.advance(.seconds(9))
+    for value in back { desk.deliver([value]) }
+    desk.answer(tried, PushOutcome(.unknown, reason: "Timeout"), from: 0)
+    for _ in 0..<5 { desk.advance(.milliseconds(500)) }
+    #expect(order(desk) == bodies([sends[0], sends[0]]))
+    drain(&desk)
+    #expect(order(desk) == bodies([sends[0], sends[0], sends[1]]))
+  }
+
+  @Test func `what never comes back is not waited for for ever`() {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    let sends = broken(&desk, sends: 3)
+    heal(&desk)
+    desk.advance(.seconds(15))
+    desk.deliver([desk.retries[desk.retries.count - 1].value])
+    drain(&desk)
+    #expect(order(desk) == bodies([sends[0]]))
+    for _ in 0..<70 { desk.advance(.seconds(1)) }
+    drain(&desk)
+    #expect(order(desk) == bodies([sends[0], sends[2]]))
+    for _ in 0..<70 { desk.advance(.seconds(1)) }
+    #expect(desk.state.senders[0].order.isEmpty)
+  }
+
+  @Test func `what waits for an older one still expires`() {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    _ = broken(&desk, sends: 2)
+    heal(&desk)
+    let short = desk.send(to: .user("bob"), timeToLive: 5)
+    desk.deliver(short)
+    desk.answerAll(Self.accepted, to: "bob-1")
+    #expect(desk.statuses.allSatisfy { $0.send != short.id })
+    desk.advance(.seconds(6))
+    desk.advance(.milliseconds(100))
+    let ended = desk.statuses.filter { $0.send == short.id }.flatMap(\.devices)
+    #expect(ended.map(\.outcome) == [.expired, .delivered])
+  }
+
+  @Test func `who tries during an outage loses none of its attempts, and another one tries next`() throws {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    _ = broken(&desk, sends: 1)
+    for number in 0..<5 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    var tried: [String] = []
+    for _ in 0..<12 {
+      let seen = desk.pushes.count
+      desk.advance(.seconds(6))
+      guard desk.pushes.count > seen else { continue }
+      tried.append(desk.pushes[seen].handle)
+      desk.answer(desk.pushes[seen], PushOutcome(.unknown, reason: "Timeout"), from: 0)
+      for value in desk.retries.suffix(1).map(\.value) { desk.deliver([value]) }
+      desk.advance(.seconds(1))
+    }
+    #expect(desk.statuses.isEmpty, "nobody is given up")
+    #expect(Set(tried).count > 1)
+  }
+
+  @Test(arguments: [(0, 15), (7_500, 15), (20_000, 40), (99_000, 198)])
+  func `what goes round takes longer rounds the more it is`(others: Int, seconds: Int) throws {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    _ = broken(&desk, sends: 1)
+    for _ in 0..<others {
+      desk.state.senders[0].order.remember(.random(), acceptedAt: desk.wall, to: .random(), due: 1_000_000)
+    }
+    #expect(try roundTrip(&desk) == .seconds(seconds))
+  }
+
+  @Test func `where nobody knows how many go round, the rounds grow with the outage`() throws {
+    var desk = Desk(retryDelays: [15, 60, 300]) { $0.maximumOrdered = 2 }
+    _ = broken(&desk, sends: 1)
+    #expect(try roundTrip(&desk) == .seconds(15))
+    for _ in 0..<600 { desk.advance(.seconds(1)) }
+    let later = try roundTrip(&desk)
+    #expect(later >= .seconds(150) && later < .seconds(153))
+    for _ in 0..<3600 { desk.advance(.seconds(1)) }
+    #expect(try roundTrip(&desk) == .seconds(300))
+  }
+
+  /// How long the last of many sends is put off, in whole seconds.
+  private func roundTrip(_ desk: inout Desk) throws -> Duration {
+    for number in 0..<20 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    desk.advance(.seconds(1))
+    let last = try #require(desk.retries.last)
+    let wait = try RetryRecord.decode(last.value[...], recordTime: desk.wall).notBefore - desk.wall
+    return .seconds(wait.components.seconds)
+  }
+}
+
+extension Desk {
+  /// Answers everything that was handed over for a device.
+  fileprivate mutating func answerAll(_ outcome: PushOutcome, to handle: String) {
+    for push in pushes where push.handle == handle { answer(push, outcome, from: 1) }
+  }
+}
