@@ -19,8 +19,8 @@ struct BenchTests {
     let names = Set(rows.compactMap { ($0["scenario"] as? String)?.split(separator: ",").first })
     #expect(
       names == [
-        "engine", "single", "tag", "mixed", "latency", "accept", "far away", "backlog", "broadcast", "lanes", "look-up", "ledger",
-        "import",
+        "engine", "single", "tag", "mixed", "latency", "accept", "far away", "backlog", "broadcast", "lanes", "workers",
+        "look-up", "ledger", "import",
       ])
     for row in rows {
       let rate = row["perSecond"] as? Double ?? 0

@@ -4,7 +4,7 @@ import ArgumentParser
 struct BenchOptions: Sendable {
   /// One measurement of the table.
   enum Scenario: String, CaseIterable, Sendable, ExpressibleByArgument {
-    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes
+    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes, workers
     case lookUp = "look-up"
     case ledger
     case imports = "import"

@@ -34,6 +34,7 @@ struct BenchRun: Sendable {
     case .tag: BroadcastScenario.tag
     case .broadcast: BroadcastScenario.broadcast
     case .lanes: LaneScenario()
+    case .workers: WorkersScenario()
     case .mixed: MixedScenario()
     case .latency: LatencyScenario()
     case .accept: AcceptScenario()

@@ -19,7 +19,8 @@ struct BenchCommand: AsyncParsableCommand {
     name: .customLong("scenario"), parsing: .upToNextOption,
     help:
       """
-      What to measure: engine, single, tag, mixed, latency, accept, far-away, backlog, broadcast, lanes, look-up, ledger, import; default all.
+      What to measure: engine, single, tag, mixed, latency, accept, far-away, backlog, broadcast, lanes, workers, look-up, ledger, \
+      import; default all.
       """)
   var scenarios: [BenchOptions.Scenario] = []
 

@@ -9,6 +9,8 @@ final class BenchDatabase: Sendable {
   struct Filled {
     let crowd: Crowd
     let registry: PostgreSQLRegistry
+    /// What a process's settings say of it.
+    let settings: String
     /// How long it took to fill it, keys included.
     let loading: Duration
   }
@@ -36,21 +38,21 @@ final class BenchDatabase: Sendable {
     }
   }
 
-  /// Runs `body` with a registry of so many devices for each number, and leaves nothing behind at a server that was named.
-  func withRegistries<Value>(of counts: [Int], _ body: ([Filled]) async throws -> Value) async throws -> Value {
+  /// Runs `body` with a registry for each crowd, and leaves nothing behind at a server that was named.
+  func withRegistries<Value>(of crowds: [Crowd], _ body: ([Filled]) async throws -> Value) async throws -> Value {
     var filled: [Filled] = []
     let result: Result<Value, any Error>
     do {
-      for count in counts { filled.append(try await fill(Crowd(devices: count))) }
+      for crowd in crowds { filled.append(try await fill(crowd)) }
       result = .success(try await body(filled))
     } catch { result = .failure(error) }
     for filled in filled { filled.registry.close() }
     if server == nil {
       let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
       defer { pool.close() }
-      for count in counts {
+      for crowd in crowds {
         _ = try await pool.withConnection { [prefix] in
-          try $0.execute("DROP SCHEMA IF EXISTS \(prefix)_\(count) CASCADE").affected
+          try $0.execute("DROP SCHEMA IF EXISTS \(prefix)_\(crowd.devices) CASCADE").affected
         }
       }
     }
@@ -81,7 +83,9 @@ final class BenchDatabase: Sendable {
     defer { pool.close() }
     let start = ContinuousClock.now
     try await crowd.load(into: pool)
-    return Filled(crowd: crowd, registry: registry, loading: .now - start)
+    return Filled(
+      crowd: crowd, registry: registry, settings: #"{postgres: {url: "\#(connection) options='-c search_path=\#(schema)'"}}"#,
+      loading: .now - start)
   }
 
   private func configuration(_ schema: String?) -> PostgreSQLConfiguration {

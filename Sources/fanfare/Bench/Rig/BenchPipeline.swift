@@ -74,9 +74,18 @@ final class BenchPipeline: Sendable {
     }
   }
 
-  /// Starts a worker that pushes to the sink, and ends it when `body` has returned. It drains as any worker does.
+  /// Starts a worker that pushes to the sink, and ends it when `body` has returned. It drains as any worker does. `registry` is a file.
   func withWorker<Value>(
     registry: String, connections: Int, settings: String = "", _ body: (ChildProcess) async throws -> Value
+  ) async throws -> Value {
+    try await withWorkers(1, registry: "{path: \(registry)}", connections: connections, settings: settings) { workers in
+      try await body(workers[0])
+    }
+  }
+
+  /// Starts workers that share the work, and ends them when `body` has returned. `registry` is what the settings say of it.
+  func withWorkers<Value>(
+    _ count: Int, registry: String, connections: Int, settings: String = "", _ body: ([ChildProcess]) async throws -> Value
   ) async throws -> Value {
     let hub =
       if case .simulator(_, let directory) = sink.kind {
@@ -84,12 +93,19 @@ final class BenchPipeline: Sendable {
       } else {
         rig.apnsSettings(sink, connections: connections)
       }
-    let worker = try rig.start("worker", settings: kafkaSettings + "registry: {path: \(registry)}\n" + settings + hub)
-    defer { worker.destroy() }
+    var workers: [ChildProcess] = []
+    defer { for worker in workers { worker.destroy() } }
+    for _ in 0..<count {
+      workers.append(try rig.start("worker", settings: kafkaSettings + "registry: \(registry)\n" + settings + hub))
+    }
     let value: Value
-    do { value = try await body(worker) } catch { throw BenchError("\(error)\n\(worker.lastWords)") }
-    let status = try await worker.terminate()
-    guard status == 0 else { throw BenchError("the worker ended with status \(status)\n\(worker.lastWords)") }
+    do { value = try await body(workers) } catch {
+      throw BenchError((["\(error)"] + workers.map(\.lastWords)).joined(separator: "\n"))
+    }
+    for worker in workers {
+      let status = try await worker.terminate()
+      guard status == 0 else { throw BenchError("the worker ended with status \(status)\n\(worker.lastWords)") }
+    }
     return value
   }
 
@@ -132,9 +148,17 @@ final class BenchPipeline: Sendable {
 
   /// What the worker has used at the moment when so many status records (or devices) have come. Throws when that takes longer than the limit.
   func sample(_ worker: ChildProcess, at count: Int, within limit: Duration = .seconds(180)) async throws -> Sample {
+    try await samples([worker], at: count, within: limit)[0]
+  }
+
+  /// What each of the workers has used at that moment.
+  func samples(_ workers: [ChildProcess], at count: Int, within limit: Duration = .seconds(180)) async throws -> [Sample] {
     try await withTimeLimit(limit, "the status topic to reach \(count)") { [statuses] in
       do {
-        return try await statuses.when(count) { Sample(moment: .now, usage: try worker.usage()) }
+        return try await statuses.when(count) {
+          let moment = ContinuousClock.now
+          return try workers.map { Sample(moment: moment, usage: try $0.usage()) }
+        }
       } catch is CancellationError {
         throw BenchError("the status topic reached only \(statuses.count) of \(count)")
       }

@@ -49,8 +49,8 @@ extension Crowd {
     rows.int2(Int16(PlatformSet(device.platform).rawValue))
     rows.text(utf8: device.handle)
     rows.value(.texts(device.tags.sorted()))
-    rows.int8(Self.registeredAt)
-    rows.int8(Self.registeredAt)
+    rows.int8(registeredAt)
+    rows.int8(registeredAt)
   }
 
   @Sendable private func writeHandle(_ device: Device, _ rows: inout CopyWriter) throws {
@@ -59,7 +59,7 @@ extension Crowd {
     rows.text(utf8: device.handle)
     rows.uuid(high: device.id.high, low: device.id.low)
     rows.int2(Int16(PlatformSet(device.platform).rawValue))
-    rows.int8(Self.registeredAt)
+    rows.int8(registeredAt)
   }
 
   @Sendable private func writeTags(_ device: Device, _ rows: inout CopyWriter) throws {
@@ -70,8 +70,8 @@ extension Crowd {
       rows.uuid(high: device.id.high, low: device.id.low)
       rows.int2(Int16(PlatformSet(device.platform).rawValue))
       rows.text(utf8: device.handle)
-      rows.int8(Self.registeredAt)
-      rows.int8(Self.registeredAt)
+      rows.int8(registeredAt)
+      rows.int8(registeredAt)
     }
   }
 }

@@ -7,7 +7,10 @@ struct Crowd: Sendable {
   let devices: Int
   /// How many users have them: each at least one, the others by chance.
   let users: Int
+  /// When all of them were registered, in Unix milliseconds.
+  let registeredAt: Int64
   private let seed: UInt64
+  private let isApple: Bool
 
   /// Tags by the share of devices that carry them.
   private static let popular: [(name: String, share: Double)] = [
@@ -15,10 +18,13 @@ struct Crowd: Sendable {
   ]
   /// Half of all devices carry one of these many tags, the first ones much more often than the last.
   private static let rareTags = 200_000.0
-  static let registeredAt: Int64 = 1_795_248_000_000
 
-  init(devices: Int, seed: UInt64 = 1) {
+  /// A crowd; of iPhones alone where the sink knows nothing else.
+  init(devices: Int, isApple: Bool = false, seed: UInt64 = 1) {
     self.devices = devices
+    self.isApple = isApple
+    // Some time before whatever is sent to them.
+    registeredAt = SystemWallClock().now().milliseconds - 3_600_000
     users = max(1, devices * 10 / 16)
     self.seed = seed
   }
@@ -39,6 +45,7 @@ struct Crowd: Sendable {
     let owner = user(of: number)
     let platform: Platform =
       switch Double.random(in: 0..<1, using: &random) {
+      case _ where isApple: .apns
       case ..<0.7: .fcm
       case ..<0.98: .apns
       default: .wns
@@ -55,7 +62,7 @@ struct Crowd: Sendable {
 
   /// The device of that number as a registry keeps it.
   func registration(_ number: Int) -> Registration {
-    let (device, time) = (device(number), UnixTime(milliseconds: Self.registeredAt))
+    let (device, time) = (device(number), UnixTime(milliseconds: registeredAt))
     return Registration(
       id: device.id, hub: .default, user: Population.user(device.user), platform: device.platform,
       handle: String(decoding: device.handle, as: UTF8.self), tags: device.tags.sorted(), installation: nil, registeredAt: time,
@@ -85,7 +92,10 @@ struct Crowd: Sendable {
     var text: [UInt8] = []
     text.reserveCapacity(192)
     switch platform {
-    case .apns: append(64, of: hexadecimal, to: &text, using: &random)
+    case .apns:
+      // What means no fault to a simulator.
+      text.append(contentsOf: "5e".utf8)
+      append(62, of: hexadecimal, to: &text, using: &random)
     case .fcm:
       append(22, of: base64, to: &text, using: &random)
       text.append(contentsOf: ":APA91b".utf8)

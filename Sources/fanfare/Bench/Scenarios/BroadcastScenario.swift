@@ -16,19 +16,40 @@ struct BroadcastScenario: BenchScenario {
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
     let rig = bench.rig
     let devices = rig.options.scaled(devices)
-    let warmUp = min(devices, 20_000)
-    let registry = rig.path("\(name).sqlite")
-    var tags = [("warm", 0..<warmUp)]
-    if case .tag(let tag) = audience { tags.append((tag, 0..<devices)) }
-    try await Population.iPhones(devices, tags: tags).register(in: registry)
     let sink = try await Sink.start(rig)
     defer { sink.stop() }
+    let warmUp = min(devices, 20_000)
+    let file = rig.path("\(name).sqlite")
+    var tags = [("warm", 0..<warmUp)]
+    if case .tag(let tag) = audience { tags.append((tag, 0..<devices)) }
+    try await Population.iPhones(devices, tags: tags).register(in: file)
+    let inFile = Reached(registry: "{path: \(file)}", devices: devices, warm: (.tag("warm"), warmUp))
+    let reports = try await reports(bench, of: inFile, sink: sink, name: name)
+    guard case .everyone = audience, let database = try BenchDatabase(rig) else { return reports }
+    return try await database.withRegistries(of: [Crowd(devices: devices, isApple: true)]) { filled in
+      let warmUp = (0..<devices).count { filled[0].crowd.device($0).tags.contains("beta") }
+      let inDatabase = Reached(registry: filled[0].settings, devices: devices, warm: (.tag("beta"), warmUp))
+      return reports + (try await self.reports(bench, of: inDatabase, sink: sink, name: "\(name), PostgreSQL"))
+    }
+  }
+
+  /// Whom the sends reach.
+  private struct Reached {
+    /// What the worker's settings say of the registry.
+    let registry: String
+    let devices: Int
+    /// Whom the first send goes to, and how many that are.
+    let warm: (audience: Audience, devices: Int)
+  }
+
+  private func reports(_ bench: BenchRun, of reached: Reached, sink: Sink, name: String) async throws -> [ScenarioReport] {
+    let rig = bench.rig
     var reports: [ScenarioReport] = []
     for connections in rig.options.connections {
       let pairs = try await bench.pairs {
-        try await bench.ceiling?.run(sink, pushes: devices, connections: connections)
+        try await bench.ceiling?.run(sink, pushes: reached.devices, connections: connections)
       } product: {
-        try await run(rig, sink: sink, registry: registry, devices: devices, warmUp: warmUp, connections: connections)
+        try await run(rig, sink: sink, reached, connections: connections)
       }
       reports.append(
         ScenarioReport(scenario: name, unit: "pushes", connections: connections, sink: sink.name, pairs: pairs, goals: goals))
@@ -36,13 +57,13 @@ struct BroadcastScenario: BenchScenario {
     return reports
   }
 
-  private func run(
-    _ rig: BenchRig, sink: Sink, registry: String, devices: Int, warmUp: Int, connections: Int
-  ) async throws -> Measurement {
+  private func run(_ rig: BenchRig, sink: Sink, _ reached: Reached, connections: Int) async throws -> Measurement {
+    let (devices, warmUp) = (reached.devices, reached.warm.devices)
     let before = try await sink.accepted()
     return try await BenchPipeline.with(rig, sink: sink, counting: .devices) { pipeline in
-      try await pipeline.produce([Population.send(to: .tag("warm"), number: 0)])
-      let measurement = try await pipeline.withWorker(registry: registry, connections: connections) { worker in
+      try await pipeline.produce([Population.send(to: reached.warm.audience, number: 0)])
+      let measurement = try await pipeline.withWorkers(1, registry: reached.registry, connections: connections) { workers in
+        let worker = workers[0]
         _ = try await pipeline.sample(worker, at: warmUp)
         let start = BenchPipeline.Sample(moment: .now, usage: try worker.usage())
         try await pipeline.produce([Population.send(to: audience, number: 1)])

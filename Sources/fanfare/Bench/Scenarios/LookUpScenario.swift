@@ -18,7 +18,7 @@ struct LookUpScenario: BenchScenario {
       return [report]
     }
     let counts = rig.options.isQuick ? [2000, 20_000] : Array(Set(rig.options.registrations)).sorted()
-    return try await database.withRegistries(of: counts) { filled in
+    return try await database.withRegistries(of: counts.map { Crowd(devices: $0) }) { filled in
       var reports: [ScenarioReport] = []
       let tags = rig.options.scaled(300_000, floor: 2000)
       for registry in filled { try await warm(registry) }
