@@ -33,8 +33,8 @@ extension BroadcastQuestion {
       return .courses(try await broadcasts.steering(of: [broadcast]))
     case .steer(let broadcast, let steering):
       return .courses([try await broadcasts.steer(broadcast, steering, at: now)])
-    case .quota(_, let pushes, let quota):
-      return .moment(try await broadcasts.reserve(pushes, of: quota, at: now))
+    case .quota(_, let pushes, let quota, let lead):
+      return .moment(try await broadcasts.reserve(pushes, of: quota, at: now + lead))
     }
   }
 }

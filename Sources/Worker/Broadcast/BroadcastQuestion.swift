@@ -22,8 +22,8 @@ enum BroadcastQuestion: Sendable {
   case course(DispatchState.Parked, BroadcastID)
   /// Something else is wanted of a broadcast.
   case steer(BroadcastID, Steering)
-  /// When may a sender make so many pushes of a quota that all workers share?
-  case quota(sender: Int, Int, PushQuota)
+  /// When may a sender make so many pushes of a quota that all workers share? Not before so much time from now, when the answer will be there.
+  case quota(sender: Int, Int, PushQuota, lead: Duration)
 }
 
 /// What the store has said.

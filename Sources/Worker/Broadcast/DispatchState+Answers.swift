@@ -25,7 +25,8 @@ extension DispatchState {
       resume(parked, of: steerings.first?.course ?? .running, at: now, into: &effects)
     case (.steer(let broadcast, _), .courses(let steerings)):
       if courses[broadcast] != nil { courses[broadcast] = steerings.first?.course }
-    case (.quota(let sender, let pushes, _), .moment(let moment)): senders[sender].quota.grant(pushes, from: moment)
+    case (.quota(let sender, let pushes, _, _), .moment(let moment)):
+      senders[sender].quota.grant(pushes, from: moment, at: now.wall)
     // `ask` answers each question with what belongs to it.
     default: preconditionFailure("a question about a broadcast has an answer to another")
     }

@@ -200,10 +200,11 @@ extension DispatchState {
   /// Writes the status record of a page.
   func produce(
     page: Int, of pages: Int, of send: SendRequest, as state: StatusRecord.State, devices: [DeviceResult], counts: OutcomeCounts,
-    for slot: Int, at now: Moment, into effects: inout Effects
+    attempt: AttemptID? = nil, for slot: Int, at now: Moment, into effects: inout Effects
   ) {
+    let attempt = attempt ?? (pages > 1 ? SegmentRecord.attempt(of: send) : nil)
     let status = StatusRecord(
-      send: send.id, hub: send.hub, part: page, parts: pages, attempt: pages > 1 ? SegmentRecord.attempt(of: send) : nil,
+      send: send.id, hub: send.hub, part: page, parts: pages, attempt: attempt,
       state: state, sender: send.sender, audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now.wall,
       devices: devices, counts: counts, traceparent: send.traceparent)
     effects.productions.append(

@@ -9,10 +9,8 @@ extension DispatchState {
     switch course {
     case .running: self.parked.append(parked)
     case .paused:
-      // What would expire meanwhile ends as any other does.
-      guard let delay = topics.retries.first?.delay, now.wall + delay < expiry(of: retry.send) else {
-        return self.parked.append(parked)
-      }
+      // What has expired ends as any other does, and what expires meanwhile is not pushed before.
+      guard let delay = topics.retries.first?.delay, now.wall < expiry(of: retry.send) else { return self.parked.append(parked) }
       let later = retry.putOffAgain(until: now.wall + delay)
       items[slot].phase = .settling
       items[slot].unacknowledged = 1
@@ -22,7 +20,7 @@ extension DispatchState {
       items[slot].unacknowledged = 1
       produce(
         page: retry.part, of: retry.parts, of: retry.send, as: .cancelled, devices: retry.devices.compactMap(\.whenCancelled),
-        counts: retry.counts, for: slot, at: now, into: &effects)
+        counts: retry.counts, attempt: retry.attempt, for: slot, at: now, into: &effects)
     }
   }
 

@@ -5,7 +5,7 @@ import RDKafka
 /// The worker goes through the pages of its segments, one page at a time, a page of each segment by turns.
 ///
 /// A page is done when each of its devices has its result, its status record is acknowledged, and the store that all workers share has taken note
-/// that it is finished; the next one is pushed only then. So a crash repeats at most the one page.
+/// that it is finished; the next one is pushed only then. So a crash repeats at most one page of each broadcast: one, and those that wait for their rates.
 extension DispatchState {
   /// A segment has come.
   mutating func begin(

@@ -11,8 +11,11 @@ extension DispatchState {
 
   /// Has more reserved for the sender if it will need it.
   mutating func askForQuota(of sender: Int, at now: Moment, into effects: inout Effects) {
-    let isWaiting = !senders[sender].queue.isEmpty && !senders[sender].quota.allowsPush(at: now.wall)
+    // A sender that is stopped has no use for it.
+    let isWaiting =
+      !senders[sender].queue.isEmpty && senders[sender].gate.allowance(at: now.uptime) > 0
+      && !senders[sender].quota.allowsPush(at: now.wall)
     guard let request = senders[sender].quota.request(isWaiting: isWaiting, at: now.wall) else { return }
-    effects.questions.append(.quota(sender: sender, request.pushes, request.quota))
+    effects.questions.append(.quota(sender: sender, request.pushes, request.quota, lead: request.lead))
   }
 }

@@ -19,7 +19,10 @@ struct SenderQuota: Sendable {
   let quota: PushQuota?
   private var current: Reservation?
   private var next: Reservation?
-  private var isAsking = false
+  /// When it was asked; nil where no answer is awaited.
+  private var askedAt: UnixTime?
+  /// How far ahead to reserve, where the store takes so long to answer that a reservation for at once would lapse meanwhile.
+  private var lead = Duration.zero
   /// How many pushes were handed over since the last question.
   private var used = 0
 
@@ -43,20 +46,22 @@ struct SenderQuota: Sendable {
   }
 
   /// How many pushes are to be reserved now; nil for none. `isWaiting` says whether some could not be handed over.
-  mutating func request(isWaiting: Bool, at now: UnixTime) -> (quota: PushQuota, pushes: Int)? {
-    guard let quota, !isAsking, next == nil else { return nil }
+  mutating func request(isWaiting: Bool, at now: UnixTime) -> (quota: PushQuota, pushes: Int, lead: Duration)? {
+    guard let quota, askedAt == nil, next == nil else { return nil }
     // Ahead of time while it goes on, so that nothing has to wait for the answer.
     let isRunningOut = current.map { $0.rest * 2 <= $0.size || now >= $0.from + PushQuota.lifetime / 2 } ?? false
     guard isWaiting || (isRunningOut && used > 0) else { return nil }
     let least = max(1, quota.largestReservation / 100)
     let size = min(quota.largestReservation, max(least, 2 * used))
-    (isAsking, used) = (true, 0)
-    return (quota, size)
+    (askedAt, used) = (now, 0)
+    return (quota, size, lead)
   }
 
   /// What was asked for is reserved.
-  mutating func grant(_ pushes: Int, from moment: UnixTime) {
-    isAsking = false
+  mutating func grant(_ pushes: Int, from moment: UnixTime, at now: UnixTime) {
+    let wait = askedAt.map { now - $0 } ?? .zero
+    lead = wait < PushQuota.lifetime / 2 ? .zero : min(wait, .seconds(5))
+    askedAt = nil
     next = Reservation(size: pushes, from: moment, rest: pushes)
   }
 }

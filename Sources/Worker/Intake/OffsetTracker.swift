@@ -6,7 +6,7 @@ import DequeModule
 /// position, and taken over by the next owner. A pure value; every operation on a record is O(1) amortised, and an entry costs eight bytes.
 struct OffsetTracker: Sendable {
   /// One entry per record in the order of delivery, so that holes in the log (compaction, transaction markers) do not matter. An offset is never
-  /// negative, so its complement marks it as settled.
+  /// negative, so its complement marks it as settled; `gone` marks one that the log has lost.
   private var entries: Deque<Int64> = []
   /// The sequence number of the first entry.
   private var base: Int64 = 0
@@ -19,6 +19,8 @@ struct OffsetTracker: Sendable {
   /// The offset to be read next by whoever takes over: one more than that of the last record of the settled prefix; nil until the first record
   /// settles. Goes back only where the log has begun anew.
   private(set) var position: Int64?
+
+  private static let gone = Int64.min
 
   /// How many entries are held: the distance from the first unsettled record to the last one taken.
   var span: Int { entries.count }
@@ -79,7 +81,7 @@ struct OffsetTracker: Sendable {
     var writer = SettledRuns.Writer(from: position, limit: limit)
     var run: Range<Int64>?
     var end = position
-    for entry in entries {
+    for entry in entries where entry != Self.gone {
       let offset = entry < 0 ? ~entry : entry
       guard !writer.isFull else { break }
       end = offset + 1
@@ -96,22 +98,24 @@ struct OffsetTracker: Sendable {
     return (position, writer.finish())
   }
 
-  /// Forgets the log there was: none of its offsets means anything in the new one, whose first record is at `offset`, and what still ends of its
-  /// records settles nothing.
+  /// Forgets what the log has lost, which goes on at `offset`: all from there on, and what still ends of it settles nothing. What lies before may be
+  /// there as it was, and is not done before it has ended; where a topic was made anew there is nothing before.
   private mutating func startOver(at offset: Int64) {
-    base += Int64(entries.count)
-    entries.removeAll(keepingCapacity: true)
-    unsettled = 0
+    for (index, entry) in entries.enumerated() where entry != Self.gone && (entry < 0 ? ~entry : entry) >= offset {
+      if entry >= 0 { unsettled -= 1 }
+      entries[index] = Self.gone
+    }
     known = SettledRuns()
+    removeSettledPrefix()
     // At once, not with the first record that settles: the old position may come to lie within the new log.
-    position = offset
+    if entries.isEmpty { position = offset }
   }
 
   private mutating func removeSettledPrefix() {
     while let first = entries.first, first < 0 {
       entries.removeFirst()
       base += 1
-      position = ~first + 1
+      if first != Self.gone { position = ~first + 1 }
     }
   }
 }

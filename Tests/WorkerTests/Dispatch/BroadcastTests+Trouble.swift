@@ -7,8 +7,10 @@ import Testing
 /// Broadcasts that are steered, slowed down, or in trouble, and those beside them.
 extension BroadcastTests {
   /// A broadcast of which one device was put off, with what brings it back.
-  private static func putOff(_ desk: inout Desk) throws -> (broadcast: BroadcastID, record: [UInt8]) {
-    _ = divided(&desk)
+  private static func putOff(
+    _ desk: inout Desk, timeToLive: Int? = nil
+  ) throws -> (broadcast: BroadcastID, record: [UInt8]) {
+    _ = divided(&desk, timeToLive: timeToLive)
     begin(&desk)
     desk.answer(desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(20)))
     answerAll(&desk)
@@ -27,6 +29,21 @@ extension BroadcastTests {
     #expect(last.state == .cancelled && last.counts.total > 0)
     #expect(last.devices.map(\.outcome) == [.failed] && last.devices.map(\.reason) == ["TooManyRequests"])
     #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages && desk.state.records == 0)
+  }
+
+  @Test func whatIsPausedExpiresWithoutBeingPushed() throws {
+    var desk = Self.desk(devices: 200, retryDelays: [15])
+    var (broadcast, record) = try Self.putOff(&desk, timeToLive: 60)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    // Of a minute half is over, and the last record comes back within the last 15 seconds.
+    desk.advance(.seconds(20))
+    desk.deliver([record])
+    #expect(desk.pushes.count == 200 && desk.retries.count == 2)
+    record = desk.retries[1].value
+    desk.advance(.seconds(16))
+    desk.deliver([record])
+    #expect(desk.pushes.count == 200)
+    #expect(desk.statuses.last?.devices.map(\.outcome) == [.expired])
   }
 
   @Test func whatIsPausedGoesRoundUntilItIsResumed() throws {

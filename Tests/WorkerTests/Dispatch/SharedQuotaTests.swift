@@ -28,7 +28,7 @@ import Testing
   private func answer(_ desk: inout Desk, by store: any PushQuotaStore) async throws {
     while !desk.questions.isEmpty {
       let question = desk.questions.removeFirst()
-      guard case .quota(_, let pushes, let quota) = question else {
+      guard case .quota(_, let pushes, let quota, _) = question else {
         Issue.record("only quotas are asked for")
         continue
       }
@@ -65,6 +65,29 @@ import Testing
     #expect(most <= Self.perMinute)
     #expect(pushed.reduce(0, +) > 3 * Self.perMinute * 9 / 10, "and nearly all of it is used")
     #expect(desks.allSatisfy { $0.pushes.count > 3000 }, "by both of them")
+  }
+
+  @Test func aStoreThatTakesASecondToAnswerStopsNobody() async throws {
+    let temporary = try TemporaryRegistry()
+    var desk = worker(devices: 300)
+    var answers: [(step: Int, answer: BroadcastAnswer)] = []
+    send(&desk)
+    for step in 0..<1500 {
+      let before = desk.pushes.count
+      desk.advance(.milliseconds(20))
+      for question in desk.questions {
+        guard case .quota(_, let pushes, let quota, let lead) = question else { continue }
+        let moment = try await temporary.registry.reserve(pushes, of: quota, at: desk.wall + lead)
+        answers.append((step + 50, BroadcastAnswer(question: question, outcome: .moment(moment))))
+      }
+      desk.questions = []
+      while let first = answers.first, first.step == step {
+        answers.removeFirst()
+        desk.turn { $0.state.answer(first.answer, at: $0.now, into: &$1) }
+      }
+      desk.answerAll(from: before)
+    }
+    #expect(desk.pushes.count == 300)
   }
 
   @Test func whoIsFarFromTheQuotaAsksRarely() async throws {

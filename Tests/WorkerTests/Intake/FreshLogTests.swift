@@ -18,6 +18,22 @@ struct FreshLogTests {
     return try #require(origin)
   }
 
+  @Test func `what the log has kept is still to be done`() throws {
+    var ledger = PartitionLedger()
+    ledger.assign(Self.partition)
+    let old = try (100...104).map { try begin($0, in: &ledger) }
+    ledger.settle(old[1])
+    // An election has cut what begins with 103.
+    let new = try begin(103, in: &ledger)
+    #expect(ledger.takeChanged(metadataLimit: 100).map(\.offset) == [100])
+    for lost in old[3...] { ledger.settle(lost) }
+    ledger.settle(new)
+    ledger.settle(old[0])
+    #expect(ledger.takeChanged(metadataLimit: 100).map(\.offset) == [102], "102 has not ended")
+    ledger.settle(old[2])
+    #expect(ledger.takeChanged(metadataLimit: 100) == [PartitionOffset(partition: Self.partition, offset: 104)])
+  }
+
   @Test func `the position is that of the log there is`() throws {
     var ledger = PartitionLedger()
     ledger.assign(Self.partition)
