@@ -56,7 +56,7 @@ final class PostgreSQLBatchWriter: Sendable {
   }
 
   /// Copies the sends that are new. Returns what is left to be said of all. When a send turns out to be there, as after a restart or with a ledger that is
-  /// ahead of this one, they are looked for, once for now and for some time to come.
+  /// ahead of this one, they are looked for: in this batch, and in those of some time to come.
   private func enterNew(_ sends: [BatchPlan.Send]) async throws -> [BatchPlan.Send] {
     let accepted = sends.filter { $0.acceptance != nil }
     guard accepted.count >= fewest else { return sends }
