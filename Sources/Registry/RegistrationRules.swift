@@ -14,20 +14,20 @@ enum RegistrationRules {
   /// cut a text short at a NUL would hand out somebody else's tag.
   static func tags(of user: String, given: [String], installation: String? = nil) throws(RegistryError) -> [String] {
     guard UserName.isSound(user) else { throw RegistryError(.forbidden, "user: must be \(UserName.rule)") }
-    var tags: Set = [Tag.username(user)]
+    var tags = [Tag.username(user)]
     if let installation {
       let tag = Tag.installationPrefix + installation
       guard !installation.isEmpty, Tag.isSound(tag) else {
         throw RegistryError(.forbidden, "installation: with its prefix it must be a tag of \(Tag.rule)")
       }
-      tags.insert(tag)
+      tags.append(tag)
     }
     for tag in given {
       if let named = Tag.user(of: tag) {
         guard named.hasSameBytes(as: user) else {
           throw RegistryError(.forbidden, "tags: one that begins with \(Tag.usernamePrefix) may only name the caller")
         }
-      } else if tag.hasPrefix(Tag.installationPrefix) {
+      } else if tag.utf8.starts(with: Tag.installationPrefix.utf8) {
         // Whoever could carry another device's tag would receive what is sent to it.
         guard let installation, tag.hasSameBytes(as: Tag.installationPrefix + installation) else {
           throw RegistryError(
@@ -35,10 +35,13 @@ enum RegistrationRules {
         }
       } else {
         guard Tag.isSound(tag) else { throw RegistryError(.forbidden, "tags: each must be \(Tag.rule)") }
-        tags.insert(tag)
+        tags.append(tag)
       }
     }
-    return tags.sorted()
+    tags.sort()
+    // Mostly there is nothing that is there twice.
+    for index in tags.indices.dropFirst().reversed() where tags[index] == tags[index - 1] { tags.remove(at: index) }
+    return tags
   }
 
   /// Whether the user may replace what is registered: the owner anything; somebody else only by presenting the very same handle,

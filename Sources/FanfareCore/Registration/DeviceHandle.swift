@@ -20,10 +20,17 @@ package enum DeviceHandle {
       return isHexadecimal(handle) && handle.utf8.count % 2 == 0 && handle.utf8.count <= 400
         ? nil : "must be an even number of 2 to 400 hexadecimal digits"
     case .fcm:
-      return handle.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? nil : "must be visible ASCII without spaces"
+      return isVisible(handle) ? nil : "must be visible ASCII without spaces"
     case .wns:
       return ChannelURI(handle) == nil ? "must be an https URL on a host of notify.windows.com" : nil
     }
+  }
+
+  private static func isVisible(_ text: String) -> Bool {
+    let bytes = text.utf8Span.span
+    var others: UInt8 = 0
+    for index in bytes.indices { others |= bytes[index] &- 0x21 < 0x5E ? 0 : 1 }
+    return others == 0
   }
 
   private static func isHexadecimal(_ text: String) -> Bool {

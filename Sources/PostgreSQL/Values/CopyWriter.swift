@@ -34,6 +34,20 @@ package struct CopyWriter: ~Copyable {
   /// A `text` column, of UTF-8 without NUL.
   package mutating func text(utf8 value: some Collection<UInt8>) { buffer.append(counted: value) }
 
+  /// A `text[]` column.
+  package mutating func texts(_ values: [String]) {
+    let head = values.isEmpty ? 12 : 20
+    buffer.append(bigEndian: Int32(values.reduce(head) { $0 + 4 + $1.utf8.count }))
+    // Dimensions, whether there are NULLs, the type; then the number of elements and the number of the first.
+    buffer.append(bigEndian: Int32(values.isEmpty ? 0 : 1))
+    buffer.append(bigEndian: Int32(0))
+    buffer.append(bigEndian: Parameter.TypeID.text.oid)
+    guard !values.isEmpty else { return }
+    buffer.append(bigEndian: Int32(values.count))
+    buffer.append(bigEndian: Int32(1))
+    for value in values { text(value) }
+  }
+
   /// A `bytea` column.
   package mutating func bytea(_ value: [UInt8]) { buffer.append(counted: value) }
 

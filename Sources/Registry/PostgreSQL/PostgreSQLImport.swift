@@ -1,9 +1,13 @@
 import FanfareCore
 import PostgreSQL
 
-/// Takes a batch of lines within one transaction: looks up at once all that they concern, and writes what differs afterwards; what is new is copied
-/// in, in the order of the keys, and only the rest is changed row by row.
+/// Takes a batch of lines within one transaction. Where they seem to be new they are copied in as they are, and the tables' keys say whether they were.
+/// Otherwise all that they concern is looked up at once, and what differs is written afterwards: what is new is copied in, and only the rest is changed
+/// row by row.
 struct PostgreSQLImport {
+  /// How many handles are looked up to guess what the others are.
+  private static let sample = 16
+
   private let connection: PostgreSQLConnection
   private let hub: HubName
   private let now: UnixTime
@@ -19,16 +23,47 @@ struct PostgreSQLImport {
   func take(_ batch: ImportBatch) throws -> ImportOutcome {
     // While a table grows from nothing its statistics lie, and reading all of it would seem to be the cheapest.
     try connection.execute("SET LOCAL enable_seqscan = off")
-    var plan = try lookUp(batch.lines)
     var outcome = ImportOutcome(counts: batch.counts)
+    if try seemsNew(batch.lines), try takeNew(batch.lines) {
+      outcome.counts.imported += batch.lines.count
+      return outcome
+    }
+    var plan = try lookUp(batch.lines)
     for line in batch.lines { plan.take(line, outcome: &outcome) }
-    let places = plan.places.values.sorted { $0.order < $1.order }
+    let places = Array(plan.places.values)
     try bury(places.filter { $0.registration == nil && $0.successor != nil })
     try change(places.filter { $0.stored != nil && $0.isTaken })
     try insert(places.filter { $0.stored == nil && $0.isTaken }.compactMap(\.registration))
     try settle(handles: plan)
     try settle(installations: plan)
     return outcome
+  }
+
+  /// Whether none of a few of the lines' handles is held. They say nothing of the others, but in a file that was taken in before nearly all are.
+  private func seemsNew(_ lines: [RegistrationLine]) throws -> Bool {
+    guard !lines.isEmpty else { return false }
+    let sample = stride(from: 0, to: lines.count, by: lines.count / Self.sample + 1).map { lines[$0].registration.handle }
+    return try connection.query(Self.findHandles, [.text(hub.rawValue), .texts(sample)]).count == 0
+  }
+
+  /// Takes the lines if all of them are new and have nothing in common, without looking anything up: the keys of the tables do. Otherwise nothing has
+  /// happened.
+  private func takeNew(_ lines: [RegistrationLine]) throws -> Bool {
+    try connection.execute("SAVEPOINT new_lines")
+    do {
+      // In the order that everybody keeps. What has no rivals is taken as it is.
+      let copy = RegistrationCopy(connection, hub, lines.map(\.registration))
+      try copy.copyInstallations()
+      try copy.copyHandles()
+      try copy.copyRegistrations()
+      try copy.copyTags()
+    } catch let error as PostgreSQLError where error.sqlState == RegistrationCopy.taken {
+      try connection.execute("ROLLBACK TO SAVEPOINT new_lines")
+      return false
+    }
+    // An id that was gone is alive again.
+    try connection.query(Self.deleteTombstones, [.text(hub.rawValue), .ids(lines.map(\.registration.id))])
+    return true
   }
 
   /// What is stored of all that the lines concern. It is locked in the order that everybody keeps.
@@ -95,44 +130,15 @@ struct PostgreSQLImport {
       ])
   }
 
-  /// Copies in registrations that were not there, by ascending ids.
+  /// Copies in registrations that were not there.
   private func insert(_ new: [Registration]) throws {
     guard !new.isEmpty else { return }
     // An id that was gone is alive again.
     try connection.query(Self.deleteTombstones, [.text(hub.rawValue), .ids(new.map(\.id))])
-    try copy(into: "registrations", "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at") {
-      rows in
-      for registration in new {
-        try rows.row(columns: 10)
-        rows.text(hub.rawValue)
-        rows.uuid(high: registration.id.high, low: registration.id.low)
-        rows.text(registration.user)
-        rows.value(.platform(registration.platform))
-        rows.text(registration.handle)
-        if let installation = registration.installation { rows.text(installation) } else { rows.null() }
-        rows.value(.texts(registration.tags))
-        rows.int8(registration.registeredAt.milliseconds)
-        rows.int8(registration.createdAt.milliseconds)
-        if registration.seenAt > registration.registeredAt {
-          rows.int8(registration.seenAt.milliseconds)
-        } else {
-          rows.null()
-        }
-      }
-    }
-    var tags = new.flatMap { registration in registration.tags.map { (tag: $0, of: registration) } }
-    tags.sort { $0.tag == $1.tag ? $0.of.id < $1.of.id : $0.tag < $1.tag }
-    try copy(into: "tags", "tag, registration, platform, handle, registered_at, created_at") { rows in
-      for (tag, registration) in tags {
-        try rows.row(columns: 7)
-        rows.text(hub.rawValue)
-        rows.text(tag)
-        rows.uuid(high: registration.id.high, low: registration.id.low)
-        rows.value(.platform(registration.platform))
-        rows.text(registration.handle)
-        rows.int8(registration.registeredAt.milliseconds)
-        rows.int8(registration.createdAt.milliseconds)
-      }
+    try copying {
+      let copy = RegistrationCopy(connection, hub, new)
+      try copy.copyRegistrations()
+      try copy.copyTags()
     }
   }
 
@@ -163,17 +169,7 @@ struct PostgreSQLImport {
         ])
     }
     guard !new.isEmpty else { return }
-    new.sort { $0.handle < $1.handle }
-    try copy(into: "handles", "handle, registration, platform, registered_at") { rows in
-      for registration in new {
-        try rows.row(columns: 5)
-        rows.text(hub.rawValue)
-        rows.text(registration.handle)
-        rows.uuid(high: registration.id.high, low: registration.id.low)
-        rows.value(.platform(registration.platform))
-        rows.int8(registration.registeredAt.milliseconds)
-      }
-    }
+    try copying { try RegistrationCopy(connection, hub, new).copyHandles() }
   }
 
   /// Writes which installation has which registration from now on.
@@ -199,11 +195,9 @@ struct PostgreSQLImport {
     .int2s(registrations.map { Int16(PlatformSet($0.platform).rawValue) })
   }
 
-  /// Copies rows in. Where somebody has been quicker the whole batch is begun anew, and finds what has come.
-  private func copy(into table: String, _ columns: String, _ write: (inout CopyWriter) throws -> Void) throws {
-    do {
-      _ = try connection.copyIn("COPY \(table) (hub, \(columns)) FROM STDIN (FORMAT binary)", write)
-    } catch let error as PostgreSQLError where error.sqlState == "23505" {
+  /// Copies in what was not there. Where somebody has been quicker the whole batch is begun anew, and finds what has come.
+  private func copying(_ body: () throws -> Void) throws {
+    do { try body() } catch let error as PostgreSQLError where error.sqlState == RegistrationCopy.taken {
       throw PostgreSQLError.overtaken
     }
   }
@@ -211,6 +205,7 @@ struct PostgreSQLImport {
 
 /// What is said to the database.
 extension PostgreSQLImport {
+  private static let findHandles = PreparedStatement("SELECT 1 FROM handles WHERE hub = $1 AND handle = ANY ($2) LIMIT 1")
   private static let lockInstallations = PreparedStatement(
     "SELECT installation, registration FROM installations WHERE hub = $1 AND installation = ANY ($2) ORDER BY installation FOR UPDATE"
   )
@@ -270,9 +265,4 @@ extension PostgreSQLImport {
     FROM unnest($2, $3) AS k (installation, registration)
     ON CONFLICT (hub, installation) DO UPDATE SET registration = excluded.registration
     """)
-}
-
-extension ImportPlan.Place {
-  /// What a place is sorted by: the id that it is of.
-  fileprivate var order: RegistrationID { stored?.id ?? registration?.id ?? RegistrationID(high: 0, low: 0) }
 }

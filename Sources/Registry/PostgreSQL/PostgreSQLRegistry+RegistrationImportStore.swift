@@ -9,17 +9,19 @@ extension PostgreSQLRegistry: RegistrationImportStore {
     """)
   private static let notes = PreparedStatement(
     "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 ORDER BY first_byte")
+  private static let notesAt = PreparedStatement(
+    "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 AND first_byte = $3")
   private static let forgetNotes = PreparedStatement("DELETE FROM import_batches WHERE hub = $1 AND file = $2")
 
-  /// Two: while one waits for the server, the server does not wait.
-  package var importShape: (batches: Int, bytes: Int) { (2, 4 * 1024 * 1024) }
+  /// Three: while one is made ready and one ends, the server does not wait.
+  package var importShape: (batches: Int, bytes: Int) { (3, 4 * 1024 * 1024) }
 
   /// Takes the lines of a batch; see `RegistrationImportStore`.
   package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
     try await write { connection in
       if let file = batch.file {
-        let done = try Self.finished(connection, file, batch.hub).first { $0.bytes.lowerBound == batch.bytes.lowerBound }
-        if let done { return ImportOutcome(counts: done.counts) }
+        let done = try connection.query(Self.notesAt, [.text(batch.hub.rawValue), .id(file), .int8(batch.bytes.lowerBound)])
+        if done.count == 1 { return ImportOutcome(counts: try Self.finished(done, 0).counts) }
       }
       let outcome = try PostgreSQLImport(connection, batch.hub, at: now).take(batch)
       if let file = batch.file {
@@ -45,9 +47,11 @@ extension PostgreSQLRegistry: RegistrationImportStore {
     _ connection: PostgreSQLConnection, _ file: ImportID, _ hub: HubName
   ) throws -> [FinishedImportBatch] {
     let rows = try connection.query(notes, [.text(hub.rawValue), .id(file)])
-    return try (0..<rows.count).map { row in
-      let counts = try ImportCounts.fields.indices.map { try rows.integer(row, Int32($0) + 2) }
-      return FinishedImportBatch(bytes: try rows.integer(row, 0)..<(try rows.integer(row, 1)), counts: ImportCounts(counts))
-    }
+    return try (0..<rows.count).map { try finished(rows, $0) }
+  }
+
+  private static func finished(_ rows: ResultRows, _ row: Int) throws -> FinishedImportBatch {
+    let counts = try ImportCounts.fields.indices.map { try rows.integer(row, Int32($0) + 2) }
+    return FinishedImportBatch(bytes: try rows.integer(row, 0)..<(try rows.integer(row, 1)), counts: ImportCounts(counts))
   }
 }

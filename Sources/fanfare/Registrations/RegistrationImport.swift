@@ -65,6 +65,8 @@ struct RegistrationImport {
   ) throws -> (ImportBatch, keys: Set<Int>) {
     var (taken, keys, counts) = ([RegistrationLine](), Set<Int>(), ImportCounts())
     let (now, needsKeys) = (clock.now(), store.importShape.batches > 1)
+    taken.reserveCapacity(lines.lineCount)
+    if needsKeys { keys.reserveCapacity(lines.lineCount * 2) }
     counts.lines = lines.lineCount
     func skip(_ line: Int, _ reason: String) throws {
       counts.skipped += 1

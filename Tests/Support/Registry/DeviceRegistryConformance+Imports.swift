@@ -119,6 +119,28 @@ extension DeviceRegistryConformance {
         #expect(again.counts.unchanged == 10 && again.counts.read == 10)
         #expect(try await store.everything() == before, "nothing crosses from one hub to another")
       },
+      Self("among many lines that are new those that are not are seen") { store in
+        let alice = try await store.register("alice", "h1")
+        let bob = try await store.install("i-1", "bob", "h2")
+        let later = UnixTime.start + .seconds(1)
+        let new = (0..<40).map {
+          fileLine(id: .random(), "user-\($0)", "n\($0)", installation: $0 == 7 ? "i-7" : nil, tags: ["t"])
+        }
+        let known = [
+          fileLine(id: alice.id, "alice", "h3", seenAt: later),
+          fileLine(id: nil, "bob", "h4", installation: "i-1", seenAt: later),
+        ]
+        for (lines, replaced) in [(new + known, 2), (new.map { $0.replacing("\"t\"", with: "\"u\"") }, 40)] {
+          let outcome = try await store.bring(lines)
+          #expect((outcome.counts.imported, outcome.counts.replaced) == (lines.count - replaced, replaced))
+        }
+        let all = try await store.everything()
+        #expect(Set(all.map(\.handle)) == Set((0..<40).map { "n\($0)" } + ["h3", "h4"]) && all.count == 42)
+        #expect(try await store.reached(by: .tag("u")).count == 40)
+        #expect(try await store.reached(by: .tag("t")).isEmpty)
+        #expect(all.first { $0.handle == "h3" }?.id == alice.id && all.first { $0.handle == "h4" }?.id == bob.id)
+        #expect(try await store.registration(ofInstallation: "i-7", hub: store.hub)?.handle == "n7")
+      },
       Self("of several lines for one device the last wins, and no handle has two holders") { store in
         let ids = (0..<3).map { _ in RegistrationID.random() }
         let outcome = try await store.bring([
