@@ -63,7 +63,7 @@ package final class Ledger: Service {
 
   /// Records until graceful shutdown, then takes in what has been read already and leaves the group. To be called once.
   ///
-  /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible.
+  /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible: `unavailable` where that is for the store's sake.
   package func run() async throws {
     try await withThrowingTaskGroup { group in
       group.addTask { await self.consumer.run() }
@@ -134,6 +134,8 @@ package final class Ledger: Service {
         case .revoked(let partitions, let rebalance):
           // What had been read of them came before.
           guard try await finish(&writes) else { return }
+          // Whoever has them next says how far they are.
+          writes.reached = [:]
           rebalance.complete()
           logger.info("The ledger has given up partitions", metadata: [LogKeys.partitions: "\(partitions)"])
         case .record(let batch):
@@ -144,7 +146,7 @@ package final class Ledger: Service {
             }
           }
         case .written(let written):
-          guard try settle(written, &writes) else { return }
+          guard try await settle(written, &writes) else { return }
         }
       }
       _ = try await finish(&writes)
@@ -154,7 +156,7 @@ package final class Ledger: Service {
   /// Waits for what is being written. Returns false when shutdown does not allow for it.
   private func finish(_ writes: inout WritesUnderWay) async throws -> Bool {
     while writes.count > 0 {
-      guard case .written(let written)? = await queue.next(limit: 0, hasRoom: false), try settle(written, &writes) else {
+      guard case .written(let written)? = await queue.next(limit: 0, hasRoom: false), try await settle(written, &writes) else {
         return false
       }
     }
@@ -162,13 +164,32 @@ package final class Ledger: Service {
   }
 
   /// A batch has been written: settles those before which nothing is open. Returns false when shutdown has not allowed for one of them.
-  private func settle(_ written: WorkQueue.Written, _ writes: inout WritesUnderWay) throws -> Bool {
+  private func settle(_ written: WorkQueue.Written, _ writes: inout WritesUnderWay) async throws -> Bool {
     writes.end(written.number, duplicates: try written.duplicates.get())
-    while let (batch, duplicates) = writes.takeFirst() {
-      guard let duplicates else { return false }
-      settle(batch, duplicates: duplicates)
+    var (settled, isComplete) = ([(batch: LedgerBatch, duplicates: Int)](), true)
+    while isComplete, let (batch, duplicates) = writes.takeFirst() {
+      if let duplicates { settled.append((batch, duplicates)) } else { isComplete = false }
     }
-    return true
+    await note(&writes.reached)
+    for (batch, duplicates) in settled { settle(batch, duplicates: duplicates) }
+    return isComplete
+  }
+
+  /// Says to the store and then to the group how far the log has been read. What the store does not take now is said with the next batch: until then both
+  /// know less than there is, which does no harm.
+  private func note(_ reached: inout [TopicPartition: Int64]) async {
+    guard !reached.isEmpty else { return }
+    do { try await store.reach(reached) } catch {
+      logger.warning("Positions were not noted", metadata: [LogKeys.error: "\(error)"])
+      return
+    }
+    do {
+      try consumer.store(reached.map { PartitionOffset(partition: $0.key, offset: $0.value) })
+    } catch {
+      // A partition has gone to another member, which will read these records again.
+      logger.debug("Offsets were not stored", metadata: [LogKeys.error: "\(error)"])
+    }
+    reached = [:]
   }
 
   /// Puts a batch into the file, trying again until it is there. Nil when shutdown does not allow for another try.
@@ -202,12 +223,6 @@ package final class Ledger: Service {
   }
 
   private func settle(_ batch: LedgerBatch, duplicates: Int) {
-    do {
-      try consumer.store(batch.positions.map { PartitionOffset(partition: $0.key, offset: $0.value) })
-    } catch {
-      // A partition has gone to another member, which will read these records again.
-      logger.debug("Offsets were not stored", metadata: [LogKeys.error: "\(error)"])
-    }
     lag.recorded(batch)
     for (topic, count) in batch.recordsByTopic { metrics.records[topic]?.increment(by: count) }
     if duplicates > 0 { metrics.duplicates.increment(by: duplicates) }
@@ -242,6 +257,7 @@ package final class Ledger: Service {
         if state.withLock({ $0.deadline != nil }) { return }
         // Going on would leave a gap that nobody notices.
         guard ContinuousClock.now < deadline else {
+          if let error = error as? LedgerError, error.code == .unavailable { throw error }
           throw LedgerError(.consumer, "the ledger cannot go back to where its file ends: \(error)")
         }
         try await Task.sleep(for: configuration.firstRetryDelay)

@@ -92,6 +92,13 @@ extension PostgreSQLLedger: LedgerStorage {
     }
   }
 
+  package func reach(_ positions: [TopicPartition: Int64]) async throws {
+    do {
+      try await makeTables()
+      try await writer.reach(positions)
+    } catch { throw Self.ledgerError(error) }
+  }
+
   package func positions() async throws -> [TopicPartition: Int64] {
     do { try await makeTables() } catch { throw Self.ledgerError(error) }
     return try await read { try PostgreSQLLookup($0).positions() }

@@ -254,7 +254,7 @@ import Testing
     #expect(try await store.totals(hub: .default).accepted == 1)
   }
 
-  @Test func howFarTheLogHasBeenReadGoesWithTheBatch() async throws {
+  @Test func howFarTheLogHasBeenReadIsKept() async throws {
     #expect(try await store.positions().isEmpty)
     try await store.write([.send(Samples.send(id)), .send(Samples.send(.random())), .status(Samples.status(id))])
     let topics = Samples.topics

@@ -111,15 +111,25 @@ import Testing
   @Test func aFailedTransactionLeavesNoTrace() async throws {
     try await withLedger { ledger, look in
       try await ledger.write([.send(Samples.send(id))])
-      _ = try await look("ALTER TABLE ledger_positions ADD CONSTRAINT refused CHECK (next_offset < 0) NOT VALID")
+      _ = try await look("ALTER TABLE ledger_device_totals ADD CONSTRAINT refused CHECK (devices < 0) NOT VALID")
       await #expect(throws: LedgerError.self) {
         try await ledger.write([.status(Samples.status(id, devices: [Samples.device()]))])
       }
       #expect(try await ledger.report(of: id, hub: .default)?.state == .accepted)
       #expect(try await ledger.totals(hub: .default).settled == 0)
-      _ = try await look("ALTER TABLE ledger_positions DROP CONSTRAINT refused")
+      _ = try await look("ALTER TABLE ledger_device_totals DROP CONSTRAINT refused")
       try await ledger.write([.status(Samples.status(id, devices: [Samples.device()]))])
       #expect(try await ledger.totals(hub: .default).devices == [.apns: [.delivered: 1]])
+    }
+  }
+
+  @Test func aBatchSaysNothingOfThoseBeforeIt() async throws {
+    try await withLedger { ledger, _ in
+      let batch = ledger.batch([.send(Samples.send(id)), .status(Samples.status(id))])
+      _ = try await ledger.write(batch)
+      #expect(try await ledger.positions().isEmpty, "one that began before it may not be there yet")
+      try await ledger.reach(batch.positions)
+      #expect(try await ledger.positions() == batch.positions)
     }
   }
 

@@ -55,14 +55,23 @@ enum Sample: Sendable {
 }
 
 extension LedgerStorage {
-  /// Writes the records as one batch, through their bytes; returns what `write` does.
+  /// Writes the records as one batch, through their bytes, and notes how far they reach, as a ledger that has nothing else to write; returns what `write`
+  /// does.
   @discardableResult
   func write(_ samples: [Sample]) async throws -> Int {
+    let batch = batch(samples)
+    let duplicates = try await write(batch)
+    try await reach(batch.positions)
+    return duplicates
+  }
+
+  /// The records as one batch, through their bytes.
+  func batch(_ samples: [Sample]) -> LedgerBatch {
     let topics = Samples.topics
     let records = samples.enumerated().map { index, sample in
       ConsumedRecord(
         topic: sample.topic(topics), partition: 0, offset: Int64(index), timestamp: 0, key: nil, value: sample.value[...])
     }
-    return try await write(LedgerBatch(records, topics: topics, maximumDevices: maximumDevices))
+    return LedgerBatch(records, topics: topics, maximumDevices: maximumDevices)
   }
 }

@@ -1,5 +1,9 @@
+import RDKafka
+
 /// The batches that are being written, in the order in which they came: what is settled of them is settled in that order.
 struct WritesUnderWay {
+  /// Up to where everything has been written, as far as that is still to be noted.
+  var reached: [TopicPartition: Int64] = [:]
   private var writes: [(number: Int, batch: LedgerBatch, duplicates: Int??)] = []
   private var last = 0
 
@@ -23,6 +27,7 @@ struct WritesUnderWay {
   mutating func takeFirst() -> (batch: LedgerBatch, duplicates: Int?)? {
     guard let first = writes.first, let duplicates = first.duplicates else { return nil }
     writes.removeFirst()
+    if duplicates != nil { reached.merge(first.batch.positions) { $1 } }
     return (first.batch, duplicates)
   }
 }

@@ -1,5 +1,4 @@
 import FanfareCore
-import RDKafka
 
 /// A batch by sends: what it says of each, in an order that is the same for every ledger.
 struct BatchPlan: Sendable {
@@ -53,13 +52,10 @@ struct BatchPlan: Sendable {
 
   /// The batch's sends, in the order in which their rows are locked.
   private(set) var sends: [Send] = []
-  /// How far the log has been read.
-  let positions: [(key: TopicPartition, value: Int64)]
   /// The latest time that a record speaks of; nil for an empty batch.
   let newest: UnixTime?
 
   init(_ batch: LedgerBatch) {
-    positions = batch.positions.sorted { ($0.key.topic, $0.key.partition) < ($1.key.topic, $1.key.partition) }
     newest = batch.entries.lazy.map(\.time).max()
     // Ids and places are sorted, and not the entries, which are large.
     var order = batch.entries.enumerated().map { place, entry in (id: entry.send, place: place) }

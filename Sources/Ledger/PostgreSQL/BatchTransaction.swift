@@ -1,6 +1,5 @@
 import FanfareCore
 import PostgreSQL
-import RDKafka
 
 /// Puts sends into the tables, and what has become of them, inside one transaction.
 ///
@@ -27,17 +26,15 @@ struct BatchTransaction {
       deltas[send.key.hub, default: HubDelta()].accepted += 1
       if let end = send.end { count(end) }
     }
-    try account([])
+    try account()
   }
 
-  /// Puts in whatever sends, and how far the log has been read. Those that are open are ended at once where there are at least `fewest` of them.
-  /// Returns how many records have turned out not to count.
-  mutating func write(
-    _ sends: [BatchPlan.Send], positions: [(key: TopicPartition, value: Int64)], endingAtLeast fewest: Int
-  ) throws -> Int {
+  /// Puts in whatever sends. Those that are open are ended at once where there are at least `fewest` of them. Returns how many records have turned out not
+  /// to count.
+  mutating func write(_ sends: [BatchPlan.Send], endingAtLeast fewest: Int) throws -> Int {
     let left = try enter(try end(sends, atLeast: fewest))
     if !left.isEmpty { try writeOutOfOrder(left) }
-    try account(positions)
+    try account()
     return deltas.values.reduce(0) { $0 + $1.duplicates }
   }
 
@@ -168,16 +165,13 @@ struct BatchTransaction {
         no_target = t.no_target + excluded.no_target, expired = t.expired + excluded.expired,
         dead_lettered = t.dead_lettered + excluded.dead_lettered, cancelled = t.cancelled + excluded.cancelled,
         unannounced = t.unannounced + excluded.unannounced, duplicates = t.duplicates + excluded.duplicates
-    ), devices AS (
-      INSERT INTO ledger_device_totals AS t (hub, platform, outcome, slot, devices)
-      SELECT hub, platform, outcome, $1, devices FROM unnest($11, $12, $13, $14) AS u (hub, platform, outcome, devices)
-      ON CONFLICT (hub, platform, outcome, slot) DO UPDATE SET devices = t.devices + excluded.devices
     )
-    INSERT INTO ledger_positions (topic, part, next_offset) SELECT * FROM unnest($15, $16, $17)
-    ON CONFLICT (topic, part) DO UPDATE SET next_offset = excluded.next_offset
+    INSERT INTO ledger_device_totals AS t (hub, platform, outcome, slot, devices)
+    SELECT hub, platform, outcome, $1, devices FROM unnest($11, $12, $13, $14) AS u (hub, platform, outcome, devices)
+    ON CONFLICT (hub, platform, outcome, slot) DO UPDATE SET devices = t.devices + excluded.devices
     """)
 
-  private func account(_ positions: [(key: TopicPartition, value: Int64)]) throws {
+  private func account() throws {
     let sums = deltas.sorted { $0.key.rawValue < $1.key.rawValue }
     let hubs: [String?] = sums.map { $0.key.rawValue }
     func column(_ value: KeyPath<HubDelta, Int>) -> Parameter {
@@ -193,16 +187,12 @@ struct BatchTransaction {
         devices.counts.append(Int64(count))
       }
     }
-    let topics: [String?] = positions.map { $0.key.topic }
-    let partitions: [Int32?] = positions.map { $0.key.partition }
-    let offsets: [Int64?] = positions.map { $0.value }
     try connection.query(
       Self.accounting,
       [
         .int2(slot), .texts(hubs), column(\.accepted), column(\.settled), column(\.noTarget), column(\.expired),
         column(\.deadLettered), column(\.cancelled), column(\.unannounced), column(\.duplicates), .texts(devices.hubs),
-        .int2s(devices.platforms), .int2s(devices.outcomes), .int8s(devices.counts), .texts(topics), .int4s(partitions),
-        .int8s(offsets),
+        .int2s(devices.platforms), .int2s(devices.outcomes), .int8s(devices.counts),
       ])
   }
 }

@@ -15,10 +15,6 @@ final class PostgreSQLBatchWriter: Sendable {
   private let state = Mutex(State())
 
   private struct State {
-    /// The number of the next batch.
-    var number = 0
-    /// The latest batch that has said how far a partition has been read.
-    var said: [TopicPartition: Int] = [:]
     /// Before how many further copies the sends are looked for.
     var wary = 0
   }
@@ -32,27 +28,28 @@ final class PostgreSQLBatchWriter: Sendable {
 
   /// Puts a batch in. Returns how many records have turned out not to count.
   func write(_ plan: BatchPlan) async throws -> Int {
-    let number = state.withLock { state in
-      state.number += 1
-      return state.number
-    }
     let left = try await enterNew(plan.sends)
     return try await pool.transaction { [self] connection in
       var transaction = makeTransaction(connection)
-      return try transaction.write(left, positions: positions(plan, of: number), endingAtLeast: fewest)
+      return try transaction.write(left, endingAtLeast: fewest)
     }
   }
 
-  /// How far the batch reaches, where no later one has said more: of two under way at once the later may be first. Should that one fail, the log is
-  /// read again from further back than need be.
-  private func positions(_ plan: BatchPlan, of number: Int) -> [(key: TopicPartition, value: Int64)] {
-    state.withLock { state in
-      plan.positions.filter { partition, _ in
-        let last = max(number, state.said[partition] ?? 0)
-        state.said[partition] = last
-        return last == number
-      }
-    }
+  private static let reaching = PreparedStatement(
+    """
+    INSERT INTO ledger_positions (topic, part, next_offset) SELECT * FROM unnest($1, $2, $3)
+    ON CONFLICT (topic, part) DO UPDATE SET next_offset = excluded.next_offset
+    """)
+
+  /// Notes how far the log has been read. Not with the batches, of which a later one may be there first: whoever lost the earlier one with the server would
+  /// never read it again.
+  func reach(_ positions: [TopicPartition: Int64]) async throws {
+    // In the order that every ledger keeps.
+    let positions = positions.sorted { ($0.key.topic, $0.key.partition) < ($1.key.topic, $1.key.partition) }
+    let parameters: [Parameter] = [
+      .texts(positions.map(\.key.topic)), .int4s(positions.map(\.key.partition)), .int8s(positions.map(\.value)),
+    ]
+    try await pool.transaction { _ = try $0.query(Self.reaching, parameters) }
   }
 
   /// Copies the sends that are new. Returns what is left to be said of all. When a send turns out to be there, as after a restart or with a ledger that is
