@@ -147,7 +147,9 @@ let package = Package(
     // Tests mirror the targets; `Support` holds what they share, `EndToEnd` the whole flows in real processes.
     .target(
       name: "Support",
-      dependencies: ["FanfareCore", "PostgreSQL", "RDKafka", "Registry", crypto, logging, nioSSL, swiftASN1, x509],
+      dependencies: [
+        "FanfareCore", "PostgreSQL", "RDKafka", "Registry", crypto, logging, nioCore, nioPosix, nioSSL, swiftASN1, x509,
+      ],
       path: "Tests/Support",
       swiftSettings: house),
     .testTarget(name: "RDKafkaTests", dependencies: ["RDKafka", "Support"], swiftSettings: house),

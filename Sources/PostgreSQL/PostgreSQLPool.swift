@@ -135,12 +135,19 @@ package final class PostgreSQLPool: Sendable {
         if let password = words["password"], !password.isEmpty {
           reason = reason.split(separator: password).joined(separator: "…")
         }
-        logger.warning(
-          "Cannot connect to PostgreSQL",
-          metadata: [LogKeys.error: "\(error)", LogKeys.reason: "\(reason)", LogKeys.failures: "\(failures)"])
+        // An outage is told when it begins, and then less and less often.
+        if failures.nonzeroBitCount == 1 {
+          logger.warning(
+            "Cannot connect to PostgreSQL",
+            metadata: [LogKeys.error: "\(error)", LogKeys.reason: "\(reason)", LogKeys.failures: "\(failures)"])
+        }
         throw error
       }
-      reconnection.withLock { $0.succeeded() }
+      let failures = reconnection.withLock { state in
+        defer { state.succeeded() }
+        return state.failures
+      }
+      if failures > 0 { logger.notice("PostgreSQL can be reached again", metadata: [LogKeys.failures: "\(failures)"]) }
       // The server breaks off a statement by itself; only where it does not even do that, the connection is given up.
       return PostgreSQLConnection(handle: handle, timeout: configuration.statementTimeout + .seconds(2))
     }

@@ -14,17 +14,28 @@ package final class PostgreSQLRegistry: Sendable {
   private let logger: Logger
   /// When rows that nobody can see any more were last removed.
   private let lastPurge = Mutex<UnixTime?>(nil)
+  private let hasTables = Atomic(false)
   /// What plans of audiences are made with.
   let tagWeights = TagWeights()
 
-  /// Connects, and makes or migrates the tables. Throws `PostgreSQLError` when that is impossible.
+  /// Connects, and makes or migrates the tables. Throws `PostgreSQLError` when that is impossible; but where the database only cannot be reached now, and
+  /// `waits` says that this is no reason to give up, every call begins with it until it has been done.
   package init(
-    _ configuration: PostgreSQLConfiguration, tombstoneLifetime: Duration = .seconds(30 * 86_400), logger: Logger
+    _ configuration: PostgreSQLConfiguration, tombstoneLifetime: Duration = .seconds(30 * 86_400), waits: Bool = false,
+    logger: Logger
   ) async throws {
     pool = try PostgreSQLPool(configuration, logger: logger)
     self.tombstoneLifetime = tombstoneLifetime
     self.logger = logger
+    do { try await makeTables() } catch let error as PostgreSQLError where waits && error.code == .unavailable {
+      logger.warning("The registry waits for its database", metadata: [LogKeys.error: "\(error)"])
+    }
+  }
+
+  private func makeTables() async throws {
+    guard !hasTables.load(ordering: .acquiring) else { return }
     try await PostgreSQLSchema.migration.apply(to: pool)
+    hasTables.store(true, ordering: .releasing)
   }
 
   /// Why the registration is gone; nil when it is not, never was, or went too long ago to be remembered.
@@ -47,7 +58,10 @@ package final class PostgreSQLRegistry: Sendable {
 
   /// Runs a block that changes nothing, each statement on the latest commit.
   func read<Value: Sendable>(_ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value) async throws -> Value {
-    do { return try await pool.read(body) } catch { throw Self.registryError(error) }
+    do {
+      try await makeTables()
+      return try await pool.read(body)
+    } catch { throw Self.registryError(error) }
   }
 
   /// Runs a block as one transaction that is durable when this returns. With `now` given it removes afterwards, once a minute, some of the rows
@@ -56,7 +70,10 @@ package final class PostgreSQLRegistry: Sendable {
     at now: UnixTime? = nil, _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
   ) async throws -> Value {
     let value: Value
-    do { value = try await pool.transaction(body) } catch { throw Self.registryError(error) }
+    do {
+      try await makeTables()
+      value = try await pool.transaction(body)
+    } catch { throw Self.registryError(error) }
     if let now { await purgeIfDue(at: now) }
     return value
   }

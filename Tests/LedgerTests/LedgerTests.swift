@@ -41,12 +41,15 @@ import Testing
 
   /// Runs a ledger until it has taken in so many records, then shuts it down in order. Returns the number of records it took.
   private func run(
-    _ store: LedgerStore, group: String, until count: Int, while body: (Ledger) async throws -> Void = { _ in }
+    _ store: any LedgerStorage, group: String, until count: Int, deadline: Duration? = nil,
+    while body: (PatientLedger) async throws -> Void = { _ in }
   ) async throws -> Int {
+    var configuration = configuration(group: group)
+    if let deadline { configuration.consumer.rebalanceDeadline = deadline }
     let (taken, counter) = AsyncStream.makeStream(of: Int.self)
     let total = Mutex(0)
-    let ledger = try Ledger(
-      configuration: configuration(group: group), store: store, logger: TestKafka.quietLogger,
+    let ledger = try PatientLedger(
+      configuration: configuration, store: store, logger: TestKafka.quietLogger,
       onRecorded: { batch in
         counter.yield(
           total.withLock { total in
@@ -149,6 +152,38 @@ import Testing
       #expect(count == history.count)
       try await tasks.waitForAll()
     }
+    #expect(try await store.totals(hub: .default).settled == 50)
+  }
+
+  @Test func whatIsWrittenBeforeAnEarlierBatchIsNotSaidToBeThere() async throws {
+    try await produce(history)
+    let store = TroubledStore(try LedgerStore(directory.settings()), holdsFirstBatch: true)
+    #expect(try await run(store, group: kafka.group(), until: history.count) == history.count)
+    #expect(store.mistakes == 0)
+    #expect(try await store.totals(hub: .default).settled == 50)
+  }
+
+  @Test func aStoreThatIsNotThereAtTheStartIsWaitedFor() async throws {
+    try await produce(history)
+    let store = TroubledStore(try LedgerStore(directory.settings()))
+    store.isAway = true
+    let count = try await run(store, group: kafka.group(), until: history.count) { ledger in
+      while ledger.complaint != TroubledStore.away.message { await Task.yield() }
+      store.isAway = false
+    }
+    #expect(count == history.count)
+  }
+
+  @Test func aStoreThatIsAwayAtAnAssignmentIsWaitedFor() async throws {
+    try await produce(history)
+    let store = TroubledStore(try LedgerStore(directory.settings()))
+    // It answers the question that comes before the group is joined, and then is away for longer than an assignment waits.
+    store.goesAwayAfterPositions = 1
+    let count = try await run(store, group: kafka.group(), until: history.count, deadline: .seconds(1)) { ledger in
+      while ledger.complaint != TroubledStore.away.message { await Task.yield() }
+      store.isAway = false
+    }
+    #expect(count == history.count)
     #expect(try await store.totals(hub: .default).settled == 50)
   }
 

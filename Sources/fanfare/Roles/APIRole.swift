@@ -10,7 +10,7 @@ import ServiceLifecycle
 enum APIRole {
   static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
-    let registry = try await settings.registry.open(role: "api", logger: runtime.logger)
+    let registry = try await settings.registry.open(role: "api", waits: true, logger: runtime.logger)
     let history = try settings.ledger.history(logger: runtime.logger)
     let (role, frontEnd) = try services(
       runtime, client: try settings.kafka.client("api"), registry: registry, history: history,

@@ -22,9 +22,14 @@ enum LedgerRole {
   static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (RoleServices, any LedgerStorage) {
     let settings = runtime.settings
     let store = try settings.ledger.open(clock: runtime.clock, logger: runtime.logger)
-    let ledger = try Ledger(
+    let ledger = try PatientLedger(
       configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store, clock: runtime.clock,
       logger: runtime.logger)
-    return (RoleServices(services: [ledger], checks: [NamedCheck("ledger") { ledger.complaint }]), store)
+    // One that has nothing to write sees only so that it could not.
+    let check = NamedCheck("ledger") {
+      if let complaint = ledger.complaint { return complaint }
+      return await RoleServices.complaint { try await store.check() }
+    }
+    return (RoleServices(services: [ledger], checks: [check]), store)
   }
 }

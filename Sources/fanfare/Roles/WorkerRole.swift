@@ -8,7 +8,7 @@ import Worker
 enum WorkerRole {
   static func services(_ runtime: Runtime) async throws -> RoleServices {
     let settings = runtime.settings
-    let registry = try await settings.registry.open(role: "worker", logger: runtime.logger)
+    let registry = try await settings.registry.open(role: "worker", waits: true, logger: runtime.logger)
     var senders: [HubName: [any PushSender]] = [:]
     var watches: [CredentialWatch] = []
     for hub in settings.hubs {

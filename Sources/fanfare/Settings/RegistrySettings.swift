@@ -40,9 +40,9 @@ struct RegistrySettings: Sendable {
     postgreSQL = url == nil ? nil : configuration
   }
 
-  /// Opens the store, for the role of that name. Throws when it cannot be used now. `patience` is how long a statement, and the wait for another
-  /// process, may take at least, where nobody waits for an answer.
-  func open(role: String, patience: Duration = .zero, logger: Logger) async throws -> any Store {
+  /// Opens the store, for the role of that name. Throws when it cannot be used now; a role that `waits` is content with a database that can be used
+  /// later. `patience` is how long a statement, and the wait for another process, may take at least, where nobody waits for an answer.
+  func open(role: String, patience: Duration = .zero, waits: Bool = false, logger: Logger) async throws -> any Store {
     guard var postgreSQL else {
       var file = SQLiteRegistryConfiguration(path: path)
       file.busyTimeout = max(file.busyTimeout, patience)
@@ -50,6 +50,6 @@ struct RegistrySettings: Sendable {
     }
     postgreSQL.applicationName = "fanfare-\(role)"
     postgreSQL.statementTimeout = max(postgreSQL.statementTimeout, patience)
-    return try await PostgreSQLRegistry(postgreSQL, logger: logger)
+    return try await PostgreSQLRegistry(postgreSQL, waits: waits, logger: logger)
   }
 }

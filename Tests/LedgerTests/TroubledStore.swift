@@ -1,0 +1,86 @@
+import FanfareCore
+import RDKafka
+import Synchronization
+
+@testable import Ledger
+
+/// A store that is away when a test wants it, or writes the second batch before the first; and that sees whether more is said to be there than is.
+final class TroubledStore: LedgerStorage {
+  static let away = LedgerError(.unavailable, "the store is away")
+
+  private let store: LedgerStore
+  private let holdsFirstBatch: Bool
+  private let state = Mutex(State())
+  private let (second, secondIsWritten) = AsyncStream.makeStream(of: Void.self)
+
+  private struct State {
+    var isAway = false
+    var positionsLeft: Int?
+    var begun = 0
+    var open: [Int: LedgerBatch] = [:]
+    var mistakes = 0
+  }
+
+  init(_ store: LedgerStore, holdsFirstBatch: Bool = false) {
+    self.store = store
+    self.holdsFirstBatch = holdsFirstBatch
+  }
+
+  /// Whether it answers nobody.
+  var isAway: Bool {
+    get { state.withLock(\.isAway) }
+    set { state.withLock { ($0.isAway, $0.positionsLeft) = (newValue, nil) } }
+  }
+
+  /// After how many questions for the positions it goes away.
+  var goesAwayAfterPositions: Int? {
+    get { state.withLock(\.positionsLeft) }
+    set { state.withLock { $0.positionsLeft = newValue } }
+  }
+
+  /// How often a position went beyond what was still being written.
+  var mistakes: Int { state.withLock(\.mistakes) }
+
+  var maximumDevices: Int { store.maximumDevices }
+  var writesAtOnce: Int { holdsFirstBatch ? 2 : 1 }
+
+  func write(_ batch: LedgerBatch) async throws -> Int {
+    let number = try state.withLock { state in
+      guard !state.isAway else { throw Self.away }
+      state.begun += 1
+      state.open[state.begun] = batch
+      return state.begun
+    }
+    // Which of two that begin at once is the first is not known, but that each waits for nothing but the other.
+    if holdsFirstBatch, number == 1 { for await _ in second { break } }
+    let duplicates = try await store.write(batch)
+    state.withLock { $0.open[number] = nil }
+    if number == 2 { secondIsWritten.yield() }
+    return duplicates
+  }
+
+  func reach(_ positions: [TopicPartition: Int64]) async throws {
+    state.withLock { state in
+      for (partition, position) in positions {
+        let isOpen = state.open.values.contains { ($0.positions[partition] ?? .max) <= position }
+        if isOpen { state.mistakes += 1 }
+      }
+    }
+  }
+
+  func positions() async throws -> [TopicPartition: Int64] {
+    try state.withLock { state in
+      guard !state.isAway else { throw Self.away }
+      if let left = state.positionsLeft {
+        state.positionsLeft = left - 1
+        if left <= 1 { (state.isAway, state.positionsLeft) = (true, nil) }
+      }
+    }
+    return try await store.positions()
+  }
+
+  func totals(hub: HubName) async throws -> LedgerTotals { try await store.totals(hub: hub) }
+  func report(of send: SendID, hub: HubName) async throws -> SendReport? { try await store.report(of: send, hub: hub) }
+  func list(_ query: SendQuery) async throws -> SendPage { try await store.list(query) }
+  func check() async throws { try await store.check() }
+}
