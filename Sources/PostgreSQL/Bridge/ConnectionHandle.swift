@@ -22,10 +22,17 @@ import Glibc
       throw PostgreSQLError(.unavailable, hint: "out of memory")
     }
     guard unsafe PQstatus(connection) == CONNECTION_OK, unsafe PQsetnonblocking(connection, 1) == 0 else {
-      unsafe explain(String(cString: PQerrorMessage(connection)))
+      // Some of its texts have several lines.
+      let reason = unsafe String(cString: PQerrorMessage(connection)).split(whereSeparator: \.isNewline).joined(separator: " ")
+      explain(reason)
       let isPasswordMissing = unsafe PQconnectionNeedsPassword(connection) != 0
       unsafe PQfinish(connection)
-      var error = PostgreSQLError(.unavailable, hint: isPasswordMissing ? "a password is needed" : "no connection")
+      // What nothing but another configuration mends, mostly, is told from a server that is not there.
+      let isInsecure = ["SSL", "certificate"].contains { reason.contains($0) }
+      let hint =
+        isPasswordMissing
+        ? "a password is needed" : isInsecure ? "no TLS connection to the server that is meant" : "no connection"
+      var error = PostgreSQLError(.unavailable, hint: hint)
       error.isConnectionLost = true
       throw error
     }
