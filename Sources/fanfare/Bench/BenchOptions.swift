@@ -5,6 +5,7 @@ struct BenchOptions: Sendable {
   /// One measurement of the table.
   enum Scenario: String, CaseIterable, Sendable, ExpressibleByArgument {
     case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes, workers
+    case databaseBroadcast = "broadcast-postgresql"
     case lookUp = "look-up"
     case ledger
     case imports = "import"

@@ -33,6 +33,7 @@ struct BenchRun: Sendable {
     case .single: SingleScenario()
     case .tag: BroadcastScenario.tag
     case .broadcast: BroadcastScenario.broadcast
+    case .databaseBroadcast: BroadcastScenario.databaseBroadcast
     case .lanes: LaneScenario()
     case .workers: WorkersScenario()
     case .mixed: MixedScenario()

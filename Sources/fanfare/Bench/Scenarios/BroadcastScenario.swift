@@ -6,30 +6,43 @@ struct BroadcastScenario: BenchScenario {
   private let devices: Int
   private let audience: Audience
   private let goals: [ScenarioReport.Goal]
+  private var isInDatabase = false
 
   /// One send to a tag that very many devices carry.
   static let tag = Self(
     name: "tag", devices: 100_000, audience: .tag("news"), goals: [.share(0.65), .cpu(10), .multiple(2.5), .memory(150)])
   /// One send to everybody.
   static let broadcast = Self(name: "broadcast", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)])
+  /// The same, of devices that PostgreSQL holds.
+  static let databaseBroadcast = Self(
+    name: "broadcast, PostgreSQL", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)], isInDatabase: true
+  )
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
     let rig = bench.rig
     let devices = rig.options.scaled(devices)
     let sink = try await Sink.start(rig)
     defer { sink.stop() }
+    if isInDatabase { return try await inDatabase(bench, devices, sink: sink) }
     let warmUp = min(devices, 20_000)
     let file = rig.path("\(name).sqlite")
     var tags = [("warm", 0..<warmUp)]
     if case .tag(let tag) = audience { tags.append((tag, 0..<devices)) }
     try await Population.iPhones(devices, tags: tags).register(in: file)
-    let inFile = Reached(registry: "{path: \(file)}", devices: devices, warm: (.tag("warm"), warmUp))
-    let reports = try await reports(bench, of: inFile, sink: sink, name: name)
-    guard case .everyone = audience, let database = try BenchDatabase(rig) else { return reports }
+    return try await reports(
+      bench, of: Reached(registry: "{path: \(file)}", devices: devices, warm: (.tag("warm"), warmUp)), sink: sink)
+  }
+
+  private func inDatabase(_ bench: BenchRun, _ devices: Int, sink: Sink) async throws -> [ScenarioReport] {
+    guard let database = try BenchDatabase(bench.rig) else {
+      var report = ScenarioReport(scenario: name, unit: "pushes", sink: sink.name)
+      report.notes.append("not measured: PostgreSQL is not installed")
+      return [report]
+    }
     return try await database.withRegistries(of: [Crowd(devices: devices, isApple: true)]) { filled in
       let warmUp = (0..<devices).count { filled[0].crowd.device($0).tags.contains("beta") }
-      let inDatabase = Reached(registry: filled[0].settings, devices: devices, warm: (.tag("beta"), warmUp))
-      return reports + (try await self.reports(bench, of: inDatabase, sink: sink, name: "\(name), PostgreSQL"))
+      return try await reports(
+        bench, of: Reached(registry: filled[0].settings, devices: devices, warm: (.tag("beta"), warmUp)), sink: sink)
     }
   }
 
@@ -42,7 +55,7 @@ struct BroadcastScenario: BenchScenario {
     let warm: (audience: Audience, devices: Int)
   }
 
-  private func reports(_ bench: BenchRun, of reached: Reached, sink: Sink, name: String) async throws -> [ScenarioReport] {
+  private func reports(_ bench: BenchRun, of reached: Reached, sink: Sink) async throws -> [ScenarioReport] {
     let rig = bench.rig
     var reports: [ScenarioReport] = []
     for connections in rig.options.connections {
