@@ -29,11 +29,10 @@ package struct ConsumerConfiguration: Sendable {
   /// How long the broker holds a fetch for which it has no data. A real one answers as soon as there is data, the embedded one
   /// never early: there it is the latency of an idle topic.
   package var fetchWait: Duration = .milliseconds(100)
-  /// Prefetching stops at this many records ahead of the application, all partitions together. Before 2.2 it then pauses for a
-  /// second, so it should cover about a second's work; a record costs a few hundred bytes beyond its own.
-  package var prefetchRecords = 50_000
+  /// Prefetching stops at this many records ahead of the application, all partitions together; a record costs a few hundred bytes beyond its own.
+  package var prefetchRecords = 10_000
   /// Prefetching stops at this many bytes ahead of the application, all partitions together.
-  package var prefetchBytes = 32 * 1024 * 1024
+  package var prefetchBytes = 8 * 1024 * 1024
   /// Bytes of one partition in one fetch.
   package var fetchBytesPerPartition = 262_144
   /// Bytes of all partitions in one fetch, as they are compressed; decompressed they are several times as many, and come on top of

@@ -25,6 +25,9 @@ final class ConsumerHandle: Sendable {
     closing = try Queue.make(on: handle, wakeUp: wakeUp)
   }
 
+  /// Whether librdkafka's threads sleep for up to a second when the prefetch is full: `fetch.queue.backoff.ms` came with 2.2.
+  var sleepsWhenFull: Bool { rd_kafka_version() < 0x0202_00ff }
+
   /// An event of the consumer.
   enum Event {
     /// The group gives or takes partitions, and waits.

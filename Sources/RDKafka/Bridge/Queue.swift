@@ -49,6 +49,9 @@ import CRDKafka
     return unsafe Queue(adopting: pointer, of: handle, wakeUp: wakeUp)
   }
 
+  /// How much waits on it.
+  var count: Int { unsafe rd_kafka_queue_length(pointer) }
+
   /// Ends the current or the next blocking poll of this queue early. From any thread.
   func interrupt() {
     unsafe rd_kafka_queue_yield(pointer)

@@ -11,6 +11,8 @@ import Glibc
     var batches: [[ConsumedRecord]] = []
     /// Records in `batches`.
     var count = 0
+    /// Bytes of their keys and values.
+    var bytes = 0
     /// Messages taken from librdkafka, including errors and records of partitions that are not owned any more.
     var popped = 0
     /// Errors of single partitions.
@@ -77,6 +79,7 @@ import Glibc
         (end, bytes) = (end + 1, next)
       }
       taken.batches.append(copyOut(start..<end, bytes: bytes))
+      taken.bytes += bytes
       start = end
     }
     taken.count = count

@@ -18,6 +18,7 @@ struct ConsumerLoop {
   private var lastReports: [Int32: ContinuousClock.Instant] = [:]
   private var leaveDeadline: ContinuousClock.Instant?
   private var stillness: Stillness
+  private var reminder: FetchReminder
   private var hasFailed = false
 
   private struct Pending {
@@ -48,6 +49,8 @@ struct ConsumerLoop {
     self.commits = commits
     self.membership = membership
     stillness = Stillness(tuning: configuration.client.tuning)
+    reminder = FetchReminder(
+      isNeeded: handle.sleepsWhenFull, records: configuration.prefetchRecords, bytes: configuration.prefetchBytes)
     reader = RecordReader(queue: handle.records, readsHeaders: configuration.readsHeaders)
   }
 
@@ -201,10 +204,24 @@ struct ConsumerLoop {
     let taken = reader.take(limit: room)
     if taken.count > 0 {
       credit.spend(taken.count)
+      if reminder.isDue(taken: taken.count, bytes: taken.bytes, left: handle.records.count, at: .now) { remind() }
       for batch in taken.batches { continuation.yield(.records(batch)) }
     }
     for error in taken.errors { report(error) }
     return taken.popped > 0
+  }
+
+  /// Sends every broker a request, for which its thread wakes up; see `FetchReminder`.
+  private func remind() {
+    let (client, partitions, logger) = (handle.handle, Array(progress.positions.keys), logger)
+    let timeout = configuration.commitTimeout.timeoutMilliseconds
+    BlockingCalls.detach {
+      do {
+        _ = try client.ends(.next, of: partitions, timeoutMilliseconds: timeout)
+      } catch {
+        logger.debug("Fetching goes on when librdkafka looks by itself", metadata: [LogKeys.error: "\(error)"])
+      }
+    }
   }
 
   /// Tells the application, at most every ten seconds about the same error: librdkafka repeats itself while a broker is away.
