@@ -10,7 +10,7 @@ struct BenchCommand: AsyncParsableCommand {
       Starts what it needs in processes of its own and ends it again: a broker, a worker or a front end, and a sink. The sink is nghttpd \
       and the ceiling h2load, nghttp2's own server and load generator (Debian: nghttp2-server, nghttp2-client), the former with \
       libPushSink.so (swift build -c release --product PushSink) from beside this program; without them the sink is `fanfare simulator`, \
-      and without h2load there is no ceiling. look-up, ledger and import need no sink, but PostgreSQL's server (Debian: postgresql). Ceiling and product \
+      and without h2load there is no ceiling. look-up, ledger and imports need no sink, but PostgreSQL's server (Debian: postgresql). Ceiling and product \
       alternate, and ratios are medians of the pairs. Every push is counted at the sink, too; a mismatch is an error. A debug build \
       measures nothing worth knowing.
       """)

@@ -42,7 +42,8 @@ struct ImportScenario: BenchScenario {
       let usage = Task {
         var last: ProcessUsage?
         while !Task.isCancelled, let now = try? process.usage() {  // Nil once it has ended.
-          last = now
+          // One that is about to be gone has no memory any more.
+          if now.peakBytes > 0 { last = now }
           try await Task.sleep(for: .milliseconds(50))
         }
         return last
