@@ -243,8 +243,10 @@ package final class Ledger: Service {
     let deadline = ContinuousClock.now + configuration.consumer.rebalanceDeadline * 0.8
     while true {
       do {
+        // The store first: where it is away, that is the reason, whatever else is slow.
+        let recorded = try await store.positions()
         let rewinds = try await Rewind.offsets(
-          of: partitions, committed: consumer.committed(partitions), recorded: store.positions(),
+          of: partitions, committed: consumer.committed(partitions), recorded: recorded,
           lowest: { [consumer] partition in try await consumer.watermarks(partition).low })
         guard !rewinds.isEmpty else { return }
         try await consumer.commit(rewinds)
