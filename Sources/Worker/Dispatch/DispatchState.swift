@@ -57,6 +57,8 @@ struct DispatchState: Sendable {
 
   /// Devices that may be sent to again later.
   var resting = DeadlineQueue<Ticket>()
+  /// Devices that wait for older pushes, and when each is looked at although it was not woken.
+  var waiting = DeadlineQueue<Ticket>()
   /// Records that Kafka refused.
   var refused = DeadlineQueue<Production>()
   /// The topic and error of the last refusal that no waiting will cure; nil since a record of that kind went through.
@@ -159,6 +161,7 @@ struct DispatchState: Sendable {
       items[ticket.slot].devices[ticket.device].phase = .queued
       senders[device.sender].queue.append(ticket)
     }
+    lookAtWaiting(at: now)
     while let production = refused.popDue(at: now.uptime) {
       if isCurrent(production.ticket) { effects.productions.append(production) }
     }
@@ -167,8 +170,8 @@ struct DispatchState: Sendable {
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000
       sweepStoppedSenders(at: now, into: &effects)
+      sweepOrder(at: now)
       putOffWhatIsStopped(at: now, into: &effects)
-      for sender in senders.indices { senders[sender].order.forgetOverdue(at: now.uptime) }
     }
     if now.uptime >= dropsDue {
       dropsDue = now.uptime + 1000
