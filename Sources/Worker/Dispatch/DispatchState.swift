@@ -38,6 +38,8 @@ struct DispatchState: Sendable {
   var pushes = 0
   /// Records asked for that have not come.
   var credit = 0
+  /// Whether no further segments are to come.
+  var holdsBackSegments = false
 
   /// Items whose devices are to be looked up.
   var toResolve: Deque<Ticket> = []
@@ -151,6 +153,11 @@ struct DispatchState: Sendable {
     finishDrains(at: now, into: &effects)
     leave(at: now, into: &effects)
     effects.tallies.skipped = ledger.takeSkipped()
+    let hasRoom = segmentsHeld < configuration.maximumSegments && segmentBytes < configuration.maximumSegmentBytes
+    if holdsBackSegments == hasRoom {
+      holdsBackSegments = !hasRoom
+      effects.holdsBackSegments = !hasRoom
+    }
     effects.credit = creditToGrant()
   }
 
@@ -222,8 +229,7 @@ struct DispatchState: Sendable {
   /// How many records to ask for: only what there is room for, and not in crumbs.
   private mutating func creditToGrant() -> Int {
     guard shutdownDeadline == nil, drains.isEmpty, bytes < configuration.maximumBytes, devices < configuration.maximumDevices,
-      ledger.largestSpan < configuration.maximumSpan, segmentsHeld < configuration.maximumSegments,
-      segmentBytes < configuration.maximumSegmentBytes
+      ledger.largestSpan < configuration.maximumSpan
     else { return 0 }
     let room = min(configuration.maximumRecords - records - credit, 2048 - credit)
     guard room > 0, credit == 0 || room >= min(512, configuration.maximumRecords / 8) else { return 0 }
