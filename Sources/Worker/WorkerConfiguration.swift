@@ -140,6 +140,7 @@ package struct WorkerConfiguration: Sendable {
     configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .seconds(2)
     configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
+    configuration.topicsHeldBack = [topics.segments]
     return configuration
   }
 }
