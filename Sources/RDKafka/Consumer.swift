@@ -15,6 +15,7 @@ package final class Consumer: Sendable {
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
   private let wakeUp: WakeUp
   private let credit = Credit()
+  private let isHoldingBack = Atomic(false)
   private let progress = Progress()
   private let commits = PendingCommits()
   private let membership = Membership()
@@ -43,7 +44,7 @@ package final class Consumer: Sendable {
     Library.check(configuration.client, logger: logger)
     self.configuration = configuration
     self.logger = logger
-    let handle = try ConsumerHandle(properties: configuration.properties)
+    let handle = try ConsumerHandle(properties: configuration.properties, topicsHeldBack: configuration.topicsHeldBack)
     refuge =
       configuration.client.tuning == .embedded && configuration.autoCommitInterval == nil ? try Refuge(of: configuration) : nil
     wakeUp = handle.wakeUp
@@ -55,6 +56,13 @@ package final class Consumer: Sendable {
   /// Adds room for this many records. From any thread; cheap.
   package func grant(records: Int) {
     if credit.grant(records) { wakeUp.signal() }
+  }
+
+  /// Keeps back, from now on or no more, the records of ``ConsumerConfiguration/topicsHeldBack``; those of the other topics come as before. Some that
+  /// were on their way may still come. From any thread; cheap.
+  package func holdBack(_ isHoldingBack: Bool) {
+    self.isHoldingBack.store(isHoldingBack, ordering: .sequentiallyConsistent)
+    wakeUp.signal()
   }
 
   /// Reads until ``close()``; when cancelled, closes. Returns when the group has been left or the time for it is over.
@@ -70,7 +78,9 @@ package final class Consumer: Sendable {
           var loop = ConsumerLoop(
             handle: handle, configuration: configuration, logger: logger, continuation: continuation, credit: credit,
             progress: progress, commits: commits, membership: membership)
-          loop.run { self.state.withLock { $0.phase == .closing } }
+          loop.run(
+            isClosing: { self.state.withLock { $0.phase == .closing } },
+            isHoldingBack: { self.isHoldingBack.load(ordering: .sequentiallyConsistent) })
           end()
         }
       } catch {

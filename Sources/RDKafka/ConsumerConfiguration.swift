@@ -7,6 +7,8 @@ package struct ConsumerConfiguration: Sendable {
   package var groupID: String
   /// The topics to read.
   package var topics: [String]
+  /// Those of them that ``Consumer/holdBack(_:)`` keeps back.
+  package var topicsHeldBack: Set<String> = []
   /// A name that survives restarts (static membership): a restart within `sessionTimeout` moves no partition. The embedded
   /// cluster ignores it.
   package var instanceID: String?
@@ -32,9 +34,9 @@ package struct ConsumerConfiguration: Sendable {
   /// Prefetching stops at this many records ahead of the application, all partitions together; a record costs a few hundred bytes beyond its own.
   package var prefetchRecords = 10_000
   /// Prefetching stops at this many bytes ahead of the application, all partitions together.
-  package var prefetchBytes = 8 * 1024 * 1024
+  package var prefetchBytes = 4 * 1024 * 1024
   /// Bytes of one partition in one fetch.
-  package var fetchBytesPerPartition = 262_144
+  package var fetchBytesPerPartition = 128 * 1024
   /// Bytes of all partitions in one fetch, as they are compressed; decompressed they are several times as many, and come on top of
   /// `prefetchBytes`. Never less than one whole batch.
   package var fetchBytes = 1024 * 1024

@@ -107,7 +107,7 @@ package final class SQLiteRegistry: Sendable {
         sql: """
           PRAGMA busy_timeout = \(milliseconds);
           PRAGMA cache_size = -\(settings.cachePerConnection);
-          PRAGMA mmap_size = \(settings.mappedBytes)
+          PRAGMA mmap_size = \(db.configuration.readonly ? settings.mappedBytes : 0)
           """)
     }
     // SQLite does not wait for the lock when two processes switch a new file to WAL at once (it would have to upgrade a read lock,

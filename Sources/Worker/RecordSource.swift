@@ -9,6 +9,9 @@ package protocol RecordSource: Sendable {
   /// Allows so many records more to be delivered. Callable from any thread.
   func grant(records: Int)
 
+  /// Keeps back, from now on or no more, the records of the segments' topic; those that are on their way may still come. Callable from any thread.
+  func holdBack(_ isHoldingBack: Bool)
+
   /// What the group has committed, with metadata; partitions without a position are left out.
   func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 

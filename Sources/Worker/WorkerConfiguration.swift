@@ -9,7 +9,7 @@ package struct WorkerConfiguration: Sendable {
   // What may be held.
 
   /// The most records taken and not settled.
-  package var maximumRecords = 10_000
+  package var maximumRecords = 5_000
   /// The most bytes of such records. Checked before more is asked for, so that it can be exceeded by what one request brings.
   package var maximumBytes = 128 << 20
   /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups,
@@ -140,6 +140,7 @@ package struct WorkerConfiguration: Sendable {
     configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .seconds(2)
     configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
+    configuration.topicsHeldBack = [topics.segments]
     return configuration
   }
 }

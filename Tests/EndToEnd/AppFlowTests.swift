@@ -136,7 +136,7 @@ import Testing
     let file = deployment.directory.appending(path: "send.json")
     try Data(record.utf8).write(to: file)
     let posted = try ChildProcess(
-      ["-P", "-b", deployment.bootstrapServers, "-t", "fanfare.sends", "-k", "username:bob", file.path], name: "kcat",
+      ["-P", "-b", deployment.bootstrapServers, "-t", deployment.topics.sends, "-k", "username:bob", file.path], name: "kcat",
       program: kcat,
       directory: deployment.directory)
     #expect(try await posted.exitStatus() == 0)
@@ -147,7 +147,7 @@ import Testing
     #expect((message?["notification"] as? [String: Any])?["body"] as? String == "by hand")
 
     let read = try ChildProcess(
-      ["-C", "-b", deployment.bootstrapServers, "-t", "fanfare.status", "-e", "-q", "-f", "%k %s\\n"], name: "kcat",
+      ["-C", "-b", deployment.bootstrapServers, "-t", deployment.topics.status, "-e", "-q", "-f", "%k %s\\n"], name: "kcat",
       program: kcat,
       directory: deployment.directory)
     var status: StatusRecord?

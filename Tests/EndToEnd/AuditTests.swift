@@ -34,7 +34,7 @@ import Testing
         #expect(count(report, "accepted") == count(report, "settled") + count(report, "inFlight"))
       }
       // What no worker can read, and a send to a hub that nobody serves.
-      let topics = Topics()
+      let topics = deployment.topics
       let stray = SendRequest(
         id: .timeOrdered(at: SystemWallClock().now()), hub: try #require(HubName("elsewhere")),
         acceptedAt: SystemWallClock().now(),

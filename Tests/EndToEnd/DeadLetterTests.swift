@@ -18,7 +18,7 @@ import Testing
   @Test(.timeLimit(.minutes(3))) func lettersAreListedShownAndPutBack() async throws {
     try await Deployment.with { deployment in
       _ = try await deployment.ready(try deployment.startWorker())
-      let topics = Topics()
+      let topics = deployment.topics
       let stray = SendRequest(
         id: .timeOrdered(at: SystemWallClock().now()), hub: try #require(HubName("elsewhere")),
         acceptedAt: SystemWallClock().now(), audience: .user("bob"),

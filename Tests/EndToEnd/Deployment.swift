@@ -1,15 +1,20 @@
+import FanfareCore
 import Foundation
 import Logging
 import RDKafka
+import Support
 import Synchronization
 
 @testable import fanfare
 
-/// A whole deployment in processes of its own: broker, simulator, ledger, and as many front ends and workers as a test wants.
+/// A whole deployment in processes of its own: broker, simulator, ledger, and as many front ends and workers as a test wants. Where `FANFARE_TEST_KAFKA` names a
+/// real cluster, that takes the place of the broker, with topics of the deployment's own.
 final class Deployment: Sendable {
   let directory: URL
-  /// The embedded cluster's `host:port`.
+  /// The cluster's `host:port`.
   let bootstrapServers: String
+  /// What its topics are called.
+  let topics: Topics
   let simulator: Caller
   /// The ledger's operations address.
   let ledger: Caller
@@ -62,16 +67,31 @@ final class Deployment: Sendable {
     self.directory = directory
     self.processes = processes
     func path(_ name: String) -> String { directory.appending(path: name).path }
+    let prefix = TestKafka.realServers == nil ? "fanfare" : "fanfare-\(UUID())"
+    topics = Topics(prefix: prefix)
+    let kafka =
+      if let servers = TestKafka.realServers {
+        ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": servers, "FANFARE_KAFKA_REPLICATION_FACTOR": "1"]
+      } else {
+        [
+          "FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": path("broker"), "FANFARE_BROKER_ANNOUNCE_FILE": path("broker"),
+          "FANFARE_KAFKA_EMBEDDED": "true",
+        ]
+      }
     environment = [
-      "FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": path("broker"), "FANFARE_BROKER_ANNOUNCE_FILE": path("broker"),
-      "FANFARE_KAFKA_EMBEDDED": "true", "FANFARE_KAFKA_PARTITIONS": "32", "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
+      "FANFARE_KAFKA_TOPIC_PREFIX": prefix, "FANFARE_KAFKA_PARTITIONS": "32", "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
       "FANFARE_LEDGER_PATH": path("ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "0",
       "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
-    ].merging(settings) { $1 }
-    let broker = try processes.start("broker", environment, directory)
+    ].merging(kafka) { $1 }.merging(settings) { $1 }
+    if let servers = TestKafka.realServers {
+      bootstrapServers = servers
+      let creation = try ChildProcess(["topics", "create"], name: "topics", environment: environment, directory: directory)
+      guard try await creation.exitStatus() == 0 else { throw ChildProcess.Failure("topics create", log: creation.log) }
+    } else {
+      bootstrapServers = try await processes.start("broker", environment, directory).address()
+    }
     let simulator = try processes.start("simulator", environment, directory)
-    bootstrapServers = try await broker.address()
     self.simulator = Caller(base: try await simulator.address())
     let ledger = try processes.start("ledger", environment, directory)
     self.ledger = Caller(base: "http://" + (try await ledger.address(of: "operations")))
@@ -106,7 +126,8 @@ final class Deployment: Sendable {
 
   /// Puts records onto topics, as any backend may. Throws when Kafka has not acknowledged all of them.
   func produce(_ records: [ProducerRecord]) async throws {
-    let client = KafkaClientConfiguration(bootstrapServers: bootstrapServers, clientID: "test", tuning: .embedded)
+    let client = KafkaClientConfiguration(
+      bootstrapServers: bootstrapServers, clientID: "test", tuning: TestKafka.realServers == nil ? .embedded : .production)
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: Logger(label: "test"))
     async let running: Void = producer.run()
     for result in await producer.send(records) { _ = try result.get() }

@@ -31,6 +31,15 @@ import Yams
     #expect(try documentedKeys().symmetricDifference(reader.keys).sorted() == [])
   }
 
+  /// A cluster whose default is compaction must not leave one send of each user.
+  @Test func topicsKeepEveryRecordForItsTime() async throws {
+    let kafka = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"]).kafka
+    let specifications = kafka.specifications(replicationFactor: 3)
+    #expect(Set(specifications.map(\.name)) == Set(kafka.topics.all))
+    #expect(
+      specifications.allSatisfy { $0.configuration["cleanup.policy"] == "delete" && $0.configuration["retention.ms"] != nil })
+  }
+
   @Test func theExampleIsTheDefaults() async throws {
     let example = try await Settings.load(file: Self.example.path, environment: [:])
     let defaults = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])

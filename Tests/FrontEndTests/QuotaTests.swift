@@ -71,6 +71,40 @@ import Testing
     }
   }
 
+  /// A repetition begins anew with its first line: what is accepted in parts never comes to its end.
+  @Test func aBatchUnderAKeyIsAcceptedAsAWholeOrNotAtAll() async throws {
+    let sink = RecordingSink()
+    try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
+      func batch(_ lines: Int, key: String) async throws -> Reply {
+        try await app.request(
+          .post, "/api/sends/batch", body: Array(repeating: Self.send, count: lines).joined(separator: "\n"),
+          type: "application/x-ndjson", headers: [("Idempotency-Key", key)])
+      }
+      let large = try await batch(4, key: "a")
+      large.expectProblem(413, "tooLarge")
+      #expect(try JSON(large.body)["detail"]?.text?.contains("4 sends where the quota lets one sender post 3") == true)
+      #expect(try await app.request(.post, "/api/sends", body: Self.send).status == 202)
+      for _ in 0..<2 {
+        let refused = try await batch(3, key: "b")
+        refused.expectProblem(429, "overQuota")
+        #expect(refused["Retry-After"] == "1")
+        #expect(sink.records.count == 1)
+        app.clock.advance(by: .milliseconds(500))
+      }
+      // The key of the batch that was too large is free, and refusals have taken nothing.
+      let accepted = try await batch(3, key: "a")
+      #expect(accepted.status == 200)
+      #expect(sink.records.count == 4)
+      #expect(try await batch(3, key: "a").body == accepted.body)
+      let later = try await batch(3, key: "b")
+      later.expectProblem(429, "overQuota")
+      #expect(later["Retry-After"] == "3")
+      app.clock.advance(by: .seconds(3))
+      #expect(try await batch(3, key: "b").status == 200)
+      #expect(sink.records.count == 7)
+    }
+  }
+
   @Test func theRateHoldsInTheLongRun() {
     let quotas = SenderQuotas(SendQuota(perSecond: 7, burst: 20))
     let start = UnixTime(milliseconds: 1_795_248_000_000)

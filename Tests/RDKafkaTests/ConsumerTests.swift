@@ -18,7 +18,8 @@ struct ConsumerTests {
       #expect(await producer.send(records).compactMap { failure($0) }.isEmpty)
     }
 
-    try await kafka.withConsumer(topics: [topic], group: group) { consumer in
+    // Never by itself while this looks: what is stored is committed in the end.
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = .seconds(60) }) { consumer in
       var read: [ConsumedRecord] = []
       consumer.grant(records: 4)
       for await event in consumer.events {
@@ -59,6 +60,43 @@ struct ConsumerTests {
         #expect(records.map(\.offset) == [12])
         #expect(records[0].headers.isEmpty)
         break
+      }
+    }
+  }
+
+  @Test func whatIsHeldBackWaitsWhileOtherTopicsAreRead() async throws {
+    let kafka = try TestKafka.shared()
+    let (free, held) = (try await kafka.topic(partitions: 2), try await kafka.topic(partitions: 2))
+    try await kafka.withProducer { producer in
+      try await kafka.withConsumer(
+        topics: [free, held], group: kafka.group(), configure: { $0.topicsHeldBack = [held] }
+      ) { consumer in
+        consumer.holdBack(true)
+        consumer.grant(records: 1000)
+        var events = consumer.events.makeAsyncIterator()
+        var read: [String: [String]] = [:]
+        func readOn(_ topic: String, to count: Int) async {
+          while read[topic, default: []].count < count, let event = await events.next(isolation: #isolation) {
+            if case .assigned(_, let rebalance) = event { rebalance.complete() }
+            if case .records(let records) = event {
+              for record in records { read[record.topic, default: []].append(record.text) }
+            }
+          }
+        }
+        var written: [String] = []
+        for round in 1...3 {
+          let texts = (0..<10).map { "\(round).\($0)" }
+          written += texts
+          for topic in [held, free] {
+            let results = await producer.send(texts.map { record(topic, $0, partition: 1) })
+            #expect(results.compactMap { failure($0) }.isEmpty)
+          }
+          await readOn(free, to: 10 * round)
+        }
+        #expect(read == [free: written])
+        consumer.holdBack(false)
+        await readOn(held, to: 30)
+        #expect(read == [free: written, held: written])
       }
     }
   }

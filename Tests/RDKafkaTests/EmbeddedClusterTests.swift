@@ -1,13 +1,10 @@
-import Foundation
 import RDKafka
 import Support
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct EmbeddedClusterTests {
-  static let kcat = ["/usr/bin/kcat", "/usr/local/bin/kcat"].first { FileManager.default.isExecutableFile(atPath: $0) }
-
-  @Test(.enabled(if: kcat != nil, "kcat is not installed"))
+  @Test(.enabled(if: Kcat.isInstalled, "kcat is not installed"))
   func anotherProcessReadsAndWrites() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
@@ -15,10 +12,10 @@ struct EmbeddedClusterTests {
       let results = await producer.send((0..<100).map { record(topic, key: "k\($0)", "v\($0)") })
       #expect(results.compactMap { failure($0) }.isEmpty)
     }
-    let read = try await runKcat(["-C", "-b", kafka.bootstrapServers, "-t", topic, "-e", "-q", "-f", "%k=%s\n"])
+    let read = try await Kcat.run(["-C", "-b", kafka.bootstrapServers, "-t", topic, "-e", "-q", "-f", "%k=%s\n"])
     #expect(read == (0..<100).map { "k\($0)=v\($0)\n" }.joined())
 
-    _ = try await runKcat(["-P", "-b", kafka.bootstrapServers, "-t", topic, "-k", "key"], input: "from outside\n")
+    _ = try await Kcat.run(["-P", "-b", kafka.bootstrapServers, "-t", topic, "-k", "key"], input: "from outside\n")
     try await kafka.withConsumer(topics: [topic], group: kafka.group()) { consumer in
       consumer.grant(records: 200)
       var texts: [String] = []
@@ -46,16 +43,6 @@ struct EmbeddedClusterTests {
     #expect(conflict.code == .conflict)
     #expect(conflict.message.contains("3") && conflict.message.contains("8"))
     #expect(missing.code == .unsupported)
-  }
-
-  @Test(.enabled(if: ProcessInfo.processInfo.environment["FANFARE_TEST_KAFKA"] != nil, "needs a real cluster"))
-  func topicsAreCreatedOnARealCluster() async throws {
-    let kafka = try TestKafka.shared()
-    let topic = "\(kafka.group())-created"
-    let administrator = try TopicAdministrator(client: kafka.client(), logger: TestKafka.quietLogger)
-    let specification = TopicSpecification(name: topic, partitions: 2, configuration: ["retention.ms": "60000"])
-    #expect(try await administrator.createTopics([specification]).map(\.outcome) == [.created])
-    #expect(try await administrator.createTopics([specification]).map(\.outcome) == [.existed(partitions: 2)])
   }
 
   @Test func recordsSurviveABrokerThatIsAwayForAMoment() async throws {
@@ -86,32 +73,5 @@ struct EmbeddedClusterTests {
     }
     #expect(closed?.code == .closed)
     #expect(throws: RDKafkaError.self) { try EmbeddedCluster(brokers: 0, topics: [], logger: TestKafka.quietLogger) }
-  }
-
-  /// Runs kcat and returns what it printed.
-  private func runKcat(_ arguments: [String], input: String = "") async throws -> String {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: try #require(Self.kcat))
-    process.arguments = arguments
-    let (stdin, stdout) = (Pipe(), Pipe())
-    process.standardInput = stdin
-    process.standardOutput = stdout
-    process.standardError = FileHandle.nullDevice
-    let (ends, end) = AsyncStream.makeStream(of: Int32.self)
-    process.terminationHandler = {
-      end.yield($0.terminationStatus)
-      end.finish()
-    }
-    try process.run()
-    try stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-    try stdin.fileHandleForWriting.close()
-    let watchdog = Task {
-      try await Task.sleep(for: .seconds(30))
-      process.terminate()
-    }
-    let status = await ends.first { _ in true }
-    watchdog.cancel()
-    #expect(status == 0)
-    return String(decoding: try stdout.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
   }
 }

@@ -3,41 +3,37 @@ import Testing
 @testable import RDKafka
 
 struct FetchReminderTests {
-  private let start = ContinuousClock.now
+  /// Records taken and their bytes, what is left, and when, in milliseconds.
+  private typealias Taken = (taken: Int, bytes: Int, left: Int, milliseconds: Int)
 
   @Test func aPrefetchThatEmptiesAfterItWasFullIsDueOnce() {
-    var reminder = FetchReminder(isNeeded: true, records: 1000, bytes: 1 << 20)
-    #expect(!reminder.isDue(taken: 100, bytes: 10_000, left: 900, at: start))
-    #expect(!reminder.isDue(taken: 100, bytes: 10_000, left: 300, at: start))
-    #expect(reminder.isDue(taken: 100, bytes: 10_000, left: 250, at: start))
-    #expect(!reminder.isDue(taken: 100, bytes: 10_000, left: 150, at: start + .seconds(1)))
+    #expect(due([(100, 10_000, 900, 0), (100, 10_000, 300, 0), (100, 10_000, 250, 0), (100, 10_000, 150, 1000)]) == [2])
   }
 
   @Test func onlyAFullOnePutsTheThreadToSleep() {
-    var reminder = FetchReminder(isNeeded: true, records: 1000, bytes: 1 << 20)
-    #expect(!reminder.isDue(taken: 100, bytes: 10_000, left: 400, at: start))
-    #expect(!reminder.isDue(taken: 400, bytes: 40_000, left: 0, at: start))
+    #expect(due([(100, 10_000, 400, 0), (400, 40_000, 0, 0)]) == [])
   }
 
   @Test func largeRecordsFillItByTheirBytes() {
-    var reminder = FetchReminder(isNeeded: true, records: 1000, bytes: 1 << 20)
-    #expect(!reminder.isDue(taken: 10, bytes: 1 << 20, left: 6, at: start))
-    #expect(!reminder.isDue(taken: 3, bytes: 3 << 17, left: 3, at: start))
-    #expect(reminder.isDue(taken: 1, bytes: 1 << 17, left: 2, at: start))
+    #expect(due([(10, 1 << 20, 6, 0), (3, 3 << 17, 3, 0), (1, 1 << 17, 2, 0)]) == [2])
   }
 
   @Test func remindersKeepTheirDistance() {
-    var reminder = FetchReminder(isNeeded: true, records: 1000, bytes: 1 << 20)
-    #expect(!reminder.isDue(taken: 1, bytes: 100, left: 1000, at: start))
-    #expect(reminder.isDue(taken: 1, bytes: 100, left: 0, at: start))
-    #expect(!reminder.isDue(taken: 1, bytes: 100, left: 1000, at: start + .milliseconds(1)))
-    #expect(!reminder.isDue(taken: 1, bytes: 100, left: 0, at: start + .milliseconds(2)))
-    #expect(reminder.isDue(taken: 1, bytes: 100, left: 0, at: start + .milliseconds(20)))
+    #expect(due([(1, 100, 1000, 0), (1, 100, 0, 0), (1, 100, 1000, 1), (1, 100, 0, 2), (1, 100, 0, 20)]) == [1, 4])
   }
 
   @Test func aLibraryThatLooksByItselfNeedsNone() {
-    var reminder = FetchReminder(isNeeded: false, records: 1000, bytes: 1 << 20)
-    #expect(!reminder.isDue(taken: 1, bytes: 100, left: 1000, at: start))
-    #expect(!reminder.isDue(taken: 1, bytes: 100, left: 0, at: start))
+    #expect(due([(1, 100, 1000, 0), (1, 100, 0, 0)], isNeeded: false) == [])
+  }
+
+  /// At which of the steps a reminder that allows 1,000 records and 1 MiB is due.
+  private func due(_ steps: [Taken], isNeeded: Bool = true) -> [Int] {
+    var reminder = FetchReminder(isNeeded: isNeeded, records: 1000, bytes: 1 << 20)
+    let start = ContinuousClock.now
+    return steps.indices.filter { index in
+      let step = steps[index]
+      return reminder.isDue(
+        taken: step.taken, bytes: step.bytes, left: step.left, at: start + .milliseconds(step.milliseconds))
+    }
   }
 }

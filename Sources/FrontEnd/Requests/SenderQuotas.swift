@@ -24,18 +24,30 @@ final class SenderQuotas: Sendable {
   /// How many senders are remembered: those that have posted in the time that a burst takes to be forgotten, and some more.
   var senders: Int { state.withLock { $0.evenUntil.count } }
 
-  /// Takes places for sends of the sender's, as many as there are, at most `count`. Returns how many, and in how many seconds there will be one more.
-  func take(_ count: Int, by sender: String, at now: UnixTime) -> (taken: Int, retryAfter: Int) {
+  /// Throws `.tooLarge` for a batch of so many sends that never has places for all at once.
+  func requireRoomInBurst(for count: Int) throws(Refusal) {
+    guard count > quota.burst else { return }
+    throw Refusal(
+      .tooLarge,
+      "a batch under an Idempotency-Key is accepted as a whole, and this one has \(count) sends where the quota lets one sender post "
+        + "\(quota.burst) at once: divide it, with a key for each part")
+  }
+
+  /// Takes places for sends of the sender's, as many as there are, at most `count`; or, where `asWhole`, all or none. Returns how many, and in how many
+  /// seconds there will be one more, or all.
+  func take(_ count: Int, by sender: String, at now: UnixTime, asWhole: Bool = false) -> (taken: Int, retryAfter: Int) {
     let now = now.milliseconds * 1000
     let (interval, window) = (1_000_000 / Double(quota.perSecond), Double(quota.burst) * 1_000_000 / Double(quota.perSecond))
     return state.withLock { state in
       // Never further ahead than a burst reaches: a clock that was set back must not shut anybody out.
       let ahead = min(max(0, Double((state.evenUntil[sender] ?? 0) - now)), window)
-      let taken = min(count, Int((window - ahead) / interval + 1e-9))
+      let room = Int((window - ahead) / interval + 1e-9)
+      let taken = asWhole && room < count ? 0 : min(count, room)
       let then = ahead + Double(taken) * interval
       state.evenUntil[sender] = now + Int64(then.rounded(.up))
       sweep(&state, at: now)
-      return (taken, max(1, Int(((then + interval - window) / 1_000_000).rounded(.up))))
+      let wanted = asWhole ? Double(count) : 1
+      return (taken, max(1, Int(((then + wanted * interval - window) / 1_000_000).rounded(.up))))
     }
   }
 

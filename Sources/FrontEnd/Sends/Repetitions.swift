@@ -9,7 +9,7 @@ import FanfareCore
 /// Where the first request was not answered 2xx (an error, or a crash on the way) a repetition enqueues again, under the same ids. Should the
 /// first have reached Kafka all the same, the worker drops the second as long as it remembers the first (its last settled sends, and only
 /// while it keeps the partition), and the ledger counts one in any case. The same holds for the lines of a batch that were accepted while
-/// others failed for want of Kafka. Front ends that share no store know nothing of each other's keys.
+/// others failed for want of Kafka; for want of quota a batch under a key is refused as a whole. Front ends that share no store know nothing of each other's keys.
 struct Repetitions: Sendable {
   /// How long a key is remembered.
   static let lifetime: Duration = .seconds(24 * 60 * 60)

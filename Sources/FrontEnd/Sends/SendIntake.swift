@@ -38,8 +38,11 @@ struct SendIntake: Sendable {
   }
 
   /// Accepts sends, the first ones as far as the sender's quota reaches, each for itself; returns when each is durable or refused, in their order. Throws when none was even tried.
-  func accept(_ submissions: [Submission], into hub: HubEntry) async throws(Refusal) -> [Result<Void, Refusal>] {
-    let places = Self.places(for: submissions, in: hub)
+  ///
+  /// `asWhole`: only if the quota reaches for all of them. Sends that are going to be repeated together would take places in vain whenever it does not.
+  func accept(_ submissions: [Submission], into hub: HubEntry, asWhole: Bool) async throws(Refusal) -> [Result<Void, Refusal>] {
+    let places = Self.places(for: submissions, in: hub, asWhole: asWhole)
+    if asWhole, let places, places.taken == 0 { throw Refusal.overQuota(retryAfter: places.retryAfter) }
     let admitted = submissions.prefix(places?.taken ?? submissions.count)
     let immediate = admitted.indices.filter { admitted[$0].heldUntil == nil }
     if !immediate.isEmpty { try requireRoom() }
@@ -64,9 +67,11 @@ struct SendIntake: Sendable {
   }
 
   /// How many of one sender's submissions have a place in its quota, and in how many seconds there is one more; nil where there is no quota.
-  private static func places(for submissions: [Submission], in hub: HubEntry) -> (taken: Int, retryAfter: Int)? {
+  private static func places(
+    for submissions: [Submission], in hub: HubEntry, asWhole: Bool = false
+  ) -> (taken: Int, retryAfter: Int)? {
     guard let quotas = hub.quotas, let send = submissions.first?.send, let sender = send.sender else { return nil }
-    return quotas.take(submissions.count, by: sender, at: send.acceptedAt)
+    return quotas.take(submissions.count, by: sender, at: send.acceptedAt, asWhole: asWhole)
   }
 
   /// Produces sends, each for itself; returns when each is durable or refused, in their order.

@@ -50,6 +50,7 @@ struct SendRoutes: Sendable {
       by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), isRepeatable: key != nil, at: now)
     var claim: SendClaim?
     if let key {
+      try caller.hub.quotas?.requireRoomInBurst(for: batch.submissions.count)
       let held = try await repetitions.claim(key, for: Fingerprint("sends/batch", body: body), by: caller, at: now)
       batch.identify(by: held)
       claim = held
@@ -59,7 +60,7 @@ struct SendRoutes: Sendable {
       // What was refused for good is refused again for the same reason; all else was accepted under these ids.
       batch.settle(submissions.map { intake.check($0.send) })
     } else {
-      let results = submissions.isEmpty ? [] : try await intake.accept(submissions, into: caller.hub)
+      let results = submissions.isEmpty ? [] : try await intake.accept(submissions, into: caller.hub, asWhole: key != nil)
       batch.settle(results)
       if let claim, zip(submissions, results).allSatisfy({ $1.isSuccess || !intake.check($0.send).isSuccess }) {
         try await repetitions.settle(claim)

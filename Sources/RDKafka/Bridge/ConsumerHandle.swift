@@ -3,25 +3,31 @@ import Synchronization
 
 /// A handle for consuming in a group.
 ///
-/// Records do not arrive on the consumer's queue: each assigned partition's queue is redirected to ``records``. So rebalances and
-/// errors can be served at all times, while records are only taken when the application has room for them.
+/// Records do not arrive on the consumer's queue: each assigned partition's queue is redirected to ``records`` or ``recordsHeldBack``. So rebalances and
+/// errors can be served at all times, while records are only taken when the application has room for them. (Pausing partitions would throw away what was
+/// fetched, and may lose records before 2.1.)
 final class ConsumerHandle: Sendable {
   /// The handle itself.
   let handle: Handle
   /// Wakes the consumer's thread when there is something on a queue, or when the application wants something.
   let wakeUp: WakeUp
-  /// Where the records of all assigned partitions wait.
+  /// Where the records of assigned partitions wait, but for those of topics that can be held back.
   let records: Queue
+  /// Where those wait.
+  let recordsHeldBack: Queue
+  private let topicsHeldBack: Set<String>
   private let events: Queue
   private let closing: Queue
 
   /// Makes a handle; contacts no broker yet.
-  init(properties: PropertySet) throws(RDKafkaError) {
+  init(properties: PropertySet, topicsHeldBack: Set<String>) throws(RDKafkaError) {
     let events = RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG
     handle = try Handle(kind: .consumer, properties: properties, events: events)
     wakeUp = try WakeUp()
     self.events = try Queue.consumer(of: handle, wakeUp: wakeUp)
     records = try Queue.make(on: handle, wakeUp: wakeUp)
+    recordsHeldBack = try Queue.make(on: handle, wakeUp: wakeUp)
+    self.topicsHeldBack = topicsHeldBack
     closing = try Queue.make(on: handle, wakeUp: wakeUp)
   }
 
@@ -111,11 +117,12 @@ final class ConsumerHandle: Sendable {
     }
   }
 
-  /// Has the partition's records delivered to ``records``; must happen before the assignment. librdkafka keeps the partition and
+  /// Has the partition's records delivered to its queue; must happen before the assignment. librdkafka keeps the partition and
   /// the redirection until the handle is destroyed.
   private func redirect(_ partition: TopicPartition) {
     guard let queue = unsafe rd_kafka_queue_get_partition(handle.pointer, partition.topic, partition.partition) else { return }
-    unsafe rd_kafka_queue_forward(queue, records.pointer)
+    unsafe rd_kafka_queue_forward(
+      queue, topicsHeldBack.contains(partition.topic) ? recordsHeldBack.pointer : records.pointer)
     unsafe rd_kafka_queue_destroy(queue)
   }
 

@@ -12,6 +12,9 @@ struct ConsumerLoop {
   private let commits: PendingCommits
   private let membership: Membership
   private let reader: RecordReader
+  private let readerHeldBack: RecordReader
+  /// Whose turn it is to take records first, so that neither topic's starve when there is little room.
+  private var beginsHeldBack = false
 
   /// Rebalances announced by librdkafka, the first of which has been announced to the application.
   private var rebalances: [Pending] = []
@@ -52,12 +55,15 @@ struct ConsumerLoop {
     reminder = FetchReminder(
       isNeeded: handle.sleepsWhenFull, records: configuration.prefetchRecords, bytes: configuration.prefetchBytes)
     reader = RecordReader(queue: handle.records, readsHeaders: configuration.readsHeaders)
+    readerHeldBack = RecordReader(queue: handle.recordsHeldBack, readsHeaders: configuration.readsHeaders)
   }
 
   /// Joins the group and serves it until it has been left.
   ///
-  /// - Parameter isClosing: Whether the consumer shall leave.
-  mutating func run(isClosing: () -> Bool) {
+  /// - Parameters:
+  ///   - isClosing: Whether the consumer shall leave.
+  ///   - isHoldingBack: Whether the records of some topics shall wait.
+  mutating func run(isClosing: () -> Bool, isHoldingBack: () -> Bool) {
     do {
       try handle.subscribe(to: configuration.topics)
     } catch {
@@ -71,7 +77,7 @@ struct ConsumerLoop {
       handle.wakeUp.wait(milliseconds: hasMore ? 0 : 100)
       serveEvents()
       advanceRebalance()
-      hasMore = deliver()
+      hasMore = deliver(isHoldingBack: isHoldingBack())
       commits.expire(now: .now)
       if leaveDeadline == nil, hasFailed || (isClosing() && !stillness.lasts(at: .now)) { beginLeaving() }
       if let leaveDeadline {
@@ -158,10 +164,10 @@ struct ConsumerLoop {
     case .assign:
       continuation.yield(.assigned(partitions, token))
     case .revoke:
-      reader.disown(partitions)
+      for reader in [reader, readerHeldBack] { reader.disown(partitions) }
       continuation.yield(.revoked(partitions, token))
     case .lose:
-      reader.disown(partitions)
+      for reader in [reader, readerHeldBack] { reader.disown(partitions) }
       continuation.yield(.lost(partitions, token))
     }
   }
@@ -170,7 +176,7 @@ struct ConsumerLoop {
     let partitions = change.list.partitions
     switch change.kind {
     case .assign:
-      reader.own(partitions)
+      for reader in [reader, readerHeldBack] { reader.own(partitions) }
       progress.add(partitions)
     case .revoke, .lose: progress.remove(partitions)
     }
@@ -198,13 +204,26 @@ struct ConsumerLoop {
   /// Hands over records while there are some and the application has room.
   ///
   /// - Returns: Whether there may be more at once.
-  private mutating func deliver() -> Bool {
+  private mutating func deliver(isHoldingBack: Bool) -> Bool {
+    guard !isHoldingBack else { return deliver(from: reader) }
+    beginsHeldBack.toggle()
+    let first = deliver(from: beginsHeldBack ? readerHeldBack : reader)
+    let second = deliver(from: beginsHeldBack ? reader : readerHeldBack)
+    return first || second
+  }
+
+  private mutating func deliver(from reader: RecordReader) -> Bool {
     let room = credit.available()
     guard room > 0 else { return false }
     let taken = reader.take(limit: room)
     if taken.count > 0 {
       credit.spend(taken.count)
-      if reminder.isDue(taken: taken.count, bytes: taken.bytes, left: handle.records.count, at: .now) { remind() }
+      // What can be held back is little.
+      if reader === self.reader,
+        reminder.isDue(taken: taken.count, bytes: taken.bytes, left: handle.records.count, at: .now)
+      {
+        remind()
+      }
       for batch in taken.batches { continuation.yield(.records(batch)) }
     }
     for error in taken.errors { report(error) }

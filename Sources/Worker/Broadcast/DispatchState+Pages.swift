@@ -155,7 +155,7 @@ extension DispatchState {
       switch device.phase {
       case .withdrawn: break
       case .done where device.outcome == .delivered: counts.add(1, to: .init(device.target.platform, .delivered))
-      case .done, .putOff, .queued, .checking, .inFlight, .resting: listed.append(device)
+      case .done, .putOff, .queued, .checking, .inFlight, .resting, .waiting: listed.append(device)
       }
     }
     watchFailures(of: page, delivered: counts.total, listed: listed, into: &effects)

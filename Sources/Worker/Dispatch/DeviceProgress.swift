@@ -12,6 +12,8 @@ struct DeviceProgress: Sendable {
     case inFlight
     /// Waiting until it may be sent again.
     case resting
+    /// Waiting until what an outage has kept from the device before it has been sent.
+    case waiting
     /// It has its result.
     case done
     /// Put off until after `notBefore`: what remains to be done for it is to be written to a retry topic.

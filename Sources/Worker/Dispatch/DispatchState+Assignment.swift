@@ -95,7 +95,7 @@ extension DispatchState {
         && item.devices.allSatisfy { device in
           switch device.phase {
           case .done, .putOff, .withdrawn, .inFlight, .checking: true
-          case .resting: false
+          case .resting, .waiting: false
           case .queued: senders[device.sender].gate.state == .closed
           }
         }

@@ -72,7 +72,7 @@ extension DispatchState {
       case .resting:
         let wait = max(0, device.notBefore.milliseconds - now.wall.milliseconds)
         resting.insert(ticket(slot, device: index), due: now.uptime + wait)
-      case .queued, .checking, .inFlight: enqueue(slot, index, for: device.sender)
+      case .queued, .checking, .inFlight, .waiting: enqueue(slot, index, for: device.sender)
       }
     }
   }
@@ -152,7 +152,9 @@ extension DispatchState {
         // With the last one put off the item is on its way to Kafka, and its devices are gone.
         guard items[slot].phase == .dispatching else { break }
         let device = items[slot].devices[index]
-        let isStuck = device.phase == .resting || (device.phase == .queued && senders[device.sender].gate.state != .closed)
+        let isStuck =
+          device.phase == .resting || device.phase == .waiting
+          || (device.phase == .queued && senders[device.sender].gate.state != .closed)
         guard isStuck, now.wall + shortest.delay < items[slot].expiresAt else { continue }
         putOff(slot, index, until: now.wall + shortest.delay, at: now, into: &effects)
       }

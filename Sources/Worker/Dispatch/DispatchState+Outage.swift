@@ -10,29 +10,55 @@ extension DispatchState {
   private static let longestDelay = Duration.seconds(300)
   /// How many pushes of a sender may come back a second while it is stopped, only to be put off again.
   private static let rounds = 500
-  /// How often a push that waits in memory for older ones is looked at.
-  private static let patience: Int64 = 50
+  /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended: that they never will is rare.
+  private static let patience: Int64 = 60_000
+  /// The same for one that is not remembered, so that nobody wakes it.
+  private static let shortPatience: Int64 = 250
   /// How many pushes a stopped sender keeps in memory, to try with.
   private static let probesKept = 16
 
-  /// Remembers that the push is kept from its device, where the order of such pushes is known.
-  mutating func remember(_ slot: Int, _ index: Int, due: Int64) {
-    guard let send = items[slot].send, send.audience.isOneUser, !items[slot].isBulk else { return }
+  /// Remembers that the push is kept from its device, where the order of such pushes is known; returns whether it is.
+  @discardableResult
+  mutating func remember(_ slot: Int, _ index: Int, due: Int64, waiting: Ticket? = nil) -> Bool {
+    guard let send = items[slot].send, send.audience.isOneUser, !items[slot].isBulk else { return false }
     let device = items[slot].devices[index]
-    senders[device.sender].order.remember(
-      send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, due: due)
+    return senders[device.sender].order.remember(
+      send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, due: due, waiting: waiting)
   }
 
   /// The push is over, or waits for a reason of its own: nobody waits for it any more.
-  mutating func forgetOrder(_ slot: Int, _ index: Int) {
+  mutating func forgetOrder(_ slot: Int, _ index: Int, at now: Moment) {
     let sender = items[slot].devices[index].sender
     guard sender >= 0, !senders[sender].order.isEmpty, let send = items[slot].send else { return }
-    senders[sender].order.forget(send.identity, to: items[slot].devices[index].target.registration)
+    let next = senders[sender].order.forget(
+      send.identity, acceptedAt: send.acceptedAt, to: items[slot].devices[index].target.registration, at: now.uptime)
+    if let next { stopWaiting(next) }
+  }
+
+  /// Nothing comes before the push any more, or it has to be looked at.
+  private mutating func stopWaiting(_ ticket: Ticket) {
+    guard phase(of: ticket) == .waiting else { return }
+    items[ticket.slot].devices[ticket.device].phase = .queued
+    senders[items[ticket.slot].devices[ticket.device].sender].queue.append(ticket)
+  }
+
+  /// Looks at what has waited for long.
+  mutating func lookAtWaiting(at now: Moment) {
+    while let ticket = waiting.popDue(at: now.uptime) { stopWaiting(ticket) }
+  }
+
+  /// Looks at all that waits, now and then: what waits for a service that is stopped is put off, and so is what takes room that others need.
+  mutating func sweepOrder(at now: Moment) {
+    for sender in senders.indices where !senders[sender].order.isEmpty {
+      for ticket in senders[sender].order.forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
+      guard isToBePutOff(sender) else { continue }
+      for ticket in senders[sender].order.takeWaiting() { stopWaiting(ticket) }
+    }
   }
 
   /// The push waits because of that outcome. Who tried in vain whether an outage is over, and another found that it is, is still waited for.
   mutating func waitInOrder(_ slot: Int, _ index: Int, _ delay: Duration, _ outcome: PushOutcome, at now: Moment) {
-    guard outcome.isOutage, delay <= Self.longestDelay / 5 else { return forgetOrder(slot, index) }
+    guard outcome.isOutage, delay <= Self.longestDelay / 5 else { return forgetOrder(slot, index, at: now) }
     delayOrder(slot, index, by: delay, at: now)
   }
 
@@ -41,7 +67,8 @@ extension DispatchState {
     let device = items[slot].devices[index]
     guard device.sender >= 0, !senders[device.sender].order.isEmpty, let send = items[slot].send else { return }
     senders[device.sender].order.delay(
-      send.identity, to: device.target.registration, due: now.uptime + max(0, delay.milliseconds))
+      send.identity, acceptedAt: send.acceptedAt, to: device.target.registration,
+      due: now.uptime + max(0, delay.milliseconds))
   }
 
   /// Keeps back a push that would come before an older one to the same device; returns whether it does.
@@ -50,16 +77,21 @@ extension DispatchState {
     let sender = items[slot].devices[index].sender
     // What has expired ends at once.
     guard mustWait(slot, index, at: now), now.wall < items[slot].expiresAt else { return false }
-    let isStopped = senders[sender].gate.state != .closed
-    if isStopped || records > configuration.maximumRecords / 2, let delay = outageDelay(of: slot, sender, at: now) {
+    if isToBePutOff(sender), let delay = outageDelay(of: slot, sender, at: now) {
       putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
       return true
     }
-    items[slot].devices[index].phase = .resting
-    remember(slot, index, due: now.uptime + Self.patience)
-    resting.insert(ticket, due: now.uptime + Self.patience)
+    items[slot].devices[index].phase = .waiting
+    let limit = min(Self.patience, items[slot].expiresAt.milliseconds - now.wall.milliseconds)
+    let isKnown = remember(slot, index, due: now.uptime + limit, waiting: ticket)
+    waiting.insert(ticket, due: now.uptime + (isKnown ? limit : min(limit, Self.shortPatience)))
     passFirstAttempt(slot, index)
     return true
+  }
+
+  /// Whether what waits for older pushes does so in a retry topic: the sender is stopped, or there is no room for it here.
+  private func isToBePutOff(_ sender: Int) -> Bool {
+    !topics.retries.isEmpty && (senders[sender].gate.state != .closed || records > configuration.maximumRecords / 2)
   }
 
   /// Puts the device off until the outage of its service may be over.

@@ -32,7 +32,7 @@ extension DispatchState {
     guard senders[sender].probe == ticket else { return }
     switch phase(of: ticket) {
     case .inFlight, .checking: break
-    case .queued, .resting, .done, .putOff, .withdrawn, nil:
+    case .queued, .resting, .waiting, .done, .putOff, .withdrawn, nil:
       senders[sender].probe = nil
       senders[sender].gate.withdrawProbe()
     }
@@ -223,7 +223,7 @@ extension DispatchState {
     _ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int, at now: Moment,
     into effects: inout Effects
   ) {
-    forgetOrder(slot, index)
+    forgetOrder(slot, index, at: now)
     items[slot].devices[index].phase = .done
     items[slot].devices[index].outcome = outcome
     items[slot].devices[index].reason = reason
@@ -276,7 +276,7 @@ extension DispatchState {
           for index in items[slot].devices.indices where items[slot].devices[index].sender == sender {
             switch items[slot].devices[index].phase {
             case .inFlight, .queued: passFirstAttempt(slot, index)
-            case .checking, .resting, .done, .putOff, .withdrawn: break
+            case .checking, .resting, .waiting, .done, .putOff, .withdrawn: break
             }
           }
         }

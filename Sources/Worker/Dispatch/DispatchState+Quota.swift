@@ -5,7 +5,7 @@ extension DispatchState {
   mutating func spendQuota(of sender: Int, for ticket: Ticket) {
     switch phase(of: ticket) {
     case .inFlight, .checking: senders[sender].quota.spend()
-    case .queued, .resting, .done, .putOff, .withdrawn, nil: break
+    case .queued, .resting, .waiting, .done, .putOff, .withdrawn, nil: break
     }
   }
 

@@ -38,6 +38,8 @@ struct DispatchState: Sendable {
   var pushes = 0
   /// Records asked for that have not come.
   var credit = 0
+  /// Whether no further segments are to come.
+  var holdsBackSegments = false
 
   /// Items whose devices are to be looked up.
   var toResolve: Deque<Ticket> = []
@@ -57,6 +59,8 @@ struct DispatchState: Sendable {
 
   /// Devices that may be sent to again later.
   var resting = DeadlineQueue<Ticket>()
+  /// Devices that wait for older pushes, and when each is looked at although it was not woken.
+  var waiting = DeadlineQueue<Ticket>()
   /// Records that Kafka refused.
   var refused = DeadlineQueue<Production>()
   /// The topic and error of the last refusal that no waiting will cure; nil since a record of that kind went through.
@@ -149,6 +153,11 @@ struct DispatchState: Sendable {
     finishDrains(at: now, into: &effects)
     leave(at: now, into: &effects)
     effects.tallies.skipped = ledger.takeSkipped()
+    let hasRoom = segmentsHeld < configuration.maximumSegments && segmentBytes < configuration.maximumSegmentBytes
+    if holdsBackSegments == hasRoom {
+      holdsBackSegments = !hasRoom
+      effects.holdsBackSegments = !hasRoom
+    }
     effects.credit = creditToGrant()
   }
 
@@ -159,6 +168,7 @@ struct DispatchState: Sendable {
       items[ticket.slot].devices[ticket.device].phase = .queued
       senders[device.sender].queue.append(ticket)
     }
+    lookAtWaiting(at: now)
     while let production = refused.popDue(at: now.uptime) {
       if isCurrent(production.ticket) { effects.productions.append(production) }
     }
@@ -167,8 +177,8 @@ struct DispatchState: Sendable {
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000
       sweepStoppedSenders(at: now, into: &effects)
+      sweepOrder(at: now)
       putOffWhatIsStopped(at: now, into: &effects)
-      for sender in senders.indices { senders[sender].order.forgetOverdue(at: now.uptime) }
     }
     if now.uptime >= dropsDue {
       dropsDue = now.uptime + 1000
@@ -219,8 +229,7 @@ struct DispatchState: Sendable {
   /// How many records to ask for: only what there is room for, and not in crumbs.
   private mutating func creditToGrant() -> Int {
     guard shutdownDeadline == nil, drains.isEmpty, bytes < configuration.maximumBytes, devices < configuration.maximumDevices,
-      ledger.largestSpan < configuration.maximumSpan, segmentsHeld < configuration.maximumSegments,
-      segmentBytes < configuration.maximumSegmentBytes
+      ledger.largestSpan < configuration.maximumSpan
     else { return 0 }
     let room = min(configuration.maximumRecords - records - credit, 2048 - credit)
     guard room > 0, credit == 0 || room >= min(512, configuration.maximumRecords / 8) else { return 0 }

@@ -21,6 +21,8 @@ struct Effects: Sendable {
   var completions: [Rebalance] = []
   /// Further records to ask for.
   var credit = 0
+  /// Whether no further segments are to come for now; nil: as before.
+  var holdsBackSegments: Bool?
   /// Whether everything that can be settled and committed before the end has been: leave the group.
   var isToLeave = false
   /// What happened, for the metrics.

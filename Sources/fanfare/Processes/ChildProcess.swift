@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// A process that this one has started: a role of the product, or a peer of it. It ends with `terminate()` or `destroy()`.
+/// A process that this one has started: a role of the product, or a peer of it. It ends with `terminate()` or `destroy()`, and in any case with this
+/// process, however that ends, where util-linux's `setpriv` is installed.
 final class ChildProcess: Sendable {
   /// What it is called in errors.
   let name: String
@@ -42,34 +43,53 @@ final class ChildProcess: Sendable {
     errors = directory.appending(path: "\(name)-\(UUID()).log")
     try Data().write(to: errors)
     let process = Process()
-    process.executableURL = program
-    process.arguments = arguments
+    guard FileManager.default.isExecutableFile(atPath: program.path) else {
+      throw Failure("\(program.path) cannot be run", log: "")
+    }
+    let setpriv = Self.find("setpriv")
+    process.executableURL = setpriv ?? program
+    process.arguments = (setpriv == nil ? [] : ["--pdeathsig", "KILL", "--", program.path]) + arguments
     process.currentDirectoryURL = directory
     // What configures this process, or its user's own deployment, is none of the child's business.
     process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("FANFARE_") }.merging(environment) { $1 }
+    let output: FileHandle?
     if keepsOutput {
       let file = directory.appending(path: "\(name)-\(UUID()).out")
       try Data().write(to: file)
       process.standardOutput = try FileHandle(forWritingTo: file)
       self.file = file
+      output = nil
     } else {
-      let output = Pipe()
-      process.standardOutput = output
-      // A thread of its own: Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way.
-      Thread.detachNewThread { [handle = output.fileHandleForReading] in
-        var splitter = LineSplitter(line)
-        while case let data = handle.availableData, !data.isEmpty { splitter.take(data) }
-        splitter.take(Data())
-      }
+      let pipe = Pipe()
+      process.standardOutput = pipe
+      output = pipe.fileHandleForReading
       file = nil
     }
     process.standardError = try FileHandle(forWritingTo: errors)
     process.standardInput = FileHandle.nullDevice
+    let (started, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     process.terminationHandler = { process in
       end.yield(process.terminationStatus)
       end.finish()
+      hasEnded.signal()
     }
-    try process.run()
+    let failure = Mutex<(any Error)?>(nil)
+    // A thread of its own that lives as long as the process: the kernel ends the process with the thread that has started it. It also reads, as
+    // Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way.
+    Thread.detachNewThread {
+      do { try process.run() } catch { failure.withLock { $0 = error } }
+      let isRunning = failure.withLock { $0 == nil }
+      started.signal()
+      guard isRunning else { return }
+      if let output {
+        var splitter = LineSplitter(line)
+        while case let data = output.availableData, !data.isEmpty { splitter.take(data) }
+        splitter.take(Data())
+      }
+      hasEnded.wait()
+    }
+    started.wait()
+    if let error = failure.withLock({ $0 }) { throw error }
     id = process.processIdentifier
     self.process = Mutex(process)
   }

@@ -92,6 +92,8 @@ struct KafkaSettings: Sendable, CustomReflectable {
       // What is put off is little, and every partition of a consumer costs its broker and its client something.
       let partitions = topics.retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
       var configuration = ["retention.ms": name == topics.deadLetter ? "2592000000" : "604800000"]
+      // Whatever the cluster's default is: compaction would leave one send of each user.
+      configuration["cleanup.policy"] = "delete"
       // Kafka's default of a megabyte is less than the results of a large send may need.
       configuration["max.message.bytes"] = "\(StatusRecord.maximumRecordSize)"
       // Kafka's default of 1 would let the leader alone acknowledge a send.

@@ -4,7 +4,7 @@ import Worker
 ///
 /// - `worker.group` (text): the consumer group that all workers share; default `<kafka.topicPrefix>.workers`.
 /// - `worker.instance` (text): a name that survives restarts, for static membership: a restart then moves no partition.
-/// - `worker.maximumRecords` (1…1048576, default 10000): records taken and not settled.
+/// - `worker.maximumRecords` (1…1048576, default 5000): records taken and not settled.
 /// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
 /// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
 /// - `worker.maximumBulkPushesPerSender` (1…1000000, default 1000): those of them that may be broadcasts'.

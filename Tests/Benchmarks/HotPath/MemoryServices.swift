@@ -38,6 +38,7 @@ final class MemorySource: RecordSource {
   }
 
   func grant(records: Int) {}
+  func holdBack(_ isHoldingBack: Bool) {}
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func lag() -> [TopicPartition: Int64] { [:] }

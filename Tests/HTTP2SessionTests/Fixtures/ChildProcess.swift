@@ -1,8 +1,9 @@
 import Foundation
 import NIOCore
 import NIOPosix
+import Synchronization
 
-/// A program of somebody else, run for a test; ends with it.
+/// A program of somebody else, run for a test; ends with it, and with the process of the test, however that ends.
 final class ChildProcess {
   /// The lines it has printed to its standard output.
   let lines = Probe<String>()
@@ -12,17 +13,23 @@ final class ChildProcess {
 
   /// Starts the program at `executable`.
   init(_ executable: String, _ arguments: [String]) throws {
-    process.executableURL = URL(fileURLWithPath: executable)
-    process.arguments = arguments
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+    process.arguments = ["--pdeathsig", "KILL", "--", executable] + arguments
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice
-    try process.run()
-    // A thread of its own: Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way.
-    Thread.detachNewThread { [lines, ended, handle = output.fileHandleForReading] in
+    let started = DispatchSemaphore(value: 0)
+    let failure = Mutex<(any Error)?>(nil)
+    // A thread of its own: Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way. It starts the program,
+    // too, as the kernel ends that with the thread that has started it.
+    Thread.detachNewThread { [process, lines, ended, handle = output.fileHandleForReading] in
+      do { try process.run() } catch { failure.withLock { $0 = error } }
+      started.signal()
       let pending = PendingLine()
       while case let data = handle.availableData, !data.isEmpty { lines.add(contentsOf: pending.lines(adding: data)) }
       ended.add(())
     }
+    started.wait()
+    if let error = failure.withLock({ $0 }) { throw error }
   }
 
   deinit {

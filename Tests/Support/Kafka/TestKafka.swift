@@ -17,6 +17,12 @@ package final class TestKafka: Sendable {
   /// of their own for that (``embedded(brokers:)``).
   package let cluster: EmbeddedCluster?
 
+  /// The real cluster that the environment names; nil: there is none.
+  package static let realServers: String? = {
+    let servers = ProcessInfo.processInfo.environment["FANFARE_TEST_KAFKA"]
+    return servers?.isEmpty == true ? nil : servers
+  }()
+
   private static let instance = Mutex<TestKafka?>(nil)
   private static let counter = Atomic(0)
 
@@ -30,7 +36,7 @@ package final class TestKafka: Sendable {
     try instance.withLock { instance in
       if let instance { return instance }
       let kafka: TestKafka
-      if let servers = ProcessInfo.processInfo.environment["FANFARE_TEST_KAFKA"], !servers.isEmpty {
+      if let servers = realServers {
         kafka = TestKafka(bootstrapServers: servers, cluster: nil)
       } else {
         kafka = try embedded()

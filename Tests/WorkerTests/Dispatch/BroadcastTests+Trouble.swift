@@ -79,17 +79,23 @@ extension BroadcastTests {
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("bob"))) }
     desk.answerAll()
     #expect(desk.credit > before, "more is asked for")
-    // But not without bound.
+    #expect(!desk.state.holdsBackSegments)
+    // But no more segments than there is room for; single sends go on coming all the same.
+    var others: [BroadcastID] = []
     for _ in 0..<2 {
       desk.segments = []
       let other = Self.divided(&desk)
-      desk.broadcasts.steerings[BroadcastID(hub: other.hub, send: other.identity)] = Steering(.paused, because: .caller)
+      others.append(BroadcastID(hub: other.hub, send: other.identity))
+      desk.broadcasts.steerings[others[others.count - 1]] = Steering(.paused, because: .caller)
       Self.begin(&desk)
     }
+    #expect(desk.state.segmentsHeld == 9 && desk.state.holdsBackSegments)
     let full = desk.credit
-    desk.deliver(desk.send(to: .user("bob")))
-    desk.answerAll()
-    #expect(desk.state.segmentsHeld == 9 && desk.credit == full)
+    for _ in 0..<4 { desk.deliver(desk.send(to: .user("nobody"))) }
+    #expect(desk.credit > full)
+    for other in others { desk.broadcasts.steerings[other] = Steering(.cancelled, because: .caller) }
+    for _ in 0..<5 { desk.advance(.seconds(2)) }
+    #expect(desk.state.segmentsHeld == 3 && !desk.state.holdsBackSegments)
   }
 
   @Test func aSlowBroadcastDoesNotHoldUpAnother() throws {

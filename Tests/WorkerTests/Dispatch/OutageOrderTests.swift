@@ -74,6 +74,102 @@ struct OutageOrderTests {
       Set(desk.statuses.filter { $0.devices.contains { $0.platform == .fcm } }.map(\.send)) == Set((sends + [fresh]).map(\.id)))
   }
 
+  @Test
+  func
+    `however many wait for one device, each comes in the moment in which the one before it has ended, and is not looked at before`()
+    throws
+  {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    let sends = broken(&desk, sends: 2)
+    heal(&desk)
+    let back = try #require(desk.retries.last?.value)
+    desk.advance(.seconds(14))
+    var fresh: [SendRequest] = []
+    for _ in 0..<1000 { fresh.append(desk.send(to: .user("bob"))) }
+    for send in fresh {
+      desk.deliver(send)
+      // Its other device's; the user's next send waits for that.
+      desk.answer(desk.pushes[desk.pushes.count - 1], Self.accepted, from: 1)
+    }
+    let look = desk.state.waiting.next
+    for _ in 0..<10 { desk.advance(.milliseconds(100)) }
+    #expect(desk.state.waiting.count == fresh.count)
+    #expect(desk.state.waiting.next == look)
+    desk.deliver([back])
+    for _ in 0...fresh.count { desk.answer(desk.pushes[desk.pushes.count - 1], Self.accepted, from: 0) }
+    #expect(order(desk).elementsEqual(bodies(sends + fresh)))
+    #expect(desk.state.senders[0].order.count == 1, "another user's, which has not come back")
+  }
+
+  @Test func `what waits here for an older one is put off when the service stops again`() {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    _ = broken(&desk, sends: 2)
+    heal(&desk)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answerAll(Self.accepted, to: "bob-1")
+    let before = desk.retries.count
+    desk.advance(.seconds(1))
+    #expect(desk.retries.count == before)
+    desk.deliver(desk.send(to: .user("u0")))
+    desk.answer(desk.pushes[desk.pushes.count - 1], PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0)
+    desk.advance(.seconds(1))
+    #expect(desk.retries.count == before + 1)
+    #expect(desk.state.records == 1, "the one that was refused, to try with")
+  }
+
+  /// Against a list that is searched from end to end.
+  @Test(arguments: UInt64(0)..<20)
+  func `who is first is woken, whatever happens in whatever order`(seed: UInt64) {
+    struct Entry {
+      let id: SendID
+      let acceptedAt: UnixTime
+      let due: Int64
+      var waiting: Ticket?
+    }
+    var random = SeededGenerator(seed: seed)
+    var order = OutageOrder(capacity: 50)
+    let device = RegistrationID.random(using: &random)
+    var model: [Entry] = []
+    var (uptime, lookDue, woken): (Int64, Int64, Int) = (0, 0, 0)
+    /// Whom the list has next, if that waits.
+    func wakeNext() -> Ticket? {
+      guard let next = model.firstIndex(where: { uptime <= $0.due + 60_000 }) else { return nil }
+      defer { model[next].waiting = nil }
+      return model[next].waiting
+    }
+    for step in 0..<2000 {
+      uptime += Int64.random(in: 0..<2000, using: &random)
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0, 1, 2:
+        let (id, moment) = (SendID.random(using: &random), UnixTime(milliseconds: Int64.random(in: 0..<40, using: &random)))
+        let hasOlder = order.hasOlder(than: id, acceptedAt: moment, to: device, at: uptime)
+        #expect(hasOlder == model.contains { $0.acceptedAt <= moment && uptime <= $0.due + 60_000 })
+        let due = uptime + Int64.random(in: -30_000..<30_000, using: &random)
+        let entry = Entry(id: id, acceptedAt: moment, due: due, waiting: hasOlder ? Ticket(slot: step, generation: 0) : nil)
+        let isKnown = order.remember(id, acceptedAt: moment, to: device, due: due, waiting: entry.waiting)
+        #expect(isKnown == (model.count < 50))
+        if isKnown { model.insert(entry, at: model.firstIndex { $0.acceptedAt > moment } ?? model.count) }
+      case 3, 4:
+        guard let index = model.indices.randomElement(using: &random) else { continue }
+        let entry = model.remove(at: index)
+        let next = order.forget(entry.id, acceptedAt: entry.acceptedAt, to: device, at: uptime)
+        #expect(next == wakeNext())
+        if next != nil { woken += 1 }
+      default:
+        let overdue = order.forgetOverdue(at: uptime)
+        if !model.isEmpty, uptime >= lookDue {
+          lookDue = uptime + 15_000
+          model.removeAll { uptime > $0.due + 60_000 }
+          #expect(overdue == [wakeNext()].compactMap(\.self))
+        }
+      }
+      #expect(order.count == model.count)
+    }
+    #expect(woken > 0)
+    #expect(Set(order.takeWaiting()) == Set(model.compactMap(\.waiting)))
+    #expect(order.takeWaiting().isEmpty)
+  }
+
   @Test func `what is put off again meanwhile is still waited for`() {
     var desk = Desk(retryDelays: [15, 60, 300])
     let sends = broken(&desk, sends: 3)
