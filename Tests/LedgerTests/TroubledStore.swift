@@ -38,6 +38,9 @@ final class TroubledStore: LedgerStorage {
     set { state.withLock { $0.positionsLeft = newValue } }
   }
 
+  /// Whether a batch has been given to it.
+  var hasBegun: Bool { state.withLock { $0.begun > 0 } }
+
   /// How often a position went beyond what was still being written.
   var mistakes: Int { state.withLock(\.mistakes) }
 
