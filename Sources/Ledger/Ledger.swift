@@ -9,8 +9,8 @@ import Synchronization
 /// Turns the sends and status topics into a store that can be asked what became of a send.
 ///
 /// Two halves work at once: one takes records from the consumer and decodes them, the other puts what has gathered meanwhile into the
-/// store, as many batches at a time as that can take, and only then stores the offsets and gives the consumer credit for more. A record that is read
-/// again changes nothing, so a crash at any moment costs nothing but time.
+/// store, as many batches at a time as that can take, and only then gives the consumer credit for more and stores the offsets, those with the next
+/// batch where that fails. A record that is read again changes nothing, so a crash at any moment costs nothing but time.
 package final class Ledger: Service {
   private let configuration: LedgerConfiguration
   private let store: any LedgerStorage
@@ -38,7 +38,7 @@ package final class Ledger: Service {
     try self.init(configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: nil)
   }
 
-  /// `onRecorded` is told of each batch that is in the file and stored in the group, from the ledger's own task.
+  /// `onRecorded` is told of each batch that is in the store, from the ledger's own task.
   init(
     configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(), logger: Logger,
     onRecorded: (@Sendable (LedgerBatch) -> Void)?
@@ -95,7 +95,9 @@ package final class Ledger: Service {
       case .records(let records):
         queue.append(
           .record(LedgerBatch(records, topics: configuration.topics, maximumDevices: store.maximumDevices)))
-      case .assigned(let partitions, let rebalance): queue.append(.assigned(partitions, rebalance))
+      case .assigned(let partitions, let rebalance):
+        let deadline = ContinuousClock.now + configuration.consumer.rebalanceDeadline * 0.8
+        queue.append(.assigned(partitions, rebalance, deadline: deadline))
       case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
         queue.append(.revoked(partitions, rebalance))
       case .failed(let error) where error.isFatal:
@@ -125,9 +127,9 @@ package final class Ledger: Service {
       var writes = WritesUnderWay()
       while let work = await queue.next(limit: configuration.batchRecords, hasRoom: writes.count < store.writesAtOnce) {
         switch work {
-        case .assigned(let partitions, let rebalance):
+        case .assigned(let partitions, let rebalance, let deadline):
           guard try await finish(&writes) else { return }
-          try await rewind(partitions)
+          try await rewind(partitions, until: deadline)
           state.withLock { $0.hasPartitions = true }
           rebalance.complete()
           logger.info("The ledger reads partitions", metadata: [LogKeys.partitions: "\(partitions)"])
@@ -135,7 +137,7 @@ package final class Ledger: Service {
           // What had been read of them came before.
           guard try await finish(&writes) else { return }
           // Whoever has them next says how far they are.
-          writes.reached = [:]
+          for partition in partitions { writes.reached[partition] = nil }
           rebalance.complete()
           logger.info("The ledger has given up partitions", metadata: [LogKeys.partitions: "\(partitions)"])
         case .record(let batch):
@@ -238,11 +240,14 @@ package final class Ledger: Service {
   }
 
   /// Sends the consumer back where the file knows less than the group has committed; see `Rewind`. Tries for as long as the assignment
-  /// waits, for a broker that starts at the same time may not answer at once.
-  private func rewind(_ partitions: [TopicPartition]) async throws {
-    let deadline = ContinuousClock.now + configuration.consumer.rebalanceDeadline * 0.8
+  /// waits, for a broker that starts at the same time may not answer at once. Throws where that was too long: `unavailable` for the store's sake.
+  private func rewind(_ partitions: [TopicPartition], until deadline: ContinuousClock.Instant) async throws {
     while true {
       do {
+        // Where the batches before have waited for the store for so long, the consumer reads already from where the group was.
+        guard ContinuousClock.now < deadline else {
+          throw LedgerError(.unavailable, "the store was not there while the group waited for the ledger")
+        }
         // The store first: where it is away, that is the reason, whatever else is slow.
         let recorded = try await store.positions()
         let rewinds = try await Rewind.offsets(

@@ -31,9 +31,10 @@ package struct ConsumerConfiguration: Sendable {
   /// How long the broker holds a fetch for which it has no data. A real one answers as soon as there is data, the embedded one
   /// never early: there it is the latency of an idle topic.
   package var fetchWait: Duration = .milliseconds(100)
-  /// Prefetching stops at this many records ahead of the application, all partitions together; a record costs a few hundred bytes beyond its own.
+  /// Prefetching stops at this many records ahead of the application, all partitions together (and once more those of topics that are held back
+  /// apart); a record costs a few hundred bytes beyond its own.
   package var prefetchRecords = 10_000
-  /// Prefetching stops at this many bytes ahead of the application, all partitions together.
+  /// Prefetching stops at this many bytes ahead of the application, of as many partitions.
   package var prefetchBytes = 4 * 1024 * 1024
   /// Bytes of one partition in one fetch.
   package var fetchBytesPerPartition = 128 * 1024

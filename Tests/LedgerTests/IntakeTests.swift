@@ -88,7 +88,7 @@ import Testing
   @Test func whoWaitsForTheQueueIsWoken() async {
     let queue = WorkQueue()
     async let work = queue.next(limit: 1)
-    queue.append(.assigned([], Rebalance {}))
+    queue.append(.assigned([], Rebalance {}, deadline: .now))
     guard case .assigned? = await work else {
       Issue.record("no assignment came")
       return

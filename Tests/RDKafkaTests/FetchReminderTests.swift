@@ -11,7 +11,12 @@ struct FetchReminderTests {
   }
 
   @Test func onlyAFullOnePutsTheThreadToSleep() {
-    #expect(due([(100, 10_000, 400, 0), (400, 40_000, 0, 0)]) == [])
+    #expect(due([(100, 10_000, 300, 0), (300, 30_000, 0, 0)]) == [])
+  }
+
+  @Test func oneThatIsTakenAtOnceWasFullBefore() {
+    #expect(due([(1000, 10_000, 0, 0)]) == [0])
+    #expect(due([(10, 1 << 20, 0, 0)]) == [0])
   }
 
   @Test func largeRecordsFillItByTheirBytes() {

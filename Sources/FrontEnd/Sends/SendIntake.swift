@@ -41,11 +41,12 @@ struct SendIntake: Sendable {
   ///
   /// `asWhole`: only if the quota reaches for all of them. Sends that are going to be repeated together would take places in vain whenever it does not.
   func accept(_ submissions: [Submission], into hub: HubEntry, asWhole: Bool) async throws(Refusal) -> [Result<Void, Refusal>] {
+    // Before places are taken, which nothing gives back.
+    if submissions.contains(where: { $0.heldUntil == nil }) { try requireRoom() }
     let places = Self.places(for: submissions, in: hub, asWhole: asWhole)
     if asWhole, let places, places.taken == 0 { throw Refusal.overQuota(retryAfter: places.retryAfter) }
     let admitted = submissions.prefix(places?.taken ?? submissions.count)
     let immediate = admitted.indices.filter { admitted[$0].heldUntil == nil }
-    if !immediate.isEmpty { try requireRoom() }
     let start = ContinuousClock.now
     var results = [Result<Void, Refusal>](repeating: .success(()), count: submissions.count)
     var accepted = 0

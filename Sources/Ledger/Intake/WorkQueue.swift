@@ -6,7 +6,8 @@ final class WorkQueue: Sendable {
   /// One thing to do.
   enum Work: Sendable {
     case record(LedgerBatch)
-    case assigned([TopicPartition], Rebalance)
+    /// Takes effect at the deadline, whatever has been done for it.
+    case assigned([TopicPartition], Rebalance, deadline: ContinuousClock.Instant)
     case revoked([TopicPartition], Rebalance)
     case written(Written)
   }

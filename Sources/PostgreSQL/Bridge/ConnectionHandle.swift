@@ -28,7 +28,8 @@ import Glibc
       let isPasswordMissing = unsafe PQconnectionNeedsPassword(connection) != 0
       unsafe PQfinish(connection)
       // What nothing but another configuration mends, mostly, is told from a server that is not there.
-      let isInsecure = ["SSL", "certificate"].contains { reason.contains($0) }
+      // What the server itself says against a login may name the encryption, too.
+      let isInsecure = !reason.contains("FATAL:") && ["SSL", "certificate"].contains { reason.contains($0) }
       let hint =
         isPasswordMissing
         ? "a password is needed" : isInsecure ? "no TLS connection to the server that is meant" : "no connection"

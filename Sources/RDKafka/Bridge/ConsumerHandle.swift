@@ -31,6 +31,8 @@ final class ConsumerHandle: Sendable {
     closing = try Queue.make(on: handle, wakeUp: wakeUp)
   }
 
+  /// Whether a request that shall wake them is under way.
+  let isReminding = Atomic(false)
   /// Whether librdkafka's threads sleep for up to a second when the prefetch is full: `fetch.queue.backoff.ms` came with 2.2.
   var sleepsWhenFull: Bool { rd_kafka_version() < 0x0202_00ff }
 

@@ -1,4 +1,5 @@
 import Logging
+import Synchronization
 
 /// The loop of a consumer's thread: serves events at all times and records against credit. Everything that librdkafka wants
 /// done by one thread (taking batches, rebalancing, leaving) is done here.
@@ -230,13 +231,14 @@ struct ConsumerLoop {
     return taken.popped > 0
   }
 
-  /// Sends every broker a request, for which its thread wakes up; see `FetchReminder`.
+  /// Sends every broker a request, for which its thread wakes up; see `FetchReminder`. One at a time: a broker that is away keeps it waiting.
   private func remind() {
-    let (client, partitions, logger) = (handle.handle, Array(progress.positions.keys), logger)
-    let timeout = configuration.commitTimeout.timeoutMilliseconds
+    guard !handle.isReminding.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    let (handle, partitions, logger) = (handle, Array(progress.positions.keys), logger)
     BlockingCalls.detach {
+      defer { handle.isReminding.store(false, ordering: .releasing) }
       do {
-        _ = try client.ends(.next, of: partitions, timeoutMilliseconds: timeout)
+        _ = try handle.handle.ends(.next, of: partitions, timeoutMilliseconds: 1_000)
       } catch {
         logger.debug("Fetching goes on when librdkafka looks by itself", metadata: [LogKeys.error: "\(error)"])
       }

@@ -29,7 +29,7 @@ struct FetchReminder {
     guard isNeeded, taken > 0 else { return false }
     // librdkafka does not tell the bytes of what is left, so what was taken stands for it, and half of what is allowed is taken for full.
     let leftBytes = left * (takenBytes / taken)
-    if left >= records / 2 || leftBytes >= bytes / 2 { mayHaveBeenFull = true }
+    if left + taken >= records / 2 || leftBytes + takenBytes >= bytes / 2 { mayHaveBeenFull = true }
     guard mayHaveBeenFull, left <= records / 4, leftBytes <= bytes / 4, notBefore.map({ now >= $0 }) ?? true else { return false }
     mayHaveBeenFull = false
     notBefore = now + Self.interval

@@ -11,7 +11,7 @@ extension DispatchState {
   /// How many pushes of a sender may come back a second while it is stopped, only to be put off again.
   private static let rounds = 500
   /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended: that they never will is rare.
-  private static let patience: Int64 = 60_000
+  private static let patience: Int64 = 10_000
   /// The same for one that is not remembered, so that nobody wakes it.
   private static let shortPatience: Int64 = 250
   /// How many pushes a stopped sender keeps in memory, to try with.
