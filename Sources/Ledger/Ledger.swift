@@ -1,6 +1,6 @@
 import CoreMetrics
-package import FanfareCore
-package import Logging
+import FanfareCore
+import Logging
 import Metrics
 import RDKafka
 import ServiceLifecycle
@@ -11,7 +11,7 @@ import Synchronization
 /// Two halves work at once: one takes records from the consumer and decodes them, the other puts what has gathered meanwhile into the
 /// store, as many batches at a time as that can take, and only then gives the consumer credit for more and stores the offsets, those with the next
 /// batch where that fails. A record that is read again changes nothing, so a crash at any moment costs nothing but time.
-package final class Ledger: Service {
+final class Ledger: Service {
   private let configuration: LedgerConfiguration
   private let store: any LedgerStorage
   private let consumer: Consumer
@@ -31,17 +31,11 @@ package final class Ledger: Service {
     var deadline: ContinuousClock.Instant?
   }
 
-  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong.
-  package convenience init(
-    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(), logger: Logger
-  ) throws {
-    try self.init(configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: nil)
-  }
-
-  /// `onRecorded` is told of each batch that is in the store, from the ledger's own task.
+  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong. `onRecorded` is told of each batch that is in
+  /// the store, from the ledger's own task.
   init(
     configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(), logger: Logger,
-    onRecorded: (@Sendable (LedgerBatch) -> Void)?
+    onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration
     self.store = store
@@ -55,7 +49,7 @@ package final class Ledger: Service {
   }
 
   /// What keeps the ledger from recording now, for readiness; nil when nothing does.
-  package var complaint: String? {
+  var complaint: String? {
     state.withLock { state in
       state.storeFailure?.message ?? (state.hasPartitions ? nil : "the ledger's group has not given it partitions yet")
     }
@@ -64,7 +58,7 @@ package final class Ledger: Service {
   /// Records until graceful shutdown, then takes in what has been read already and leaves the group. To be called once.
   ///
   /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible: `unavailable` where that is for the store's sake.
-  package func run() async throws {
+  func run() async throws {
     try await withThrowingTaskGroup { group in
       group.addTask { await self.consumer.run() }
       group.addTask { try await self.takeIn() }

@@ -27,8 +27,8 @@ import Glibc
       explain(reason)
       let isPasswordMissing = unsafe PQconnectionNeedsPassword(connection) != 0
       unsafe PQfinish(connection)
-      // What nothing but another configuration mends, mostly, is told from a server that is not there.
-      // What the server itself says against a login may name the encryption, too.
+      // What mostly nothing but another configuration mends is told from a server that is not there. What the server itself says against a
+      // login may name the encryption, too, and is neither.
       let isInsecure = !reason.contains("FATAL:") && ["SSL", "certificate"].contains { reason.contains($0) }
       let hint =
         isPasswordMissing

@@ -5,7 +5,8 @@ import Registry
 /// Takes a file of registrations in, a batch of its lines at a time and a few batches at the same time.
 ///
 /// The file is read and checked by one task, in order, while the store takes what was read before. Batches that share an id, a handle or an
-/// installation are taken one after the other: so of several lines for one device the last wins, as if there were no batches.
+/// installation are taken one after the other: so of several lines for one device the last wins, as if there were no batches. Only what the registry
+/// alone ties together, a line that names a device's id and another that names its former handle, may come in either order.
 struct RegistrationImport {
   /// It was given up: more lines were skipped than may be.
   struct TooManyErrors: Error, CustomStringConvertible {
