@@ -1,16 +1,38 @@
-/// Runs the scenarios one after the other.
+/// Runs the scenarios: one after the other, or, where speed is not the question, several at once.
 struct BenchRun: Sendable {
   let rig: BenchRig
   /// Nil where h2load is not installed: then there is nothing to compare with.
   let ceiling: Ceiling?
 
-  /// Measures everything that was asked for; `report` gets each row as soon as there is one.
+  /// Short scenarios under way at the same time. Nearly all of their time is waiting, for groups to form and to be left.
+  private static let quickAtOnce = 8
+
+  /// Measures everything that was asked for; `report` gets the rows in the order of the scenarios, each as soon as there is one.
   static func run(_ options: BenchOptions, report: (ScenarioReport) -> Void) async throws {
-    try await BenchRig.with(options) { rig in
-      let bench = BenchRun(rig: rig, ceiling: Ceiling(rig))
-      for scenario in options.scenarios {
-        for row in try await make(scenario).run(bench) { report(row) }
+    try await withThrowingTaskGroup(of: (Int, [ScenarioReport]).self) { group in
+      var waiting = options.scenarios.enumerated().makeIterator()
+      func begin() {
+        guard let (number, scenario) = waiting.next() else { return }
+        group.addTask { (number, try await run(scenario, options)) }
       }
+      for _ in 0..<(options.isQuick ? quickAtOnce : 1) { begin() }
+      var ended: [Int: [ScenarioReport]] = [:]
+      var next = 0
+      while let (number, rows) = try await group.next() {
+        begin()
+        ended[number] = rows
+        while let rows = ended.removeValue(forKey: next) {
+          for row in rows { report(row) }
+          next += 1
+        }
+      }
+    }
+  }
+
+  /// One scenario, in a rig of its own.
+  private static func run(_ scenario: BenchOptions.Scenario, _ options: BenchOptions) async throws -> [ScenarioReport] {
+    try await BenchRig.with(options) { rig in
+      try await make(scenario).run(BenchRun(rig: rig, ceiling: Ceiling(rig)))
     }
   }
 

@@ -23,7 +23,7 @@ final class BenchDatabase: Sendable {
   /// Starts a server unless one was named; nil where there is none to be had.
   init?(_ rig: BenchRig) throws {
     self.rig = rig
-    prefix = "bench_\(ProcessInfo.processInfo.processIdentifier)"
+    prefix = "bench_\(ProcessInfo.processInfo.processIdentifier)_\(UInt32.random(in: 0...UInt32.max))"
     if let postgres = rig.options.postgres {
       (server, connection) = (nil, postgres)
     } else {

@@ -6,7 +6,7 @@ import NIOPosix
 import PushSimulator
 import RDKafka
 
-/// What all scenarios share: a directory of their own, keys, this program, a log.
+/// What a scenario works with: a directory of its own, keys, this program, a log.
 final class BenchRig: Sendable {
   let options: BenchOptions
   let directory: URL
@@ -27,10 +27,10 @@ final class BenchRig: Sendable {
     specimen = try await PushSpecimen.capture(credentials: credentials, eventLoopGroup: eventLoopGroup, logger: logger)
   }
 
-  /// Makes a rig for as long as `body` runs, and leaves nothing behind.
+  /// Makes a scenario's rig for as long as `body` runs, and leaves nothing behind.
   static func with<Value>(_ options: BenchOptions, _ body: (BenchRig) async throws -> Value) async throws -> Value {
     let directory = FileManager.default.temporaryDirectory.appending(
-      path: "fanfare-bench-\(ProcessInfo.processInfo.processIdentifier)")
+      path: "fanfare-bench-\(ProcessInfo.processInfo.processIdentifier)-\(UUID())")
     try FileManager.default.createDirectory(
       at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     defer {
