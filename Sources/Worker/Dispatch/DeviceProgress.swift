@@ -16,7 +16,7 @@ struct DeviceProgress: Sendable {
     case waiting
     /// It has its result.
     case done
-    /// Put off until after `notBefore`: what remains to be done for it is to be written to a retry topic.
+    /// Put off until `due`: what remains to be done for it is to be written to a retry topic.
     case putOff
     /// Its broadcast was cancelled before anything was sent to it: it counts as if it had not been found.
     case withdrawn
@@ -47,8 +47,8 @@ struct DeviceProgress: Sendable {
   var reason = ""
   /// The last HTTP status.
   var status = 0
-  /// Not to be pushed to before; meaningful when put off.
-  var notBefore = UnixTime(milliseconds: 0)
+  /// Uptime, because the clock may be set while the item's other devices are still open: not to be pushed to before. Meaningful when put off.
+  var due: Int64 = 0
 
   init(target: Target, sender: Int, isRegistered: Bool, checkedAt: Int64) {
     self.target = target

@@ -7,11 +7,11 @@ import RDKafka
 /// The part of the send that it belongs to has no status record before that, so the send stays open, and counts once. The record's own offset is
 /// settled as soon as Kafka has what was put off.
 extension DispatchState {
-  /// Puts the device off until that moment. With the last one without a result the item leaves the worker.
-  mutating func putOff(_ slot: Int, _ index: Int, until notBefore: UnixTime, at now: Moment, into effects: inout Effects) {
-    delayOrder(slot, index, by: notBefore - now.wall, at: now)
+  /// Puts the device off for so long. With the last one without a result the item leaves the worker.
+  mutating func putOff(_ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects) {
+    delayOrder(slot, index, by: delay, at: now)
     items[slot].devices[index].phase = .putOff
-    items[slot].devices[index].notBefore = notBefore
+    items[slot].devices[index].due = now.uptime + delay.milliseconds
     effects.tallies.deferrals.append(items[slot].devices[index].sender)
     passFirstAttempt(slot, index)
     closeDevice(slot, at: now, into: &effects)
@@ -65,13 +65,11 @@ extension DispatchState {
       let device = items[slot].devices[index]
       switch device.phase {
       case .done: closeDevice(slot, at: now, into: &effects)
-      case .putOff: putOff(slot, index, until: device.notBefore, at: now, into: &effects)
+      case .putOff: putOff(slot, index, for: .milliseconds(device.due - now.uptime), at: now, into: &effects)
       case .queued where device.sender < 0, .resting where device.sender < 0:
         finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
       case .withdrawn: break
-      case .resting:
-        let wait = max(0, device.notBefore.milliseconds - now.wall.milliseconds)
-        resting.insert(ticket(slot, device: index), due: now.uptime + wait)
+      case .resting: resting.insert(ticket(slot, device: index), due: device.due)
       case .queued, .checking, .inFlight, .waiting: enqueue(slot, index, for: device.sender)
       }
     }
@@ -108,7 +106,7 @@ extension DispatchState {
         progress.firstAttemptAt = now.uptime - max(0, now.wall.milliseconds - first.milliseconds)
       }
       // Another device of the same record was due earlier, or the topic's delay is shorter.
-      progress.notBefore = device.notBefore
+      progress.due = now.uptime + (device.notBefore - now.wall).milliseconds
       if device.notBefore > now.wall + configuration.longestRest, !topics.retries.isEmpty {
         progress.phase = .putOff
       } else if device.notBefore > now.wall {
@@ -129,7 +127,8 @@ extension DispatchState {
         device.history.attempts > device.history.heldAttempts ? now.wall + .milliseconds(device.firstAttemptAt - now.uptime) : nil
       return .waiting(
         RetryRecord.Waiting(
-          registration: device.target.registration, platform: device.target.platform, notBefore: device.notBefore,
+          registration: device.target.registration, platform: device.target.platform,
+          notBefore: now.wall + .milliseconds(device.due - now.uptime),
           attempts: device.history.attempts, heldAttempts: device.history.heldAttempts, waits: device.history.waits,
           wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason, status: device.status))
     }
@@ -156,7 +155,7 @@ extension DispatchState {
           device.phase == .resting || device.phase == .waiting
           || (device.phase == .queued && senders[device.sender].gate.state != .closed)
         guard isStuck, now.wall + shortest.delay < items[slot].expiresAt else { continue }
-        putOff(slot, index, until: now.wall + shortest.delay, at: now, into: &effects)
+        putOff(slot, index, for: shortest.delay, at: now, into: &effects)
       }
     }
   }

@@ -99,7 +99,7 @@ extension DispatchState {
     _ slot: Int, _ index: Int, inOrderFor delay: Duration, at now: Moment, into effects: inout Effects
   ) {
     remember(slot, index, due: now.uptime + delay.milliseconds)
-    putOff(slot, index, until: now.wall + delay, at: now, into: &effects)
+    putOff(slot, index, for: delay, at: now, into: &effects)
   }
 
   /// How long what waits for the sender is put off: the less waits, the sooner all of it is back after the outage, and the more, the longer, so that

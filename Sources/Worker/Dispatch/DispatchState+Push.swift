@@ -161,7 +161,7 @@ extension DispatchState {
     case .wait(let delay) where delay > longestRest(of: slot) && !topics.retries.isEmpty:
       history.waits += 1
       items[slot].devices[index].history = history
-      return putOff(slot, index, until: now.wall + delay, at: now, into: &effects)
+      return putOff(slot, index, for: delay, at: now, into: &effects)
     case .wait(let delay):
       history.waits += 1
       items[slot].devices[index].phase = .resting

@@ -268,4 +268,16 @@ struct DeferralTests {
     desk.deliver([desk.retries[1].value])
     #expect(desk.pushes.count == 2)
   }
+
+  @Test func `a clock set back while another device is open makes what was put off wait no longer`() throws {
+    var desk = desk()
+    desk.register("bob", .apns, .fcm)
+    desk.wall = desk.wall + .seconds(3600)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], later(50))
+    desk.wall = desk.wall + .seconds(-3600)
+    desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
+    #expect(try retry(desk).notBefore <= desk.wall + .seconds(60))
+    #expect(desk.retries.map(\.topic) == ["fanfare.retry.60s"])
+  }
 }
