@@ -1,3 +1,5 @@
+import RDKafka
+
 /// How many records the consumer may hand over: as many as configured, and fewer when they are large, for a status record can have
 /// hundreds of bytes or millions.
 struct CreditWindow {
@@ -5,8 +7,7 @@ struct CreditWindow {
   private let maximumBytes: Int
   /// Granted and not done.
   private var outstanding = 0
-  /// What a record is taken to have. Follows larger ones at once and smaller ones slowly.
-  private var bytesPerRecord = 16_384.0
+  private var typical = TypicalSize()
 
   init(maximumRecords: Int, maximumBytes: Int) {
     self.maximumRecords = max(1, maximumRecords)
@@ -15,7 +16,7 @@ struct CreditWindow {
 
   /// How many more records to grant.
   mutating func grant() -> Int {
-    let room = min(maximumRecords, max(1, Int(Double(maximumBytes) / max(1, bytesPerRecord))))
+    let room = min(maximumRecords, max(1, typical.records(in: maximumBytes)))
     let grant = max(0, room - outstanding)
     outstanding += grant
     return grant
@@ -25,7 +26,6 @@ struct CreditWindow {
   mutating func done(records: Int, bytes: Int) {
     guard records > 0 else { return }
     outstanding -= records
-    let average = Double(bytes) / Double(records)
-    bytesPerRecord = average > bytesPerRecord ? average : bytesPerRecord * 0.75 + average * 0.25
+    typical.follow(records: records, bytes: bytes)
   }
 }

@@ -38,6 +38,8 @@ struct DispatchState: Sendable {
   var pushes = 0
   /// Records asked for that have not come.
   var credit = 0
+  /// How large they are taken to be.
+  var typicalSize = TypicalSize()
   /// Whether no further segments are to come.
   var holdsBackSegments = false
 
@@ -231,8 +233,9 @@ struct DispatchState: Sendable {
     guard shutdownDeadline == nil, drains.isEmpty, bytes < configuration.maximumBytes, devices < configuration.maximumDevices,
       ledger.largestSpan < configuration.maximumSpan
     else { return 0 }
-    let room = min(configuration.maximumRecords - records - credit, 2048 - credit)
-    guard room > 0, credit == 0 || room >= min(512, configuration.maximumRecords / 8) else { return 0 }
+    let limit = max(1, min(configuration.maximumRecords, records + typicalSize.records(in: configuration.maximumBytes - bytes)))
+    let room = min(limit - records, 2048) - credit
+    guard room > 0, records + credit == 0 || room >= min(512, limit / 8) else { return 0 }
     credit += room
     return room
   }

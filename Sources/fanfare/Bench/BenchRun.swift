@@ -5,7 +5,7 @@ struct BenchRun: Sendable {
   let ceiling: Ceiling?
 
   /// Short scenarios under way at the same time. Nearly all of their time is waiting, for groups to form and to be left.
-  private static let quickAtOnce = 8
+  private static let quickAtOnce = 15
 
   /// Measures everything that was asked for; `report` gets the rows in the order of the scenarios, each as soon as there is one.
   static func run(_ options: BenchOptions, report: (ScenarioReport) -> Void) async throws {

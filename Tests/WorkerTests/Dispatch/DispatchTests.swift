@@ -225,6 +225,16 @@ struct DispatchTests {
     #expect(desk.credit - before <= 10)
   }
 
+  @Test func `of large records only as many are asked for as are likely to have room`() {
+    var desk = Desk { $0.maximumBytes = 64 * 1024 }
+    desk.acknowledges = false
+    let body = String(repeating: "x", count: 4096)
+    for number in 0..<10 {
+      desk.deliver(desk.send(to: .user("user\(number)"), content: Content(message: Message(title: "", body: body))))
+    }
+    #expect((1...5).contains(desk.state.credit), "\(desk.state.bytes) bytes of 65536 are held")
+  }
+
   @Test func `no records are asked for while too many bytes, devices or unsettled offsets are held`() {
     func creditAfterOne(_ configure: (inout WorkerConfiguration) -> Void) -> Int {
       var desk = Desk {
