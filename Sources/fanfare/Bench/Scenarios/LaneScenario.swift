@@ -12,7 +12,7 @@ struct LaneScenario: BenchScenario {
     // In the quick run the broadcast is small, and must be slow to last as long as the sends do.
     let rate = rig.options.isQuick ? #","maxPerSecond":2000"# : ""
     let broadcast = #"{"to":{"everyone":true},"message":{"body":"Goal"}\#(rate)}"#
-    let (perSecond, seconds) = (200, rig.options.isQuick ? 2 : 10)
+    let (perSecond, seconds) = (200, rig.options.isQuick ? 1 : 10)
     let (idlePost, idle) = try await LatencyScenario.run(
       rig, registry: registry, users: users, rate: perSecond, seconds: seconds)
     let (busyPost, busy) = try await LatencyScenario.run(
