@@ -43,6 +43,20 @@ import Testing
     #expect(totals.devices == report.counts)
   }
 
+  @Test func aBatchEndsSendsOfSeveralDays() async throws {
+    let times = [UnixTime.start, .start, .start + .seconds(86_400), .start + .seconds(2 * 86_400), .start + .seconds(2 * 86_400)]
+    let sends = times.map { Samples.send(.timeOrdered(at: $0), at: $0) }
+    let ends = sends.map { Sample.status(Samples.status($0.id, at: $0.acceptedAt, devices: [Samples.device()])) }
+    try await store.write(sends.map { .send($0) })
+    // One has ended before, and nobody has heard of another.
+    try await store.write([ends[4]])
+    try await store.write(ends + [.status(Samples.status(id))])
+    for send in sends { #expect(try await store.report(of: send.id, hub: .default)?.state == .settled) }
+    let totals = try await store.totals(hub: .default)
+    #expect((totals.accepted, totals.settled, totals.unannounced, totals.duplicates) == (6, 6, 1, 0))
+    #expect(totals.devices == [.apns: [.delivered: 5]])
+  }
+
   @Test func ofALargeSendTheCountsAreKept() async throws {
     let devices = (0..<5).map { Samples.device(.wns, .delivered, number: $0) }
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id, devices: devices))])

@@ -1,13 +1,14 @@
 import FanfareCore
 import Foundation
 
-/// What one record says, in the form in which it is stored.
+/// What one record says, in the form in which it is stored. A batch is sorted and divided several times, so what an entry holds is shared: a copy costs one
+/// reference count.
 enum LedgerEntry: Sendable {
   case accepted(Acceptance)
   case settled(Settlement)
 
   /// A send has been accepted: from the sends topic.
-  struct Acceptance: Sendable {
+  final class Acceptance: Sendable {
     let send: SendID
     let hub: HubName
     let acceptedAt: UnixTime
@@ -24,7 +25,7 @@ enum LedgerEntry: Sendable {
   }
 
   /// A work item has ended: from the status topic.
-  struct Settlement: Sendable {
+  final class Settlement: Sendable {
     let send: SendID
     let hub: HubName
     let part: Int

@@ -44,9 +44,11 @@ struct BatchPlan: Sendable {
 
     /// What is left to be said of it when its row has its acceptance and its end; nil when that is all.
     var rest: Send? {
+      let others = settlements.dropFirst(end == nil ? 0 : 1)
+      guard !others.isEmpty else { return nil }
       var rest = self
-      if end != nil { rest.settlements.removeFirst() }
-      return rest.settlements.isEmpty ? nil : rest
+      rest.settlements = Array(others)
+      return rest
     }
   }
 
@@ -57,7 +59,6 @@ struct BatchPlan: Sendable {
 
   init(_ batch: LedgerBatch) {
     newest = batch.entries.lazy.map(\.time).max()
-    // Ids and places are sorted, and not the entries, which are large.
     var order = batch.entries.enumerated().map { place, entry in (id: entry.send, place: place) }
     order.sort { $0.id == $1.id ? $0.place < $1.place : $0.id < $1.id }
     sends.reserveCapacity(order.count)

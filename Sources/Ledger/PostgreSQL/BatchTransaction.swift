@@ -43,20 +43,20 @@ struct BatchTransaction {
     deltas[end.hub, default: HubDelta()].devices.add(end.tally)
   }
 
-  /// Ends sends that are open. Returns what is left of all.
+  /// Ends sends that are open, where a day has at least `fewest` of them. Returns what is left of all.
   private mutating func end(_ sends: [BatchPlan.Send], atLeast fewest: Int) throws -> [BatchPlan.Send] {
     let candidates = sends.indices.filter { sends[$0].acceptance == nil && sends[$0].end != nil }
-    guard candidates.count >= fewest else { return sends }
-    let ends = candidates.compactMap { position in sends[position].end.map { (sends[position].key, $0) } }
-    let hasEnded = try SendTable.end(ends, on: connection)
-    var place = 0
-    return sends.indices.compactMap { position in
-      guard place < candidates.count, candidates[place] == position else { return sends[position] }
-      defer { place += 1 }
-      guard hasEnded[place] else { return sends[position] }
-      count(ends[place].1)
-      return sends[position].rest
+    var ended: Set<Int> = []
+    for (day, places) in Dictionary(grouping: candidates, by: { sends[$0].key.day }).sorted(by: { $0.key < $1.key }) {
+      guard places.count >= fewest else { continue }
+      let ends = places.compactMap { place in sends[place].end.map { (sends[place].key, $0) } }
+      for (number, wasOpen) in try SendTable.end(ends, of: day, on: connection).enumerated() where wasOpen {
+        ended.insert(places[number])
+        count(ends[number].1)
+      }
     }
+    guard !ended.isEmpty else { return sends }
+    return sends.indices.compactMap { ended.contains($0) ? sends[$0].rest : sends[$0] }
   }
 
   // MARK: - Any send

@@ -47,21 +47,20 @@ enum SendTable {
     WITH ended AS (
       UPDATE ledger_sends AS s SET settled_parts = 1, state = u.state, settled_at = u.settled_at, digest = u.digest,
         counts = u.counts, devices = u.devices
-      FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) WITH ORDINALITY
-        AS u (hub, id, day, state, settled_at, digest, counts, devices, number)
-      WHERE s.hub = u.hub AND s.id = u.id AND s.day = u.day AND s.known_parts = 1 AND s.settled_parts = 0
+      FROM unnest($2, $3, $4, $5, $6, $7, $8) WITH ORDINALITY
+        AS u (hub, id, state, settled_at, digest, counts, devices, number)
+      WHERE s.hub = u.hub AND s.id = u.id AND s.day = $1 AND s.known_parts = 1 AND s.settled_parts = 0
       RETURNING u.number
     )
-    SELECT CASE WHEN count(*) < cardinality($2) THEN coalesce(array_agg(number), '{}') END FROM ended
+    SELECT CASE WHEN count(*) < cardinality($3) THEN coalesce(array_agg(number), '{}') END FROM ended
     """)
 
-  /// Ends sends of one item that are open; says of each whether it was.
+  /// Ends sends of one item that are open; says of each whether it was. They are all of one day, so that the server chooses the partition once.
   static func end(
-    _ ends: [(key: BatchPlan.Key, end: LedgerEntry.Settlement)], on connection: PostgreSQLConnection
+    _ ends: [(key: BatchPlan.Key, end: LedgerEntry.Settlement)], of day: Int32, on connection: PostgreSQLConnection
   ) throws -> [Bool] {
     let hubs: [String?] = ends.map { $0.key.hub.rawValue }
     let ids = ends.map { (high: $0.key.id.high, low: $0.key.id.low) }
-    let days: [Int32?] = ends.map { $0.key.day }
     let states: [Int16?] = ends.map { Int16(StoredCode.code($0.end.state)) }
     let times: [Int64?] = ends.map { $0.end.settledAt.milliseconds }
     let digests: [Int64?] = ends.map { $0.end.digest }
@@ -70,8 +69,7 @@ enum SendTable {
     let rows = try connection.query(
       ending,
       [
-        .texts(hubs), .uuids(ids), .int4s(days), .int2s(states), .int8s(times), .int8s(digests), .byteas(counts),
-        .byteas(devices),
+        .int4(day), .texts(hubs), .uuids(ids), .int2s(states), .int8s(times), .int8s(digests), .byteas(counts), .byteas(devices),
       ])
     // Mostly all of them were, and nothing needs to be said.
     guard !rows.isNull(0, 0) else { return Array(repeating: true, count: ends.count) }
