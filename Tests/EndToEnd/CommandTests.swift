@@ -42,6 +42,7 @@ import Testing
     (["dead-letters", "redrive", "--letter", "here"], "--letter"), (["dead-letters", "show", "3"], "<partition/offset>"),
     (["replay", "--to", "2026-01-01T00:00:00Z"], "--from"),
     (["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
+    (["faults", "--devices", "999"], "--devices"),
   ])
   func aBadOptionIsNamed(command: [String], option: String) async throws {
     let (status, _, errors) = try await run(command, environment: Self.kafka)

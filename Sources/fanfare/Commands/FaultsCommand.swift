@@ -19,18 +19,24 @@ struct FaultsCommand: AsyncParsableCommand {
   @Flag(help: "Only the rows that are quick, each made short.")
   var quick = false
 
+  @Option(
+    help: ArgumentHelp(
+      "How many devices the row with a broadcast has, 1000 to 10000000; a million take some minutes.", valueName: "count"))
+  var devices = 20_000
+
   @Flag(help: "Print one JSON object instead of the table.")
   var json = false
 
   /// The rows asked for.
   private var scenarios: [FaultScenario] {
-    FaultScenario.all.filter { scenario in
+    FaultScenario.all(devices: devices).filter { scenario in
       (rows.isEmpty || rows.contains { scenario.name.hasPrefix($0) }) && (!quick || scenario.isQuick)
     }
   }
 
   func validate() throws {
-    for row in rows where !FaultScenario.all.contains(where: { $0.name.hasPrefix(row) }) {
+    guard (1000...10_000_000).contains(devices) else { throw ValidationError("--devices must be 1000 to 10000000") }
+    for row in rows where !FaultScenario.all(devices: devices).contains(where: { $0.name.hasPrefix(row) }) {
       throw ValidationError("--row: there is no row that begins with “\(row)”")
     }
   }

@@ -34,16 +34,17 @@ struct FaultScenario: Sendable {
 }
 
 extension FaultScenario {
-  /// Every row of the table.
-  static let all: [FaultScenario] =
+  /// Every row of the table; the broadcast reaches so many devices.
+  static func all(devices: Int) -> [FaultScenario] {
     processes + kafka + services + trouble + [
-      Isolation.scenario, KilledBroadcast.scenario,
+      Isolation.scenario, KilledBroadcast(devices: devices).scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
         try await Task.sleep(for: .seconds(5))
         return []
       },
     ]
+  }
 
   private static let processes = [
     FaultScenario("nothing", isQuick: true) { _, _ in

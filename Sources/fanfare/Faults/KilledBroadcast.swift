@@ -3,27 +3,31 @@ import Ledger
 import Registry
 
 /// A broadcast, all of whose workers are killed three times while it runs.
-enum KilledBroadcast {
-  private static let devices = 20_000
+struct KilledBroadcast {
   private static let kills = 3
 
-  static let scenario = FaultScenario("kill -9 of every worker, three times during a broadcast", inspect: inspect) {
-    deployment, _ in
-    try await Population.iPhones(devices, tags: [("crowd", 0..<devices)]).register(in: deployment.registry)
-    // Slow enough that it is under way each time.
-    _ = try await deployment.post(broadcast: #"{"to":{"tag":"crowd"},"message":{"body":"Goal"},"maxPerSecond":800}"#)
-    try await Task.sleep(for: .seconds(3))
-    for number in 0..<kills {
-      for worker in 0..<FaultDeployment.workers { try await deployment.kill("worker", worker) }
-      for worker in 0..<FaultDeployment.workers { try await deployment.start("worker", worker) }
-      // The group has to miss the dead ones first.
-      try await Task.sleep(for: .seconds(number == kills - 1 ? 1 : 14))
+  /// How many devices it reaches.
+  let devices: Int
+
+  var scenario: FaultScenario {
+    FaultScenario("kill -9 of every worker, three times during a broadcast", inspect: inspect) { deployment, _ in
+      try await Population.iPhones(devices, tags: [("crowd", 0..<devices)]).register(in: deployment.registry)
+      // Slow enough that it is under way each time: for 25 seconds without the kills.
+      let body = #"{"to":{"tag":"crowd"},"message":{"body":"Goal"},"maxPerSecond":\#(devices / 25)}"#
+      _ = try await deployment.post(broadcast: body)
+      try await Task.sleep(for: .seconds(3))
+      for number in 0..<Self.kills {
+        for worker in 0..<FaultDeployment.workers { try await deployment.kill("worker", worker) }
+        for worker in 0..<FaultDeployment.workers { try await deployment.start("worker", worker) }
+        // The group has to miss the dead ones first.
+        try await Task.sleep(for: .seconds(number == Self.kills - 1 ? 1 : 14))
+      }
+      return []
     }
-    return []
   }
 
   /// The counts must be exact, and only what was under way may have come twice.
-  private static func inspect(_ deployment: FaultDeployment, _ load: FaultLoad) async throws -> FaultFindings {
+  private func inspect(_ deployment: FaultDeployment, _ load: FaultLoad) async throws -> FaultFindings {
     var findings = FaultFindings()
     guard let send = await deployment.broadcast, let report = try await deployment.history.report(of: send, hub: .default) else {
       findings.lost = devices
@@ -31,7 +35,7 @@ enum KilledBroadcast {
     }
     let delivered = report.counts[.apns]?[.delivered] ?? 0
     findings.errors = abs(delivered - devices) + (report.state == .settled ? 0 : 1)
-    let bound = kills * FaultDeployment.workers * FaultDeployment.pageDevices
+    let bound = Self.kills * FaultDeployment.workers * FaultDeployment.pageDevices
     findings.observed =
       "broadcast: \(delivered) of \(devices) delivered; pages of \(FaultDeployment.pageDevices), so at most about \(bound) repeats are its own"
     return findings
