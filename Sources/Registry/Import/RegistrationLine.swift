@@ -30,7 +30,8 @@ package struct RegistrationLine: Sendable {
   package init(_ bytes: ArraySlice<UInt8>, number: Int, hub: HubName, at now: UnixTime) throws(JSONError) {
     var members = Members()
     var reader = try JSONReader(bytes)
-    try reader.readObject { (key, reader) throws(JSONError) in try members.read(key, from: &reader, notAfter: now + Self.leeway) }
+    let latest = now + Self.leeway
+    try reader.readObject { (key, reader) throws(JSONError) in try members.read(key, from: &reader, notAfter: latest) }
     try reader.finish()
     self.number = number
     isIDGiven = members.id != nil

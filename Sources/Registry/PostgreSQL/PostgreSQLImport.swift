@@ -61,8 +61,7 @@ struct PostgreSQLImport {
       try connection.execute("ROLLBACK TO SAVEPOINT new_lines")
       return false
     }
-    // An id that was gone is alive again.
-    try connection.query(Self.deleteTombstones, [.text(hub.rawValue), .ids(lines.map(\.registration.id))])
+    try revive(lines.lazy.map(\.registration.id))
     return true
   }
 
@@ -133,13 +132,18 @@ struct PostgreSQLImport {
   /// Copies in registrations that were not there.
   private func insert(_ new: [Registration]) throws {
     guard !new.isEmpty else { return }
-    // An id that was gone is alive again.
-    try connection.query(Self.deleteTombstones, [.text(hub.rawValue), .ids(new.map(\.id))])
+    try revive(new.lazy.map(\.id))
     try copying {
       let copy = RegistrationCopy(connection, hub, new)
       try copy.copyRegistrations()
       try copy.copyTags()
     }
+  }
+
+  /// An id that was gone is alive again. A hub that has no tombstones at all, as before its first import, is not asked for each.
+  private func revive(_ ids: some Collection<RegistrationID>) throws {
+    guard try connection.query(Self.findTombstone, [.text(hub.rawValue)]).count > 0 else { return }
+    try connection.query(Self.deleteTombstones, [.text(hub.rawValue), .ids(Array(ids))])
   }
 
   /// Writes who holds which handle from now on.
@@ -225,6 +229,7 @@ extension PostgreSQLImport {
     FROM unnest($2, $4) AS k (registration, detail)
     ON CONFLICT (hub, registration) DO UPDATE SET cause = excluded.cause, detail = excluded.detail, at = excluded.at
     """)
+  private static let findTombstone = PreparedStatement("SELECT 1 FROM tombstones WHERE hub = $1 LIMIT 1")
   private static let deleteTombstones = PreparedStatement("DELETE FROM tombstones WHERE hub = $1 AND registration = ANY ($2)")
   private static let updateRegistrations = PreparedStatement(
     """

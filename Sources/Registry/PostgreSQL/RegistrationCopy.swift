@@ -12,34 +12,36 @@ struct RegistrationCopy {
 
   private let connection: PostgreSQLConnection
   private let hub: HubName
-  /// By ascending ids.
+  /// Their members are asked for one by one: whoever copies a registration counts all the references that it holds.
   private let registrations: [Registration]
+  /// The registrations by ascending ids.
+  private let order: KeyOrder
 
   /// Of registrations that are all a hub's.
   init(_ connection: PostgreSQLConnection, _ hub: HubName, _ registrations: [Registration]) {
     self.connection = connection
     self.hub = hub
-    let order = KeyOrder(ids: registrations.map(\.id))
-    self.registrations = order.map { registrations[$0] }
+    self.registrations = registrations
+    order = KeyOrder(ids: registrations.map(\.id))
   }
 
   /// The registrations themselves.
   func copyRegistrations() throws {
     try copy(into: "registrations", "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at") {
       rows in
-      for registration in registrations {
+      for place in order {
         try rows.row(columns: 10)
         rows.text(hub.rawValue)
-        rows.uuid(high: registration.id.high, low: registration.id.low)
-        rows.text(registration.user)
-        rows.int2(Self.bit(of: registration.platform))
-        rows.text(registration.handle)
-        if let installation = registration.installation { rows.text(installation) } else { rows.null() }
-        rows.texts(registration.tags)
-        rows.int8(registration.registeredAt.milliseconds)
-        rows.int8(registration.createdAt.milliseconds)
-        if registration.seenAt > registration.registeredAt {
-          rows.int8(registration.seenAt.milliseconds)
+        rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
+        rows.text(registrations[place].user)
+        rows.int2(Self.bit(of: registrations[place].platform))
+        rows.text(registrations[place].handle)
+        if let installation = registrations[place].installation { rows.text(installation) } else { rows.null() }
+        rows.texts(registrations[place].tags)
+        rows.int8(registrations[place].registeredAt.milliseconds)
+        rows.int8(registrations[place].createdAt.milliseconds)
+        if registrations[place].seenAt > registrations[place].registeredAt {
+          rows.int8(registrations[place].seenAt.milliseconds)
         } else {
           rows.null()
         }
@@ -51,14 +53,13 @@ struct RegistrationCopy {
   func copyHandles() throws {
     let order = KeyOrder(count: registrations.count) { registrations[$0].handle }
     try copy(into: "handles", "handle, registration, platform, registered_at") { rows in
-      for index in order {
-        let registration = registrations[index]
+      for place in order {
         try rows.row(columns: 5)
         rows.text(hub.rawValue)
-        rows.text(registration.handle)
-        rows.uuid(high: registration.id.high, low: registration.id.low)
-        rows.int2(Self.bit(of: registration.platform))
-        rows.int8(registration.registeredAt.milliseconds)
+        rows.text(registrations[place].handle)
+        rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
+        rows.int2(Self.bit(of: registrations[place].platform))
+        rows.int8(registrations[place].registeredAt.milliseconds)
       }
     }
   }
@@ -79,25 +80,24 @@ struct RegistrationCopy {
 
   /// What the registrations can be addressed by.
   func copyTags() throws {
-    var tags: [(registration: Int, tag: Int)] = []
+    var tags: [(place: Int, tag: Int)] = []
     tags.reserveCapacity(registrations.count * 4)
-    for (index, registration) in registrations.enumerated() {
-      for tag in registration.tags.indices { tags.append((index, tag)) }
+    for place in order {
+      for tag in registrations[place].tags.indices { tags.append((place, tag)) }
     }
-    func tag(_ place: (registration: Int, tag: Int)) -> String { registrations[place.registration].tags[place.tag] }
-    // Nearly half of all tags begin with the same letters.
-    let order = KeyOrder(count: tags.count, prefix: Tag.usernamePrefix) { tag(tags[$0]) }
+    // Nearly half of all tags begin with the same letters. Those that are equal stay in the order of the ids.
+    let order = KeyOrder(count: tags.count, prefix: Tag.usernamePrefix) { registrations[tags[$0].place].tags[tags[$0].tag] }
     try copy(into: "tags", "tag, registration, platform, handle, registered_at, created_at") { rows in
       for index in order {
-        let registration = registrations[tags[index].registration]
+        let (place, tag) = tags[index]
         try rows.row(columns: 7)
         rows.text(hub.rawValue)
-        rows.text(tag(tags[index]))
-        rows.uuid(high: registration.id.high, low: registration.id.low)
-        rows.int2(Self.bit(of: registration.platform))
-        rows.text(registration.handle)
-        rows.int8(registration.registeredAt.milliseconds)
-        rows.int8(registration.createdAt.milliseconds)
+        rows.text(registrations[place].tags[tag])
+        rows.uuid(high: registrations[place].id.high, low: registrations[place].id.low)
+        rows.int2(Self.bit(of: registrations[place].platform))
+        rows.text(registrations[place].handle)
+        rows.int8(registrations[place].registeredAt.milliseconds)
+        rows.int8(registrations[place].createdAt.milliseconds)
       }
     }
   }
