@@ -10,7 +10,7 @@ package struct PostgreSQLLedgerConfiguration: Sendable {
   /// sees the same.
   package var retention: Duration = .seconds(30 * 86_400)
 
-  /// How many sends of a batch must be new, or must end, for them to be entered or ended by a statement that can only do that. Fewer take a slower
+  /// How many sends of a batch must be new, or of one day must end, for them to be entered or ended by a statement that can only do that. Fewer take a slower
   /// one that can do everything, and cost a round trip less.
   package var fewestAtOnce = 200
 

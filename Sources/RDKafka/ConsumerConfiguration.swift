@@ -33,14 +33,14 @@ package struct ConsumerConfiguration: Sendable {
   package var fetchWait: Duration = .milliseconds(100)
   /// Prefetching stops at this many records ahead of the application, all partitions together (and once more those of topics that are held back
   /// apart); a record costs a few hundred bytes beyond its own.
-  package var prefetchRecords = 5_000
+  package var prefetchRecords = 10_000
   /// Prefetching stops at this many bytes ahead of the application, of as many partitions.
-  package var prefetchBytes = 2 * 1024 * 1024
+  package var prefetchBytes = 4 * 1024 * 1024
   /// Bytes of one partition in one fetch.
   package var fetchBytesPerPartition = 128 * 1024
   /// Bytes of all partitions in one fetch, as they are compressed; decompressed they are several times as many, and come on top of
   /// `prefetchBytes`. Never less than one whole batch.
-  package var fetchBytes = 256 * 1024
+  package var fetchBytes = 1024 * 1024
   /// Whether records carry their headers. Parsing them costs a fraction of a microsecond per record.
   package var readsHeaders = true
 
@@ -92,7 +92,7 @@ extension ConsumerConfiguration {
         Property("queued.min.messages", "\(prefetchRecords)"),
         Property("queued.max.messages.kbytes", "\(max(1, prefetchBytes / 1024))"),
         Property("fetch.message.max.bytes", "\(fetchBytesPerPartition)"),
-        // librdkafka wants a fetch to have room for a message of this size, which means nothing else to a consumer.
+        // librdkafka wants a fetch to have room for a message of this size, which means nothing else to a consumer; a larger batch comes all the same.
         Property("message.max.bytes", "\(fetchBytes)"),
         Property("fetch.max.bytes", "\(fetchBytes)"),
         Property("check.crcs", "true"),
@@ -109,7 +109,8 @@ extension ConsumerConfiguration {
         Property("fetch.queue.backoff.ms", "20"),
         Property("enable.metrics.push", "false"),
       ],
-      further: client.properties,
+      // A producer of the same client may be meant to make larger messages.
+      further: client.properties.filter { $0.key != "message.max.bytes" },
       reserved: Self.reservedProperties
     )
   }

@@ -142,6 +142,9 @@ package struct WorkerConfiguration: Sendable {
     configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
     configuration.topicsHeldBack = [topics.segments]
+    // A worker's memory is bounded by what it holds; what is fetched in advance, and what one fetch can become when it is decompressed, comes on top.
+    (configuration.prefetchRecords, configuration.prefetchBytes) = (5_000, 2 << 20)
+    configuration.fetchBytes = 256 << 10
     return configuration
   }
 }

@@ -40,6 +40,15 @@ struct ConfigurationTests {
     #expect(error?.message.contains("'\(key)'") == true)
   }
 
+  @Test func aSizeThatIsMeantForTheProducerKeepsNoConsumerFromStarting() {
+    let client = KafkaClientConfiguration(
+      bootstrapServers: "127.0.0.1:1", clientID: "test", properties: ["message.max.bytes": "2000000"])
+    #expect(throws: Never.self) {
+      _ = try Consumer(
+        configuration: ConsumerConfiguration(client: client, groupID: "g", topics: ["t"]), logger: TestKafka.quietLogger)
+    }
+  }
+
   @Test func noDescriptionShowsAPropertysValue() {
     let client = KafkaClientConfiguration(
       bootstrapServers: "host:1", clientID: "c", properties: ["sasl.password": "s3cret"])

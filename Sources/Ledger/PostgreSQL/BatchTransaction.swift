@@ -5,7 +5,8 @@ import PostgreSQL
 ///
 /// The usual way of a send costs no more than its share of two statements: one that copies sends which are new, and one that ends sends which are
 /// open. A third one enters any send, or adds to it what is new; it also locks every one of them, so what comes after it for the few that
-/// are not usual meets nobody. All take the sends in the same order in every ledger.
+/// are not usual meets nobody. All take the sends of a day in the same order in every ledger; where two ledgers go through several days in different
+/// orders, the server ends one of the transactions, which is repeated.
 struct BatchTransaction {
   private let connection: PostgreSQLConnection
   private let slot: Int16
@@ -29,8 +30,8 @@ struct BatchTransaction {
     try account()
   }
 
-  /// Puts in whatever sends. Those that are open are ended at once where there are at least `fewest` of them. Returns how many records have turned out not
-  /// to count.
+  /// Puts in whatever sends. Those that are open are ended at once where a day has at least `fewest` of them. Returns how many records have turned
+  /// out not to count.
   mutating func write(_ sends: [BatchPlan.Send], endingAtLeast fewest: Int) throws -> Int {
     let left = try enter(try end(sends, atLeast: fewest))
     if !left.isEmpty { try writeOutOfOrder(left) }

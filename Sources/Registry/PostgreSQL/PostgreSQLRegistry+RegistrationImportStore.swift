@@ -13,7 +13,7 @@ extension PostgreSQLRegistry: RegistrationImportStore {
     "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 AND first_byte = $3")
   private static let forgetNotes = PreparedStatement("DELETE FROM import_batches WHERE hub = $1 AND file = $2")
 
-  /// Two, for the server takes one while another is made ready; and large ones, because of many rows more come one after the other on a page of an index.
+  /// Two are with the server while a third is made ready. Large ones: the more rows are sorted together, the more of them share a page of an index.
   package var importShape: (batches: Int, bytes: Int) { (2, 8 * 1024 * 1024) }
 
   /// Takes the lines of a batch; see `RegistrationImportStore`.

@@ -7,7 +7,10 @@ extension DispatchState {
   /// being given back, are left to the next owner.
   mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
     credit = max(0, credit - batch.count)
-    typicalSize.follow(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count })
+    // Segments have a limit of their own, and come in batches of their own.
+    if let first = batch.first, first.topic != topics.segments {
+      typicalSize.follow(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count })
+    }
     for record in batch {
       guard let origin = ledger.begin(record) else { continue }
       let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall

@@ -91,7 +91,9 @@ extension DispatchState {
 
   /// Whether what waits for older pushes does so in a retry topic: the sender is stopped, or there is no room for it here.
   private func isToBePutOff(_ sender: Int) -> Bool {
-    !topics.retries.isEmpty && (senders[sender].gate.state != .closed || records > configuration.maximumRecords / 2)
+    guard !topics.retries.isEmpty else { return false }
+    return senders[sender].gate.state != .closed || records > configuration.maximumRecords / 2
+      || bytes > configuration.maximumBytes / 2
   }
 
   /// Puts the device off until the outage of its service may be over.

@@ -233,9 +233,10 @@ struct DispatchState: Sendable {
     guard shutdownDeadline == nil, drains.isEmpty, bytes < configuration.maximumBytes, devices < configuration.maximumDevices,
       ledger.largestSpan < configuration.maximumSpan
     else { return 0 }
-    let limit = max(1, min(configuration.maximumRecords, records + typicalSize.records(in: configuration.maximumBytes - bytes)))
-    let room = min(limit - records, 2048) - credit
-    guard room > 0, records + credit == 0 || room >= min(512, limit / 8) else { return 0 }
+    // At least one, however large the last ones were: only by what comes is it known that the next ones are smaller.
+    let fitting = max(1, typicalSize.records(in: configuration.maximumBytes - bytes))
+    let room = min(configuration.maximumRecords - records, fitting, 2048) - credit
+    guard room > 0, credit == 0 || room >= min(512, configuration.maximumRecords / 8) else { return 0 }
     credit += room
     return room
   }

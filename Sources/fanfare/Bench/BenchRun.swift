@@ -7,7 +7,8 @@ struct BenchRun: Sendable {
   /// Short scenarios under way at the same time. Nearly all of their time is waiting, for groups to form and to be left.
   private static let quickAtOnce = 15
 
-  /// Measures everything that was asked for; `report` gets the rows in the order of the scenarios, each as soon as there is one.
+  /// Measures everything that was asked for; `report` gets the rows in the order of the scenarios, and where one fails those of all that have ended
+  /// before. Throws `BenchError`, which names the scenario.
   static func run(_ options: BenchOptions, report: (ScenarioReport) -> Void) async throws {
     try await withThrowingTaskGroup(of: (Int, [ScenarioReport]).self) { group in
       var waiting = options.scenarios.enumerated().makeIterator()
@@ -18,21 +19,31 @@ struct BenchRun: Sendable {
       for _ in 0..<(options.isQuick ? quickAtOnce : 1) { begin() }
       var ended: [Int: [ScenarioReport]] = [:]
       var next = 0
-      while let (number, rows) = try await group.next() {
-        begin()
-        ended[number] = rows
-        while let rows = ended.removeValue(forKey: next) {
-          for row in rows { report(row) }
-          next += 1
+      do {
+        while let (number, rows) = try await group.next() {
+          begin()
+          ended[number] = rows
+          while let rows = ended.removeValue(forKey: next) {
+            for row in rows { report(row) }
+            next += 1
+          }
         }
+      } catch {
+        for (_, rows) in ended.sorted(by: { $0.key < $1.key }) { for row in rows { report(row) } }
+        throw error
       }
     }
   }
 
   /// One scenario, in a rig of its own.
   private static func run(_ scenario: BenchOptions.Scenario, _ options: BenchOptions) async throws -> [ScenarioReport] {
-    try await BenchRig.with(options) { rig in
-      try await make(scenario).run(BenchRun(rig: rig, ceiling: Ceiling(rig)))
+    do {
+      let reports = try await BenchRig.with(options) { rig in
+        try await make(scenario).run(BenchRun(rig: rig, ceiling: Ceiling(rig)))
+      }
+      return options.isQuick ? reports.map(\.countsOnly) : reports
+    } catch {
+      throw BenchError("\(scenario.rawValue): \(error)")
     }
   }
 

@@ -21,7 +21,7 @@ struct FaultsCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "How many devices the row with a broadcast has, 1000 to 10000000; a million take some minutes.", valueName: "count"))
+      "How many devices the row with a broadcast has, 1000 to 1000000; a million take some minutes.", valueName: "count"))
   var devices = 20_000
 
   @Flag(help: "Print one JSON object instead of the table.")
@@ -35,7 +35,7 @@ struct FaultsCommand: AsyncParsableCommand {
   }
 
   func validate() throws {
-    guard (1000...10_000_000).contains(devices) else { throw ValidationError("--devices must be 1000 to 10000000") }
+    guard (1000...1_000_000).contains(devices) else { throw ValidationError("--devices must be 1000 to 1000000") }
     for row in rows where !FaultScenario.all(devices: devices).contains(where: { $0.name.hasPrefix(row) }) {
       throw ValidationError("--row: there is no row that begins with “\(row)”")
     }

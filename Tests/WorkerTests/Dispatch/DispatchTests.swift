@@ -235,6 +235,16 @@ struct DispatchTests {
     #expect((1...5).contains(desk.state.credit), "\(desk.state.bytes) bytes of 65536 are held")
   }
 
+  @Test func `after a large record more is asked for, although nothing of what is held can settle`() {
+    var desk = Desk()
+    desk.acknowledges = false
+    for number in 0..<64 { desk.deliver(desk.send(to: .user("user\(number)"))) }
+    desk.state.credit = 0
+    let body = String(repeating: "x", count: 480 * 1024)
+    desk.deliver(desk.send(to: .user("user"), content: Content(message: Message(title: "", body: body))))
+    #expect((1...8).contains(desk.state.credit))
+  }
+
   @Test func `no records are asked for while too many bytes, devices or unsettled offsets are held`() {
     func creditAfterOne(_ configure: (inout WorkerConfiguration) -> Void) -> Int {
       var desk = Desk {

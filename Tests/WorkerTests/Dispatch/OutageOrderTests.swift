@@ -101,6 +101,17 @@ struct OutageOrderTests {
     #expect(desk.state.senders[0].order.count == 1, "another user's, which has not come back")
   }
 
+  @Test func `what waits for an older one leaves the worker where half of the bytes that may be held are`() {
+    var desk = Desk(retryDelays: [15, 60, 300]) { $0.maximumBytes = 1 }
+    _ = broken(&desk, sends: 2)
+    heal(&desk)
+    let before = desk.retries.count
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answerAll(Self.accepted, to: "bob-1")
+    desk.advance(.seconds(1))
+    #expect(desk.retries.count == before + 1)
+  }
+
   @Test func `what waits here for an older one is put off when the service stops again`() {
     var desk = Desk(retryDelays: [15, 60, 300])
     _ = broken(&desk, sends: 2)

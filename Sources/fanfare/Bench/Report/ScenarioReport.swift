@@ -40,6 +40,17 @@ struct ScenarioReport: Sendable {
     self.goals = goals
   }
 
+  /// The same without what a run beside others cannot tell: CPU and memory, part of which are others', and whether goals were reached.
+  var countsOnly: ScenarioReport {
+    var report = self
+    report.goals = []
+    for pair in report.pairs.indices {
+      (report.pairs[pair].product.cpuSeconds, report.pairs[pair].product.peakBytes) = (nil, nil)
+      report.pairs[pair].ceiling?.cpuSeconds = nil
+    }
+    return report
+  }
+
   /// Medians over the pairs.
   var rate: Double? { pairs.map(\.product.rate).median }
   var ceilingRate: Double? { pairs.compactMap { $0.ceiling?.rate }.median }

@@ -35,7 +35,12 @@ struct Sink: Sendable {
       return Sink(kind: .external, host: sink.host, port: sink.port, trustRoots: sink.trustRoots, process: nil)
     }
     guard let (nghttpd, library) = preload else { return try await simulator(rig) }
-    let port = try await freePort()
+    for _ in 0..<5 { if let sink = try await start(nghttpd, library, on: try await freePort(), rig) { return sink } }
+    throw BenchError("nghttpd got no port")
+  }
+
+  /// nghttpd on a port; nil if somebody else has taken the port meanwhile.
+  private static func start(_ nghttpd: URL, _ library: URL, on port: Int, _ rig: BenchRig) async throws -> Sink? {
     let countFile = URL(fileURLWithPath: rig.path("sink-\(UUID())"))
     let process = try ChildProcess(
       [
@@ -50,7 +55,8 @@ struct Sink: Sendable {
       process.destroy()
       throw error
     }
-    return sink
+    // Whoever it was that took the connection.
+    return process.isRunning ? sink : nil
   }
 
   /// A simulator, which validates each push.
