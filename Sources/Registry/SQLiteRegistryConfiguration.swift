@@ -10,7 +10,7 @@ package struct SQLiteRegistryConfiguration: Sendable {
   /// The most memory that one connection keeps pages in, in KiB.
   package var cachePerConnection = 8 * 1024
   /// How much of the file each connection that reads maps into memory, in bytes; 0 for none. A mapped page is read without a system call and a
-  /// copy, and shared by all of them in all processes: measured, a look-up takes two thirds of the time. The price is that an I/O error of
+  /// copy, and shared by all of them in all processes: measured with a larger part mapped, a look-up takes two thirds of the time. The price is that an I/O error of
   /// the disk ends the process with SIGBUS, and that the mapped pages count as the process's memory: so it is bounded.
   package var mappedBytes = 4 * 1024 * 1024
   /// How long it can be looked up why a registration is gone.
