@@ -12,7 +12,7 @@ import Testing
       let status = try await faults.exitStatus(within: .seconds(840))
       let report = try JSONSerialization.jsonObject(with: Data(faults.output().utf8)) as? [String: [[String: Any]]]
       let rows = try #require(report?["rows"], "\(faults.lastWords)")
-      #expect(rows.count == FaultScenario.all(devices: 1000).count { $0.isQuick })
+      #expect(rows.count == FaultScenario.all(devices: 1000, outage: .seconds(60)).count { $0.isQuick })
       for row in rows {
         #expect(row["accepted"] as? Int ?? 0 > 0, "\(row)")
         #expect(row["lost"] as? Int == 0, "\(row)")

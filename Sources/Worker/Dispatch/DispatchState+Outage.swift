@@ -8,8 +8,8 @@ import FanfareCore
 extension DispatchState {
   /// The longest that anything is put off for an outage: so long after its end all are back.
   private static let longestDelay = Duration.seconds(300)
-  /// How many pushes of a sender may come back a second while it is stopped, only to be put off again.
-  private static let rounds = 500
+  /// How many pushes of a sender may come back a second while it is stopped, only to be put off again: each is two more records for Kafka to keep.
+  private static let rounds = 200
   /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended: that they never will is rare.
   private static let patience: Int64 = 10_000
   /// The same for one that is not remembered, so that nobody wakes it.
@@ -105,13 +105,17 @@ extension DispatchState {
   }
 
   /// How long what waits for the sender is put off: the less waits, the sooner all of it is back after the outage, and the more, the longer, so that
-  /// what goes round leaves room for everything else. nil where the send would expire by then, or there are no retry topics.
+  /// what goes round leaves room for everything else; but never for longer than half of what the outage has lasted. nil where the send would expire by
+  /// then, or there are no retry topics.
   func outageDelay(of slot: Int, _ sender: Int, at now: Moment) -> Duration? {
     guard let shortest = topics.retries.first?.delay else { return nil }
     let lane = senders[sender]
     var wanted = Duration.milliseconds(lane.order.count * 1000 / Self.rounds)
-    // How many wait is not known any more; but they have come in the time that it has been stopped.
-    if lane.order.isFull, lane.gate.state != .closed { wanted = max(wanted, .milliseconds(now.uptime - lane.gate.openedAt) / 4) }
+    if lane.gate.state != .closed {
+      let half = Duration.milliseconds(now.uptime - lane.gate.openedAt) / 2
+      // Of more than are counted nobody knows how many they are.
+      wanted = lane.order.isFull ? half : min(wanted, half)
+    }
     let delay = max(shortest, min(wanted, Self.longestDelay))
     let remaining = items[slot].expiresAt - now.wall
     return delay < remaining ? delay : shortest < remaining ? shortest : nil

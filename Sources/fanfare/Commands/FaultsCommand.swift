@@ -24,19 +24,25 @@ struct FaultsCommand: AsyncParsableCommand {
       "How many devices the row with a broadcast has, 1000 to 1000000; a million take some minutes.", valueName: "count"))
   var devices = 20_000
 
+  @Option(help: ArgumentHelp("How long APNs is dead in the row of that, 60 to 3600.", valueName: "seconds"))
+  var outage = 60
+
   @Flag(help: "Print one JSON object instead of the table.")
   var json = false
 
+  private var everyScenario: [FaultScenario] { FaultScenario.all(devices: devices, outage: .seconds(outage)) }
+
   /// The rows asked for.
   private var scenarios: [FaultScenario] {
-    FaultScenario.all(devices: devices).filter { scenario in
+    everyScenario.filter { scenario in
       (rows.isEmpty || rows.contains { scenario.name.hasPrefix($0) }) && (!quick || scenario.isQuick)
     }
   }
 
   func validate() throws {
     guard (1000...1_000_000).contains(devices) else { throw ValidationError("--devices must be 1000 to 1000000") }
-    for row in rows where !FaultScenario.all(devices: devices).contains(where: { $0.name.hasPrefix(row) }) {
+    guard (60...3600).contains(outage) else { throw ValidationError("--outage must be 60 to 3600") }
+    for row in rows where !everyScenario.contains(where: { $0.name.hasPrefix(row) }) {
       throw ValidationError("--row: there is no row that begins with “\(row)”")
     }
   }

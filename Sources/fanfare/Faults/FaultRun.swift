@@ -16,7 +16,7 @@ enum FaultRun {
 
   /// Runs one scenario. Throws when the deployment cannot be started, not for what it does wrong.
   static func run(_ scenario: FaultScenario, isQuick: Bool) async throws -> FaultRow {
-    try await FaultDeployment.with(hasSmallDisk: scenario.needsSmallDisk) { deployment in
+    try await FaultDeployment.with(partitions: scenario.partitions, hasSmallDisk: scenario.needsSmallDisk) { deployment in
       let load = FaultLoad(deployment, timeToLive: scenario.timeToLive)
       try await load.register()
       async let running: Void = load.run()
@@ -55,9 +55,9 @@ enum FaultRun {
     }
   }
 
-  /// Waits until every send has its end and nothing is in flight, for as long as a wait in a retry topic and a rebalance take, and longer.
+  /// Waits until every send has its end and nothing is in flight, for as long as the longest wait in a retry topic and a rebalance take, and longer.
   private static func waitForQuiet(of accepted: Set<SendID>, _ deployment: FaultDeployment) async throws {
-    let deadline = ContinuousClock.now + .seconds(240)
+    let deadline = ContinuousClock.now + .seconds(400)
     var open = accepted
     while ContinuousClock.now < deadline {
       do {

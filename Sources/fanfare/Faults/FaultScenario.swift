@@ -10,6 +10,8 @@ struct FaultScenario: Sendable {
   let needsSmallDisk: Bool
   /// Whether it is short enough for every run of CI.
   let isQuick: Bool
+  /// How many partitions each topic has: room for what the scenario writes.
+  let partitions: Int32
   /// How long every tenth send of the load lives; nil: as long as a send does that says nothing.
   let timeToLive: Duration?
   /// Looks at what has arrived, once everything is quiet.
@@ -19,12 +21,13 @@ struct FaultScenario: Sendable {
 
   init(
     _ name: String, isQuick: Bool = false, deadLetters: Int = 0, needsSmallDisk: Bool = false,
-    timeToLive: Duration? = nil,
+    partitions: Int32 = 16, timeToLive: Duration? = nil,
     inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)? = nil,
     injure: @escaping @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
   ) {
     self.name = name
     self.isQuick = isQuick
+    self.partitions = partitions
     self.deadLetters = deadLetters
     self.needsSmallDisk = needsSmallDisk
     self.timeToLive = timeToLive
@@ -34,10 +37,10 @@ struct FaultScenario: Sendable {
 }
 
 extension FaultScenario {
-  /// Every row of the table; the broadcast reaches so many devices.
-  static func all(devices: Int) -> [FaultScenario] {
+  /// Every row of the table; the broadcast reaches so many devices, and APNs is dead for so long.
+  static func all(devices: Int, outage: Duration) -> [FaultScenario] {
     processes + kafka + services + trouble + [
-      Isolation.scenario, KilledBroadcast(devices: devices).scenario,
+      Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
         try await Task.sleep(for: .seconds(5))

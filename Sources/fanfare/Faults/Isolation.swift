@@ -1,24 +1,30 @@
 import FanfareCore
 
 /// One platform dead while the others must not notice: what arrives when, at the devices themselves.
-enum Isolation {
+struct Isolation {
   /// How long every tenth send lives; much less than the platform is dead.
-  static let timeToLive = Duration.seconds(20)
+  private static let timeToLive = Duration.seconds(20)
   /// Between two clocks' readings of one moment on a busy machine.
   private static let tolerance = Duration.seconds(3)
 
-  /// The row. Ten minutes are shortened to one: by then the circuit is open, and everything goes around by the retry topics.
-  static let scenario = FaultScenario(
-    "APNs dead for a minute", timeToLive: timeToLive, inspect: inspect
-  ) { deployment, _ in
-    try await Task.sleep(for: .seconds(20))
-    await deployment.note()
-    try await deployment.order(#"{"service":"apns","action":"silence"}"#)
-    try await Task.sleep(for: .seconds(60))
-    try await deployment.withdrawFaults()
-    await deployment.note()
-    try await Task.sleep(for: .seconds(10))
-    return []
+  /// How long it is dead. After a minute the circuit is open, and everything goes around by the retry topics; ten are what a real outage may take.
+  let outage: Duration
+
+  /// The row.
+  var scenario: FaultScenario {
+    // What goes around for ten minutes is more than 16 partitions of the embedded cluster hold.
+    FaultScenario(
+      "APNs dead for \(outage.components.seconds) seconds", partitions: 64, timeToLive: Self.timeToLive, inspect: Self.inspect
+    ) { deployment, _ in
+      try await Task.sleep(for: .seconds(20))
+      await deployment.note()
+      try await deployment.order(#"{"service":"apns","action":"silence"}"#)
+      try await Task.sleep(for: outage)
+      try await deployment.withdrawFaults()
+      await deployment.note()
+      try await Task.sleep(for: .seconds(10))
+      return []
+    }
   }
 
   private static func inspect(_ deployment: FaultDeployment, _ load: FaultLoad) async throws -> FaultFindings {

@@ -6,6 +6,7 @@ import PushSimulator
 /// - `simulator.host` (text, default `127.0.0.1`)
 /// - `simulator.apnsPort`, `simulator.fcmPort`, `simulator.httpsPort`, `simulator.adminPort` (0…65535, default 0): 0 lets the kernel choose.
 /// - `simulator.recordsPushes` (true or false, default true): whether what arrives is kept for reading; false for a sink under load.
+/// - `simulator.notificationsPerDevice` (1…1,000,000, default 50): how many of them, of each device the newest; the counts are of all.
 struct SimulatorSettings: Sendable {
   let directory: String
   let configuration: SimulatorConfiguration
@@ -19,6 +20,8 @@ struct SimulatorSettings: Sendable {
     configuration.httpsPort = try reader.int("simulator.httpsPort", default: 0, in: 0...65535)
     configuration.adminPort = try reader.int("simulator.adminPort", default: 0, in: 0...65535)
     configuration.recordsPushes = try reader.bool("simulator.recordsPushes", default: true)
+    configuration.notificationsPerDevice = try reader.int(
+      "simulator.notificationsPerDevice", default: configuration.notificationsPerDevice, in: 1...1_000_000)
     self.configuration = configuration
   }
 }
