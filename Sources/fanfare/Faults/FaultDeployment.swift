@@ -44,7 +44,8 @@ actor FaultDeployment {
     try FileManager.default.createDirectory(at: ledgerDisk.directory, withIntermediateDirectories: true)
     environment = [
       "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true",
-      "FANFARE_KAFKA_RETRY_DELAYS": Self.retryDelays.map(String.init).joined(separator: ","), "FANFARE_WORKER_LONGEST_REST": "1", "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
+      "FANFARE_KAFKA_RETRY_DELAYS": Self.retryDelays.map(String.init).joined(separator: ","), "FANFARE_WORKER_LONGEST_REST": "1",
+      "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
       "FANFARE_LEDGER_PATH": path("ledger/ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
       "FANFARE_API_PORT": "0", "FANFARE_SIMULATOR_DIRECTORY": path("simulator"),
       // Every one: what does not arrive counts as lost.
@@ -182,17 +183,22 @@ actor FaultDeployment {
     }
   }
 
-  /// Everything that has arrived on the devices of a platform.
+  /// Everything that has arrived on the devices of a platform, of which there are few.
   func arrivals(on platform: Platform) async throws -> [PushArrival] {
     struct Page: Decodable {
       struct Device: Decodable { let handle: String }
       let devices: [Device]
     }
-    let simulator = try simulated()
     // There are fewer than the most of one page.
-    let list = try await simulator.request("GET", "/devices?platform=\(platform.rawValue)&limit=1000", user: "faults")
+    let list = try await simulated().request("GET", "/devices?platform=\(platform.rawValue)&limit=1000", user: "faults")
+    return try await arrivals(on: platform, at: JSONDecoder().decode(Page.self, from: list).devices.map(\.handle))
+  }
+
+  /// What has arrived on those devices, each of which has had something.
+  func arrivals(on platform: Platform, at devices: [String]) async throws -> [PushArrival] {
+    let simulator = try simulated()
     var arrivals: [PushArrival] = []
-    for device in try JSONDecoder().decode(Page.self, from: list).devices.map(\.handle) {
+    for device in devices {
       let path = device.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? device
       let received = try await simulator.request("GET", "/devices/\(platform.rawValue)/\(path)", user: "faults")
       arrivals += PushArrival.read(received, platform: platform, device: device)

@@ -48,9 +48,8 @@ final class FaultLoad: Sendable {
         if user >= 16 { try await group.next() }
         group.addTask {
           let client = frontEnds[user % frontEnds.count]
-          let digits = String(user, radix: 16)
           var bodies = [
-            #"{"platform":"ios","instId":"i-\#(user)","deviceToken":"1\#(String(repeating: "0", count: 63 - digits.count))\#(digits)"}"#,
+            #"{"platform":"ios","instId":"i-\#(user)","deviceToken":"\#(Self.iPhone(of: user))"}"#,
             #"{"platform":"android","instId":"a-\#(user)","deviceToken":"device-\#(user)"}"#,
           ]
           if user % 10 == 0 {
@@ -63,6 +62,12 @@ final class FaultLoad: Sendable {
       }
       try await group.waitForAll()
     }
+  }
+
+  /// The handle of the user's iPhone.
+  static func iPhone(of user: Int) -> String {
+    let digits = String(user, radix: 16)
+    return "1" + String(repeating: "0", count: 63 - digits.count) + digits
   }
 
   /// Posts about 100 sends a second until `end`; a request that fails is made again elsewhere as a new one, for its sends count only once accepted.

@@ -36,8 +36,19 @@ struct KilledBroadcast {
     let delivered = report.counts[.apns]?[.delivered] ?? 0
     findings.errors = abs(delivered - devices) + (report.state == .settled ? 0 : 1)
     let bound = Self.kills * FaultDeployment.workers * FaultDeployment.pageDevices
+    let repeated = try await deployment.arrivals().repeated - repeatsOfLoad(deployment)
+    if repeated > bound { findings.errors += 1 }
     findings.observed =
-      "broadcast: \(delivered) of \(devices) delivered; pages of \(FaultDeployment.pageDevices), so at most about \(bound) repeats are its own"
+      "broadcast: \(delivered) of \(devices) delivered, \(repeated) repeated; pages of \(FaultDeployment.pageDevices), so at most \(bound)"
     return findings
+  }
+
+  /// How often a device has got a send of the load again. The devices of the broadcast are, each, one of a user's who may be one of the load's, too.
+  private func repeatsOfLoad(_ deployment: FaultDeployment) async throws -> Int {
+    let users = 0..<FaultDeployment.users
+    let iPhones = users.map(FaultLoad.iPhone(of:)) + users.map { Population.handle($0) }
+    let arrivals = try await deployment.arrivals(on: .apns, at: iPhones) + deployment.arrivals(on: .fcm)
+    let all = arrivals + (try await deployment.arrivals(on: .wns))
+    return all.count - Set(all.map { "\($0.device) \($0.number)" }).count
   }
 }
