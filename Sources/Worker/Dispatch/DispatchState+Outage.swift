@@ -1,4 +1,5 @@
 import FanfareCore
+import RDKafka
 
 /// After an outage the oldest comes first: what was kept from a device while its service was unavailable is sent to it in the order of acceptance, one
 /// after another, and a younger send to it waits for that.
@@ -14,8 +15,8 @@ extension DispatchState {
   private static let patience: Int64 = 10_000
   /// The same for one that is not remembered, so that nobody wakes it.
   private static let shortPatience: Int64 = 250
-  /// How many pushes a stopped sender keeps in memory, to try with.
-  private static let probesKept = 16
+  /// How many pushes a stopped sender keeps in memory, to try with one after another.
+  private static let probesKept = 4
 
   /// Remembers that the push is kept from its device, where the order of such pushes is known; returns whether it is.
   @discardableResult
@@ -51,8 +52,8 @@ extension DispatchState {
   mutating func sweepOrder(at now: Moment) {
     for sender in senders.indices where !senders[sender].order.isEmpty {
       for ticket in senders[sender].order.forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
-      guard isToBePutOff(sender) else { continue }
-      for ticket in senders[sender].order.takeWaiting() { stopWaiting(ticket) }
+      guard let queue = longestQueue(of: sender) else { continue }
+      for ticket in senders[sender].order.takeWaiting(behind: queue) { stopWaiting(ticket) }
     }
   }
 
@@ -75,9 +76,11 @@ extension DispatchState {
   mutating func waitsItsTurn(_ ticket: Ticket, at now: Moment, into effects: inout Effects) -> Bool {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
+    let queue = longestQueue(of: sender)
+    let older = older(than: slot, index, at: now, limit: max(1, queue.map { $0 + 1 } ?? 1))
     // What has expired ends at once.
-    guard mustWait(slot, index, at: now), now.wall < items[slot].expiresAt else { return false }
-    if isToBePutOff(sender), let delay = outageDelay(of: slot, sender, at: now) {
+    guard older > 0, now.wall < items[slot].expiresAt else { return false }
+    if let queue, older > queue, let delay = outageDelay(of: slot, sender, at: now) {
       putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
       return true
     }
@@ -89,11 +92,18 @@ extension DispatchState {
     return true
   }
 
-  /// Whether what waits for older pushes does so in a retry topic: the sender is stopped, or there is no room for it here.
-  private func isToBePutOff(_ sender: Int) -> Bool {
-    guard !topics.retries.isEmpty else { return false }
-    return senders[sender].gate.state != .closed || records > configuration.maximumRecords / 2
-      || bytes > configuration.maximumBytes / 2
+  /// How many others a push to a device may have before it and still wait here, and not in a retry topic: none while the sender is stopped, or where there
+  /// is hardly any room. Where half of it is taken the devices share what that is, so that each has the oldest of its pushes here, and those that come round
+  /// meet the ones that they wait for. nil: however many.
+  private func longestQueue(of sender: Int) -> Int? {
+    guard !topics.retries.isEmpty else { return nil }
+    func isTaken(_ quarters: Int) -> Bool {
+      records > configuration.maximumRecords / 4 * quarters || bytes > configuration.maximumBytes / 4 * quarters
+    }
+    if senders[sender].gate.state != .closed || isTaken(3) { return 0 }
+    guard isTaken(2) else { return nil }
+    let half = min(configuration.maximumRecords, typicalSize.records(in: configuration.maximumBytes)) / 2
+    return half / max(1, senders[sender].order.deviceCount)
   }
 
   /// Puts the device off until the outage of its service may be over.
@@ -121,25 +131,39 @@ extension DispatchState {
     return delay < remaining ? delay : shortest < remaining ? shortest : nil
   }
 
-  /// What waits for a sender that is stopped is put off, oldest first, but for the oldest few, each of another device, that can try whether it works again.
+  /// What waits for a sender that is stopped is put off, oldest first, but for a few, each of another device, that can try whether it works again.
+  ///
+  /// They try in the order in which they have come, whatever their age: if the oldest went before, those behind it would stay for as long as the outage
+  /// lasts, and with them the positions of their partitions.
   mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
     guard !topics.retries.isEmpty else { return }
+    // Whatever the reason to stay: beyond the longest span nothing more is read, for any sender.
+    let isFarBehind = ledger.largestSpan > configuration.maximumSpan / 2
     for sender in senders.indices where senders[sender].gate.state != .closed {
-      var kept = 0
-      for ticket in oldestFirst(senders[sender].queue.removeAll()) {
+      var leaving: [Ticket] = []
+      for ticket in senders[sender].queue.removeAll() {
         guard let device = device(ticket), device.phase == .queued else { continue }
         let (slot, index) = (ticket.slot, ticket.device)
         // One that was refused by itself stays too: what it has led to is known here only. A page keeps none, for all of its broadcast waits for it.
-        let stays = device.heldAt != nil || (kept < Self.probesKept && !mustWait(slot, index, at: now))
-        if items[slot].isPage || !stays, let delay = outageDelay(of: slot, sender, at: now) {
-          putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
-        } else {
-          kept += 1
-          remember(slot, index, due: now.uptime)
-          senders[sender].queue.append(ticket)
+        let stays =
+          device.heldAt != nil
+          || (senders[sender].queue.count < Self.probesKept && older(than: slot, index, at: now, limit: 1) == 0)
+        if stays, !isFarBehind, !items[slot].isPage { stay(ticket, at: now) } else { leaving.append(ticket) }
+      }
+      for ticket in oldestFirst(leaving) {
+        guard let delay = outageDelay(of: ticket.slot, sender, at: now) else {
+          stay(ticket, at: now)
+          continue
         }
+        putOff(ticket.slot, ticket.device, inOrderFor: delay, at: now, into: &effects)
       }
     }
+  }
+
+  /// The push keeps its place in the queue of its sender.
+  private mutating func stay(_ ticket: Ticket, at now: Moment) {
+    remember(ticket.slot, ticket.device, due: now.uptime)
+    senders[items[ticket.slot].devices[ticket.device].sender].queue.append(ticket)
   }
 
   /// The sender works again: what waits for it in memory has its turn as what was put off has.
@@ -149,11 +173,12 @@ extension DispatchState {
     }
   }
 
-  private func mustWait(_ slot: Int, _ index: Int, at now: Moment) -> Bool {
-    guard let send = items[slot].send, !items[slot].isBulk else { return false }
+  /// How many pushes come to the device before that one; none where that does not matter. Counts no further than to `limit`.
+  private func older(than slot: Int, _ index: Int, at now: Moment, limit: Int) -> Int {
+    guard let send = items[slot].send, !items[slot].isBulk else { return 0 }
     let device = items[slot].devices[index]
-    return senders[device.sender].order.hasOlder(
-      than: send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, at: now.uptime)
+    return senders[device.sender].order.older(
+      than: send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, at: now.uptime, limit: limit)
   }
 
   private func oldestFirst(_ tickets: [Ticket]) -> [Ticket] {

@@ -34,6 +34,8 @@ struct OutageOrder: Sendable {
   var isFull: Bool { count >= capacity }
   /// Whether nobody has to wait for anybody.
   var isEmpty: Bool { count == 0 }
+  /// How many devices pushes are remembered of.
+  var deviceCount: Int { devices.count }
 
   /// The push is not to be sent before `due`, or wherever it waits until then; one that is `waiting` is named as soon as none before it is left. One that is
   /// remembered has another time from now on. Returns whether it is remembered.
@@ -70,13 +72,17 @@ struct OutageOrder: Sendable {
     return wakeNext(of: device, at: uptime)
   }
 
-  /// Whether another push must come to the device before that one: of a send accepted earlier, or in the same moment and remembered earlier.
-  func hasOlder(than id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Bool {
+  /// How many other pushes must come to the device before that one: of sends accepted earlier, or in the same moment and remembered earlier. Counts no
+  /// further than to `limit`.
+  func older(
+    than id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64, limit: Int = .max
+  ) -> Int {
+    var older = 0
     for entry in devices[device] ?? [] {
-      if entry.id == id || entry.acceptedAt > acceptedAt { return false }
-      if uptime <= entry.due + Self.grace { return true }
+      if entry.id == id || entry.acceptedAt > acceptedAt || older >= limit { break }
+      if uptime <= entry.due + Self.grace { older += 1 }
     }
-    return false
+    return older
   }
 
   /// Forgets what nobody waits for any more; looks only now and then, as it looks at everything. Returns those whose turn it is now, of those that wait.
@@ -91,12 +97,12 @@ struct OutageOrder: Sendable {
     return Array(devices.keys).compactMap { wakeNext(of: $0, at: uptime) }
   }
 
-  /// Takes all that wait: they are to wait elsewhere.
-  mutating func takeWaiting() -> [Ticket] {
+  /// Takes those that wait and have more than so many before them: they are to wait elsewhere.
+  mutating func takeWaiting(behind older: Int) -> [Ticket] {
     var tickets: [Ticket] = []
     for (device, entries) in devices {
       for (place, entry) in entries.enumerated() {
-        guard let ticket = entry.waiting else { continue }
+        guard place > older, let ticket = entry.waiting else { continue }
         tickets.append(ticket)
         devices[device]?[place].waiting = nil
       }

@@ -44,10 +44,65 @@ struct OutageTests {
       desk.answer(push, PushOutcome(.accepted, status: 200), from: 1)
     }
     desk.advance(.seconds(2))
-    #expect(desk.state.senders[0].queue.count == 16)
-    #expect(desk.state.records == 16)
+    #expect(desk.state.senders[0].queue.count == 4)
+    #expect(desk.state.records == 4)
     #expect(desk.statuses.isEmpty)
-    #expect(desk.retries.count == 84)
+    #expect(desk.retries.count == 96)
+  }
+
+  @Test func `however long it lasts, positions are committed, and hardly behind what was read`() throws {
+    var desk = desk()
+    breakDown(&desk)
+    for push in desk.pushes where push.handle.hasSuffix("-1") {
+      desk.answer(push, PushOutcome(.accepted, status: 200), from: 1)
+    }
+    var probes: [(at: Int64, push: Push)] = []
+    var (pushes, returned, read) = (desk.pushes.count, 0, 20)
+    for second in 0..<300 {
+      desk.deliver(desk.send(to: .user("u\(second % 100)")))
+      read += 1
+      for value in desk.retries[returned...].map(\.value) {
+        guard try RetryRecord.decode(value[...], recordTime: desk.wall).notBefore <= desk.wall else { break }
+        desk.deliver([value])
+        returned += 1
+        read += 1
+      }
+      desk.advance(.seconds(1))
+      for push in desk.pushes[pushes...] where push.handle.hasSuffix("-1") {
+        desk.answer(push, PushOutcome(.accepted, status: 200), from: 1)
+      }
+      probes += desk.pushes[pushes...].filter { $0.handle.hasSuffix("-0") }.map { (desk.uptime, $0) }
+      pushes = desk.pushes.count
+      while let first = probes.first, first.at + 30_000 <= desk.uptime {
+        desk.answer(first.push, PushOutcome(.unknown, reason: "DeadlineExceeded"), from: 0)
+        probes.removeFirst()
+      }
+    }
+    // What has come in the time that a push waits until it tries, and until it is given up.
+    let position = try #require(desk.position)
+    #expect(Int(position) > read * 2 / 3)
+  }
+
+  @Test func `what is refused by itself leaves, too, before so much is read behind it that no more may be`() {
+    var desk = Desk(retryDelays: [15, 60, 300]) { $0.maximumSpan = 40 }
+    for number in 0..<100 { desk.register("u\(number)", .apns, .fcm) }
+    var answered = 0
+    for number in 0..<40 {
+      desk.deliver(desk.send(to: .user("u\(number)")))
+      desk.advance(.seconds(1))
+      while answered < desk.pushes.count {
+        let push = desk.pushes[answered]
+        let isRefused = push.handle.hasSuffix("-0")
+        desk.answer(
+          push,
+          isRefused ? PushOutcome(.configurationError, reason: "BadTopic", status: 400) : PushOutcome(.accepted, status: 200),
+          from: isRefused ? 0 : 1)
+        answered += 1
+      }
+    }
+    desk.advance(.seconds(1))
+    #expect(desk.state.ledger.largestSpan < 20)
+    #expect(desk.statuses.isEmpty, "all of them wait for APNs")
   }
 
   @Test func `one push tries, and when it passes everything goes on, once`() {
