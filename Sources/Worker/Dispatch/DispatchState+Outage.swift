@@ -15,6 +15,8 @@ extension DispatchState {
   private static let patience: Int64 = 10_000
   /// The same for one that is not remembered, so that nobody wakes it.
   private static let shortPatience: Int64 = 250
+  /// So long before it would expire, a push waits for none before it any more.
+  private static let lastCall = Duration.seconds(2)
   /// How many pushes a stopped sender keeps in memory, to try with one after another.
   private static let probesKept = 4
 
@@ -78,14 +80,15 @@ extension DispatchState {
     let sender = items[slot].devices[index].sender
     let queue = longestQueue(of: sender)
     let older = older(than: slot, index, at: now, limit: max(1, queue.map { $0 + 1 } ?? 1))
-    // What has expired ends at once.
-    guard older > 0, now.wall < items[slot].expiresAt else { return false }
+    let life = items[slot].expiresAt - now.wall
+    // Rather before an older one than never. What has expired ends at once.
+    guard older > 0, life > (senders[sender].gate.state == .closed ? Self.lastCall : .zero) else { return false }
     if let queue, older > queue, let delay = outageDelay(of: slot, sender, at: now) {
       putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
       return true
     }
     items[slot].devices[index].phase = .waiting
-    let limit = min(Self.patience, items[slot].expiresAt.milliseconds - now.wall.milliseconds)
+    let limit = min(Self.patience, max(life - Self.lastCall, .milliseconds(1)).milliseconds)
     let isKnown = remember(slot, index, due: now.uptime + limit, waiting: ticket)
     waiting.insert(ticket, due: now.uptime + (isKnown ? limit : min(limit, Self.shortPatience)))
     passFirstAttempt(slot, index)
