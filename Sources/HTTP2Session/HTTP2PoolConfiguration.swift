@@ -28,8 +28,8 @@ package struct HTTP2PoolConfiguration: Sendable {
   package var handshakeTimeout: Duration = .seconds(10)
   /// The pause after the first failed connection; doubled by every further one.
   package var reconnectBackoff: Duration = .seconds(1)
-  /// The longest pause after failed connections.
-  package var maximumReconnectBackoff: Duration = .seconds(60)
+  /// The longest pause after failed connections: for so long nobody finds out that the peer works again.
+  package var maximumReconnectBackoff: Duration = .seconds(15)
 
   /// A connection from which nothing has come for so long is asked for a sign of life with a PING; nil means never, for peers that
   /// count idle PINGs as abuse.

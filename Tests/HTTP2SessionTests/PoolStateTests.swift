@@ -84,6 +84,20 @@ struct PoolStateTests {
     #expect(words(state.submit(batch(5), now: now).1).isEmpty)
   }
 
+  @Test mutating func connectionsThatFailTogetherAreOneFailure() {
+    state = Self.make {
+      $0.minimumConnections = 4; $0.maximumConnections = 4
+    }
+    #expect(words(state.start(now: now)) == (1...4).map { "connect \($0)" })
+    for id in 1...4 { _ = state.opened(id: id, streamLimit: 10, now: now) }
+    let error = HTTP2ConnectionError(.unresponsive, "")
+    for id in 1...4 {
+      let (pause, actions) = state.ended(id: id, isFailure: true, error: error, now: now)
+      #expect(pause > .zero && pause <= .seconds(1))
+      #expect(actions.isEmpty)
+    }
+  }
+
   @Test mutating func pausesAfterFailures() {
     #expect(words(state.start(now: now)) == ["connect 1"])
     let error = HTTP2ConnectionError(.connectFailed, "refused")
@@ -97,8 +111,8 @@ struct PoolStateTests {
       #expect(words(state.tick(now: now)) == ["connect \(id + 1)"])
     }
     #expect(pauses[0] >= .milliseconds(500) && pauses[0] <= .seconds(1))
-    #expect(pauses[4] >= .seconds(8) && pauses[4] <= .seconds(16))
-    #expect(pauses[9] >= .seconds(30) && pauses[9] <= .seconds(60))
+    #expect(pauses[3] >= .seconds(4) && pauses[3] <= .seconds(8))
+    #expect(pauses[9] >= .milliseconds(7500) && pauses[9] <= .seconds(15))
     // A connection that works ends the series.
     open(11)
     state.proved(id: 11)

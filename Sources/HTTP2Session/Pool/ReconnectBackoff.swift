@@ -18,8 +18,9 @@ struct ReconnectBackoff {
     self.longest = longest
   }
 
-  /// Counts a failure at `now` and gives the pause.
+  /// Counts a failure at `now` and gives the pause. Connections that fail during the pause were opened before it, and are part of the same failure.
   mutating func recordFailure(at now: NIODeadline) -> TimeAmount {
+    guard now >= notBefore else { return notBefore - now }
     failures += 1
     let doubled = Double(first.nanoseconds) * Double(sign: .plus, exponent: min(failures - 1, 30), significand: 1)
     let full = min(doubled, Double(longest.nanoseconds))
