@@ -207,6 +207,7 @@ extension Producer {
       let handle = state.withLock { $0.handle }
       let notices = handle?.poll(milliseconds: 100, deliveries: &deliveries) ?? []
       settle(deliveries)
+      let isBusy = !deliveries.isEmpty
       deliveries.removeAll(keepingCapacity: true)
       for notice in notices { notice.log(to: logger) }
       if let handle, handle.isDead(notices) {
@@ -219,6 +220,9 @@ extension Producer {
         nextReplacement = .now + .seconds(1)
       }
       if isDone { break }
+      // Under load thousands of answers come a second, each about a few records; what each of them would cost in waking this thread, and
+      // those who wait for it, is several times what it costs to take note of them.
+      if isBusy { Pause.toGather() }
     }
     finish()
   }

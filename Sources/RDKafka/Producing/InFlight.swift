@@ -12,9 +12,8 @@ struct InFlight: ~Copyable {
   }
 
   private struct Slot {
-    /// Filled in as records are acknowledged; `offset` is ``unsettled`` before.
-    var positions: [RecordPosition] = []
-    var failures: [Int: RDKafkaError] = [:]
+    /// Filled in as records are settled; before, a position whose `offset` is ``unsettled``.
+    var results: [Result<RecordPosition, RDKafkaError>] = []
     /// Records not yet settled, plus one while the submitting thread is still handing them over.
     var remaining = 0
     var generation = 0
@@ -36,7 +35,7 @@ struct InFlight: ~Copyable {
     let slot = free.popLast() ?? slots.count
     if slot == slots.count { slots.append(Slot()) }
     slots[slot] = Slot(
-      positions: records.map { RecordPosition(topic: $0.topic, partition: -1, offset: Self.unsettled) },
+      results: records.map { .success(RecordPosition(topic: $0.topic, partition: -1, offset: Self.unsettled)) },
       remaining: records.count + 1, generation: generation, completion: completion)
     count += records.count
     return slot
@@ -54,11 +53,10 @@ struct InFlight: ~Copyable {
   @discardableResult
   mutating func settle(_ delivery: Delivery) -> String? {
     let (slot, index) = (delivery.ticket.slot, delivery.ticket.index)
-    guard isUnsettled(slot, index) else { return nil }
-    let topic = slots[slot].positions[index].topic
+    guard let topic = topicOfUnsettled(slot, index) else { return nil }
     if delivery.isAcknowledged {
-      slots[slot].positions[index].partition = delivery.partition
-      slots[slot].positions[index].offset = delivery.offset
+      slots[slot].results[index] = .success(
+        RecordPosition(topic: topic, partition: delivery.partition, offset: delivery.offset))
       count -= 1
       countDown(slot)
     } else {
@@ -73,7 +71,7 @@ struct InFlight: ~Copyable {
   mutating func abandon(upTo generation: Int, error: RDKafkaError) -> Int {
     let before = count
     for slot in slots.indices where slots[slot].completion != nil && slots[slot].generation <= generation {
-      for index in slots[slot].positions.indices where isUnsettled(slot, index) { fail(slot, index, error) }
+      for index in slots[slot].results.indices { fail(slot, index, error) }
     }
     return before - count
   }
@@ -90,14 +88,17 @@ struct InFlight: ~Copyable {
     return finished
   }
 
-  private func isUnsettled(_ slot: Int, _ index: Int) -> Bool {
-    slots.indices.contains(slot) && slots[slot].positions.indices.contains(index)
-      && slots[slot].positions[index].offset == Self.unsettled && slots[slot].failures[index] == nil
+  /// Where the record goes; nil once it is settled.
+  private func topicOfUnsettled(_ slot: Int, _ index: Int) -> String? {
+    guard slots.indices.contains(slot), slots[slot].results.indices.contains(index),
+      case .success(let position) = slots[slot].results[index], position.offset == Self.unsettled
+    else { return nil }
+    return position.topic
   }
 
   private mutating func fail(_ slot: Int, _ index: Int, _ error: RDKafkaError) {
-    guard isUnsettled(slot, index) else { return }
-    slots[slot].failures[index] = error
+    guard topicOfUnsettled(slot, index) != nil else { return }
+    slots[slot].results[index] = .failure(error)
     count -= 1
     failed += 1
     countDown(slot)
@@ -106,9 +107,7 @@ struct InFlight: ~Copyable {
   private mutating func countDown(_ slot: Int) {
     slots[slot].remaining -= 1
     guard slots[slot].remaining == 0, let completion = slots[slot].completion else { return }
-    var results = slots[slot].positions.map { Result<RecordPosition, RDKafkaError>.success($0) }
-    for (index, error) in slots[slot].failures { results[index] = .failure(error) }
-    finished.append(Finished(results: results, completion: completion))
+    finished.append(Finished(results: slots[slot].results, completion: completion))
     slots[slot] = Slot()
     free.append(slot)
   }
