@@ -101,20 +101,27 @@ extension Identifier: LosslessStringConvertible {
   }
 
   /// Appends the 36 characters of the canonical lower-case form.
-  package func append(to output: inout [UInt8]) {
+  package func append(to output: inout [UInt8]) { output.appendUUID(high, low) }
+}
+
+extension [UInt8] {
+  /// Appends a canonical lower-case UUID. Not generic as the identifier is: a caller in another module would run it unspecialised, at several
+  /// times the price.
+  fileprivate mutating func appendUUID(_ high: UInt64, _ low: UInt64) {
     let dash = UInt8(ascii: "-")
-    output.append(addingCapacity: 36) { text in
-      for shift in stride(from: UInt64(60), through: 32, by: -4) { text.append(Hexadecimal.digit(UInt8(high >> shift & 0xF))) }
+    append(addingCapacity: 36) { text in
+      func digits(_ word: UInt64, _ count: UInt64) {
+        for place in 1...count { text.append(Hexadecimal.digit(UInt8(truncatingIfNeeded: word >> (64 - 4 * place) & 0xF))) }
+      }
+      digits(high, 8)
       text.append(dash)
-      for shift in stride(from: UInt64(28), through: 16, by: -4) { text.append(Hexadecimal.digit(UInt8(high >> shift & 0xF))) }
+      digits(high << 32, 4)
       text.append(dash)
-      for shift in stride(from: UInt64(12), through: 4, by: -4) { text.append(Hexadecimal.digit(UInt8(high >> shift & 0xF))) }
-      text.append(Hexadecimal.digit(UInt8(high & 0xF)))
+      digits(high << 48, 4)
       text.append(dash)
-      for shift in stride(from: UInt64(60), through: 48, by: -4) { text.append(Hexadecimal.digit(UInt8(low >> shift & 0xF))) }
+      digits(low, 4)
       text.append(dash)
-      for shift in stride(from: UInt64(44), through: 4, by: -4) { text.append(Hexadecimal.digit(UInt8(low >> shift & 0xF))) }
-      text.append(Hexadecimal.digit(UInt8(low & 0xF)))
+      digits(low << 16, 12)
     }
   }
 }

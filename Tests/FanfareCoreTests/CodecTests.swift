@@ -37,6 +37,23 @@ import Testing
     #expect(try SendRequest.decode(request.encoded()[...], recordTime: UnixTime(milliseconds: 0)) == request)
   }
 
+  @Test func recordsWrittenOneAfterAnotherAreThoseOfEachAlone() {
+    var writer = SendRecordWriter()
+    // Two names that look the same among them.
+    let origins: [(sender: String?, hub: String, time: Int64)] = [
+      ("zo\u{EB}", "default", 0), ("zo\u{EB}", "default", 0), ("zoe\u{308}", "default", 0), (nil, "default", 0),
+      (nil, "app-2", 0),
+      (nil, "app-2", 1), ("bob", "app-2", 1), (nil, "app-2", 1),
+    ]
+    let sends = origins.map { origin in
+      SendRequest(
+        id: .random(), hub: HubName(origin.hub) ?? .default, sender: origin.sender,
+        acceptedAt: UnixTime(milliseconds: origin.time),
+        audience: .everyone, content: Content(message: Message(body: "x")))
+    }
+    for send in Self.requests + sends { #expect(writer.record(of: send) == send.encoded()) }
+  }
+
   @Test func membersInAnyOrderAndUnknownOnesAreRead() throws {
     let record = #"""
        { "data" : {"later":[{"a":null}],"message":{"body":"\u00e9\ud83d\ude00","new":1},"to":{"user":"bob"},"platforms":["GCM"]},

@@ -79,11 +79,19 @@ struct CloudEvent {
   static func begin(_ type: RecordType, time: UnixTime, capacity: Int, id: (inout [UInt8]) -> Void) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(capacity)
-    output.append(literal: #"{"specversion":"1.0","id":""#)
+    output.append(literal: opening)
     id(&output)
+    appendMiddle(type, time: time, to: &output)
+    return output
+  }
+
+  /// What a record begins with: its id follows.
+  static let opening = #"{"specversion":"1.0","id":""#
+
+  /// Appends what stands between a record's id and its data.
+  static func appendMiddle(_ type: RecordType, time: UnixTime, to output: inout [UInt8]) {
     output.append(literal: type.middle)
     output.appendJSON(time)
     output.append(literal: #","data":"#)
-    return output
   }
 }

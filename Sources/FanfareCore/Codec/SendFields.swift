@@ -60,7 +60,7 @@ package struct SendFields: Sendable {
   }
 
   /// The send made of what was read. Throws when `to` is missing, or both `message` and `native` are.
-  package consuming func request(id: SendID, acceptedAt: UnixTime) throws(JSONError) -> SendRequest {
+  package func request(id: SendID, acceptedAt: UnixTime) throws(JSONError) -> SendRequest {
     guard let audience else { throw JSONError(field: "to", problem: "is missing") }
     let content = Content(message: message, apns: apns, fcm: fcm, wns: wns)
     guard !content.isEmpty else { throw JSONError(field: "message", problem: "or native must be given") }

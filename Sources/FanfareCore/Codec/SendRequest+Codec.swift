@@ -10,13 +10,31 @@ extension SendRequest {
 
   /// The record of the sends topic.
   package func encoded() -> [UInt8] {
-    var output = CloudEvent.begin(.send, time: acceptedAt, capacity: 512) { id.append(to: &$0) }
+    var output: [UInt8] = []
+    output.reserveCapacity(Self.usualRecordSize)
+    output.append(literal: CloudEvent.opening)
+    id.append(to: &output)
+    appendOrigin(to: &output)
+    appendMatter(to: &output)
+    return output
+  }
+
+  /// What nearly all records have room in.
+  static let usualRecordSize = 512
+
+  /// Appends what follows the id, and is the same for all that a caller sends at one moment.
+  func appendOrigin(to output: inout [UInt8]) {
+    CloudEvent.appendMiddle(.send, time: acceptedAt, to: &output)
     output.append(literal: #"{"hub":"#)
     output.appendJSON(hub.rawValue)
     if let sender {
       output.append(literal: #","sender":"#)
       output.appendJSON(sender)
     }
+  }
+
+  /// Appends the rest of the record.
+  func appendMatter(to output: inout [UInt8]) {
     output.append(literal: #","to":"#)
     audience.append(to: &output)
     if platforms != .all {
@@ -50,7 +68,6 @@ extension SendRequest {
       output.appendJSON(replay)
     }
     output.append(literal: "}}")
-    return output
   }
 
   /// Reads a record of the sends topic. Members that this version does not know are passed over; `recordTime`, the log's own time of the

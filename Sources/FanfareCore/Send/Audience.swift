@@ -47,10 +47,21 @@ package enum Audience: Hashable, Sendable {
   /// The key of the send's record: sends to one user share a partition and so keep their order; the send's own id where there is no
   /// single user.
   package func recordKey(of send: SendID, hub: HubName) -> [UInt8] {
-    switch self {
-    case .user(let name): Array((hub == .default ? "" : "\(hub)/").utf8) + Array(Tag.username(name).utf8)
-    case .tag(let tag) where Tag.user(of: tag) != nil: Array((hub == .default ? "" : "\(hub)/").utf8) + Array(tag.utf8)
-    case .tag, .registration, .device, .tags, .expression, .everyone: Array(send.description.utf8)
+    var key: [UInt8] = []
+    func append(prefix: String, _ name: String) {
+      key.reserveCapacity(hub.rawValue.utf8.count + 1 + prefix.utf8.count + name.utf8.count)
+      if hub != .default {
+        key.append(literal: hub.rawValue)
+        key.append(UInt8(ascii: "/"))
+      }
+      key.append(literal: prefix)
+      key.append(literal: name)
     }
+    switch self {
+    case .user(let name): append(prefix: Tag.usernamePrefix, name)
+    case .tag(let tag) where Tag.user(of: tag) != nil: append(prefix: "", tag)
+    case .tag, .registration, .device, .tags, .expression, .everyone: send.append(to: &key)
+    }
+    return key
   }
 }

@@ -17,15 +17,16 @@ package struct Content: Hashable, Sendable {
   }
 
   /// Whether there is nothing to send at all.
-  package var isEmpty: Bool { message == nil && apns == nil && fcm == nil && wns == nil }
+  package var isEmpty: Bool { coveredPlatforms.isEmpty }
 
-  /// Whether there is something to send on the platform.
-  package func covers(_ platform: Platform) -> Bool {
-    if message != nil { return true }
-    return switch platform {
-    case .apns: apns != nil
-    case .fcm: fcm != nil
-    case .wns: wns != nil
-    }
+  /// The platforms on which there is something to send.
+  package var coveredPlatforms: PlatformSet {
+    // Not by comparison with nil, for which the whole message would be copied.
+    if case .some = message { return .all }
+    var set = PlatformSet()
+    if case .some = apns { set.insert(PlatformSet(.apns)) }
+    if case .some = fcm { set.insert(PlatformSet(.fcm)) }
+    if case .some = wns { set.insert(PlatformSet(.wns)) }
+    return set
   }
 }

@@ -99,9 +99,7 @@ package struct SendRequest: Hashable, Sendable {
       self.audience = audience
       self.platforms = platforms
       self.content = content
-      coveredPlatforms = Platform.allCases.reduce(into: PlatformSet()) { set, platform in
-        if platforms.contains(platform), content.covers(platform) { set.formUnion(PlatformSet(platform)) }
-      }
+      coveredPlatforms = platforms.intersection(content.coveredPlatforms)
       self.timeToLive = timeToLive
       self.priority = priority
       self.collapseKey = collapseKey

@@ -83,9 +83,10 @@ struct SendIntake: Sendable {
     var indices: [Int] = []
     records.reserveCapacity(sends.count)
     indices.reserveCapacity(sends.count)
+    var writer = SendRecordWriter()
     for (index, send) in sends.enumerated() {
       do throws(Refusal) {
-        records.append(try record(of: send))
+        records.append(try record(of: send, value: writer.record(of: send)))
         indices.append(index)
       } catch {
         results[index] = .failure(error)
@@ -127,8 +128,9 @@ struct SendIntake: Sendable {
     }
   }
 
-  private func record(of send: SendRequest) throws(Refusal) -> ProducerRecord {
-    let value = send.encoded()
+  private func record(of send: SendRequest) throws(Refusal) -> ProducerRecord { try record(of: send, value: send.encoded()) }
+
+  private func record(of send: SendRequest, value: [UInt8]) throws(Refusal) -> ProducerRecord {
     // A worker would set a larger record aside: the caller had better know now.
     guard value.count <= SendRequest.maximumRecordSize else {
       throw Refusal(.tooLarge, "the send makes a record of more than \(SendRequest.maximumRecordSize) bytes")
