@@ -13,7 +13,7 @@ struct RetryRecordTests {
         content: Content(message: Message(body: "hello \"you\"")), timeToLive: 600)
     let waiting = RetryRecord.Waiting(
       registration: .random(), platform: .apns, notBefore: time + .seconds(15), attempts: 3, heldAttempts: 1, waits: 2,
-      wasUnanswered: true, firstAttemptAt: time, reason: "Busy", status: 503)
+      wasUnanswered: true, firstAttemptAt: time, reason: "Busy", status: 503, contradictions: 2)
     let fresh = RetryRecord.Waiting(
       registration: .random(), platform: .wns, notBefore: time + .seconds(10), attempts: 0, heldAttempts: 0, waits: 0,
       wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)

@@ -168,6 +168,10 @@ extension RetryRecord.Waiting {
       output.append(literal: #","status":"#)
       output.appendJSON(status)
     }
+    if contradictions != 0 {
+      output.append(literal: #","contradictions":"#)
+      output.appendJSON(contradictions)
+    }
     output.append(UInt8(ascii: "}"))
   }
 }
@@ -180,14 +184,15 @@ extension RetryRecord.Device {
       RetryRecord.Waiting(
         registration: device.registration, platform: device.platform, notBefore: device.notBefore + (.zero - offset),
         attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits, wasUnanswered: device.wasUnanswered,
-        firstAttemptAt: device.firstAttemptAt.map { $0 + (.zero - offset) }, reason: device.reason, status: device.status))
+        firstAttemptAt: device.firstAttemptAt.map { $0 + (.zero - offset) }, reason: device.reason, status: device.status,
+        contradictions: device.contradictions))
   }
 
   /// Reads one of `devices`: with an `outcome` it is a result, without one it waits.
   fileprivate static func read(from reader: inout JSONReader) throws(JSONError) -> Self {
     var (registration, platform, outcome): (RegistrationID?, Platform?, DeviceResult.Outcome?)
     var (notBefore, firstAttemptAt): (UnixTime?, UnixTime?)
-    var (attempts, heldAttempts, waits, status) = (0, 0, 0, 0)
+    var (attempts, heldAttempts, waits, status, contradictions) = (0, 0, 0, 0, 0)
     var (reason, wasUnanswered) = ("", false)
     func count(_ reader: inout JSONReader) throws(JSONError) -> Int {
       let number = try reader.readInteger()
@@ -207,6 +212,7 @@ extension RetryRecord.Device {
       case "unanswered": wasUnanswered = try reader.readBoolean()
       case "reason": reason = try reader.readString()
       case "status": status = try count(&reader)
+      case "contradictions": contradictions = try count(&reader)
       default: try reader.skipValue()
       }
     }
@@ -221,6 +227,6 @@ extension RetryRecord.Device {
       RetryRecord.Waiting(
         registration: registration, platform: platform, notBefore: notBefore, attempts: attempts,
         heldAttempts: min(heldAttempts, attempts), waits: waits, wasUnanswered: wasUnanswered, firstAttemptAt: firstAttemptAt,
-        reason: reason, status: status))
+        reason: reason, status: status, contradictions: contradictions))
   }
 }

@@ -50,10 +50,12 @@ package struct RetryRecord: Hashable, Sendable {
     package let reason: String
     /// The last HTTP status; 0 where there was none.
     package let status: Int
+    /// How often the service refused it as if the sender could not work, which then worked for others.
+    package let contradictions: Int
 
     package init(
       registration: RegistrationID, platform: Platform, notBefore: UnixTime, attempts: Int, heldAttempts: Int, waits: Int,
-      wasUnanswered: Bool, firstAttemptAt: UnixTime?, reason: String, status: Int
+      wasUnanswered: Bool, firstAttemptAt: UnixTime?, reason: String, status: Int, contradictions: Int = 0
     ) {
       self.registration = registration
       self.platform = platform
@@ -65,6 +67,7 @@ package struct RetryRecord: Hashable, Sendable {
       self.firstAttemptAt = firstAttemptAt
       self.reason = reason
       self.status = status
+      self.contradictions = contradictions
     }
   }
 

@@ -100,6 +100,7 @@ extension DispatchState {
       progress.history.heldAttempts = device.heldAttempts
       progress.history.waits = device.waits
       progress.history.wasUnanswered = device.wasUnanswered
+      progress.history.contradictions = device.contradictions
       progress.reason = device.reason
       progress.status = device.status
       if let first = device.firstAttemptAt {
@@ -130,7 +131,8 @@ extension DispatchState {
           registration: device.target.registration, platform: device.target.platform,
           notBefore: now.wall + .milliseconds(device.due - now.uptime),
           attempts: device.history.attempts, heldAttempts: device.history.heldAttempts, waits: device.history.waits,
-          wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason, status: device.status))
+          wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason, status: device.status,
+          contradictions: device.history.contradictions))
     }
     return RetryRecord(
       send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, cameEarly: cameEarly, devices: listed,

@@ -9,8 +9,10 @@ import RDKafka
 extension DispatchState {
   /// The longest that anything is put off for an outage: so long after its end all are back.
   private static let longestDelay = Duration.seconds(300)
-  /// How many pushes of a sender may come back a second while it is stopped, only to be put off again: each is two more records for Kafka to keep.
+  /// How many pushes of a sender shall come back a second while it is stopped, only to be put off again: each is two more records for Kafka to keep.
   private static let rounds = 200
+  /// And how many may, so that none comes back when the outage is long over.
+  private static let mostRounds = 1000
   /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended: that they never will is rare.
   private static let patience: Int64 = 10_000
   /// The same for one that is not remembered, so that nobody wakes it.
@@ -19,6 +21,8 @@ extension DispatchState {
   private static let lastCall = Duration.seconds(2)
   /// How many pushes a stopped sender keeps in memory, to try with one after another.
   private static let probesKept = 4
+  /// How many that were refused by themselves it keeps: what they have led to is known here only.
+  private static let refusedKept = 64
 
   /// Remembers that the push is kept from its device, where the order of such pushes is known; returns whether it is.
   @discardableResult
@@ -54,7 +58,7 @@ extension DispatchState {
   mutating func sweepOrder(at now: Moment) {
     for sender in senders.indices where !senders[sender].order.isEmpty {
       for ticket in senders[sender].order.forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
-      guard let queue = longestQueue(of: sender) else { continue }
+      guard let queue = longestQueue(of: sender, isHere: true) else { continue }
       for ticket in senders[sender].order.takeWaiting(behind: queue) { stopWaiting(ticket) }
     }
   }
@@ -78,7 +82,7 @@ extension DispatchState {
   mutating func waitsItsTurn(_ ticket: Ticket, at now: Moment, into effects: inout Effects) -> Bool {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
-    let queue = longestQueue(of: sender)
+    let queue = longestQueue(of: sender, isHere: false)
     let older = older(than: slot, index, at: now, limit: max(1, queue.map { $0 + 1 } ?? 1))
     let life = items[slot].expiresAt - now.wall
     // Rather before an older one than never. What has expired ends at once.
@@ -95,18 +99,18 @@ extension DispatchState {
     return true
   }
 
-  /// How many others a push to a device may have before it and still wait here, and not in a retry topic: none while the sender is stopped, or where there
-  /// is hardly any room. Where half of it is taken the devices share what that is, so that each has the oldest of its pushes here, and those that come round
-  /// meet the ones that they wait for. nil: however many.
-  private func longestQueue(of sender: Int) -> Int? {
+  /// How many others a push to a device may have before it and still wait here, and not in a retry topic: none while the sender is stopped, or where
+  /// nothing may stay for long. Where half of the room is taken the devices share what that is, so that each has the oldest of its pushes here, and those
+  /// that come round meet the ones that they wait for; where three quarters are, only those wait that are here already. nil: however many.
+  private func longestQueue(of sender: Int, isHere: Bool) -> Int? {
     guard !topics.retries.isEmpty else { return nil }
     func isTaken(_ quarters: Int) -> Bool {
       records > configuration.maximumRecords / 4 * quarters || bytes > configuration.maximumBytes / 4 * quarters
     }
-    if senders[sender].gate.state != .closed || isTaken(3) { return 0 }
+    if senders[sender].gate.state != .closed || isFarBehind || (isTaken(3) && !isHere) { return 0 }
     guard isTaken(2) else { return nil }
     let half = min(configuration.maximumRecords, typicalSize.records(in: configuration.maximumBytes)) / 2
-    return half / max(1, senders[sender].order.deviceCount)
+    return max(1, half / max(1, senders[sender].order.deviceCount))
   }
 
   /// Puts the device off until the outage of its service may be over.
@@ -118,41 +122,46 @@ extension DispatchState {
   }
 
   /// How long what waits for the sender is put off: the less waits, the sooner all of it is back after the outage, and the more, the longer, so that
-  /// what goes round leaves room for everything else; but never for longer than half of what the outage has lasted. nil where the send would expire by
-  /// then, or there are no retry topics.
+  /// what goes round leaves room for everything else; but not for longer than half of what the outage has lasted, unless too many came back a second then.
+  /// nil where the send would expire by then, or there are no retry topics.
   func outageDelay(of slot: Int, _ sender: Int, at now: Moment) -> Duration? {
     guard let shortest = topics.retries.first?.delay else { return nil }
     let lane = senders[sender]
-    var wanted = Duration.milliseconds(lane.order.count * 1000 / Self.rounds)
+    func delay(rounds: Int) -> Duration { .milliseconds(lane.order.count * 1000 / rounds) }
+    var wanted = delay(rounds: Self.mostRounds)
     if lane.gate.state != .closed {
       let half = Duration.milliseconds(now.uptime - lane.gate.openedAt) / 2
       // Of more than are counted nobody knows how many they are.
-      wanted = lane.order.isFull ? half : min(wanted, half)
+      wanted = max(wanted, lane.order.isFull ? half : min(delay(rounds: Self.rounds), half))
     }
     let delay = max(shortest, min(wanted, Self.longestDelay))
-    let remaining = items[slot].expiresAt - now.wall
+    let remaining = items[slot].expiresAt - now.wall - Self.lastCall
     return delay < remaining ? delay : shortest < remaining ? shortest : nil
   }
 
   /// What waits for a sender that is stopped is put off, oldest first, but for a few, each of another device, that can try whether it works again.
   ///
   /// They try in the order in which they have come, whatever their age: if the oldest went before, those behind it would stay for as long as the outage
-  /// lasts, and with them the positions of their partitions.
+  /// lasts, and with them the positions of their partitions. Those that were refused by themselves come after them, for they prove nothing.
   mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
     guard !topics.retries.isEmpty else { return }
-    // Whatever the reason to stay: beyond the longest span nothing more is read, for any sender.
-    let isFarBehind = ledger.largestSpan > configuration.maximumSpan / 2
     for sender in senders.indices where senders[sender].gate.state != .closed {
-      var leaving: [Ticket] = []
+      var (trying, refused, leaving): ([Ticket], [Ticket], [Ticket]) = ([], [], [])
       for ticket in senders[sender].queue.removeAll() {
         guard let device = device(ticket), device.phase == .queued else { continue }
         let (slot, index) = (ticket.slot, ticket.device)
-        // One that was refused by itself stays too: what it has led to is known here only. A page keeps none, for all of its broadcast waits for it.
-        let stays =
-          device.heldAt != nil
-          || (senders[sender].queue.count < Self.probesKept && older(than: slot, index, at: now, limit: 1) == 0)
-        if stays, !isFarBehind, !items[slot].isPage { stay(ticket, at: now) } else { leaving.append(ticket) }
+        // A page keeps none, for all of its broadcast waits for it.
+        if isFarBehind || items[slot].isPage {
+          leaving.append(ticket)
+        } else if device.heldAt != nil, refused.count < Self.refusedKept {
+          refused.append(ticket)
+        } else if device.heldAt == nil, trying.count < Self.probesKept, older(than: slot, index, at: now, limit: 1) == 0 {
+          trying.append(ticket)
+        } else {
+          leaving.append(ticket)
+        }
       }
+      for ticket in trying + refused { stay(ticket, at: now) }
       for ticket in oldestFirst(leaving) {
         guard let delay = outageDelay(of: ticket.slot, sender, at: now) else {
           stay(ticket, at: now)

@@ -58,6 +58,9 @@ struct DispatchState: Sendable {
   var isDropping = false
   var dropsDue: Int64 = 0
   var sweepDue: Int64 = 0
+  /// Whether so much was read beyond what is not settled, a second ago at most, that nothing is to stay for long: at the longest span nothing more is read,
+  /// for any sender.
+  var isFarBehind = false
 
   /// Devices that may be sent to again later.
   var resting = DeadlineQueue<Ticket>()
@@ -178,6 +181,7 @@ struct DispatchState: Sendable {
     noticeSilence(at: now, into: &effects)
     if now.uptime >= sweepDue {
       sweepDue = now.uptime + 1000
+      isFarBehind = ledger.largestSpan > configuration.maximumSpan / 2
       sweepStoppedSenders(at: now, into: &effects)
       sweepOrder(at: now)
       putOffWhatIsStopped(at: now, into: &effects)

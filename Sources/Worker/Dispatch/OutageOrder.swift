@@ -1,7 +1,8 @@
 import DequeModule
 import FanfareCore
 
-/// Which pushes an outage of their service has kept from their devices: a younger one of the same device is not sent before they are over.
+/// Which pushes an outage of their service has kept from their devices: a younger one of the same device is not sent before they are over, unless it
+/// would expire.
 ///
 /// Normally there are none, and nothing is to be paid for. A push that is not heard of in time, because another worker has it by now, holds nobody up any
 /// more; and of more pushes than there is room for the order is not kept. A pure value.
@@ -97,12 +98,12 @@ struct OutageOrder: Sendable {
     return Array(devices.keys).compactMap { wakeNext(of: $0, at: uptime) }
   }
 
-  /// Takes those that wait and have more than so many before them: they are to wait elsewhere.
-  mutating func takeWaiting(behind older: Int) -> [Ticket] {
+  /// Takes those that wait and have more than so many before them, overdue ones included: they are to wait elsewhere.
+  mutating func takeWaiting(behind places: Int) -> [Ticket] {
     var tickets: [Ticket] = []
     for (device, entries) in devices {
       for (place, entry) in entries.enumerated() {
-        guard place > older, let ticket = entry.waiting else { continue }
+        guard place > places, let ticket = entry.waiting else { continue }
         tickets.append(ticket)
         devices[device]?[place].waiting = nil
       }

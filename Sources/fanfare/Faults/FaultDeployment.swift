@@ -11,6 +11,8 @@ actor FaultDeployment {
   static let users = 300
   private static let frontEnds = 2
   static let workers = 3
+  /// The most pushes that a worker has in flight.
+  static let maximumPushes = 1000
   /// Devices in a page of a broadcast.
   static let pageDevices = 500
   static let topics = Topics(retryDelays: retryDelays)
@@ -52,7 +54,8 @@ actor FaultDeployment {
       "FANFARE_SIMULATOR_NOTIFICATIONS_PER_DEVICE": "100000",
       "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator", "FANFARE_LOG_LEVEL": "notice",
-      "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
+      "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)", "FANFARE_WORKER_MAXIMUM_PUSHES": "\(Self.maximumPushes)",
+      "FANFARE_WORKER_MAXIMUM_PUSHES_PER_SENDER": "\(Self.maximumPushes / 2)",
     ]
     history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
   }

@@ -105,6 +105,19 @@ struct OutageTests {
     #expect(desk.statuses.isEmpty, "all of them wait for APNs")
   }
 
+  @Test func `however many are refused by themselves, a good one gets to try, and most of them leave`() {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    for number in 0..<100 { desk.register("u\(number)", .apns) }
+    for number in 0..<99 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    for push in desk.pushes { desk.answer(push, PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0) }
+    desk.deliver(desk.send(to: .user("u99")))
+    desk.advance(.seconds(1))
+    #expect(desk.state.records == 65)
+    let seen = desk.pushes.count
+    for _ in 0..<60 where desk.pushes.count == seen { desk.advance(.seconds(1)) }
+    #expect(desk.pushes[seen...].map(\.handle) == ["u99-0"])
+  }
+
   @Test func `one push tries, and when it passes everything goes on, once`() {
     var desk = desk()
     breakDown(&desk)
