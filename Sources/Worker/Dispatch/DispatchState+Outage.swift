@@ -21,7 +21,7 @@ extension DispatchState {
   private static let lastCall = Duration.seconds(2)
   /// How many pushes a stopped sender keeps in memory, to try with one after another.
   private static let probesKept = 4
-  /// How many that were refused by themselves it keeps: what they have led to is known here only.
+  /// How many that were refused already it keeps: that they were is known here only.
   private static let refusedKept = 64
 
   /// Remembers that the push is kept from its device, where the order of such pushes is known; returns whether it is.
@@ -101,7 +101,8 @@ extension DispatchState {
 
   /// How many others a push to a device may have before it and still wait here, and not in a retry topic: none while the sender is stopped, or where
   /// nothing may stay for long. Where half of the room is taken the devices share what that is, so that each has the oldest of its pushes here, and those
-  /// that come round meet the ones that they wait for; where three quarters are, only those wait that are here already. nil: however many.
+  /// that come round meet the ones that they wait for; where three quarters are, only those that are here already, until they are
+  /// looked at. nil: however many.
   private func longestQueue(of sender: Int, isHere: Bool) -> Int? {
     guard !topics.retries.isEmpty else { return nil }
     func isTaken(_ quarters: Int) -> Bool {
@@ -142,7 +143,7 @@ extension DispatchState {
   /// What waits for a sender that is stopped is put off, oldest first, but for a few, each of another device, that can try whether it works again.
   ///
   /// They try in the order in which they have come, whatever their age: if the oldest went before, those behind it would stay for as long as the outage
-  /// lasts, and with them the positions of their partitions. Those that were refused by themselves come after them, for they prove nothing.
+  /// lasts, and with them the positions of their partitions. Those that were refused already come after them.
   mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
     guard !topics.retries.isEmpty else { return }
     for sender in senders.indices where senders[sender].gate.state != .closed {
@@ -155,27 +156,24 @@ extension DispatchState {
           leaving.append(ticket)
         } else if device.heldAt != nil, refused.count < Self.refusedKept {
           refused.append(ticket)
+          remember(slot, index, due: now.uptime)
         } else if device.heldAt == nil, trying.count < Self.probesKept, older(than: slot, index, at: now, limit: 1) == 0 {
           trying.append(ticket)
+          remember(slot, index, due: now.uptime)
         } else {
           leaving.append(ticket)
         }
       }
-      for ticket in trying + refused { stay(ticket, at: now) }
+      for ticket in trying + refused { senders[sender].queue.append(ticket) }
       for ticket in oldestFirst(leaving) {
         guard let delay = outageDelay(of: ticket.slot, sender, at: now) else {
-          stay(ticket, at: now)
+          remember(ticket.slot, ticket.device, due: now.uptime)
+          senders[sender].queue.append(ticket)
           continue
         }
         putOff(ticket.slot, ticket.device, inOrderFor: delay, at: now, into: &effects)
       }
     }
-  }
-
-  /// The push keeps its place in the queue of its sender.
-  private mutating func stay(_ ticket: Ticket, at now: Moment) {
-    remember(ticket.slot, ticket.device, due: now.uptime)
-    senders[items[ticket.slot].devices[ticket.device].sender].queue.append(ticket)
   }
 
   /// The sender works again: what waits for it in memory has its turn as what was put off has.

@@ -15,9 +15,6 @@ actor FaultDeployment {
   static let maximumPushes = 1000
   /// Devices in a page of a broadcast.
   static let pageDevices = 500
-  static let topics = Topics(retryDelays: retryDelays)
-  /// In seconds.
-  private static let retryDelays = [2, 15, 60, 300]
 
   let cluster: EmbeddedCluster
   let logger: Logger
@@ -34,19 +31,19 @@ actor FaultDeployment {
   nonisolated let history: LedgerReader
   nonisolated let ledgerDisk: SmallDisk
 
-  private init(directory: URL, partitions: Int32) throws {
+  private init(directory: URL, topics: FaultTopics) throws {
     self.directory = directory
     var logger = Logger(label: "fanfare.faults")
     logger.logLevel = .error
     self.logger = logger
-    cluster = try EmbeddedCluster(
-      brokers: 1, topics: Self.topics.all.map { TopicSpecification(name: $0, partitions: partitions) }, logger: logger)
+    cluster = try EmbeddedCluster(brokers: 1, topics: topics.specifications, logger: logger)
     func path(_ name: String) -> String { directory.appending(path: name).path }
     ledgerDisk = SmallDisk(directory: directory.appending(path: "ledger"))
     try FileManager.default.createDirectory(at: ledgerDisk.directory, withIntermediateDirectories: true)
     environment = [
       "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true",
-      "FANFARE_KAFKA_RETRY_DELAYS": Self.retryDelays.map(String.init).joined(separator: ","), "FANFARE_WORKER_LONGEST_REST": "1",
+      "FANFARE_KAFKA_RETRY_DELAYS": topics.retryDelays.map(String.init).joined(separator: ","),
+      "FANFARE_WORKER_LONGEST_REST": "1",
       "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
       "FANFARE_LEDGER_PATH": path("ledger/ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
       "FANFARE_API_PORT": "0", "FANFARE_SIMULATOR_DIRECTORY": path("simulator"),
@@ -56,16 +53,16 @@ actor FaultDeployment {
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator", "FANFARE_LOG_LEVEL": "notice",
       "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)", "FANFARE_WORKER_MAXIMUM_PUSHES": "\(Self.maximumPushes)",
       "FANFARE_WORKER_MAXIMUM_PUSHES_PER_SENDER": "\(Self.maximumPushes / 2)",
+      "FANFARE_WORKER_MAXIMUM_BULK_PUSHES_PER_SENDER": "\(Self.maximumPushes / 10)",
     ]
     history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
   }
 
   /// Runs `body` in a deployment that is ready, and ends every process of it in any case.
   ///
-  /// `partitions`: how many each topic has; the embedded cluster keeps 5 MiB of each. `hasSmallDisk`: whether the ledger has a small file system of
-  /// its own.
+  /// `hasSmallDisk`: whether the ledger has a small file system of its own.
   static func with<Value: Sendable>(
-    partitions: Int32, hasSmallDisk: Bool, _ body: (FaultDeployment) async throws -> Value
+    topics: FaultTopics, hasSmallDisk: Bool, _ body: (FaultDeployment) async throws -> Value
   ) async throws -> Value {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-faults-\(UUID())")
     try FileManager.default.createDirectory(
@@ -73,7 +70,7 @@ actor FaultDeployment {
     defer {
       do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
     }
-    let deployment = try FaultDeployment(directory: directory, partitions: partitions)
+    let deployment = try FaultDeployment(directory: directory, topics: topics)
     if hasSmallDisk { try await deployment.ledgerDisk.mount() }
     do {
       try await deployment.startAll()

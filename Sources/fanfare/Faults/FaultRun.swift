@@ -16,7 +16,7 @@ enum FaultRun {
 
   /// Runs one scenario. Throws when the deployment cannot be started, not for what it does wrong.
   static func run(_ scenario: FaultScenario, isQuick: Bool) async throws -> FaultRow {
-    try await FaultDeployment.with(partitions: scenario.partitions, hasSmallDisk: scenario.needsSmallDisk) { deployment in
+    try await FaultDeployment.with(topics: scenario.topics, hasSmallDisk: scenario.needsSmallDisk) { deployment in
       let load = FaultLoad(deployment, timeToLive: scenario.timeToLive)
       try await load.register()
       async let running: Void = load.run()

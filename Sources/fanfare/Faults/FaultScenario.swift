@@ -10,8 +10,8 @@ struct FaultScenario: Sendable {
   let needsSmallDisk: Bool
   /// Whether it is short enough for every run of CI.
   let isQuick: Bool
-  /// How many partitions each topic has: room for what the scenario writes.
-  let partitions: Int32
+  /// The topics that it has room in.
+  let topics: FaultTopics
   /// How long every tenth send of the load lives; nil: as long as a send does that says nothing.
   let timeToLive: Duration?
   /// Looks at what has arrived, once everything is quiet.
@@ -21,13 +21,13 @@ struct FaultScenario: Sendable {
 
   init(
     _ name: String, isQuick: Bool = false, deadLetters: Int = 0, needsSmallDisk: Bool = false,
-    partitions: Int32 = 16, timeToLive: Duration? = nil,
+    topics: FaultTopics = .few, timeToLive: Duration? = nil,
     inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)? = nil,
     injure: @escaping @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
   ) {
     self.name = name
     self.isQuick = isQuick
-    self.partitions = partitions
+    self.topics = topics
     self.deadLetters = deadLetters
     self.needsSmallDisk = needsSmallDisk
     self.timeToLive = timeToLive

@@ -12,9 +12,8 @@ struct Isolation {
 
   /// The row.
   var scenario: FaultScenario {
-    // What goes around for ten minutes is more than 16 partitions of the embedded cluster hold.
     FaultScenario(
-      "APNs dead for \(outage.components.seconds) seconds", partitions: 64, timeToLive: Self.timeToLive, inspect: Self.inspect
+      "APNs dead for \(outage.components.seconds) seconds", topics: .many, timeToLive: Self.timeToLive, inspect: Self.inspect
     ) { deployment, _ in
       try await Task.sleep(for: .seconds(20))
       await deployment.note()

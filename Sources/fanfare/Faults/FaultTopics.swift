@@ -1,0 +1,21 @@
+import FanfareCore
+import RDKafka
+
+/// What the topics of a deployment are like, all of which the embedded cluster holds in memory: 5 MiB of each partition.
+struct FaultTopics: Sendable {
+  /// Of what the rows write in a minute or two. Short delays, so that nobody waits for them; and every pump is one more group to be formed anew when
+  /// workers are killed.
+  static let few = FaultTopics(retryDelays: [2, 15], partitions: 16)
+  /// For what goes round in an outage of many minutes, with delays as long as it then waits.
+  static let many = FaultTopics(retryDelays: [2, 15, 60, 300], partitions: 64)
+
+  /// In seconds.
+  let retryDelays: [Int]
+  /// Of each topic.
+  let partitions: Int32
+
+  /// As they are made.
+  var specifications: [TopicSpecification] {
+    Topics(retryDelays: retryDelays).all.map { TopicSpecification(name: $0, partitions: partitions) }
+  }
+}
