@@ -11,8 +11,6 @@ actor FaultDeployment {
   static let users = 300
   private static let frontEnds = 2
   static let workers = 3
-  /// The most pushes that a worker has in flight.
-  static let maximumPushes = 1000
   /// Devices in a page of a broadcast.
   static let pageDevices = 500
 
@@ -51,9 +49,7 @@ actor FaultDeployment {
       "FANFARE_SIMULATOR_NOTIFICATIONS_PER_DEVICE": "100000",
       "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator", "FANFARE_LOG_LEVEL": "notice",
-      "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)", "FANFARE_WORKER_MAXIMUM_PUSHES": "\(Self.maximumPushes)",
-      "FANFARE_WORKER_MAXIMUM_PUSHES_PER_SENDER": "\(Self.maximumPushes / 2)",
-      "FANFARE_WORKER_MAXIMUM_BULK_PUSHES_PER_SENDER": "\(Self.maximumPushes / 10)",
+      "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
     ]
     history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
   }

@@ -1,3 +1,5 @@
+import Worker
+
 /// What one injury has led to.
 struct FaultRow: Sendable, Encodable {
   let fault: String
@@ -40,7 +42,7 @@ struct FaultRow: Sendable, Encodable {
 
   /// Whether the promises were kept. What a kill repeats was in flight, and in most cases little of it.
   var isGood: Bool {
-    let inFlight = FaultDeployment.maximumPushes
+    let inFlight = WorkerConfiguration().maximumPushes
     let median = repeatedEach.isEmpty ? 0 : repeatedEach[(repeatedEach.count - 1) / 2]
     return lost == 0 && accountingErrors == 0 && repeatedEach.last ?? 0 <= inFlight && median <= inFlight / 10
   }
