@@ -11,7 +11,7 @@ extension DispatchState {
   private static let longestDelay = Duration.seconds(300)
   /// How many pushes of a sender shall come back a second while it is stopped, only to be put off again: each is two more records for Kafka to keep.
   private static let rounds = 200
-  /// And how many may, so that none comes back when the outage is long over.
+  /// And how many may, so that none comes back when the outage is long over; and so many do where there was no room for them after it.
   private static let mostRounds = 1000
   /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended: that they never will is rare.
   private static let patience: Int64 = 10_000

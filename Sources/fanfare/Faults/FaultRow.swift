@@ -32,7 +32,7 @@ struct FaultRow: Sendable, Encodable {
   var tableRow: String {
     var repeats = "\(repeated)"
     if let last = repeatedEach.last {
-      repeats += " (each time: median \(repeatedEach[(repeatedEach.count - 1) / 2]), most \(last), of \(repeatedEach.count))"
+      repeats += " (each time: median \(medianRepeated), most \(last), of \(repeatedEach.count))"
     }
     let settled = inFlight == 0 ? "\(settled)" : "\(settled), \(inFlight) in flight"
     let seconds = (secondsToRecover * 10).rounded() / 10
@@ -43,7 +43,8 @@ struct FaultRow: Sendable, Encodable {
   /// Whether the promises were kept. What a kill repeats was in flight, and in most cases little of it.
   var isGood: Bool {
     let inFlight = WorkerConfiguration().maximumPushes
-    let median = repeatedEach.isEmpty ? 0 : repeatedEach[(repeatedEach.count - 1) / 2]
-    return lost == 0 && accountingErrors == 0 && repeatedEach.last ?? 0 <= inFlight && median <= inFlight / 10
+    return lost == 0 && accountingErrors == 0 && repeatedEach.last ?? 0 <= inFlight && medianRepeated <= inFlight / 10
   }
+
+  private var medianRepeated: Int { repeatedEach.isEmpty ? 0 : repeatedEach[(repeatedEach.count - 1) / 2] }
 }
