@@ -10,7 +10,7 @@ extension DispatchState {
   /// The longest that anything is put off for an outage: so long after its end all are back.
   private static let longestDelay = Duration.seconds(300)
   /// How many pushes of a sender shall come back a second while it is stopped, only to be put off again: each is two more records for Kafka to keep.
-  private static let rounds = 200
+  private static let rounds = 100
   /// And how many may, so that none comes back when the outage is long over; and so many do where there was no room for them after it.
   private static let mostRounds = 1000
   /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended: that they never will is rare.
@@ -87,7 +87,7 @@ extension DispatchState {
     let life = items[slot].expiresAt - now.wall
     // Rather before an older one than never. What has expired ends at once.
     guard older > 0, life > (senders[sender].gate.state == .closed ? Self.lastCall : .zero) else { return false }
-    if let queue, older > queue, let delay = outageDelay(of: slot, sender, at: now) {
+    if let queue, older > queue, let delay = outageDelay(of: slot, index, at: now) {
       putOff(slot, index, inOrderFor: delay, at: now, into: &effects)
       return true
     }
@@ -122,22 +122,31 @@ extension DispatchState {
     putOff(slot, index, for: delay, at: now, into: &effects)
   }
 
-  /// How long what waits for the sender is put off: the less waits, the sooner all of it is back after the outage, and the more, the longer, so that
-  /// what goes round leaves room for everything else; but not for longer than half of what the outage has lasted, unless too many came back a second then.
-  /// nil where the send would expire by then, or there are no retry topics.
-  func outageDelay(of slot: Int, _ sender: Int, at now: Moment) -> Duration? {
+  /// How long a push that waits for its sender is put off: behind the one that comes to its device before it, so that all come back in their order, and
+  /// what comes back waits for nobody. nil where the send would expire by then, or there are no retry topics.
+  func outageDelay(of slot: Int, _ index: Int, at now: Moment) -> Duration? {
     guard let shortest = topics.retries.first?.delay else { return nil }
-    let lane = senders[sender]
-    func delay(rounds: Int) -> Duration { .milliseconds(lane.order.count * 1000 / rounds) }
-    var wanted = delay(rounds: Self.mostRounds)
-    if lane.gate.state != .closed {
-      let half = Duration.milliseconds(now.uptime - lane.gate.openedAt) / 2
-      // Of more than are counted nobody knows how many they are.
-      wanted = max(wanted, lane.order.isFull ? half : min(delay(rounds: Self.rounds), half))
+    let lane = senders[items[slot].devices[index].sender]
+    var wanted = max(shortest, min(round(of: lane, at: now), Self.longestDelay))
+    if let before = due(before: slot, index), before > now.uptime {
+      let distance = min(
+        wanted / max(1, lane.order.count), .milliseconds(1000 / (lane.gate.state == .closed ? Self.mostRounds : Self.rounds)))
+      let behind = Duration.milliseconds(before - now.uptime) + distance * lane.order.deviceCount
+      wanted = max(shortest, min(behind, Self.longestDelay))
     }
-    let delay = max(shortest, min(wanted, Self.longestDelay))
     let remaining = items[slot].expiresAt - now.wall - Self.lastCall
-    return delay < remaining ? delay : shortest < remaining ? shortest : nil
+    return wanted < remaining ? wanted : shortest < remaining ? max(shortest, remaining / 2) : nil
+  }
+
+  /// How long all that waits for the sender takes to go round once: the less it is, the sooner all of it is back after the outage, and the more, the
+  /// longer, so that what goes round leaves room for everything else; but no longer than half of what the outage has lasted, unless too many came back a
+  /// second then.
+  private func round(of lane: SenderLane, at now: Moment) -> Duration {
+    func round(_ rounds: Int) -> Duration { .milliseconds(lane.order.count * 1000 / rounds) }
+    guard lane.gate.state != .closed else { return round(Self.mostRounds) }
+    let half = Duration.milliseconds(now.uptime - lane.gate.openedAt) / 2
+    // Of more than are counted nobody knows how many they are.
+    return max(round(Self.mostRounds), lane.order.isFull ? half : min(round(Self.rounds), half))
   }
 
   /// What waits for a sender that is stopped is put off, oldest first, but for a few, each of another device, that can try whether it works again.
@@ -166,7 +175,7 @@ extension DispatchState {
       }
       for ticket in trying + refused { senders[sender].queue.append(ticket) }
       for ticket in oldestFirst(leaving) {
-        guard let delay = outageDelay(of: ticket.slot, sender, at: now) else {
+        guard let delay = outageDelay(of: ticket.slot, ticket.device, at: now) else {
           remember(ticket.slot, ticket.device, due: now.uptime)
           senders[sender].queue.append(ticket)
           continue
@@ -189,6 +198,14 @@ extension DispatchState {
     let device = items[slot].devices[index]
     return senders[device.sender].order.older(
       than: send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, at: now.uptime, limit: limit)
+  }
+
+  /// When the push that comes to the device right before that one is back.
+  private func due(before slot: Int, _ index: Int) -> Int64? {
+    guard let send = items[slot].send, !items[slot].isBulk else { return nil }
+    let device = items[slot].devices[index]
+    return senders[device.sender].order.due(
+      before: send.identity, acceptedAt: send.acceptedAt, to: device.target.registration)
   }
 
   private func oldestFirst(_ tickets: [Ticket]) -> [Ticket] {

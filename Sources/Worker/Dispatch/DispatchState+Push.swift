@@ -146,7 +146,7 @@ extension DispatchState {
     let sender = items[slot].devices[index].sender
     var history = history
     // Not when the policy says, but with all the others that wait for the service, behind those that are older.
-    if outcome.isOutage, senders[sender].gate.isOut, let delay = outageDelay(of: slot, sender, at: now) {
+    if outcome.isOutage, senders[sender].gate.isOut, let delay = outageDelay(of: slot, index, at: now) {
       history.waits += 1
       items[slot].devices[index].history = history
       return putOff(slot, index, inOrderFor: delay, at: now, into: &effects)

@@ -86,6 +86,13 @@ struct OutageOrder: Sendable {
     return older
   }
 
+  /// When the one that must come to the device right before that push is to be sent again; nil where there is none.
+  func due(before id: SendID, acceptedAt: UnixTime, to device: RegistrationID) -> Int64? {
+    guard let entries = devices[device] else { return nil }
+    let place = place(of: id, acceptedAt: acceptedAt, to: device) ?? entries.firstIndex(after: acceptedAt, orAt: false)
+    return entries[..<place].last?.due
+  }
+
   /// Forgets what nobody waits for any more; looks only now and then, as it looks at everything. Returns those whose turn it is now, of those that wait.
   mutating func forgetOverdue(at uptime: Int64) -> [Ticket] {
     guard !isEmpty, uptime >= lookDue else { return [] }

@@ -62,7 +62,7 @@ struct Isolation {
     let inversions = inversions(
       of: arrivals.values.filter { arrival in
         arrival.at >= healed && posts[arrival.number].map { $0.at >= dead && $0.at < healed } == true
-      })
+      }, canWait: { posts[$0]?.timeToLive == nil })
     words.append("\(inversions.pairs) of \(inversions.all) waiting pushes after a younger one of their device")
     findings.observed = words.joined(separator: "; ")
     return findings
@@ -77,14 +77,14 @@ struct Isolation {
     return first
   }
 
-  /// How many have come after a younger one of the same device, of how many.
-  private static func inversions(of arrivals: [PushArrival]) -> (pairs: Int, all: Int) {
+  /// How many have come after a younger one of the same device that could wait, of how many: one that would have expired goes first.
+  private static func inversions(of arrivals: [PushArrival], canWait: (Int) -> Bool) -> (pairs: Int, all: Int) {
     var pairs = 0
     for (_, ofDevice) in Dictionary(grouping: arrivals, by: \.device) {
       var youngest = -1
       for arrival in ofDevice.sorted(by: { ($0.at, $0.number) < ($1.at, $1.number) }) {
         if arrival.number < youngest { pairs += 1 }
-        youngest = max(youngest, arrival.number)
+        if canWait(arrival.number) { youngest = max(youngest, arrival.number) }
       }
     }
     return (pairs, arrivals.count)

@@ -1,0 +1,193 @@
+import FanfareCore
+import RDKafka
+import Support
+
+@testable import Worker
+
+/// One worker, its retry pumps and their topics through an outage of APNs, in simulated time: what is accepted goes to APNs and to FCM, whatever is put
+/// off comes back by the topics, and the order in which everything arrives is kept.
+struct OutageSimulation {
+  private static let step = Duration.milliseconds(100)
+  private static let partitions = 4
+  /// Records that one fetch brings of a partition.
+  private static let fetch = 250
+
+  /// Users, who have a device of each platform.
+  let users: Int
+  /// Sends accepted a second.
+  let rate: Int
+  /// Records that the worker takes a second at most.
+  let speed: Int
+
+  private(set) var desk: Desk
+  private(set) var isDead = false
+  /// The numbers of the sends that have come to each user's iPhone, in the order of their arrival.
+  private(set) var arrivals: [[Int]]
+  private(set) var accepted = 0
+  /// How many records have come back.
+  private(set) var returned = 0
+
+  private var sends: [[UInt8]] = []
+  private var read = 0
+  private var credit = 0
+  private var pumps: [Pump]
+  private var seenPushes = 0
+  private var seenRetries = 0
+  private var numbers: [SendID: Int] = [:]
+  private var unanswered: [(due: Int64, push: Push)] = []
+
+  private struct Pump {
+    let topic: String
+    var state: PumpState
+    var logs: [[[UInt8]]]
+    var positions: [Int]
+    var credit = 0
+    var turn = 0
+  }
+
+  /// A moment at which nothing is on its way and APNs works.
+  init(users: Int, rate: Int, speed: Int, configure: (inout WorkerConfiguration) -> Void) {
+    (self.users, self.rate, self.speed) = (users, rate, speed)
+    let delays = [2, 15, 60, 300]
+    desk = Desk(retryDelays: delays, configure: configure)
+    arrivals = Array(repeating: [], count: users)
+    for user in 0..<users { desk.register("u\(user)", .apns, .fcm) }
+    pumps = desk.state.topics.retries.map { retry in
+      Pump(
+        topic: retry.name, state: PumpState(delay: retry.delay, limits: RetryPump.Limits()),
+        logs: Array(repeating: [], count: Self.partitions), positions: Array(repeating: 0, count: Self.partitions))
+    }
+    for index in pumps.indices {
+      let assigned = (0..<Self.partitions).map { TopicPartition(topic: pumps[index].topic, partition: Int32($0)) }
+      pumps[index].credit = pumps[index].state.advance(.event(.assigned(assigned, Rebalance {})), at: desk.now).credit
+    }
+  }
+
+  /// How many sends have not come to their iPhone, but for those that need not.
+  var missing: Int {
+    let come = arrivals.map(Set.init)
+    return (0..<accepted).count { !isShort($0) && !come[$0 % users].contains($0) }
+  }
+
+  /// How many have come after a younger one that could wait.
+  var inversions: Int {
+    arrivals.reduce(0) { sum, numbers in
+      var youngest = -1
+      var found = 0
+      for number in numbers {
+        if number < youngest { found += 1 }
+        if !isShort(number) { youngest = max(youngest, number) }
+      }
+      return sum + found
+    }
+  }
+
+  /// Whether a send lives for 20 seconds only, as every tenth of a user does.
+  private func isShort(_ number: Int) -> Bool { (number / users + number) % 10 == 0 }
+
+  /// APNs answers no more.
+  mutating func kill() { isDead = true }
+
+  /// It answers again.
+  mutating func heal() { isDead = false }
+
+  /// Lets time pass, with or without sends being accepted.
+  mutating func run(_ duration: Duration, isLoaded: Bool) throws {
+    let end = desk.uptime + duration.milliseconds
+    while desk.uptime < end {
+      if isLoaded { accept() }
+      try bringBack()
+      work()
+      try collect()
+    }
+  }
+
+  private mutating func accept() {
+    for _ in 0..<max(1, rate / 10) {
+      let send = desk.send(to: .user("u\(accepted % users)"), timeToLive: isShort(accepted) ? 20 : nil)
+      numbers[send.id] = accepted
+      sends.append(send.encoded())
+      accepted += 1
+    }
+  }
+
+  /// The pumps read their topics, in fetches of one partition after another, and release what is due.
+  private mutating func bringBack() throws {
+    for index in pumps.indices {
+      var steps: [PumpStep] = [.tick]
+      var isDry = 0
+      while pumps[index].credit > 0, isDry < Self.partitions {
+        let partition = pumps[index].turn % Self.partitions
+        pumps[index].turn += 1
+        let position = pumps[index].positions[partition]
+        let values = pumps[index].logs[partition][position...].prefix(min(Self.fetch, pumps[index].credit))
+        isDry = values.isEmpty ? isDry + 1 : 0
+        guard !values.isEmpty else { continue }
+        pumps[index].credit -= values.count
+        pumps[index].positions[partition] += values.count
+        let records = values.enumerated().map { number, value in
+          ConsumedRecord(
+            topic: pumps[index].topic, partition: Int32(partition), offset: Int64(position + number),
+            timestamp: desk.wall.milliseconds, key: nil, value: value[...])
+        }
+        steps.append(.event(.records(records)))
+      }
+      while let next = steps.popLast() {
+        let effects = pumps[index].state.advance(next, at: desk.now)
+        pumps[index].credit += effects.credit
+        guard !effects.due.isEmpty else { continue }
+        returned += effects.due.count
+        sends += effects.due.map(\.value)
+        steps.append(.acknowledged(effects.due.map { ($0, true) }, nil))
+      }
+    }
+  }
+
+  private mutating func work() {
+    let count = min(sends.count - read, min(desk.credit - credit, speed / 10))
+    if count > 0 {
+      desk.deliver(Array(sends[read..<read + count]))
+      read += count
+      credit += count
+    }
+    desk.advance(Self.step)
+    while seenPushes < desk.pushes.count {
+      let pushes = desk.pushes[seenPushes...]
+      seenPushes = desk.pushes.count
+      answer(pushes.filter { $0.handle.hasSuffix("-1") }, PushOutcome(.accepted, status: 200), from: 1)
+      let phones = pushes.filter { $0.handle.hasSuffix("-0") }
+      if isDead {
+        unanswered += phones.map { (desk.uptime + 30_000, $0) }
+      } else {
+        for push in phones { arrive(push) }
+        answer(phones, PushOutcome(.accepted, status: 200), from: 0)
+      }
+    }
+    let late = unanswered.prefix { $0.due <= desk.uptime }
+    answer(late.map(\.push), PushOutcome(.unknown, reason: "DeadlineExceeded"), from: 0)
+    unanswered.removeFirst(late.count)
+  }
+
+  private mutating func answer(_ pushes: [Push], _ outcome: PushOutcome, from sender: Int) {
+    guard !pushes.isEmpty else { return }
+    let results = pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) }
+    desk.turn { $0.state.receive(results, from: sender, at: $0.now, into: &$1) }
+  }
+
+  private mutating func arrive(_ push: Push) {
+    let body = String(decoding: push.rendering.body, as: UTF8.self)
+    guard let id = SendID(body), let number = numbers[id] else { return }
+    arrivals[number % users].append(number)
+  }
+
+  /// What was put off goes onto its topic.
+  private mutating func collect() throws {
+    for (topic, value) in desk.retries[seenRetries...] {
+      guard let index = pumps.firstIndex(where: { $0.topic == topic }) else { continue }
+      let retry = try RetryRecord.decode(value[...], recordTime: desk.wall)
+      guard let number = numbers[retry.send.id] else { continue }
+      pumps[index].logs[number % users % Self.partitions].append(value)
+    }
+    seenRetries = desk.retries.count
+  }
+}
