@@ -7,12 +7,16 @@ import RDKafka
 /// Known to this worker alone: what was put off comes back to it, as the record key is the same, for as long as it owns the partition. So the order is
 /// kept of sends to users, and not over the worker's end or a change of the partition's owner.
 extension DispatchState {
-  /// The longest that anything is put off for an outage: so long after its end all are back.
+  /// The longest that anything is put off at once for an outage.
   private static let longestDelay = Duration.seconds(300)
   /// How many pushes of a sender shall come back a second while it is stopped, only to be put off again: each is two more records for Kafka to keep.
   private static let rounds = 100
   /// And how many may, so that none comes back when the outage is long over; and so many do where there was no room for them after it.
   private static let mostRounds = 1000
+  /// How long one push after the other to a device may take each, when the service works.
+  private static let answerTime = Duration.milliseconds(50)
+  /// The longest that is put off what would not live to see its turn.
+  private static let longestLastDelay = Duration.seconds(60)
   /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended: that they never will is rare.
   private static let patience: Int64 = 10_000
   /// The same for one that is not remembered, so that nobody wakes it.
@@ -122,31 +126,37 @@ extension DispatchState {
     putOff(slot, index, for: delay, at: now, into: &effects)
   }
 
-  /// How long a push that waits for its sender is put off: behind the one that comes to its device before it, so that all come back in their order, and
-  /// what comes back waits for nobody. nil where the send would expire by then, or there are no retry topics.
+  /// How long a push that waits for its sender is put off: until right behind the one that comes to its device before it, so that all come back in their
+  /// order and hardly any meets an older one that is still away. While the sender is stopped that is no earlier than a round after it was here
+  /// before. One that would not live to see its turn comes back earlier, and more and more often. nil where it would expire even so, or there are no retry
+  /// topics.
   func outageDelay(of slot: Int, _ index: Int, at now: Moment) -> Duration? {
     guard let shortest = topics.retries.first?.delay else { return nil }
     let lane = senders[items[slot].devices[index].sender]
-    var wanted = max(shortest, min(round(of: lane, at: now), Self.longestDelay))
-    if let before = due(before: slot, index), before > now.uptime {
-      let distance = min(
-        wanted / max(1, lane.order.count), .milliseconds(1000 / (lane.gate.state == .closed ? Self.mostRounds : Self.rounds)))
-      let behind = Duration.milliseconds(before - now.uptime) + distance * lane.order.deviceCount
-      wanted = max(shortest, min(behind, Self.longestDelay))
+    let isStopped = lane.gate.state != .closed
+    let round = max(shortest, min(timeOfRound(of: lane, at: now), Self.longestDelay))
+    var delay = round
+    if let place = place(slot, index, at: now), let before = place.dueBefore {
+      // The pushes of a device share the round, but follow one another closely where they are few.
+      let gap = isStopped ? min(round / place.count, .seconds(1) / Self.rounds * lane.order.deviceCount) : Self.answerTime
+      let away = Duration.milliseconds(before - now.uptime)
+      let behind = min(away + gap, max(away, round * 2), Self.longestDelay)
+      delay = max(isStopped && place.isRemembered ? round : shortest, behind)
     }
     let remaining = items[slot].expiresAt - now.wall - Self.lastCall
-    return wanted < remaining ? wanted : shortest < remaining ? max(shortest, remaining / 2) : nil
+    if delay < remaining { return delay }
+    return shortest < remaining ? max(shortest, min(remaining / 2, Self.longestLastDelay)) : nil
   }
 
   /// How long all that waits for the sender takes to go round once: the less it is, the sooner all of it is back after the outage, and the more, the
   /// longer, so that what goes round leaves room for everything else; but no longer than half of what the outage has lasted, unless too many came back a
   /// second then.
-  private func round(of lane: SenderLane, at now: Moment) -> Duration {
-    func round(_ rounds: Int) -> Duration { .milliseconds(lane.order.count * 1000 / rounds) }
-    guard lane.gate.state != .closed else { return round(Self.mostRounds) }
+  private func timeOfRound(of lane: SenderLane, at now: Moment) -> Duration {
+    func time(at rounds: Int) -> Duration { .seconds(lane.order.count) / rounds }
+    guard lane.gate.state != .closed else { return time(at: Self.mostRounds) }
     let half = Duration.milliseconds(now.uptime - lane.gate.openedAt) / 2
     // Of more than are counted nobody knows how many they are.
-    return max(round(Self.mostRounds), lane.order.isFull ? half : min(round(Self.rounds), half))
+    return max(time(at: Self.mostRounds), lane.order.isFull ? half : min(time(at: Self.rounds), half))
   }
 
   /// What waits for a sender that is stopped is put off, oldest first, but for a few, each of another device, that can try whether it works again.
@@ -200,12 +210,12 @@ extension DispatchState {
       than: send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, at: now.uptime, limit: limit)
   }
 
-  /// When the push that comes to the device right before that one is back.
-  private func due(before slot: Int, _ index: Int) -> Int64? {
-    guard let send = items[slot].send, !items[slot].isBulk else { return nil }
+  /// Where the push stands among those that its device is kept from; nil where that does not matter.
+  private func place(_ slot: Int, _ index: Int, at now: Moment) -> OutageOrder.Place? {
+    guard let send = items[slot].send, send.audience.isOneUser, !items[slot].isBulk else { return nil }
     let device = items[slot].devices[index]
-    return senders[device.sender].order.due(
-      before: send.identity, acceptedAt: send.acceptedAt, to: device.target.registration)
+    return senders[device.sender].order.place(
+      send.identity, acceptedAt: send.acceptedAt, to: device.target.registration, at: now.uptime)
   }
 
   private func oldestFirst(_ tickets: [Ticket]) -> [Ticket] {

@@ -86,11 +86,24 @@ struct OutageOrder: Sendable {
     return older
   }
 
-  /// When the one that must come to the device right before that push is to be sent again; nil where there is none.
-  func due(before id: SendID, acceptedAt: UnixTime, to device: RegistrationID) -> Int64? {
-    guard let entries = devices[device] else { return nil }
-    let place = place(of: id, acceptedAt: acceptedAt, to: device) ?? entries.firstIndex(after: acceptedAt, orAt: false)
-    return entries[..<place].last?.due
+  /// Where a push stands that is put off: among those of its device that are remembered.
+  struct Place: Sendable {
+    /// Uptime at which the nearest of those before it that are away is to be sent again; nil where none is.
+    let dueBefore: Int64?
+    /// How many of the device are remembered, with this one.
+    let count: Int
+    /// Whether it is one of them already.
+    let isRemembered: Bool
+  }
+
+  /// Where that push stands, remembered or not. What waits in memory or is due is not away.
+  func place(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Place {
+    guard let entries = devices[device] else { return Place(dueBefore: nil, count: 1, isRemembered: false) }
+    let known = place(of: id, acceptedAt: acceptedAt, to: device)
+    let before = entries[..<(known ?? entries.firstIndex(after: acceptedAt, orAt: false))]
+    return Place(
+      dueBefore: before.last { $0.waiting == nil && $0.due > uptime }?.due, count: entries.count + (known == nil ? 1 : 0),
+      isRemembered: known != nil)
   }
 
   /// Forgets what nobody waits for any more; looks only now and then, as it looks at everything. Returns those whose turn it is now, of those that wait.

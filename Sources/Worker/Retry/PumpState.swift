@@ -43,6 +43,8 @@ struct PumpState {
   }
 
   private let delay: Int64
+  /// What is due within so many milliseconds is released together: Kafka gets fewer and larger batches, and nobody who waits long notices.
+  private let interval: Int64
   private let limits: RetryPump.Limits
   private var ledger = PartitionLedger()
   private var waiting = DeadlineQueue<Held>()
@@ -57,6 +59,7 @@ struct PumpState {
   /// Records are held for at most `delay`; what must wait longer is put off again by the worker that gets it.
   init(delay: Duration, limits: RetryPump.Limits) {
     self.delay = delay.milliseconds
+    interval = max(1, min(self.delay / 60, 2_000))
     self.limits = limits
   }
 
@@ -113,7 +116,8 @@ struct PumpState {
       largest = max(largest, held.value.count)
       // What cannot be read is due at once: on the sends topic the worker sets it aside with the reason.
       let wait = (try? RetryRecord.wait(of: record.value, at: now.wall).milliseconds) ?? 0
-      waiting.insert(held, due: now.uptime + min(delay, max(0, wait)))
+      let due = now.uptime + min(delay, max(0, wait))
+      waiting.insert(held, due: wait <= 0 ? due : (due + interval - 1) / interval * interval)
     }
   }
 

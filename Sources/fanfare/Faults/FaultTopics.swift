@@ -6,8 +6,8 @@ struct FaultTopics: Sendable {
   /// Of what the rows write in a minute or two. Short delays, so that nobody waits for them; and every pump is one more group to be formed anew when
   /// workers are killed.
   static let few = FaultTopics(retryDelays: [2, 15], partitions: 16)
-  /// For what goes round in an outage of many minutes, with delays as long as it then waits.
-  static let many = FaultTopics(retryDelays: [2, 15, 60, 300], partitions: 128)
+  /// For what goes round in an outage of many minutes, with delays as long as it then waits, and with room for ten minutes of it.
+  static let many = FaultTopics(retryDelays: [2, 15, 60, 300], partitions: 64)
 
   /// In seconds.
   let retryDelays: [Int]

@@ -192,6 +192,9 @@ struct OutageOrderTests {
         let older = order.older(than: id, acceptedAt: moment, to: device, at: uptime)
         #expect(older == model.count { $0.acceptedAt <= moment && uptime <= $0.due + 60_000 })
         #expect(order.older(than: id, acceptedAt: moment, to: device, at: uptime, limit: 1) == min(older, 1))
+        let away = model.last { $0.acceptedAt <= moment && $0.due > uptime && $0.waiting == nil }
+        let place = order.place(id, acceptedAt: moment, to: device, at: uptime)
+        #expect(place.dueBefore == away?.due && place.count == model.count + 1 && !place.isRemembered)
         let due = uptime + Int64.random(in: -30_000..<30_000, using: &random)
         let entry = Entry(id: id, acceptedAt: moment, due: due, waiting: older > 0 ? Ticket(slot: step, generation: 0) : nil)
         let isKnown = order.remember(id, acceptedAt: moment, to: device, due: due, waiting: entry.waiting)
@@ -199,6 +202,9 @@ struct OutageOrderTests {
         if isKnown { model.insert(entry, at: model.firstIndex { $0.acceptedAt > moment } ?? model.count) }
       case 3, 4:
         guard let index = model.indices.randomElement(using: &random) else { continue }
+        let place = order.place(model[index].id, acceptedAt: model[index].acceptedAt, to: device, at: uptime)
+        #expect(place.dueBefore == model[..<index].last { $0.due > uptime && $0.waiting == nil }?.due)
+        #expect(place.count == model.count && place.isRemembered)
         let entry = model.remove(at: index)
         let next = order.forget(entry.id, acceptedAt: entry.acceptedAt, to: device, at: uptime)
         #expect(next == wakeNext())
@@ -319,6 +325,41 @@ struct OutageOrderTests {
     // A second more passes before they are put off.
     desk.advance(.milliseconds(desk.state.senders[0].gate.openedAt + Int64(outage - 1) * 1000 - desk.uptime))
     #expect(try roundTrip(&desk) == .seconds(seconds))
+  }
+
+  @Test func `the pushes of a device come back one behind the other, and no earlier than a round after they were here`() throws {
+    var desk = Desk(retryDelays: [15, 60, 300])
+    _ = broken(&desk, sends: 1)
+    // Of a round of 50 seconds.
+    for _ in 0..<5000 {
+      desk.state.senders[0].order.remember(.random(), acceptedAt: desk.wall, to: .random(), due: 1_000_000)
+    }
+    for _ in 0..<100 { desk.advance(.seconds(1)) }
+    func bobs() throws -> [(value: [UInt8], notBefore: UnixTime)] {
+      try desk.retries.map { ($0.value, try RetryRecord.decode($0.value[...], recordTime: desk.wall)) }
+        .filter { $1.send.audience == .user("bob") }.map { ($0, $1.notBefore) }
+    }
+    // One of them may stay to try with.
+    for _ in 0..<8 {
+      desk.deliver(desk.send(to: .user("bob")))
+      desk.answerAll(Self.accepted, to: "bob-1")
+      desk.advance(.milliseconds(100))
+    }
+    desk.advance(.seconds(1))
+    let first = try bobs()
+    try #require(first.count >= 6)
+    #expect(isChain(first.map(\.notBefore)))
+    while desk.wall < first[first.count - 1].notBefore { desk.advance(.seconds(1)) }
+    for retry in first { desk.deliver([retry.value]) }
+    let before = desk.wall
+    desk.advance(.seconds(1))
+    let again = try bobs()[first.count...].map(\.notBefore)
+    try #require(again.count >= 3)
+    #expect(isChain(again) && again[0] >= before + .seconds(50))
+  }
+
+  private func isChain(_ times: [UnixTime]) -> Bool {
+    zip(times, times.dropFirst()).allSatisfy { $0 < $1 && $1 - $0 < .seconds(20) }
   }
 
   @Test func `where nobody knows how many go round, the rounds grow with the outage`() throws {

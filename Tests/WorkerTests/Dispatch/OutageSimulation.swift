@@ -10,9 +10,9 @@ struct OutageSimulation {
   private static let step = Duration.milliseconds(100)
   private static let partitions = 4
   /// Records that one fetch brings of a partition.
-  private static let fetch = 250
+  private static let fetch = 50
 
-  /// Users, who have a device of each platform.
+  /// Users, who have a device of each platform; the first gets every fourth send.
   let users: Int
   /// Sends accepted a second.
   let rate: Int
@@ -45,16 +45,18 @@ struct OutageSimulation {
     var turn = 0
   }
 
-  /// A moment at which nothing is on its way and APNs works.
-  init(users: Int, rate: Int, speed: Int, configure: (inout WorkerConfiguration) -> Void) {
+  /// A moment at which nothing is on its way and APNs works. The worker holds so many records, and each pump.
+  init(users: Int, rate: Int, speed: Int, records: Int) {
     (self.users, self.rate, self.speed) = (users, rate, speed)
     let delays = [2, 15, 60, 300]
-    desk = Desk(retryDelays: delays, configure: configure)
+    desk = Desk(retryDelays: delays) { $0.maximumRecords = records }
+    var limits = RetryPump.Limits()
+    limits.records = records
     arrivals = Array(repeating: [], count: users)
     for user in 0..<users { desk.register("u\(user)", .apns, .fcm) }
     pumps = desk.state.topics.retries.map { retry in
       Pump(
-        topic: retry.name, state: PumpState(delay: retry.delay, limits: RetryPump.Limits()),
+        topic: retry.name, state: PumpState(delay: retry.delay, limits: limits),
         logs: Array(repeating: [], count: Self.partitions), positions: Array(repeating: 0, count: Self.partitions))
     }
     for index in pumps.indices {
@@ -66,7 +68,7 @@ struct OutageSimulation {
   /// How many sends have not come to their iPhone, but for those that need not.
   var missing: Int {
     let come = arrivals.map(Set.init)
-    return (0..<accepted).count { !isShort($0) && !come[$0 % users].contains($0) }
+    return (0..<accepted).count { !isShort($0) && !come[user(of: $0)].contains($0) }
   }
 
   /// How many have come after a younger one that could wait.
@@ -81,9 +83,6 @@ struct OutageSimulation {
       return sum + found
     }
   }
-
-  /// Whether a send lives for 20 seconds only, as every tenth of a user does.
-  private func isShort(_ number: Int) -> Bool { (number / users + number) % 10 == 0 }
 
   /// APNs answers no more.
   mutating func kill() { isDead = true }
@@ -102,9 +101,14 @@ struct OutageSimulation {
     }
   }
 
+  /// Whether a send lives for 20 seconds only, as every seventh does.
+  private func isShort(_ number: Int) -> Bool { number % 7 == 3 }
+
+  private func user(of number: Int) -> Int { number % 4 == 0 ? 0 : number % users }
+
   private mutating func accept() {
     for _ in 0..<max(1, rate / 10) {
-      let send = desk.send(to: .user("u\(accepted % users)"), timeToLive: isShort(accepted) ? 20 : nil)
+      let send = desk.send(to: .user("u\(user(of: accepted))"), timeToLive: isShort(accepted) ? 20 : nil)
       numbers[send.id] = accepted
       sends.append(send.encoded())
       accepted += 1
@@ -132,7 +136,8 @@ struct OutageSimulation {
         }
         steps.append(.event(.records(records)))
       }
-      while let next = steps.popLast() {
+      while !steps.isEmpty {
+        let next = steps.removeFirst()
         let effects = pumps[index].state.advance(next, at: desk.now)
         pumps[index].credit += effects.credit
         guard !effects.due.isEmpty else { continue }
@@ -177,7 +182,7 @@ struct OutageSimulation {
   private mutating func arrive(_ push: Push) {
     let body = String(decoding: push.rendering.body, as: UTF8.self)
     guard let id = SendID(body), let number = numbers[id] else { return }
-    arrivals[number % users].append(number)
+    arrivals[user(of: number)].append(number)
   }
 
   /// What was put off goes onto its topic.
@@ -186,7 +191,7 @@ struct OutageSimulation {
       guard let index = pumps.firstIndex(where: { $0.topic == topic }) else { continue }
       let retry = try RetryRecord.decode(value[...], recordTime: desk.wall)
       guard let number = numbers[retry.send.id] else { continue }
-      pumps[index].logs[number % users % Self.partitions].append(value)
+      pumps[index].logs[user(of: number) % Self.partitions].append(value)
     }
     seenRetries = desk.retries.count
   }

@@ -50,6 +50,15 @@ struct PumpStateTests {
     #expect(state.held == 2)
   }
 
+  @Test mutating func whatIsDueAtNearlyTheSameTimeIsReleasedTogether() {
+    var state = PumpState(delay: .seconds(300), limits: RetryPump.Limits())
+    _ = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0))
+    #expect(state.advance(.event(.records(records([101, 102, 103, 0]))), at: Self.moment(0)).due.map(\.origin.sequence) == [3])
+    #expect(state.advance(.tick, at: Self.moment(101)).due.isEmpty)
+    #expect(state.advance(.tick, at: Self.moment(102)).due.map(\.origin.sequence) == [0, 1])
+    #expect(state.advance(.tick, at: Self.moment(104)).due.map(\.origin.sequence) == [2])
+  }
+
   @Test mutating func whatCameTooEarlyIsHeldForItsTimeHoweverWrongTheClockIs() {
     // This pump's clock is an hour ahead of the writer's: on its own word it would give the record back at once, again and again.
     func ahead(_ seconds: Int) -> Moment { Moment(wall: Self.start + .seconds(3600 + seconds), uptime: Int64(seconds) * 1000) }
