@@ -19,8 +19,8 @@ extension Consumer: StoringSource {}
 package final class RetryPump: Service {
   /// What it may hold.
   package struct Limits: Sendable {
-    /// The most records held.
-    package var records = 5_000
+    /// The most records held: with more, those that are due would wait in the log behind others that are not.
+    package var records = 20_000
     /// The most bytes of such records, which can be exceeded by what one request brings.
     package var bytes = 32 << 20
     /// How exact the times are.

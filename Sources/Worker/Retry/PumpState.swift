@@ -43,7 +43,8 @@ struct PumpState {
   }
 
   private let delay: Int64
-  /// What is due within so many milliseconds is released together: Kafka gets fewer and larger batches, and nobody who waits long notices.
+  /// What is due within so many milliseconds is released together, each partition's at another moment: Kafka gets fewer and larger batches, the workers no
+  /// flood, and nobody who waits long notices.
   private let interval: Int64
   private let limits: RetryPump.Limits
   private var ledger = PartitionLedger()
@@ -117,7 +118,8 @@ struct PumpState {
       // What cannot be read is due at once: on the sends topic the worker sets it aside with the reason.
       let wait = (try? RetryRecord.wait(of: record.value, at: now.wall).milliseconds) ?? 0
       let due = now.uptime + min(delay, max(0, wait))
-      waiting.insert(held, due: wait <= 0 ? due : (due + interval - 1) / interval * interval)
+      let shift = Int64(record.partition) * 100 % interval
+      waiting.insert(held, due: wait <= 0 ? due : (due - shift + interval - 1) / interval * interval + shift)
     }
   }
 
