@@ -19,11 +19,11 @@ extension Consumer: StoringSource {}
 package final class RetryPump: Service {
   /// What it may hold.
   package struct Limits: Sendable {
-    /// The most records held: with more, those that are due would wait in the log behind others that are not.
+    /// The most records held. Where more wait than that, what is due may stand in the log behind what is not, and comes late.
     package var records = 20_000
     /// The most bytes of such records, which can be exceeded by what one request brings.
     package var bytes = 32 << 20
-    /// How exact the times are.
+    /// How exact the times are, where the delay is short; else it is a sixtieth of the delay, two seconds at most.
     package var tickInterval = Duration.milliseconds(100)
     /// From the wish to shut down, or of the group to have partitions back, until unacknowledged copies are given up.
     package var drainDeadline = Duration.milliseconds(1_200)

@@ -17,6 +17,16 @@ struct OutageOrder: Sendable {
     var waiting: Ticket?
   }
 
+  /// Where a push stands that is put off: among those of its device that are remembered.
+  struct Place: Sendable {
+    /// Uptime at which the nearest of those before it that are away is to be sent again; nil where none is.
+    let dueBefore: Int64?
+    /// How many of the device are remembered, with this one.
+    let count: Int
+    /// Whether it is one of them already.
+    let isRemembered: Bool
+  }
+
   /// How long after its time, in milliseconds, a push that was put off is still waited for.
   private static let grace: Int64 = 60_000
   private let capacity: Int
@@ -84,16 +94,6 @@ struct OutageOrder: Sendable {
       if uptime <= entry.due + Self.grace { older += 1 }
     }
     return older
-  }
-
-  /// Where a push stands that is put off: among those of its device that are remembered.
-  struct Place: Sendable {
-    /// Uptime at which the nearest of those before it that are away is to be sent again; nil where none is.
-    let dueBefore: Int64?
-    /// How many of the device are remembered, with this one.
-    let count: Int
-    /// Whether it is one of them already.
-    let isRemembered: Bool
   }
 
   /// Where that push stands, remembered or not. What waits in memory or is due is not away.

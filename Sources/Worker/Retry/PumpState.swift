@@ -118,9 +118,15 @@ struct PumpState {
       // What cannot be read is due at once: on the sends topic the worker sets it aside with the reason.
       let wait = (try? RetryRecord.wait(of: record.value, at: now.wall).milliseconds) ?? 0
       let due = now.uptime + min(delay, max(0, wait))
-      let shift = Int64(record.partition) * 100 % interval
-      waiting.insert(held, due: wait <= 0 ? due : (due - shift + interval - 1) / interval * interval + shift)
+      waiting.insert(held, due: wait <= 0 ? due : moment(of: record.partition, after: due))
     }
+  }
+
+  /// The first moment from `due` on at which what waits in the partition is released.
+  private func moment(of partition: Int32, after due: Int64) -> Int64 {
+    // As many moments as there are ticks in an interval.
+    let shift = Int64(partition) * limits.tickInterval.milliseconds % interval
+    return (due - shift + interval - 1) / interval * interval + shift
   }
 
   private mutating func collectDue(at now: Moment, into effects: inout Effects) {

@@ -20,13 +20,13 @@ struct OutageSimulation {
   let speed: Int
 
   private(set) var desk: Desk
-  private(set) var isDead = false
   /// The numbers of the sends that have come to each user's iPhone, in the order of their arrival.
-  private(set) var arrivals: [[Int]]
+  private var arrivals: [[Int]]
   private(set) var accepted = 0
   /// How many records have come back.
   private(set) var returned = 0
 
+  private var isDead = false
   private var sends: [[UInt8]] = []
   private var read = 0
   private var credit = 0
@@ -95,7 +95,7 @@ struct OutageSimulation {
     let end = desk.uptime + duration.milliseconds
     while desk.uptime < end {
       if isLoaded { accept() }
-      try bringBack()
+      bringBack()
       work()
       try collect()
     }
@@ -116,7 +116,7 @@ struct OutageSimulation {
   }
 
   /// The pumps read their topics, in fetches of one partition after another, and release what is due.
-  private mutating func bringBack() throws {
+  private mutating func bringBack() {
     for index in pumps.indices {
       var steps: [PumpStep] = [.tick]
       var isDry = 0

@@ -37,9 +37,10 @@ struct PumpStateTests {
     }
   }
 
-  private func record(_ value: [UInt8], at offset: Int64) -> ConsumedRecord {
+  private func record(_ value: [UInt8], at offset: Int64, of partition: Int32 = 0) -> ConsumedRecord {
     ConsumedRecord(
-      topic: Self.partition.topic, partition: 0, offset: offset, timestamp: Self.start.milliseconds, key: nil, value: value[...])
+      topic: Self.partition.topic, partition: partition, offset: offset, timestamp: Self.start.milliseconds, key: nil,
+      value: value[...])
   }
 
   @Test mutating func recordsAreReleasedWhenTheyAreDueAndNotBefore() {
@@ -57,6 +58,16 @@ struct PumpStateTests {
     #expect(state.advance(.tick, at: Self.moment(101)).due.isEmpty)
     #expect(state.advance(.tick, at: Self.moment(102)).due.map(\.origin.sequence) == [0, 1])
     #expect(state.advance(.tick, at: Self.moment(104)).due.map(\.origin.sequence) == [2])
+  }
+
+  @Test mutating func eachPartitionIsReleasedAtAnotherMoment() {
+    var state = PumpState(delay: .seconds(300), limits: RetryPump.Limits())
+    let partitions = [0, 10].map { TopicPartition(topic: Self.partition.topic, partition: $0) }
+    _ = state.advance(.event(.assigned(partitions, Rebalance {})), at: Self.moment(0))
+    let due = records([101, 101]).enumerated().map { record(Array($1.value), at: 0, of: $0 == 0 ? 0 : 10) }
+    _ = state.advance(.event(.records(due)), at: Self.moment(0))
+    #expect(state.advance(.tick, at: Self.moment(101)).due.map(\.origin.slot) == [1])
+    #expect(state.advance(.tick, at: Self.moment(102)).due.map(\.origin.slot) == [0])
   }
 
   @Test mutating func whatCameTooEarlyIsHeldForItsTimeHoweverWrongTheClockIs() {
