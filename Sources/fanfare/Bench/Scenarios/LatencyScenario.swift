@@ -8,6 +8,14 @@ import Synchronization
 struct LatencyScenario: BenchScenario {
   let name = "latency"
 
+  /// What has come to the sink.
+  private final class Arrivals: Sendable {
+    /// How long each of the posts' pushes took from when the post was due, in nanoseconds.
+    let times = Mutex<[Int64]>([])
+    /// How many others came.
+    let others = Atomic<Int>(0)
+  }
+
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
     let rig = bench.rig
     let users = rig.options.scaled(100_000)
@@ -15,7 +23,7 @@ struct LatencyScenario: BenchScenario {
     try await Population.iPhones(users).register(in: registry)
     var reports: [ScenarioReport] = []
     for rate in rig.options.isQuick ? [100] : [1000, 10_000] {
-      let (answered, arrived) = try await Self.run(
+      let (answered, arrived, _) = try await Self.run(
         rig, registry: registry, users: users, rate: rate, seconds: rig.options.isQuick ? 2 : 10)
       var report = ScenarioReport(
         scenario: "\(name), \(rate)/s", unit: "sends", sink: "in this process",
@@ -27,22 +35,22 @@ struct LatencyScenario: BenchScenario {
     return reports
   }
 
-  /// How long each of the posts took, and each of their pushes. `broadcast`: the body of a send that is posted before, and whose pushes are under way
-  /// meanwhile; throws when they are not.
+  /// How long each of the posts took, and each of their pushes. `broadcast`: the body of a send to all users, whose pushes are under way meanwhile; it is
+  /// posted anew when most of them have arrived, so that a fast machine does not run out of them. `others`: how many of those arrived while the posts lasted;
+  /// throws when that is none.
   static func run(
     _ rig: BenchRig, registry: String, users: Int, rate: Int, seconds: Int, broadcast: String? = nil
-  ) async throws -> (Latency, Latency) {
-    let arrivals = Mutex<[Int64]>([])
-    let others = Atomic<Int>(0)
+  ) async throws -> (answered: Latency, arrived: Latency, others: Int) {
+    let arrivals = Arrivals()
     let server = HTTP2Server(
       configuration: HTTP2ServerConfiguration(tls: try .sink(rig.credentials)), eventLoopGroup: rig.eventLoopGroup,
       logger: rig.logger
     ) { request, responder in
       if let due = DueTime.read(from: request.body) {
         let time = (NIODeadline.now() - due).nanoseconds
-        arrivals.withLock { $0.append(time) }
+        arrivals.times.withLock { $0.append(time) }
       } else {
-        others.add(1, ordering: .relaxed)
+        arrivals.others.add(1, ordering: .relaxed)
       }
       responder.respond(status: 200)
     }
@@ -53,11 +61,11 @@ struct LatencyScenario: BenchScenario {
       process: nil)
     // One second to warm up.
     let (warmUp, count) = (rate, rate * seconds)
-    let answers = try await BenchPipeline.with(rig, sink: sink, counting: .records) { pipeline in
+    let (answers, meanwhile) = try await BenchPipeline.with(rig, sink: sink, counting: .records) { pipeline in
       try await pipeline.withFrontEnd(registry: registry) { _, port in
         try await pipeline.withWorker(registry: registry, connections: 1) { worker in
           try await Ready.wait(for: worker)
-          func post(_ count: Int, _ fixed: String? = nil) async throws -> [Int64] {
+          @Sendable func post(_ count: Int, _ fixed: String? = nil) async throws -> [Int64] {
             try await OpenLoop(
               host: "127.0.0.1", port: port, path: "/api/sends",
               headers: [
@@ -71,32 +79,50 @@ struct LatencyScenario: BenchScenario {
           }
           _ = try await post(warmUp)
           _ = try await pipeline.sample(worker, at: warmUp)
-          arrivals.withLock { $0 = [] }
-          guard let broadcast else {
-            let answers = try await post(count)
-            _ = try await pipeline.sample(worker, at: warmUp + count)
-            return answers
+          arrivals.times.withLock { $0 = [] }
+          return try await withThrowingTaskGroup(of: ([Int64], Int).self) { group in
+            if let broadcast {
+              group.addTask {
+                for number in 1... {
+                  _ = try await post(1, broadcast)
+                  // Not all: what has just been posted takes a while to begin.
+                  while arrivals.others.load(ordering: .relaxed) < number * users - users / 4 {
+                    try await Task.sleep(for: .milliseconds(5))
+                  }
+                }
+                return ([], 0)
+              }
+            }
+            group.addTask {
+              try await withTimeLimit(.seconds(60), "the broadcast to begin") {
+                while broadcast != nil, arrivals.others.load(ordering: .relaxed) == 0 {
+                  try await Task.sleep(for: .milliseconds(5))
+                }
+              }
+              let before = arrivals.others.load(ordering: .relaxed)
+              let answers = try await post(count)
+              let meanwhile = arrivals.others.load(ordering: .relaxed) - before
+              try await withTimeLimit(.seconds(60), "the pushes to arrive") {
+                while arrivals.times.withLock({ $0.count }) < count { try await Task.sleep(for: .milliseconds(10)) }
+              }
+              if broadcast == nil {
+                _ = try await pipeline.sample(worker, at: warmUp + count)
+              } else if meanwhile == 0 {
+                throw BenchError("the broadcast stood still")
+              }
+              return (answers, meanwhile)
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? ([], 0)
           }
-          _ = try await post(1, broadcast)
-          try await withTimeLimit(.seconds(60), "the broadcast to begin") {
-            while others.load(ordering: .relaxed) == 0 { try await Task.sleep(for: .milliseconds(10)) }
-          }
-          let answers = try await post(count)
-          let before = others.load(ordering: .relaxed)
-          try await withTimeLimit(.seconds(60), "the pushes to arrive") {
-            while arrivals.withLock({ $0.count }) < count { try await Task.sleep(for: .milliseconds(10)) }
-          }
-          try await Task.sleep(for: .milliseconds(500))
-          guard others.load(ordering: .relaxed) > before else { throw BenchError("the broadcast was over too early") }
-          return answers
         }
       }
     }
     await server.close()
-    let times = arrivals.withLock { $0 }
+    let times = arrivals.times.withLock { $0 }
     guard times.count == count, let answered = Latency(nanoseconds: answers), let arrived = Latency(nanoseconds: times) else {
       throw BenchError("\(count) sends were accepted; \(times.count) pushes arrived")
     }
-    return (answered, arrived)
+    return (answered, arrived, meanwhile)
   }
 }
