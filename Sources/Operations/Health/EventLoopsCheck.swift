@@ -3,11 +3,13 @@ package import NIOCore
 /// Whether every event loop of a group still takes its turn. A loop that is blocked serves none of its connections and recovers by no
 /// means but a restart: a matter of liveness.
 package struct EventLoopsCheck: ReadinessCheck {
-  package let name = "event loops"
+  package let name: String
   private let group: any EventLoopGroup
 
-  package init(group: any EventLoopGroup) {
+  /// A check of that group.
+  package init(group: any EventLoopGroup, name: String = "event loops") {
     self.group = group
+    self.name = name
   }
 
   /// Returns when every loop has run one task of ours; a loop that does not is found out by the time limit of the caller.

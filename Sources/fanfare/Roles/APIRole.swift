@@ -58,7 +58,7 @@ enum APIRole {
       dependencies: FrontEnd.Dependencies(
         registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
         history: history, sink: producer, hasRoom: hasRoom, clock: runtime.clock),
-      operations: OperationsRoutes(metrics: runtime.metrics, health: HealthRegistry(readiness: checks)), logger: runtime.logger)
+      operations: runtime.routes(checks: checks), logger: runtime.logger)
     services.append(
       Scheduler(store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, logger: runtime.logger))
     services.append(Listener(section: "api", service: frontEnd))

@@ -41,7 +41,7 @@ extension HubSettings {
         throw SettingsError("hub.\(hub).\(key).\(Self.keys[error.field] ?? error.field)", error.problem)
       }
     }
-    let (group, clock, logger) = (runtime.eventLoopGroup, runtime.clock, runtime.logger)
+    let (group, clock, logger) = (Runtime.pushEventLoopGroup, runtime.clock, runtime.logger)
     if let apns {
       try make("apns", apns.hub) { try APNsSender(configuration: apns, clock: clock, eventLoopGroup: group, logger: logger) }
     }

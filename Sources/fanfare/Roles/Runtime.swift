@@ -16,6 +16,10 @@ struct Runtime: Sendable {
   /// What time it is, for everything that stamps and expires.
   let clock: any WallClock
 
+  /// The threads of the connections to push services, for as long as the process lives. One makes some hundred thousand pushes a second, more than the rest of
+  /// a worker gives it: where it shares the cores with another, both only get smaller batches, and each push costs more.
+  static let pushEventLoopGroup = MultiThreadedEventLoopGroup(numberOfThreads: max(1, System.coreCount / 4))
+
   /// Sets up the process: from here on, everything logged goes to standard error, and everything measured to `/metrics`. Once per process.
   init(role: String, settings: Settings) throws {
     self.settings = settings
@@ -43,10 +47,17 @@ struct Runtime: Sendable {
     ).run()
   }
 
-  /// The server that answers operators for a role that has none of its own.
-  func operations(checks: [any ReadinessCheck]) -> OperationsServer {
+  /// The server that answers operators for a role that has none of its own. `liveness`: what must be well besides the threads that all roles have.
+  func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> OperationsServer {
     OperationsServer(
-      host: settings.operations.host, port: settings.operations.port,
-      routes: OperationsRoutes(metrics: metrics, health: HealthRegistry(readiness: checks)), logger: logger)
+      host: settings.operations.host, port: settings.operations.port, routes: routes(checks: checks, liveness: liveness),
+      logger: logger)
+  }
+
+  /// What operators are answered: alive is a process whose threads take their turns, ready one that passes the checks.
+  func routes(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> OperationsRoutes {
+    OperationsRoutes(
+      metrics: metrics,
+      health: HealthRegistry(liveness: [EventLoopsCheck(group: eventLoopGroup)] + liveness, readiness: checks))
   }
 }

@@ -18,7 +18,8 @@ enum WorkerRole {
     }
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
     role.services += watches
-    let operations = runtime.operations(checks: role.checks)
+    let operations = runtime.operations(
+      checks: role.checks, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")])
     role.services.append(Listener(section: "operations", service: operations))
     role.services.append(
       Announcement(name: "operations", file: nil, logger: runtime.logger) {
@@ -44,7 +45,7 @@ enum WorkerRole {
     production.linger = .milliseconds(50)
     let producer = try Producer(configuration: production, logger: runtime.logger)
     // But all of a broadcast waits for the status of each of its pages.
-    production.linger = .milliseconds(1)
+    production.linger = .zero
     let pageProducer = try Producer(configuration: production, logger: runtime.logger)
     let worker = try Worker(
       configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger), producer: producer,
