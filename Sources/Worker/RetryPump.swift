@@ -23,7 +23,7 @@ package final class RetryPump: Service {
     package var records = 20_000
     /// The most bytes of such records, which can be exceeded by what one request brings.
     package var bytes = 32 << 20
-    /// How exact the times are, where the delay is short; else it is a sixtieth of the delay, two seconds at most.
+    /// How exact the times are, where the delay is short; else it is a twentieth of the delay, five seconds at most.
     package var tickInterval = Duration.milliseconds(100)
     /// From the wish to shut down, or of the group to have partitions back, until unacknowledged copies are given up.
     package var drainDeadline = Duration.milliseconds(1_200)
@@ -67,8 +67,9 @@ package final class RetryPump: Service {
     var configuration = ConsumerConfiguration(client: client, groupID: group(retry), topics: [retry.name])
     configuration.prefetchRecords = 1_000
     configuration.prefetchBytes = 8 << 20
-    // Nobody is in a hurry for what waits at least a second; the embedded cluster answers every idle fetch after this long.
+    // Nobody is in a hurry for what waits at least a second; and for every fetch the embedded cluster looks through the whole of the topic.
     configuration.fetchWait = .milliseconds(250)
+    configuration.fetchMinimumBytes = 64 * 1024
     return configuration
   }
 

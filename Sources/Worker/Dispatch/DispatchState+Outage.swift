@@ -145,7 +145,7 @@ extension DispatchState {
     }
     let remaining = items[slot].expiresAt - now.wall - Self.lastCall
     if delay < remaining { return delay }
-    return shortest < remaining ? max(shortest, min(remaining / 2, Self.longestLastDelay)) : nil
+    return shortest < remaining ? max(shortest, min(remaining / 4 * 3, Self.longestLastDelay)) : nil
   }
 
   /// How long all that waits for the sender takes to go round once: the less it is, the sooner all of it is back after the outage, and the more, the

@@ -60,7 +60,7 @@ struct PumpState {
   /// Records are held for at most `delay`; what must wait longer is put off again by the worker that gets it.
   init(delay: Duration, limits: RetryPump.Limits) {
     self.delay = delay.milliseconds
-    interval = max(1, min(self.delay / 60, 2_000))
+    interval = max(1, min(self.delay / 20, 5_000))
     self.limits = limits
   }
 

@@ -7,7 +7,7 @@ struct FaultTopics: Sendable {
   /// workers are killed.
   static let few = FaultTopics(retryDelays: [2, 15], partitions: 16)
   /// For what goes round in an outage of many minutes, with delays as long as it then waits, and with room for ten minutes of it.
-  static let many = FaultTopics(retryDelays: [2, 15, 60, 300], partitions: 64)
+  static let many = FaultTopics(retryDelays: [2, 15, 60, 300], partitions: 32)
 
   /// In seconds.
   let retryDelays: [Int]
