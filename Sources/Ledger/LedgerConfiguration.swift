@@ -26,9 +26,8 @@ package struct LedgerConfiguration: Sendable {
     consumer = ConsumerConfiguration(
       client: client, groupID: group ?? topics.prefix + ".ledger", topics: [topics.sends, topics.status])
     consumer.readsHeaders = false
-    // Nobody waits for the ledger by the millisecond, and for every fetch the embedded cluster looks through the whole of both topics.
+    // Nobody waits for the ledger by the millisecond; the embedded cluster answers every idle fetch after this long.
     consumer.fetchWait = .milliseconds(100)
-    consumer.fetchMinimumBytes = 64 * 1024
     // An assignment waits for the transaction under way and for a look at the committed offsets.
     consumer.rebalanceDeadline = .seconds(10)
     consumer.closeTimeout = .seconds(15)

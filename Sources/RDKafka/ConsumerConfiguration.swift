@@ -31,8 +31,6 @@ package struct ConsumerConfiguration: Sendable {
   /// How long the broker holds a fetch for which it has no data. A real one answers as soon as there is data, the embedded one
   /// never early: there it is the latency of an idle topic.
   package var fetchWait: Duration = .milliseconds(100)
-  /// A fetch with fewer bytes than this is answered after `fetchWait`, too. More than one byte spares the broker where nobody waits for single records.
-  package var fetchMinimumBytes = 1
   /// Prefetching stops at this many records ahead of the application, all partitions together (and once more those of topics that are held back
   /// apart); a record costs a few hundred bytes beyond its own.
   package var prefetchRecords = 10_000
@@ -91,7 +89,6 @@ extension ConsumerConfiguration {
         Property("heartbeat.interval.ms", "\(heartbeatInterval.wholeMilliseconds)"),
         Property("max.poll.interval.ms", "300000"),
         Property("fetch.wait.max.ms", "\(fetchWait.wholeMilliseconds)"),
-        Property("fetch.min.bytes", "\(fetchMinimumBytes)"),
         Property("queued.min.messages", "\(prefetchRecords)"),
         Property("queued.max.messages.kbytes", "\(max(1, prefetchBytes / 1024))"),
         Property("fetch.message.max.bytes", "\(fetchBytesPerPartition)"),

@@ -59,6 +59,9 @@ package final class RetryPump: Service {
     (steps, post) = AsyncStream.makeStream()
   }
 
+  /// How much later than it is due a record may be released: what is due within so long is released together, so that Kafka gets fewer and larger batches.
+  static func lateness(of delay: Duration) -> Duration { max(.milliseconds(1), min(delay / 20, .seconds(5))) }
+
   /// The group that all pumps of a retry topic share: each topic has its own, so that long waits keep nobody from reading the short ones.
   package static func group(_ retry: Topics.Retry) -> String { retry.name }
 
@@ -67,9 +70,8 @@ package final class RetryPump: Service {
     var configuration = ConsumerConfiguration(client: client, groupID: group(retry), topics: [retry.name])
     configuration.prefetchRecords = 1_000
     configuration.prefetchBytes = 8 << 20
-    // Nobody is in a hurry for what waits at least a second; and for every fetch the embedded cluster looks through the whole of the topic.
+    // Nobody is in a hurry for what waits at least a second; the embedded cluster answers every idle fetch after this long.
     configuration.fetchWait = .milliseconds(250)
-    configuration.fetchMinimumBytes = 64 * 1024
     return configuration
   }
 

@@ -144,8 +144,15 @@ extension DispatchState {
       delay = max(isStopped && place.isRemembered ? round : shortest, behind)
     }
     let remaining = items[slot].expiresAt - now.wall - Self.lastCall
-    if delay < remaining { return delay }
-    return shortest < remaining ? max(shortest, min(remaining / 4 * 3, Self.longestLastDelay)) : nil
+    if delay + lateness(of: delay) < remaining { return delay }
+    // Late in its life, and so seldom: whenever the service comes back, it is tried once more.
+    let last = max(shortest, min(remaining / 4 * 3, Self.longestLastDelay))
+    return last + lateness(of: last) < remaining ? last : nil
+  }
+
+  /// How much later than that what is put off for so long may come back.
+  private func lateness(of delay: Duration) -> Duration {
+    topics.retry(for: delay).map { RetryPump.lateness(of: $0.delay) } ?? .zero
   }
 
   /// How long all that waits for the sender takes to go round once: the less it is, the sooner all of it is back after the outage, and the more, the

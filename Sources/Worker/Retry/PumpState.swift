@@ -43,8 +43,7 @@ struct PumpState {
   }
 
   private let delay: Int64
-  /// What is due within so many milliseconds is released together, each partition's at another moment: Kafka gets fewer and larger batches, the workers no
-  /// flood, and nobody who waits long notices.
+  /// What is due within so many milliseconds is released together, each partition's at another moment, so that the workers get no flood.
   private let interval: Int64
   private let limits: RetryPump.Limits
   private var ledger = PartitionLedger()
@@ -60,7 +59,7 @@ struct PumpState {
   /// Records are held for at most `delay`; what must wait longer is put off again by the worker that gets it.
   init(delay: Duration, limits: RetryPump.Limits) {
     self.delay = delay.milliseconds
-    interval = max(1, min(self.delay / 20, 5_000))
+    interval = RetryPump.lateness(of: delay).milliseconds
     self.limits = limits
   }
 
@@ -124,8 +123,8 @@ struct PumpState {
 
   /// The first moment from `due` on at which what waits in the partition is released.
   private func moment(of partition: Int32, after due: Int64) -> Int64 {
-    // As many moments as there are ticks in an interval.
-    let shift = Int64(partition) * limits.tickInterval.milliseconds % interval
+    // Multiples of the golden ratio lie evenly in the interval, however many they are.
+    let shift = Int64(partition) * 618 % 1000 * interval / 1000
     return (due - shift + interval - 1) / interval * interval + shift
   }
 

@@ -16,8 +16,8 @@ struct Runtime: Sendable {
   /// What time it is, for everything that stamps and expires.
   let clock: any WallClock
 
-  /// The threads of the connections to push services, for as long as the process lives. One makes some hundred thousand pushes a second, more than the rest of
-  /// a worker gives it: where it shares the cores with another, both only get smaller batches, and each push costs more.
+  /// The threads of the connections to push services, for as long as the process lives. One makes some hundred thousand pushes a second to APNs, more
+  /// than the rest of a worker gives it: where it shares the cores with another, both only get smaller batches, and each push costs more.
   static let pushEventLoopGroup = MultiThreadedEventLoopGroup(numberOfThreads: max(1, System.coreCount / 4))
 
   /// Sets up the process: from here on, everything logged goes to standard error, and everything measured to `/metrics`. Once per process.

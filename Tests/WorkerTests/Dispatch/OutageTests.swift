@@ -50,6 +50,33 @@ struct OutageTests {
     #expect(desk.retries.count == 96)
   }
 
+  @Test(arguments: [20, 75, 82, 84, 400])
+  func `what is put off comes back before it expires, although its pump releases it a little late`(timeToLive: Int) throws {
+    var desk = desk()
+    breakDown(&desk)
+    desk.advance(.seconds(180))
+    // So many that a round takes more than a minute.
+    for number in 0..<100 { desk.register("i\(number)", .apns) }
+    for second in 0..<4 {
+      for number in 0..<1_700 { desk.deliver(desk.send(to: .user("i\((second + number) % 100)"))) }
+      desk.advance(.seconds(1))
+    }
+    let first = desk.retries.count
+    let accepted = desk.wall
+    for number in 0..<100 { desk.deliver(desk.send(to: .user("i\(number)"), timeToLive: timeToLive)) }
+    desk.advance(.seconds(2))
+    let expiry = accepted + .seconds(timeToLive)
+    var returning = 0
+    for (topic, value) in desk.retries[first...] {
+      let retry = try RetryRecord.decode(value[...], recordTime: desk.wall)
+      guard retry.send.timeToLive == timeToLive else { continue }
+      let delay = try #require(desk.state.topics.retries.first { $0.name == topic }).delay
+      #expect(retry.notBefore + RetryPump.lateness(of: delay) < expiry)
+      returning += 1
+    }
+    #expect(returning > 90)
+  }
+
   @Test func `however long it lasts, positions are committed, and hardly behind what was read`() throws {
     var desk = desk()
     breakDown(&desk)

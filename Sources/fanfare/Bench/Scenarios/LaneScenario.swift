@@ -22,7 +22,7 @@ struct LaneScenario: BenchScenario {
       ("POST answered, idle", idlePost), ("POST answered, broadcast", busyPost), ("push at the sink, idle", idle),
       ("push at the sink, broadcast", busy),
     ]
-    report.notes.append("\(others / seconds) pushes/s of broadcasts meanwhile")
+    report.notes.append("\(others.text) pushes/s of broadcasts meanwhile")
     report.goals = [.p99("push at the sink, broadcast", idle.p99 * 1.5)]
     return [report]
   }

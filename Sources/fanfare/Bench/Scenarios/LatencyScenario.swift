@@ -36,11 +36,11 @@ struct LatencyScenario: BenchScenario {
   }
 
   /// How long each of the posts took, and each of their pushes. `broadcast`: the body of a send to all users, whose pushes are under way meanwhile; it is
-  /// posted anew when most of them have arrived, so that a fast machine does not run out of them. `others`: how many of those arrived while the posts lasted;
-  /// throws when that is none.
+  /// posted anew when half of them have arrived, so that a fast machine does not run out of them. `others`: how many of those arrived a second; throws when
+  /// that is none.
   static func run(
     _ rig: BenchRig, registry: String, users: Int, rate: Int, seconds: Int, broadcast: String? = nil
-  ) async throws -> (answered: Latency, arrived: Latency, others: Int) {
+  ) async throws -> (answered: Latency, arrived: Latency, others: Double) {
     let arrivals = Arrivals()
     let server = HTTP2Server(
       configuration: HTTP2ServerConfiguration(tls: try .sink(rig.credentials)), eventLoopGroup: rig.eventLoopGroup,
@@ -61,9 +61,9 @@ struct LatencyScenario: BenchScenario {
       process: nil)
     // One second to warm up.
     let (warmUp, count) = (rate, rate * seconds)
-    let (answers, meanwhile) = try await BenchPipeline.with(rig, sink: sink, counting: .records) { pipeline in
-      try await pipeline.withFrontEnd(registry: registry) { _, port in
-        try await pipeline.withWorker(registry: registry, connections: 1) { worker in
+    let (answers, others) = try await BenchPipeline.with(rig, sink: sink, counting: .records) { pipeline -> ([Int64], Double) in
+      try await pipeline.withFrontEnd(registry: registry) { _, port -> ([Int64], Double) in
+        try await pipeline.withWorker(registry: registry, connections: 1) { worker -> ([Int64], Double) in
           try await Ready.wait(for: worker)
           @Sendable func post(_ count: Int, _ fixed: String? = nil) async throws -> [Int64] {
             try await OpenLoop(
@@ -80,40 +80,39 @@ struct LatencyScenario: BenchScenario {
           _ = try await post(warmUp)
           _ = try await pipeline.sample(worker, at: warmUp)
           arrivals.times.withLock { $0 = [] }
-          return try await withThrowingTaskGroup(of: ([Int64], Int).self) { group in
-            if let broadcast {
-              group.addTask {
-                for number in 1... {
-                  _ = try await post(1, broadcast)
-                  // Not all: what has just been posted takes a while to begin.
-                  while arrivals.others.load(ordering: .relaxed) < number * users - users / 4 {
-                    try await Task.sleep(for: .milliseconds(5))
-                  }
+          guard let broadcast else {
+            let answers = try await post(count)
+            _ = try await pipeline.sample(worker, at: warmUp + count)
+            return (answers, 0)
+          }
+          return try await withThrowingTaskGroup(of: ([Int64], Double).self) { group in
+            group.addTask { () -> ([Int64], Double) in
+              var posted = 0
+              while true {
+                _ = try await post(1, broadcast)
+                posted += users
+                // Half: what has just been posted takes a while to begin.
+                while arrivals.others.load(ordering: .relaxed) < posted - users / 2 {
+                  try await Task.sleep(for: .milliseconds(5))
                 }
-                return ([], 0)
               }
             }
             group.addTask {
               try await withTimeLimit(.seconds(60), "the broadcast to begin") {
-                while broadcast != nil, arrivals.others.load(ordering: .relaxed) == 0 {
-                  try await Task.sleep(for: .milliseconds(5))
-                }
+                while arrivals.others.load(ordering: .relaxed) == 0 { try await Task.sleep(for: .milliseconds(5)) }
               }
-              let before = arrivals.others.load(ordering: .relaxed)
+              let (start, before) = (ContinuousClock.now, arrivals.others.load(ordering: .relaxed))
               let answers = try await post(count)
-              let meanwhile = arrivals.others.load(ordering: .relaxed) - before
+              let others = Double(arrivals.others.load(ordering: .relaxed) - before) / ((.now - start) / .seconds(1))
               try await withTimeLimit(.seconds(60), "the pushes to arrive") {
                 while arrivals.times.withLock({ $0.count }) < count { try await Task.sleep(for: .milliseconds(10)) }
               }
-              if broadcast == nil {
-                _ = try await pipeline.sample(worker, at: warmUp + count)
-              } else if meanwhile == 0 {
-                throw BenchError("the broadcast stood still")
-              }
-              return (answers, meanwhile)
+              guard others > 0 else { throw BenchError("the broadcast stood still") }
+              return (answers, others)
             }
             defer { group.cancelAll() }
-            return try await group.next() ?? ([], 0)
+            guard let first = try await group.next() else { throw CancellationError() }
+            return first
           }
         }
       }
@@ -123,6 +122,6 @@ struct LatencyScenario: BenchScenario {
     guard times.count == count, let answered = Latency(nanoseconds: answers), let arrived = Latency(nanoseconds: times) else {
       throw BenchError("\(count) sends were accepted; \(times.count) pushes arrived")
     }
-    return (answered, arrived, meanwhile)
+    return (answered, arrived, others)
   }
 }
