@@ -7,6 +7,8 @@ import NIOHTTP1
 struct APIClient: Sendable {
   /// What the API answered with an error.
   struct Refusal: Error, CustomStringConvertible {
+    /// The HTTP status.
+    let status: Int
     let description: String
   }
 
@@ -26,7 +28,8 @@ struct APIClient: Sendable {
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
     let answer = try await response.body.collect(upTo: 4 << 20)
     guard (200..<300).contains(response.status.code) else {
-      throw Refusal(description: "\(method) \(path): \(response.status.code) \(String(buffer: answer))")
+      throw Refusal(
+        status: Int(response.status.code), description: "\(method) \(path): \(response.status.code) \(String(buffer: answer))")
     }
     return Data(answer.readableBytesView)
   }
