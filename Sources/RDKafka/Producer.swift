@@ -116,9 +116,9 @@ package final class Producer: Sendable {
       backlog?.willProduce(records)
       let refused = handle.produce(records, slot: slot)
       if !refused.isEmpty { backlog?.didNotProduce(refused.map { records[$0.index] }) }
-      state.withLock { $0.inFlight.handedOver(slot, refused: refused) }
-      // Settles on the producer's thread what no delivery report will come for.
-      if !refused.isEmpty { handle.interrupt() }
+      let isToBeTaken = state.withLock { $0.inFlight.handedOver(slot, refused: refused) }
+      // Completes on the producer's thread what no further delivery report will come for; a broker can be quicker than this thread.
+      if isToBeTaken { handle.interrupt() }
     }
   }
 

@@ -20,7 +20,8 @@ struct InFlightTests {
     #expect(inFlight.count == 0)
     let early = inFlight.takeFinished()
     #expect(early.isEmpty, "the submitter is still handing over")
-    inFlight.handedOver(slot, refused: [])
+    let isToBeTaken = inFlight.handedOver(slot, refused: [])
+    #expect(isToBeTaken, "no delivery will tell of it any more")
     let finished = inFlight.takeFinished()
     let results = try #require(finished.first?.results)
     #expect(
@@ -35,7 +36,7 @@ struct InFlightTests {
   @Test func aSecondWordOnARecordIsIgnored() {
     var inFlight = InFlight()
     let slot = inFlight.open([record("t", "a"), record("t", "b")], generation: 0) { _ in }
-    inFlight.handedOver(slot, refused: [(0, error)])
+    _ = inFlight.handedOver(slot, refused: [(0, error)])
     let second = inFlight.settle(delivery(slot, 0, offset: 1))
     #expect(second == nil)
     #expect(inFlight.count == 1)
@@ -49,7 +50,7 @@ struct InFlightTests {
   @Test func onlyAnOffsetIsAnAcknowledgement() throws {
     var inFlight = InFlight()
     let slot = inFlight.open([record("t", "a")], generation: 0) { _ in }
-    inFlight.handedOver(slot, refused: [])
+    _ = inFlight.handedOver(slot, refused: [])
     inFlight.settle(delivery(slot, 0, offset: -1001))
     let finished = inFlight.takeFinished()
     let error = try #require(finished.first?.results.first.flatMap { failure($0) })
@@ -60,7 +61,7 @@ struct InFlightTests {
   @Test func aSlotIsUsedAgain() {
     var inFlight = InFlight()
     let first = inFlight.open([record("t", "a")], generation: 0) { _ in }
-    inFlight.handedOver(first, refused: [(0, error)])
+    _ = inFlight.handedOver(first, refused: [(0, error)])
     let second = inFlight.open([record("t", "b")], generation: 0) { _ in }
     #expect(second == first)
   }
@@ -69,12 +70,12 @@ struct InFlightTests {
     var inFlight = InFlight()
     let old = inFlight.open([record("t", "a")], generation: 0) { _ in }
     let new = inFlight.open([record("t", "b")], generation: 1) { _ in }
-    inFlight.handedOver(new, refused: [])
+    _ = inFlight.handedOver(new, refused: [])
     let abandoned = inFlight.abandon(upTo: 0, error: error)
     #expect(abandoned == 1)
     var isWaiting = inFlight.hasRecords(upTo: 0)
     #expect(isWaiting, "its submitter is still handing over")
-    inFlight.handedOver(old, refused: [])
+    _ = inFlight.handedOver(old, refused: [])
     isWaiting = inFlight.hasRecords(upTo: 0)
     #expect(!isWaiting)
     #expect(inFlight.count == 1)

@@ -188,10 +188,12 @@ struct ProducerTests {
   }
 
   @Test func aFatalErrorFailsWhatIsInFlightAndTheNextSendSucceeds() async throws {
-    let kafka = try TestKafka.shared()
+    let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
-    try await kafka.withProducer(configure: { $0.linger = .milliseconds(200) }) { producer in
+    try await kafka.withProducer { producer in
       _ = try await producer.send(record(topic, "before"))
+      // No answer comes while they are looked at.
+      try kafka.cluster?.setRoundTripTime(.seconds(30))
       async let interrupted = producer.send((0..<10).map { record(topic, "interrupted \($0)") })
       try await until { producer.recordsInFlight == 10 }
       producer.provokeFatalError()
@@ -201,6 +203,7 @@ struct ProducerTests {
         #expect(error.isRetriable)
       }
       try await until { producer.handleReplacements > 0 }
+      try kafka.cluster?.setRoundTripTime(.zero)
       _ = try await producer.send(record(topic, "after"))
       #expect(producer.handleReplacements == 1)
     }

@@ -42,9 +42,13 @@ struct InFlight: ~Copyable {
   }
 
   /// The submitting thread has handed over all records but these.
-  mutating func handedOver(_ slot: Int, refused: [(index: Int, error: RDKafkaError)]) {
+  ///
+  /// - Returns: Whether there are submissions to be taken of which no further delivery will tell: this one, whose records were all refused, or settled
+  ///   before their submitter came to say this.
+  mutating func handedOver(_ slot: Int, refused: [(index: Int, error: RDKafkaError)]) -> Bool {
     for (index, error) in refused { fail(slot, index, error) }
     countDown(slot)
+    return !finished.isEmpty
   }
 
   /// Takes note of what the broker said about one record.
