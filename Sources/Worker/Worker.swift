@@ -13,7 +13,7 @@ package final class Worker: Service {
   private let configuration: WorkerConfiguration
   private let source: any RecordSource
   private let sink: any RecordSink
-  private let pageSink: any RecordSink
+  private let broadcastSink: any RecordSink
   private let registry: any DeviceRegistry
   private let broadcasts: any BroadcastStore & PushQuotaStore
   private let table: SenderTable
@@ -26,11 +26,12 @@ package final class Worker: Service {
 
   /// Makes a worker; nothing happens before `run()`. Throws `WorkerConfiguration.Problem` when a limit makes no sense.
   ///
-  /// `pageProducer` writes the statuses of broadcasts' pages, for each of which the rest of its broadcast waits: it should not gather records for long.
+  /// `broadcastProducer` writes the segments of broadcasts and the statuses of their pages, for which the rest of each broadcast waits: it should not
+  /// gather records for long.
   /// The consumer (see `WorkerConfiguration.consumer`) is the worker's own from now on: it runs and closes it. The producers and the senders are
   /// only used: they must run before the worker does, and until it has ended.
   package init(
-    configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink, pageProducer: any RecordSink,
+    configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink, broadcastProducer: any RecordSink,
     registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [Platform: any PushSender]], topics: Topics = Topics(), clock: any WallClock = SystemWallClock(),
     delays: any DelayClock = SystemDelayClock(), logger: Logger
@@ -39,7 +40,7 @@ package final class Worker: Service {
     self.configuration = configuration
     source = consumer
     sink = producer
-    pageSink = pageProducer
+    broadcastSink = broadcastProducer
     self.registry = registry
     broadcasts = registry
     table = SenderTable(senders)
@@ -64,7 +65,7 @@ package final class Worker: Service {
   /// and returns; cancellation leaves at once, and what was in flight is done again by others. Throws when the consumer fails for good.
   package func run() async throws {
     var engine = Engine(
-      configuration: configuration, source: source, sink: sink, pageSink: pageSink, registry: registry,
+      configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,
       broadcasts: broadcasts, table: table, topics: topics, clock: clock,
       delays: delays, mailbox: mailbox, logger: logger
     ) { [self] complaints in

@@ -56,16 +56,22 @@ extension DispatchState {
   }
 
   /// Looks up what a page goes on with, and, where it is its turn, hands devices to the queues of their senders, and ends the page after the last one.
-  mutating func goOn(_ slot: Int, isPushing: Bool, at now: Moment, into effects: inout Effects) {
+  mutating func goOn(_ slot: Int, _ turn: PageTurn, at now: Moment, into effects: inout Effects) {
     guard var page = items[slot].page, let send = items[slot].send else { return }
-    if !isPushing, page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {
+    var room =
+      switch turn {
+      case .none: 0
+      // What has a rate does not hurry.
+      case .headStart: send.maximumPerSecond == nil ? max(0, configuration.headStart - items[slot].devices.count) : 0
+      case .whole: Int.max
+      }
+    room = min(room, max(0, 2 * configuration.maximumBulkPushesPerSender - items[slot].openDevices))
+    if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {
       // Its turn may be long in coming: it is looked up again then.
-      return
+      guard turn == .whole else { return }
+      page.forgetFound()
     }
-    if isPushing {
-      if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness { page.forgetFound() }
-      take(&page, slot, send, at: now, into: &effects)
-    }
+    if turn == .whole || room > 0 { take(&page, slot, send, room: room, at: now, into: &effects) }
     if let slice = page.slice, !page.isLookingUp, page.waiting == 0 {
       page.isLookingUp = true
       let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
@@ -73,14 +79,20 @@ extension DispatchState {
         .page(ticket(slot), query, slice, createdBefore: send.acceptedAt, askedAt: now.uptime))
     }
     items[slot].page = page
-    if isPushing, page.isExhausted, items[slot].openDevices == 0 { settlePage(slot, page, send, at: now, into: &effects) }
+    if turn == .whole, page.isExhausted, items[slot].openDevices == 0 { settlePage(slot, page, send, at: now, into: &effects) }
   }
 
-  /// Makes devices of the item of what was found, as many as may be.
+  /// Whether the last device of the page has been handed to its sender, so that nothing of it waits for room.
+  func isHandedOver(_ slot: Int) -> Bool {
+    guard items[slot].phase == .dispatching else { return true }
+    return items[slot].page?.isExhausted == true && senders.allSatisfy { !$0.queue.hasBulk }
+  }
+
+  /// Makes devices of the item of what was found, as many as there is room for.
   private mutating func take(
-    _ page: inout OpenPage, _ slot: Int, _ send: SendRequest, at now: Moment, into effects: inout Effects
+    _ page: inout OpenPage, _ slot: Int, _ send: SendRequest, room: Int, at now: Moment, into effects: inout Effects
   ) {
-    var room = max(0, 2 * configuration.maximumBulkPushesPerSender - items[slot].openDevices)
+    var room = room
     if let rate = send.maximumPerSecond {
       reserve(&page, slot, rate: rate, at: now, into: &effects)
       room = min(room, page.permits)

@@ -37,9 +37,9 @@ extension DispatchState {
     }
     // Ids are uniformly distributed: how far the first ones reach tells how many there are.
     let share = max(found.last.map { RegistrationSlice.whole.share(upTo: $0) } ?? 1, 1e-12)
-    var devicesPerPage = Double(configuration.pageDevices)
+    var devicesPerPage = Double(configuration.pageDevices - configuration.headStart)
     // A page takes a second or so, however slowly the broadcast may go: it is what is repeated after a crash.
-    if let rate = send.maximumPerSecond { devicesPerPage = min(devicesPerPage, max(100, Double(rate))) }
+    if let rate = send.maximumPerSecond { devicesPerPage = min(Double(configuration.pageDevices), max(100, Double(rate))) }
     // Where few of those that are looked at are meant, pages are larger slices, but not without bound.
     let pages = max(Double(found.targets.count) / devicesPerPage, Double(found.examined) / (devicesPerPage * 20)) / share
     effects.questions.append(

@@ -5,7 +5,9 @@ import RDKafka
 /// The worker goes through the pages of its segments, one page at a time, a page of each segment by turns.
 ///
 /// A page is done when each of its devices has its result, its status record is acknowledged, and the store that all workers share has taken note
-/// that it is finished; the next one is pushed only then. So a crash repeats at most one page of each broadcast: one, and those that wait for their rates.
+/// that it is finished; the next one is pushed only then, but for a head start while the last pushes of the one before it are answered and noted: so
+/// the connections never fall idle between two pages. A page and a head start together are `pageDevices`, what a crash repeats at most; those that wait
+/// for their rates apart.
 extension DispatchState {
   /// A segment has come.
   mutating func begin(
@@ -49,7 +51,7 @@ extension DispatchState {
       // What has expired while it was paused ends as any other does.
       follow(course == .paused && now.wall >= items[ticket.slot].expiresAt ? .running : course, ticket.slot)
     }
-    var hasTurn = true
+    var (hasTurn, hasHeadStart) = (true, false)
     var slow = Set<BroadcastID>()
     for ticket in pages {
       guard let page = items[ticket.slot].page else { continue }
@@ -60,7 +62,9 @@ extension DispatchState {
       // Two pages of a broadcast would only share its rate, and both be repeated after a crash.
       if waits { slow.insert(page.broadcast) }
       let isNext = hasTurn && !slow.contains(page.broadcast)
-      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isPushing: isNext, at: now, into: &effects) }
+      let turn: PageTurn = isNext ? .whole : hasHeadStart ? .headStart : .none
+      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, turn, at: now, into: &effects) }
+      hasHeadStart = isNext && isHandedOver(ticket.slot)
       // Until the store knows that it is finished.
       if isNext { hasTurn = false }
     }
@@ -94,8 +98,8 @@ extension DispatchState {
       case .running:
         openPage(of: ticket)
         open += 1
-        if open == 1, let page = pages.last { goOn(page.slot, isPushing: true, at: now, into: &effects) }
-        if open == 2, let page = pages.last { goOn(page.slot, isPushing: false, at: now, into: &effects) }
+        if open == 1, let page = pages.last { goOn(page.slot, .whole, at: now, into: &effects) }
+        if open == 2, let page = pages.last { goOn(page.slot, .none, at: now, into: &effects) }
       case .paused, nil: break
       }
     }

@@ -12,6 +12,8 @@ struct PushQueue: Sendable {
 
   var count: Int { single.count + bulk.count }
   var isEmpty: Bool { single.isEmpty && bulk.isEmpty }
+  /// Whether pushes of broadcasts wait.
+  var hasBulk: Bool { !bulk.isEmpty }
 
   /// Those that wait, each lane in its order.
   var tickets: [Ticket] { Array(single) + bulk }

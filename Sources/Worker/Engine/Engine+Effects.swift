@@ -6,9 +6,9 @@ extension Engine {
   /// Performs what a turn has led to: one call per sender, one to the producer, one to the consumer.
   mutating func perform(_ effects: Effects, in group: inout DiscardingTaskGroup) {
     submit(effects.submissions)
-    if effects.productions.contains(where: \.isPage) {
-      produce(effects.productions.filter { !$0.isPage }, by: sink)
-      produce(effects.productions.filter(\.isPage), by: pageSink)
+    if effects.productions.contains(where: \.isOfBroadcast) {
+      produce(effects.productions.filter { !$0.isOfBroadcast }, by: sink)
+      produce(effects.productions.filter(\.isOfBroadcast), by: broadcastSink)
     } else {
       produce(effects.productions, by: sink)
     }

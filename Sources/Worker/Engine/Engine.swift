@@ -8,8 +8,8 @@ struct Engine {
   let configuration: WorkerConfiguration
   let source: any RecordSource
   let sink: any RecordSink
-  /// For the statuses of pages, which somebody waits for.
-  let pageSink: any RecordSink
+  /// For the segments of broadcasts and the statuses of their pages, for which the rest of each broadcast waits.
+  let broadcastSink: any RecordSink
   let registry: any DeviceRegistry
   let broadcasts: any BroadcastStore & PushQuotaStore
   let table: SenderTable
@@ -27,7 +27,7 @@ struct Engine {
   private var failure: RDKafkaError?
 
   init(
-    configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, pageSink: any RecordSink,
+    configuration: WorkerConfiguration, source: any RecordSource, sink: any RecordSink, broadcastSink: any RecordSink,
     registry: any DeviceRegistry, broadcasts: any BroadcastStore & PushQuotaStore,
     table: SenderTable,
     topics: Topics, clock: any WallClock, delays: any DelayClock, mailbox: Mailbox, logger: Logger,
@@ -36,7 +36,7 @@ struct Engine {
     self.configuration = configuration
     self.source = source
     self.sink = sink
-    self.pageSink = pageSink
+    self.broadcastSink = broadcastSink
     self.registry = registry
     self.broadcasts = broadcasts
     self.table = table

@@ -22,8 +22,13 @@ struct Production: Sendable {
   /// The item that waits for it; the device part means nothing.
   let ticket: Ticket
   var record: ProducerRecord
-  /// Whether it is a page's status.
-  var isPage: Bool { if case .page = kind { true } else { false } }
+  /// Whether the rest of a broadcast waits for it.
+  var isOfBroadcast: Bool {
+    switch kind {
+    case .page, .segment: true
+    case .status, .retry, .deadLetter, .shortenedDeadLetter: false
+    }
+  }
   /// How often Kafka has refused it.
   var refusals = 0
 }

@@ -11,7 +11,7 @@ actor FaultDeployment {
   static let users = 300
   private static let frontEnds = 2
   static let workers = 3
-  /// Devices in a page of a broadcast.
+  /// Devices in a page of a broadcast and the head start of the next one.
   static let pageDevices = 500
 
   let cluster: EmbeddedCluster

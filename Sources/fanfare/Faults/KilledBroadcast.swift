@@ -39,7 +39,7 @@ struct KilledBroadcast {
     let repeated = try await deployment.arrivals().repeated - repeatsOfLoad(deployment)
     if repeated > bound { findings.errors += 1 }
     findings.observed =
-      "broadcast: \(delivered) of \(devices) delivered, \(repeated) repeated; pages of \(FaultDeployment.pageDevices), so at most \(bound)"
+      "broadcast: \(delivered) of \(devices) delivered, \(repeated) repeated; \(FaultDeployment.pageDevices) a worker and kill, so at most \(bound)"
     return findings
   }
 

@@ -44,12 +44,12 @@ enum WorkerRole {
     // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records or twenty.
     production.linger = .milliseconds(50)
     let producer = try Producer(configuration: production, logger: runtime.logger)
-    // But all of a broadcast waits for the status of each of its pages.
+    // But all of a broadcast waits for its segments, and then for the status of each of its pages.
     production.linger = .zero
-    let pageProducer = try Producer(configuration: production, logger: runtime.logger)
+    let broadcastProducer = try Producer(configuration: production, logger: runtime.logger)
     let worker = try Worker(
       configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger), producer: producer,
-      pageProducer: pageProducer, registry: registry,
+      broadcastProducer: broadcastProducer, registry: registry,
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
       topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
     var pumps: [any Service] = []
@@ -64,9 +64,10 @@ enum WorkerRole {
     pumps.append(
       RetiredRetries(
         client: client, topics: settings.kafka.topics, producer: producer, clock: runtime.clock, logger: runtime.logger))
+    let producing = [producer, broadcastProducer].map { producer in UntilShutdown { await producer.run() } }
     let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
     return RoleServices(
-      services: [UntilShutdown { await producer.run() }, UntilShutdown { await pageProducer.run() }] + running + pumps + [worker],
+      services: producing + running + pumps + [worker],
       checks: [
         NamedCheck("worker") {
           let complaints = worker.complaints

@@ -15,7 +15,7 @@ final class WorkerBench: Sendable {
     configuration.tickInterval = .seconds(3600)
     configuration.commitInterval = .zero
     let worker = try Worker(
-      configuration: configuration, consumer: source, producer: MemorySink(), pageProducer: MemorySink(),
+      configuration: configuration, consumer: source, producer: MemorySink(), broadcastProducer: MemorySink(),
       registry: MemoryRegistry(),
       senders: [.default: [.apns: InstantSender(fields: try Specimen.apnsFields())]], clock: StandingClock(),
       logger: Logger(label: "benchmark") { _ in SwiftLogNoOpLogHandler() })

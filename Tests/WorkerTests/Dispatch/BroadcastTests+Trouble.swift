@@ -145,7 +145,7 @@ extension BroadcastTests {
     desk.acknowledge(RDKafkaError(code: .messageTooLarge, message: "too large"))
     desk.acknowledge()
     #expect(desk.statuses.count == 1 && desk.statuses[0].send == send.id && desk.statuses[0].devices.isEmpty)
-    #expect(desk.statuses[0].counts[.rejected] == pushed && pushed > 0)
+    #expect(desk.statuses[0].counts[.rejected] == pushed - desk.state.configuration.headStart && pushed > 2)
     desk.turn()
     #expect(desk.pushes.count > pushed, "the next page")
   }

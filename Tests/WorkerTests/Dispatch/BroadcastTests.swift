@@ -126,7 +126,7 @@ import Testing
     #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.pushes == 0)
   }
 
-  @Test func theNextPageIsPushedOnlyWhenTheStoreKnowsThatTheLastIsFinished() {
+  @Test func theNextPageHasNoMoreThanAHeadStartBeforeTheStoreKnowsThatTheLastIsFinished() {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
     Self.begin(&desk)
@@ -140,11 +140,24 @@ import Testing
       desk.questions += kept
     }
     #expect(desk.statuses.count == 1)
-    #expect(desk.pushes.count == desk.statuses[0].counts.total)
+    #expect(desk.pushes.count == desk.statuses[0].counts.total + desk.state.configuration.headStart)
     desk.answersQuestions = true
     desk.answerQuestions()
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 200)
+  }
+
+  @Test(arguments: [nil, 1000])
+  func theNextPageHasAHeadStartWhileTheLastPushesOfTheOneBeforeItAreOut(rate: Int?) {
+    // Pages of eight and room for more, so that nothing of the first waits; and no answer to any push.
+    var desk = Self.desk(devices: 200) { $0.lookUpPage = 100 }
+    _ = Self.divided(&desk, rate: rate)
+    Self.begin(&desk)
+    desk.advance(.milliseconds(500))
+    let slots = desk.pushes.map { Ticket(rawValue: $0.ticket).slot }
+    #expect(desk.statuses.isEmpty && !slots.isEmpty)
+    // What has a rate does not hurry.
+    #expect(slots.count { $0 != slots[0] } == (rate == nil ? desk.state.configuration.headStart : 0))
   }
 
   @Test func whatIsFinishedIsNotBegunAgain() throws {

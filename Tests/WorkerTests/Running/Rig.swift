@@ -73,7 +73,7 @@ struct Rig: Sendable {
     settings.sessionTimeout = .seconds(kafka.cluster == nil ? 10 : 4)
     let consumer = try Consumer(configuration: settings, logger: TestKafka.quietLogger)
     let worker = try Worker(
-      configuration: configuration, consumer: consumer, producer: sink, pageProducer: sink,
+      configuration: configuration, consumer: consumer, producer: sink, broadcastProducer: sink,
       registry: registry.registry,
       senders: [.default: [.apns: apns, .fcm: fcm]], topics: topics, logger: TestKafka.quietLogger)
     return (worker, consumer)

@@ -29,7 +29,7 @@ struct SuccessionTests {
     func worker() throws -> Worker {
       try Worker(
         configuration: WorkerConfiguration(), consumer: MemoryMember(of: group), producer: MemorySink(),
-        pageProducer: MemorySink(),
+        broadcastProducer: MemorySink(),
         registry: registry.registry,
         senders: [.default: [.fcm: fcm]], logger: TestKafka.quietLogger)
     }
