@@ -67,7 +67,8 @@ package struct HTTP2Headers: Sendable {
     let valueLength = length(at: cursor + 5)
     let name = cursor + Self.prefixLength
     let value = name + nameLength
-    let field = Field(isIndexed: storage[cursor] == 0, name: name..<value, value: value..<(value + valueLength))
+    let field = Field(
+      indexing: HPACKIndexing(rawValue: storage[cursor]) ?? .never, name: name..<value, value: value..<(value + valueLength))
     cursor = field.value.upperBound
     return field
   }
@@ -91,8 +92,8 @@ package struct HTTP2Headers: Sendable {
 
   /// Where one field lies in `storage`.
   struct Field {
-    /// Whether the field may enter HPACK's dynamic table.
-    let isIndexed: Bool
+    /// How it is to be written.
+    let indexing: HPACKIndexing
     /// The bytes of its name.
     let name: Range<Int>
     /// The bytes of its value.

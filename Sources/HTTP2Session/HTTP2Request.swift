@@ -3,7 +3,7 @@ package struct HTTP2Request: Sendable {
   /// The caller's own number, given back with the completion. It never goes over the wire.
   package var ticket: UInt64
 
-  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` (without `:path`) first, then
+  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` (without `:path`) first, in this order, then
   /// the rest.
   package var shared: HTTP2Headers
 

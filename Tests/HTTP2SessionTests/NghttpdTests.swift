@@ -6,9 +6,8 @@ import Testing
 /// Against nghttp2's own server.
 @Suite(.timeLimit(.minutes(1)), .enabled(if: ChildProcess.find("nghttpd") != nil, "needs nghttpd (Debian: nghttp2-server)"))
 struct NghttpdTests {
-  @Test(arguments: [[], ["-m", "3"], ["-w", "14", "-W", "16"]] as [[String]]) func answersEveryRequest(options: [String])
-    async throws
-  {
+  @Test(arguments: [[], ["-m", "3"], ["-w", "14", "-W", "16"], ["-c", "0"], ["-c", "100"]] as [[String]])
+  func answersEveryRequest(options: [String]) async throws {
     let program = try #require(ChildProcess.find("nghttpd"))
     let port = try await ChildProcess.freePort()
     let folder = try ChildProcess.temporaryFolder()

@@ -46,6 +46,37 @@ import Testing
     }
   }
 
+  @Test func fieldsArriveAsSentWhateverThePeerRemembers() async throws {
+    // Names and values that come again or do not, are too large for the table, or drive everything out of it; blocks of several frames.
+    var random = SeededGenerator(seed: 11)
+    let requests = (0..<2000).map { ticket in
+      var request = Bench.request(ticket)
+      request.shared.append("x-class", "\(ticket / 50 % 12)")
+      for _ in 0..<Int.random(in: 0...3, using: &random) {
+        let length = [1, 1, 12, 12, 12, 60, 60, 300, 1500, 20_000][Int.random(in: 0..<10, using: &random)]
+        request.headers.append(
+          "x-\(Int.random(in: 0..<20, using: &random))",
+          String(repeating: Character(UnicodeScalar(UInt8.random(in: 97...122, using: &random))), count: length),
+          indexing: [HPACKIndexing.incremental, .never, .withoutIndexing][Int.random(in: 0..<3, using: &random)])
+      }
+      return request
+    }
+    let seen = Probe<HTTP2ServerRequest>()
+    try await Bench.run(server: { $0.maximumHeaderListSize = 1 << 20 }) { request, responder in
+      seen.add(request)
+      Bench.answer(request, responder)
+    } _: { bench in
+      for start in stride(from: 0, to: requests.count, by: 100) { bench.submit(Array(requests[start..<start + 100])) }
+      let completions = try await bench.completions.wait(count: requests.count)
+      #expect(completions.allSatisfy { $0.status == 200 })
+    }
+    for request in seen.values {
+      let sent = requests[try #require(Int(request.path.dropFirst()))]
+      let fields = sent.shared.dropFirst(3) + Array(sent.headers)
+      #expect(fields.elementsEqual(request.headers) { $0 == $1 })
+    }
+  }
+
   @Test func oneCallPerTurnAndSubmission() async throws {
     try await Bench.run { request, responder in
       Bench.answer(request, responder)

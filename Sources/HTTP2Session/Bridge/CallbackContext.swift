@@ -75,6 +75,11 @@ import CNGHTTP2
     return unsafe Unmanaged<CallbackContext>.fromOpaque(userData)._withUnsafeGuaranteedRef { unsafe $0.delegate }
   }
 
+  /// The request of the stream.
+  func request(_ session: OpaquePointer?, _ streamID: Int32) -> HTTP2Request? {
+    unsafe Self.slot(session, streamID).flatMap { unsafe delegate.sessionNeedsRequest(slot: $0) }
+  }
+
   private static func slot(_ session: OpaquePointer?, _ streamID: Int32) -> Int? {
     unsafe slot(nghttp2_session_get_stream_user_data(session, streamID))
   }

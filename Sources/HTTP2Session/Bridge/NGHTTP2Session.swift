@@ -10,6 +10,11 @@ import NIOCore
   private let context: CallbackContext
   /// The fields of the block being submitted, kept for its capacity.
   private var fields: [nghttp2_nv] = unsafe []
+  private let isClient: Bool
+  /// Writes the fields of a client's requests.
+  private var encoder = HPACKEncoder()
+  /// The block being written, kept for its capacity.
+  private var block: [UInt8] = []
 
   /// A session whose SETTINGS, and whose larger connection window, are the first things `transmit` will write.
   init(settings: NGHTTP2Settings, delegate: any SessionDelegate) throws(NGHTTP2Failure) {
@@ -35,6 +40,7 @@ import NIOCore
     guard let created = unsafe created else { throw NGHTTP2Failure(code: NGHTTP2_ERR_NOMEM.rawValue) }
     unsafe self.session = created
     self.context = context
+    isClient = settings.isClient
     try submit(settings)
   }
 
@@ -58,9 +64,46 @@ import NIOCore
       let count = unsafe nghttp2_session_mem_send(session, &data)
       if count < 0 { throw NGHTTP2Failure(code: Int32(truncatingIfNeeded: count)) }
       guard count > 0, let data = unsafe data else { return }
-      unsafe buffer.writeBytes(UnsafeRawBufferPointer(start: data, count: count))
+      // The library gives one frame at a time.
+      let frame = unsafe UnsafeBufferPointer(start: data, count: count)
+      if isClient, unsafe frame[3] == UInt8(NGHTTP2_HEADERS.rawValue) {
+        try unsafe writeRequest(standingIn: frame, to: &buffer)
+      } else {
+        unsafe buffer.writeBytes(UnsafeRawBufferPointer(frame))
+      }
     }
   }
+
+  /// Writes a request's fields, for which nghttp2 has put together a block with the method alone.
+  private func writeRequest(
+    standingIn frame: UnsafeBufferPointer<UInt8>, to buffer: inout ByteBuffer
+  ) throws(NGHTTP2Failure) {
+    let id = unsafe frame[5..<9].reduce(0) { $0 << 8 | UInt32($1) }
+    guard let request = unsafe context.request(session, Int32(id)) else {
+      throw NGHTTP2Failure(code: NGHTTP2_ERR_INVALID_STATE.rawValue)
+    }
+    // Worked on in a variable of its own, because every access to a property of a class is checked for exclusivity.
+    var block = self.block
+    self.block = []
+    block.removeAll(keepingCapacity: true)
+    encoder.encode(request, into: &block)
+    var (type, flags) = unsafe (NGHTTP2_HEADERS, frame[4] & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue))
+    var rest = block[...]
+    repeat {
+      let piece = rest.prefix(Self.frameSize)
+      rest = rest.dropFirst(Self.frameSize)
+      if rest.isEmpty { flags |= UInt8(NGHTTP2_FLAG_END_HEADERS.rawValue) }
+      // RFC 9113 section 4.1.
+      buffer.writeMultipleIntegers(UInt8(truncatingIfNeeded: piece.count >> 16), UInt16(truncatingIfNeeded: piece.count))
+      buffer.writeMultipleIntegers(UInt8(type.rawValue), flags, id)
+      buffer.writeBytes(piece)
+      (type, flags) = (NGHTTP2_CONTINUATION, 0)
+    } while !rest.isEmpty
+    self.block = block
+  }
+
+  /// What every peer takes in one frame (RFC 9113 section 4.2).
+  private static let frameSize = 16384
 
   /// Whether the session neither expects nor has anything any more, so that the connection may be closed.
   var isFinished: Bool {
@@ -74,6 +117,11 @@ import NIOCore
     Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
   }
 
+  /// Keeps no larger table of header fields than the peer's `SETTINGS_HEADER_TABLE_SIZE` allows.
+  func limitHeaderTable() {
+    encoder.limitTable(to: Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_HEADER_TABLE_SIZE)))
+  }
+
   /// The peer's `SETTINGS_MAX_HEADER_LIST_SIZE`; enormous if it named none.
   var peerHeaderListLimit: Int {
     Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE))
@@ -81,20 +129,19 @@ import NIOCore
 
   // MARK: Frames
 
-  /// Queues a request and attaches `slot` to its stream; gives the stream's id. With a body, the delegate is asked for its pieces.
+  /// Queues a request and attaches `slot` to its stream; gives the stream's id. When its turn comes the delegate is asked for the request, and for the
+  /// pieces of its body.
   func submit(request: HTTP2Request, slot: Int) throws(NGHTTP2Failure) -> Int32 {
-    var path = request.path
-    return try unsafe path.withUTF8Bytes { (path) throws(NGHTTP2Failure) in
-      try unsafe submit(first: request.shared, path: path, then: request.headers) { fields throws(NGHTTP2Failure) in
-        var provider = unsafe CallbackContext.bodyProvider(slot: slot)
-        let id = unsafe withUnsafePointer(to: &provider) { provider in
-          unsafe nghttp2_submit_request(
-            session, nil, fields.baseAddress, fields.count, request.body.isEmpty ? nil : provider,
-            CallbackContext.pointer(slot: slot))
-        }
-        try NGHTTP2Failure.check(id)
-        return id
+    // nghttp2 has to know the method, which decides what an answer may look like. The fields are written when they are sent.
+    try unsafe withFields(request.shared, most: 1) { fields throws(NGHTTP2Failure) in
+      var provider = unsafe CallbackContext.bodyProvider(slot: slot)
+      let id = unsafe withUnsafePointer(to: &provider) { provider in
+        unsafe nghttp2_submit_request(
+          session, nil, fields.baseAddress, fields.count, request.body.isEmpty ? nil : provider,
+          CallbackContext.pointer(slot: slot))
       }
+      try NGHTTP2Failure.check(id)
+      return id
     }
   }
 
@@ -102,7 +149,7 @@ import NIOCore
   func submit(responseTo streamID: Int32, status: HTTP2Headers, headers: HTTP2Headers, slot: Int, hasBody: Bool)
     throws(NGHTTP2Failure)
   {
-    _ = try unsafe submit(first: status, path: nil, then: headers) { fields throws(NGHTTP2Failure) in
+    _ = try unsafe withFields(status, then: headers) { fields throws(NGHTTP2Failure) in
       var provider = unsafe CallbackContext.bodyProvider(slot: slot)
       let result = unsafe withUnsafePointer(to: &provider) { provider in
         unsafe nghttp2_submit_response(session, streamID, fields.baseAddress, fields.count, hasBody ? provider : nil)
@@ -159,9 +206,9 @@ import NIOCore
     try unsafe NGHTTP2Failure.check(nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count))
   }
 
-  /// Lays out the fields as nghttp2 wants them (it copies them during the call) and hands them to `body`.
-  private func submit(
-    first: HTTP2Headers, path: UnsafeBufferPointer<UInt8>?, then second: HTTP2Headers,
+  /// Lays out the fields as nghttp2 wants them (it copies them during the call), of the first block so many at most, and hands them to `body`.
+  private func withFields(
+    _ first: HTTP2Headers, most: Int = .max, then second: HTTP2Headers = HTTP2Headers(),
     body: (UnsafeBufferPointer<nghttp2_nv>) throws(NGHTTP2Failure) -> Int32
   ) throws(NGHTTP2Failure) -> Int32 {
     var result: Result<Int32, NGHTTP2Failure> = .success(0)
@@ -170,17 +217,11 @@ import NIOCore
     unsafe self.fields = unsafe []
     unsafe fields.removeAll(keepingCapacity: true)
     unsafe first.storage.withUnsafeBufferPointer { firstBytes in
-      let pseudoFields = unsafe Self.append(first, in: firstBytes, to: &fields)
-      // Pseudo fields come before all others (RFC 9113 section 8.3), so the path goes right behind those of the shared block.
-      Self.pathName.withUTF8Buffer { name in
-        if let path = unsafe path {
-          unsafe fields.insert(Self.field(name: name, value: path, flags: NGHTTP2_NV_FLAG_NO_INDEX), at: pseudoFields)
-        }
-        unsafe second.storage.withUnsafeBufferPointer { secondBytes in
-          _ = unsafe Self.append(second, in: secondBytes, to: &fields)
-          unsafe fields.withUnsafeBufferPointer { fields in
-            do throws(NGHTTP2Failure) { result = .success(try unsafe body(fields)) } catch { result = .failure(error) }
-          }
+      unsafe Self.append(first, in: firstBytes, most: most, to: &fields)
+      unsafe second.storage.withUnsafeBufferPointer { secondBytes in
+        unsafe Self.append(second, in: secondBytes, most: .max, to: &fields)
+        unsafe fields.withUnsafeBufferPointer { fields in
+          do throws(NGHTTP2Failure) { result = .success(try unsafe body(fields)) } catch { result = .failure(error) }
         }
       }
     }
@@ -188,21 +229,18 @@ import NIOCore
     return try result.get()
   }
 
-  private static let pathName: StaticString = ":path"
-
-  /// Appends `headers`, whose bytes are `bytes`, and gives the number of pseudo fields.
-  private static func append(_ headers: HTTP2Headers, in bytes: UnsafeBufferPointer<UInt8>, to fields: inout [nghttp2_nv]) -> Int
-  {
-    var cursor = 0
-    var pseudoFields = 0
-    while let field = headers.field(at: &cursor) {
-      if unsafe bytes[field.name.lowerBound] == UInt8(ascii: ":") { pseudoFields += 1 }
+  /// Appends so many fields of `headers`, whose bytes are `bytes`.
+  private static func append(
+    _ headers: HTTP2Headers, in bytes: UnsafeBufferPointer<UInt8>, most: Int, to fields: inout [nghttp2_nv]
+  ) {
+    var (cursor, count) = (0, 0)
+    while count < most, let field = headers.field(at: &cursor) {
+      count += 1
       unsafe fields.append(
         Self.field(
           name: UnsafeBufferPointer(rebasing: bytes[field.name]), value: UnsafeBufferPointer(rebasing: bytes[field.value]),
-          flags: field.isIndexed ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX))
+          flags: field.indexing == .incremental ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX))
     }
-    return pseudoFields
   }
 
   private static func field(
@@ -211,17 +249,5 @@ import NIOCore
     unsafe nghttp2_nv(
       name: UnsafeMutablePointer(mutating: name.baseAddress), value: UnsafeMutablePointer(mutating: value.baseAddress),
       namelen: name.count, valuelen: value.count, flags: UInt8(flags.rawValue))
-  }
-}
-
-extension String {
-  /// `withUTF8` for a body with a typed error.
-  fileprivate mutating func withUTF8Bytes<R>(
-    _ body: (UnsafeBufferPointer<UInt8>) throws(NGHTTP2Failure) -> R
-  ) throws(NGHTTP2Failure) -> R {
-    let result: Result<R, NGHTTP2Failure> = withUTF8 { bytes in
-      do throws(NGHTTP2Failure) { return .success(try unsafe body(bytes)) } catch { return .failure(error) }
-    }
-    return try result.get()
   }
 }

@@ -31,6 +31,9 @@ protocol SessionDelegate: AnyObject {
   /// The peer is going away. Streams above `lastStreamID` are closed with `refusedStream` right after this call.
   func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8])
 
+  /// The request whose header block goes out now; nil where there is none.
+  func sessionNeedsRequest(slot: Int) -> HTTP2Request?
+
   /// The next piece of a body to send, at most `limit` bytes, and whether it is the last.
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool)
 }

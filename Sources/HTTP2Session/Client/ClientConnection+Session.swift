@@ -58,7 +58,8 @@ extension ClientConnection: SessionDelegate {
   func sessionDidReceiveSettings() {
     guard let session else { return }
     let limit = min(session.peerStreamLimit, settings.configuration.maximumStreamsPerConnection)
-    headerListLimit = session.peerHeaderListLimit
+    headerListLimit = min(session.peerHeaderListLimit, Self.largestHeaderList)
+    session.limitHeaderTable()
     if case .handshaking = phase {
       streamLimit = limit
       phase = .open
@@ -77,16 +78,9 @@ extension ClientConnection: SessionDelegate {
     stopTaking()
   }
 
+  func sessionNeedsRequest(slot: Int) -> HTTP2Request? { streams[slot]?.request }
+
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
     streams.change(slot) { $0.takeBody(limit: limit) } ?? ([], true)
-  }
-}
-
-extension Span where Element == UInt8 {
-  /// Whether both spans hold the same bytes.
-  fileprivate func isEqual(to other: Span<UInt8>) -> Bool {
-    guard count == other.count else { return false }
-    for index in indices where self[index] != other[index] { return false }
-    return true
   }
 }

@@ -40,8 +40,8 @@ final class ClientConnection {
   var receivingSlot: Int?
   /// How many streams may be open at a time, by the peer's SETTINGS and our configuration; 0 before SETTINGS.
   var streamLimit = 0
-  /// The peer's `SETTINGS_MAX_HEADER_LIST_SIZE`.
-  var headerListLimit = Int.max
+  /// The peer's `SETTINGS_MAX_HEADER_LIST_SIZE`, within reason.
+  var headerListLimit = largestHeaderList
   /// Whether the peer has said GOAWAY, and whether it complained about our load with it.
   var peerGoAway: HTTP2ErrorCode?
   /// Whether a complete answer has come.
@@ -76,6 +76,9 @@ final class ClientConnection {
     self.eventLoop = eventLoop
     self.owner = owner
   }
+
+  /// The most that a request's fields may take, in bytes, whatever the peer accepts.
+  static let largestHeaderList = 64 * 1024
 
   /// Our own `SETTINGS_MAX_HEADER_LIST_SIZE`, in bytes.
   static let maximumHeaderListSize = 32 * 1024
