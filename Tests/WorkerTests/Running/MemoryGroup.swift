@@ -74,9 +74,15 @@ final class MemoryMember: RecordSource {
   }
 }
 
-/// Has every record at once.
-struct MemorySink: RecordSink {
+/// Has every record at once, and remembers which topics they were for.
+final class MemorySink: RecordSink {
+  private let written = Mutex<Set<String>>([])
+
+  /// The topics that something was written to.
+  var topics: Set<String> { written.withLock { $0 } }
+
   func submit(_ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void) {
+    written.withLock { $0.formUnion(records.map(\.topic)) }
     completion(records.map { .success(RecordPosition(topic: $0.topic, partition: 0, offset: 0)) })
   }
 }
