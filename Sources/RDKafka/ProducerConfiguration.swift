@@ -3,7 +3,7 @@ package struct ProducerConfiguration: Sendable {
   /// The cluster.
   package var client: KafkaClientConfiguration
   /// How long a record waits for others to share a batch with. Longer: larger batches, less CPU, more latency.
-  package var linger: Duration = .milliseconds(5)
+  package var linger: Duration = .milliseconds(2)
   /// At this many bytes a batch is sent without waiting further.
   package var batchBytes = 262_144
   /// How batches are compressed.
@@ -25,11 +25,7 @@ package struct ProducerConfiguration: Sendable {
   /// The defaults of `client.tuning`; they suit a front end. For status records and other bulk use a `linger` of 20 to 50 ms.
   package init(client: KafkaClientConfiguration) {
     self.client = client
-    if client.tuning == .embedded {
-      // Latency matters in a demonstration, and yet single-record batches make the embedded cluster slow.
-      linger = .milliseconds(5)
-      deliveryTimeout = .seconds(10)
-    }
+    if client.tuning == .embedded { deliveryTimeout = .seconds(10) }
   }
 
   /// The codec of a batch.

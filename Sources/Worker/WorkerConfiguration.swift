@@ -32,8 +32,8 @@ package struct WorkerConfiguration: Sendable {
   package var devicesPerStatus = 2_000
   /// The most devices that a send to a tag, an expression or everyone may have to be dispatched in one piece; a larger one is divided into pages.
   package var undividedDevices = 2_000
-  /// How many devices a page of a broadcast and the head start of the next one are to have: what a crash repeats at most. Each page costs a status
-  /// record and a row in the registry.
+  /// How many devices a page of a broadcast and the head start of the next one are to have: what a crash repeats, or a little more where the slice of a
+  /// page happens to hold more. Each page costs a status record and a row in the registry.
   package var pageDevices = 5_000
   /// How many of them the next page may push to while the last pushes of the one before it are answered and noted.
   var headStart: Int { pageDevices / 5 }

@@ -42,11 +42,10 @@ import CNGHTTP2
         streamID: id, slot: CallbackContext.slot(session, id), code: HTTP2ErrorCode(rawValue: code))
       return 0
     }
-    unsafe nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { session, frame, code, userData in
+    unsafe nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { session, frame, _, userData in
       guard let frame = unsafe frame, unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_HEADERS.rawValue else { return 0 }
       let id = unsafe frame.pointee.hd.stream_id
-      unsafe CallbackContext.delegate(userData).sessionDidNotSendHeaders(
-        streamID: id, slot: CallbackContext.slot(session, id), isTooLarge: code == NGHTTP2_ERR_FRAME_SIZE_ERROR.rawValue)
+      unsafe CallbackContext.delegate(userData).sessionDidNotSendHeaders(streamID: id, slot: CallbackContext.slot(session, id))
       return 0
     }
   }
@@ -95,7 +94,11 @@ import CNGHTTP2
       guard UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0 else { return }
       unsafe delegate.sessionDidReceiveEnd(streamID: header.stream_id, slot: slot(session, header.stream_id))
     case NGHTTP2_SETTINGS:
-      if UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue == 0 { delegate.sessionDidReceiveSettings() }
+      guard UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
+      let settings = unsafe frame.pointee.settings
+      let entries = unsafe UnsafeBufferPointer(start: settings.iv, count: settings.niv)
+      let table = unsafe entries.lazy.filter { $0.settings_id == Int32(NGHTTP2_SETTINGS_HEADER_TABLE_SIZE.rawValue) }
+      delegate.sessionDidReceiveSettings(smallestHeaderTable: unsafe table.map { Int($0.value) }.min())
     case NGHTTP2_PING:
       if UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue != 0 { delegate.sessionDidReceivePingAcknowledgement() }
     case NGHTTP2_GOAWAY:

@@ -15,6 +15,7 @@ import NIOCore
   private var encoder = HPACKEncoder()
   /// The block being written, kept for its capacity.
   private var block: [UInt8] = []
+  private var hasFailed = false
 
   /// A session whose SETTINGS, and whose larger connection window, are the first things `transmit` will write.
   init(settings: NGHTTP2Settings, delegate: any SessionDelegate) throws(NGHTTP2Failure) {
@@ -57,8 +58,17 @@ import NIOCore
     if taken < 0 { throw NGHTTP2Failure(code: Int32(truncatingIfNeeded: taken)) }
   }
 
-  /// Appends to `buffer` everything the session has to send and may send now.
+  /// Appends to `buffer` everything the session has to send and may send now. Once this has thrown nothing more is sent: what was encoded and not sent is
+  /// missing in the peer's table of header fields.
   func transmit(into buffer: inout ByteBuffer) throws(NGHTTP2Failure) {
+    guard !hasFailed else { return }
+    do throws(NGHTTP2Failure) { try transmitAll(into: &buffer) } catch {
+      hasFailed = true
+      throw error
+    }
+  }
+
+  private func transmitAll(into buffer: inout ByteBuffer) throws(NGHTTP2Failure) {
     while true {
       var data: UnsafePointer<UInt8>?
       let count = unsafe nghttp2_session_mem_send(session, &data)
@@ -117,8 +127,10 @@ import NIOCore
     Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
   }
 
-  /// Keeps no larger table of header fields than the peer's `SETTINGS_HEADER_TABLE_SIZE` allows.
-  func limitHeaderTable() {
+  /// Keeps no larger table of header fields than the peer's `SETTINGS_HEADER_TABLE_SIZE` allows. `smallest` is the smallest that it has named, if several
+  /// (RFC 7541 section 4.2).
+  func limitHeaderTable(smallest: Int?) {
+    if let smallest { encoder.limitTable(to: smallest) }
     encoder.limitTable(to: Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_HEADER_TABLE_SIZE)))
   }
 

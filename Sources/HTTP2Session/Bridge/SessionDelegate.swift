@@ -20,10 +20,10 @@ protocol SessionDelegate: AnyObject {
   func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2ErrorCode)
 
   /// A request's header block could not be sent; the stream's closing may follow.
-  func sessionDidNotSendHeaders(streamID: Int32, slot: Int?, isTooLarge: Bool)
+  func sessionDidNotSendHeaders(streamID: Int32, slot: Int?)
 
-  /// The peer's SETTINGS have arrived and are in force.
-  func sessionDidReceiveSettings()
+  /// The peer's SETTINGS have arrived and are in force; with the smallest `SETTINGS_HEADER_TABLE_SIZE` among them, if there is one.
+  func sessionDidReceiveSettings(smallestHeaderTable: Int?)
 
   /// The peer answered our PING.
   func sessionDidReceivePingAcknowledgement()

@@ -12,7 +12,7 @@ extension ClientConnection {
         continue
       }
       guard request.headerListSize <= headerListLimit else {
-        fail(request, of: batch, .requestTooLarge, "larger than the server's SETTINGS_MAX_HEADER_LIST_SIZE")
+        fail(request, of: batch, .requestTooLarge, "the fields are larger than the \(headerListLimit) bytes that the server takes, or we send")
         continue
       }
       do throws(NGHTTP2Failure) {

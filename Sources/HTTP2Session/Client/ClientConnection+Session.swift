@@ -47,19 +47,16 @@ extension ClientConnection: SessionDelegate {
     completions.add(HTTP2Completion(ticket: stream.request.ticket, result: .failure(error)), for: stream.submission)
   }
 
-  func sessionDidNotSendHeaders(streamID: Int32, slot: Int?, isTooLarge: Bool) {
+  func sessionDidNotSendHeaders(streamID: Int32, slot: Int?) {
     guard let slot, let stream = streams.remove(slot) else { return }
-    guard isTooLarge else { return giveBackFirst.append(stream.batch(resends: stream.resends)) }
-    let error = HTTP2RequestError(
-      .requestTooLarge, wasPossiblyProcessed: false, message: "the header block is too large for HTTP/2")
-    completions.add(HTTP2Completion(ticket: stream.request.ticket, result: .failure(error)), for: stream.submission)
+    giveBackFirst.append(stream.batch(resends: stream.resends))
   }
 
-  func sessionDidReceiveSettings() {
+  func sessionDidReceiveSettings(smallestHeaderTable: Int?) {
     guard let session else { return }
     let limit = min(session.peerStreamLimit, settings.configuration.maximumStreamsPerConnection)
     headerListLimit = min(session.peerHeaderListLimit, Self.largestHeaderList)
-    session.limitHeaderTable()
+    session.limitHeaderTable(smallest: smallestHeaderTable)
     if case .handshaking = phase {
       streamLimit = limit
       phase = .open

@@ -222,9 +222,9 @@ extension ServerChannelHandler: SessionDelegate {
 
   func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2ErrorCode) { streams[streamID] = nil }
 
-  func sessionDidNotSendHeaders(streamID: Int32, slot: Int?, isTooLarge: Bool) {}
+  func sessionDidNotSendHeaders(streamID: Int32, slot: Int?) {}
 
-  func sessionDidReceiveSettings() {}
+  func sessionDidReceiveSettings(smallestHeaderTable: Int?) {}
 
   func sessionDidReceivePingAcknowledgement() {}
 

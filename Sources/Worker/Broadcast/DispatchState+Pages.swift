@@ -62,12 +62,12 @@ extension DispatchState {
       switch turn {
       case .none: 0
       // What has a rate does not hurry.
-      case .headStart: send.maximumPerSecond == nil ? max(0, configuration.headStart - items[slot].devices.count) : 0
+      case .headStart(let devices): send.maximumPerSecond == nil ? max(0, devices - page.devices) : 0
       case .whole: Int.max
       }
     room = min(room, max(0, 2 * configuration.maximumBulkPushesPerSender - items[slot].openDevices))
     if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {
-      // Its turn may be long in coming: it is looked up again then.
+      // Its turn may be long in coming: it is looked up again then. Where pages take as long as that a head start would win nothing.
       guard turn == .whole else { return }
       page.forgetFound()
     }
@@ -82,10 +82,11 @@ extension DispatchState {
     if turn == .whole, page.isExhausted, items[slot].openDevices == 0 { settlePage(slot, page, send, at: now, into: &effects) }
   }
 
-  /// Whether the last device of the page has been handed to its sender, so that nothing of it waits for room.
-  func isHandedOver(_ slot: Int) -> Bool {
-    guard items[slot].phase == .dispatching else { return true }
-    return items[slot].page?.isExhausted == true && senders.allSatisfy { !$0.queue.hasBulk }
+  /// What the page behind this one may do, once the last device of this one has been handed to its sender: a page and the head start of the next
+  /// are `pageDevices` at most, however large the page has turned out to be.
+  func turn(behind slot: Int) -> PageTurn {
+    guard let page = items[slot].page, page.isExhausted, senders.allSatisfy({ !$0.queue.hasBulk }) else { return .none }
+    return .headStart(min(configuration.headStart, max(0, configuration.pageDevices - page.devices)))
   }
 
   /// Makes devices of the item of what was found, as many as there is room for.
@@ -108,6 +109,7 @@ extension DispatchState {
           checkedAt: page.checkedAt))
     }
     page.taken += count
+    page.devices += count
     // All are open before the first can be closed.
     items[slot].openDevices += count
     items[slot].openFirstAttempts += count

@@ -2,12 +2,12 @@ import DequeModule
 import FanfareCore
 import RDKafka
 
-/// The worker goes through the pages of its segments, one page at a time, a page of each segment by turns.
+/// The worker goes through the pages of its segments, one page after another, a page of each segment by turns.
 ///
 /// A page is done when each of its devices has its result, its status record is acknowledged, and the store that all workers share has taken note
 /// that it is finished; the next one is pushed only then, but for a head start while the last pushes of the one before it are answered and noted: so
-/// the connections never fall idle between two pages. A page and a head start together are `pageDevices`, what a crash repeats at most; those that wait
-/// for their rates apart.
+/// the connections need not fall idle between two pages. What a crash repeats at most is a page and a head start of each broadcast, and those that wait
+/// for their rates.
 extension DispatchState {
   /// A segment has come.
   mutating func begin(
@@ -51,7 +51,7 @@ extension DispatchState {
       // What has expired while it was paused ends as any other does.
       follow(course == .paused && now.wall >= items[ticket.slot].expiresAt ? .running : course, ticket.slot)
     }
-    var (hasTurn, hasHeadStart) = (true, false)
+    var (hasTurn, next) = (true, PageTurn.none)
     var slow = Set<BroadcastID>()
     for ticket in pages {
       guard let page = items[ticket.slot].page else { continue }
@@ -62,9 +62,8 @@ extension DispatchState {
       // Two pages of a broadcast would only share its rate, and both be repeated after a crash.
       if waits { slow.insert(page.broadcast) }
       let isNext = hasTurn && !slow.contains(page.broadcast)
-      let turn: PageTurn = isNext ? .whole : hasHeadStart ? .headStart : .none
-      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, turn, at: now, into: &effects) }
-      hasHeadStart = isNext && isHandedOver(ticket.slot)
+      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isNext ? .whole : next, at: now, into: &effects) }
+      next = isNext ? turn(behind: ticket.slot) : .none
       // Until the store knows that it is finished.
       if isNext { hasTurn = false }
     }
@@ -73,7 +72,7 @@ extension DispatchState {
   }
 
   private mutating func openPages(at now: Moment, into effects: inout Effects) {
-    // One is pushed, and one is looked up meanwhile. Those that are paused wait aside, and so do some that wait for their rate.
+    // One is pushed, and one is looked up meanwhile and gets its head start. Those that are paused wait aside, and so do some that wait for their rate.
     var (open, slow) = (0, Set<BroadcastID>())
     for ticket in pages {
       guard let page = items[ticket.slot].page, !page.isParked else { continue }

@@ -15,6 +15,8 @@ struct OpenPage: Sendable {
   var found: [Target] = []
   /// How many of those are among the item's devices.
   var taken = 0
+  /// How many devices have been taken since the page was opened.
+  var devices = 0
   /// Uptime since which what was found may be out of date.
   var checkedAt: Int64 = 0
   /// How many devices may be taken before the broadcast's rate is asked for again.

@@ -86,7 +86,7 @@ struct DispatchState: Sendable {
 
   /// Segments of broadcasts, in the order in which each gets its next page.
   var segments: Deque<Ticket> = []
-  /// Pages of broadcasts that are open: the first is being pushed, the next one is looked up meanwhile.
+  /// Pages of broadcasts that are open: the first is being pushed, the next one is looked up meanwhile and gets a head start.
   var pages: Deque<Ticket> = []
   /// What was last heard about each broadcast of which there is a segment.
   var courses: [BroadcastID: Steering.Course] = [:]

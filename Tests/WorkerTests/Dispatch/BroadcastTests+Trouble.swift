@@ -145,7 +145,8 @@ extension BroadcastTests {
     desk.acknowledge(RDKafkaError(code: .messageTooLarge, message: "too large"))
     desk.acknowledge()
     #expect(desk.statuses.count == 1 && desk.statuses[0].send == send.id && desk.statuses[0].devices.isEmpty)
-    #expect(desk.statuses[0].counts[.rejected] == pushed - desk.state.configuration.headStart && pushed > 2)
+    let page = desk.statuses[0].counts[.rejected]
+    #expect(page > 0 && pushed == page + Self.headStart(behind: page))
     desk.turn()
     #expect(desk.pushes.count > pushed, "the next page")
   }
