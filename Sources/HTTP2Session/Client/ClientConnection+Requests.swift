@@ -12,7 +12,7 @@ extension ClientConnection {
         continue
       }
       guard request.headerListSize <= headerListLimit else {
-        fail(request, of: batch, .requestTooLarge, "the fields are larger than the \(headerListLimit) bytes that the server takes, or we send")
+        fail(request, of: batch, .requestTooLarge, "its fields take more than \(headerListLimit) bytes")
         continue
       }
       do throws(NGHTTP2Failure) {

@@ -35,11 +35,13 @@ struct WorkersScenario: BenchScenario {
       let measurement = try await pipeline.withWorkers(workers, registry: "{path: \(registry)}", connections: 1) { workers in
         // Each has its partitions before there is anything to do.
         for worker in workers { try await Ready.wait(for: worker) }
+        // Asked for before the first has come: they are at work as soon as there is any.
+        async let begun = pipeline.samples(workers, at: warmUp)
         try await pipeline.produce(
           (0..<(warmUp + sends)).lazy.map { number in
             Population.send(to: .user(Population.user((number &* 7919) % users)), number: number)
           })
-        let start = try await pipeline.samples(workers, at: warmUp)
+        let start = try await begun
         let end = try await pipeline.samples(workers, at: warmUp + sends)
         let parts = zip(start, end).map { Measurement(count: sends, from: $0, to: $1) }
         var sum = parts[0]
