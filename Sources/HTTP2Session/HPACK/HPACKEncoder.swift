@@ -3,7 +3,8 @@ import DequeModule
 /// Writes the header blocks of one connection's requests (RFC 7541), and keeps the table that the peer keeps.
 ///
 /// nghttp2's own encoder never puts `authorization` into the table, so that each push would carry some hundred bytes of token, and compresses by Huffman
-/// what both sides then work on for longer than on anything else. Apple asks for the token to be indexed. Here what is the same in many requests is a
+/// what both sides then work on for longer than on anything else. Of Apple's two pages about it one has the token indexed and the other has not; either
+/// is HPACK, and a service that wants no table says so in its SETTINGS. Here what is the same in many requests is a
 /// few bytes, which are written once and copied, and the rest goes out as it is.
 ///
 /// Blocks must be sent in the order in which they were encoded, and all of them.
