@@ -14,4 +14,15 @@ package enum Hexadecimal {
   package static func digit(_ value: UInt8) -> UInt8 {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
+
+  /// The eight lower-case ASCII digits of a number, the first of them in the most significant byte. All at once: an identifier has 32.
+  static func digits(_ number: UInt32) -> UInt64 {
+    // One digit's value into each byte, by halves.
+    var values = UInt64(number)
+    values = (values << 16 | values) & 0x0000_FFFF_0000_FFFF
+    values = (values << 8 | values) & 0x00FF_00FF_00FF_00FF
+    values = (values << 4 | values) & 0x0F0F_0F0F_0F0F_0F0F
+    let letters = (values &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+    return values &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
+  }
 }

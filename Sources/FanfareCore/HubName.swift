@@ -9,13 +9,14 @@ package struct HubName: Hashable, Sendable, CustomStringConvertible {
 
   /// Takes a name; nil when it breaks `rule`.
   package init?(_ name: String) {
-    let isSound = name.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
-      default: false
+    let bytes = name.utf8Span.span
+    guard (1...64).contains(bytes.count), bytes[0] != UInt8(ascii: "-") else { return nil }
+    for index in bytes.indices {
+      switch bytes[index] {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): continue
+      default: return nil
       }
     }
-    guard (1...64).contains(name.utf8.count), isSound, !name.hasPrefix("-") else { return nil }
     rawValue = name
   }
 

@@ -72,23 +72,12 @@ extension Identifier: Comparable {
 extension Identifier: LosslessStringConvertible {
   /// Reads the canonical form `8-4-4-4-12` in either letter case; nil for anything else.
   package init?(_ text: String) {
-    self.init(utf8: text.utf8)
+    self.init(utf8: text.utf8Span.span)
   }
 
   /// Reads the canonical form from UTF-8; nil for anything else.
-  package init?(utf8 bytes: some Collection<UInt8>) {
-    guard bytes.count == 36 else { return nil }
-    var (high, low): (UInt64, UInt64) = (0, 0)
-    var index = 0
-    for byte in bytes {
-      if index == 8 || index == 13 || index == 18 || index == 23 {
-        guard byte == UInt8(ascii: "-") else { return nil }
-      } else {
-        guard let digit = Hexadecimal.value(of: byte) else { return nil }
-        if index < 18 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
-      }
-      index += 1
-    }
+  package init?(utf8 text: Span<UInt8>) {
+    guard let (high, low) = text.uuid else { return nil }
     self.init(high: high, low: low)
   }
 
@@ -110,18 +99,33 @@ extension [UInt8] {
   fileprivate mutating func appendUUID(_ high: UInt64, _ low: UInt64) {
     let dash = UInt8(ascii: "-")
     append(addingCapacity: 36) { text in
-      func digits(_ word: UInt64, _ count: UInt64) {
-        for place in 1...count { text.append(Hexadecimal.digit(UInt8(truncatingIfNeeded: word >> (64 - 4 * place) & 0xF))) }
+      text.append(bytesOf: Hexadecimal.digits(UInt32(truncatingIfNeeded: high >> 32)))
+      func middle(_ digits: UInt64) {
+        text.append(dash)
+        text.append(bytesOf: UInt32(truncatingIfNeeded: digits >> 32))
+        text.append(dash)
+        text.append(bytesOf: UInt32(truncatingIfNeeded: digits))
       }
-      digits(high, 8)
-      text.append(dash)
-      digits(high << 32, 4)
-      text.append(dash)
-      digits(high << 48, 4)
-      text.append(dash)
-      digits(low, 4)
-      text.append(dash)
-      digits(low << 16, 12)
+      middle(Hexadecimal.digits(UInt32(truncatingIfNeeded: high)))
+      middle(Hexadecimal.digits(UInt32(truncatingIfNeeded: low >> 32)))
+      text.append(bytesOf: Hexadecimal.digits(UInt32(truncatingIfNeeded: low)))
     }
+  }
+}
+
+extension Span<UInt8> {
+  /// The two words of a canonical UUID; nil where they are none. Not generic, for the same reason.
+  fileprivate var uuid: (high: UInt64, low: UInt64)? {
+    guard count == 36 else { return nil }
+    var (high, low): (UInt64, UInt64) = (0, 0)
+    for index in indices {
+      if index == 8 || index == 13 || index == 18 || index == 23 {
+        guard self[index] == UInt8(ascii: "-") else { return nil }
+      } else {
+        guard let digit = Hexadecimal.value(of: self[index]) else { return nil }
+        if index < 18 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
+      }
+    }
+    return (high, low)
   }
 }

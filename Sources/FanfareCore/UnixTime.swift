@@ -44,8 +44,7 @@ extension UnixTime: LosslessStringConvertible {
     let date = CivilDate(daysSinceEpoch: day)
     output.append(addingCapacity: 24) { text in
       func two(_ value: Int64, _ end: UInt8) {
-        text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value / 10 % 10))
-        text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10))
+        text.append(bytesOf: UInt16(truncatingIfNeeded: value / 10 % 10) << 8 + UInt16(truncatingIfNeeded: value % 10) + 0x3030)
         text.append(end)
       }
       text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: date.year / 1000 % 10))
@@ -63,52 +62,63 @@ extension UnixTime: LosslessStringConvertible {
 
   /// Reads an RFC 3339 date-time with any fraction and offset (a leap second counts as the second before it); nil for anything else.
   package init?(_ text: String) {
-    self.init(utf8: text.utf8)
+    self.init(utf8: text.utf8Span.span)
   }
 
   /// Reads an RFC 3339 date-time from its bytes; see `init(_:)`.
-  package init?(utf8 bytes: some Collection<UInt8>) {
-    var rest = bytes[...]
-    func number(_ count: Int) -> Int64? {
-      var value: Int64 = 0
-      for _ in 0..<count {
-        guard let byte = rest.popFirst(), byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-        value = value * 10 + Int64(byte - UInt8(ascii: "0"))
-      }
-      return value
-    }
-    func literal(_ characters: UInt8...) -> UInt8? {
-      guard let byte = rest.first, characters.contains(byte) else { return nil }
-      rest.removeFirst()
-      return byte
-    }
+  package init?(utf8 text: Span<UInt8>) {
     let dash = UInt8(ascii: "-")
     let colon = UInt8(ascii: ":")
-    guard let year = number(4), literal(dash) != nil, let month = number(2), literal(dash) != nil, let day = number(2),
-      literal(UInt8(ascii: "T"), UInt8(ascii: "t"), UInt8(ascii: " ")) != nil,
-      let hour = number(2), literal(colon) != nil, let minute = number(2), literal(colon) != nil, let second = number(2),
-      let date = CivilDate(year: year, month: month, day: day), hour < 24, minute < 60, second <= 60
+    var at = 0
+    guard let year = text.number(4, &at), text.has(dash, &at), let month = text.number(2, &at), text.has(dash, &at),
+      let day = text.number(2, &at),
+      text.has(UInt8(ascii: "T"), &at) || text.has(UInt8(ascii: "t"), &at) || text.has(UInt8(ascii: " "), &at),
+      let hour = text.number(2, &at), text.has(colon, &at), let minute = text.number(2, &at), text.has(colon, &at),
+      let second = text.number(2, &at), let date = CivilDate(year: year, month: month, day: day), hour < 24, minute < 60,
+      second <= 60
     else { return nil }
     var fraction: Int64 = 0
-    if literal(UInt8(ascii: ".")) != nil {
+    if text.has(UInt8(ascii: "."), &at) {
       var scale: Int64 = 100
-      guard let first = number(1) else { return nil }
+      guard let first = text.number(1, &at) else { return nil }
       fraction = first * scale
-      while let byte = rest.first, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") {
-        rest.removeFirst()
+      while let digit = text.number(1, &at) {
         scale /= 10
-        fraction += Int64(byte - UInt8(ascii: "0")) * scale
+        fraction += digit * scale
       }
     }
     var offset: Int64 = 0
-    if literal(UInt8(ascii: "Z"), UInt8(ascii: "z")) == nil {
-      guard let sign = literal(UInt8(ascii: "+"), dash), let hours = number(2), literal(colon) != nil, let minutes = number(2),
-        hours < 24, minutes < 60
+    if !text.has(UInt8(ascii: "Z"), &at), !text.has(UInt8(ascii: "z"), &at) {
+      let isWest = text.has(dash, &at)
+      guard isWest || text.has(UInt8(ascii: "+"), &at), let hours = text.number(2, &at), text.has(colon, &at),
+        let minutes = text.number(2, &at), hours < 24, minutes < 60
       else { return nil }
-      offset = (hours * 60 + minutes) * (sign == dash ? -1 : 1)
+      offset = (hours * 60 + minutes) * (isWest ? -1 : 1)
     }
-    guard rest.isEmpty else { return nil }
+    guard at == text.count else { return nil }
     let wholeSeconds = date.daysSinceEpoch * 86_400 + hour * 3600 + (minute - offset) * 60 + min(second, 59)
     self.init(milliseconds: wholeSeconds * 1000 + fraction)
+  }
+}
+
+extension Span<UInt8> {
+  /// The number that so many digits from `index` on are, and `index` moved behind them; nil where one of them is none.
+  fileprivate func number(_ digits: Int, _ index: inout Int) -> Int64? {
+    guard index + digits <= count else { return nil }
+    var value: Int64 = 0
+    for place in index..<(index + digits) {
+      let digit = self[place] &- UInt8(ascii: "0")
+      guard digit < 10 else { return nil }
+      value = value * 10 + Int64(digit)
+    }
+    index += digits
+    return value
+  }
+
+  /// Whether the character stands at `index`, which is moved behind it if so.
+  fileprivate func has(_ character: UInt8, _ index: inout Int) -> Bool {
+    guard index < count, self[index] == character else { return false }
+    index += 1
+    return true
   }
 }

@@ -49,7 +49,7 @@ extension Audience {
       case "tag":
         audience = .tag(try readTag(from: &reader))
       case "registration":
-        guard let id = RegistrationID(utf8: try reader.readUTF8()) else {
+        guard let id = try reader.readRegistrationID() else {
           throw reader.error("must be a registration id (a UUID)")
         }
         audience = .registration(id)

@@ -13,7 +13,7 @@ struct CloudEvent {
 
     /// What stands between a record's id and its time: the type, and the role that writes such records. In one piece, because a record is
     /// written for every push, and each piece costs as much as its bytes.
-    fileprivate var middle: String {
+    fileprivate var middle: StaticString {
       switch self {
       case .send: #"","type":"fanfare.send.v1","source":"/fanfare/api","time":"#
       case .status: #"","type":"fanfare.status.v1","source":"/fanfare/worker","time":"#
@@ -24,51 +24,65 @@ struct CloudEvent {
     }
   }
 
-  /// The id as UTF-8.
-  let id: ArraySlice<UInt8>
+  /// The id, where it is a UUID.
+  let id: SendID?
   let time: UnixTime?
-  /// The `data` member as it is written; its grammar is checked by whoever reads it.
-  let data: ArraySlice<UInt8>
 
-  /// Reads the envelope of a record that should be of the given type. Throws `.unknownType` for any other type or version, `.tooLarge` and
-  /// `.undecodable` as they say.
-  static func open(_ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int) throws(RecordError) -> CloudEvent {
+  /// Reads a record that should be of the given type, and by `read` its data, an object. Throws `.unknownType` for any other type or version,
+  /// `.tooLarge` and `.undecodable` as they say.
+  static func read<Value>(
+    _ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int,
+    data read: (inout JSONReader) throws(JSONError) -> Value
+  ) throws(RecordError) -> (event: CloudEvent, data: Value) {
     // More than a record of any type may have is not even read.
     let most = max(maximumSize, StatusRecord.maximumRecordSize)
     guard record.count <= most else { throw tooLarge(most) }
     guard !record.isEmpty else { throw RecordError(.undecodable, "the record is empty") }
-    var (id, type, version): (ArraySlice<UInt8>?, ArraySlice<UInt8>?, ArraySlice<UInt8>?)
-    var time: UnixTime?
-    var data: ArraySlice<UInt8>?
+    var (hasID, id, time): (Bool, SendID?, UnixTime?) = (false, nil, nil)
+    var (hasType, hasVersion): (Bool?, Bool) = (nil, false)
+    var (data, later): (Value?, ArraySlice<UInt8>?)
+    var isInData = false
     do throws(JSONError) {
       var reader = try JSONReader(record)
       try reader.readObject { (key, reader) throws(JSONError) in
         switch key {
-        case "id": id = try reader.readUTF8()
-        case "type": type = try reader.readUTF8()
-        case "specversion": version = try reader.readUTF8()
-        case "data": data = try reader.readUnchecked()
+        case "id": (hasID, id) = try reader.readUTF8 { (!$0.isEmpty, SendID(utf8: $0)) }
+        case "type": hasType = try reader.readUTF8 { $0.hasBytes(of: expected.rawValue) }
+        case "specversion": hasVersion = try reader.readUTF8 { $0.hasBytes(of: "1.0") }
+        case "data":
+          // Read in passing where it is known to be what is wanted; else its turn comes when all the rest is known.
+          if hasType == true, hasVersion, record.count <= maximumSize {
+            isInData = true
+            data = try reader.readApart(read)
+            isInData = false
+            later = nil
+          } else {
+            later = try reader.readUnchecked()
+          }
         case "time":
-          guard let moment = UnixTime(utf8: try reader.readUTF8()) else { throw reader.error("must be an RFC 3339 date-time") }
-          time = moment
+          time = try reader.readTime()
+          guard time != nil else { throw reader.error("must be an RFC 3339 date-time") }
         default: try reader.skipValue()
         }
       }
       try reader.finish()
     } catch {
+      guard !isInData else { throw RecordError(inData: error) }
       // Whatever it is, it is too much of it.
       guard record.count <= maximumSize else { throw tooLarge(maximumSize) }
       throw RecordError(.undecodable, error.field.isEmpty ? "the record \(error.problem)" : error.description)
     }
-    guard version?.elementsEqual("1.0".utf8) == true else { throw RecordError(.undecodable, "specversion must be \"1.0\"") }
-    guard let type else { throw RecordError(.undecodable, "type is missing") }
-    guard type.elementsEqual(expected.rawValue.utf8) else {
-      throw RecordError(.unknownType, "type must be \"\(expected.rawValue)\"")
-    }
+    guard hasVersion else { throw RecordError(.undecodable, "specversion must be \"1.0\"") }
+    guard let hasType else { throw RecordError(.undecodable, "type is missing") }
+    guard hasType else { throw RecordError(.unknownType, "type must be \"\(expected.rawValue)\"") }
     guard record.count <= maximumSize else { throw tooLarge(maximumSize) }
-    guard let id, !id.isEmpty else { throw RecordError(.undecodable, "id is missing") }
+    guard hasID else { throw RecordError(.undecodable, "id is missing") }
+    if let later {
+      var reader = JSONReader(validated: later)
+      do throws(JSONError) { data = try read(&reader) } catch { throw RecordError(inData: error) }
+    }
     guard let data else { throw RecordError(.undecodable, "data is missing") }
-    return CloudEvent(id: id, time: time, data: data)
+    return (CloudEvent(id: id, time: time), data)
   }
 
   private static func tooLarge(_ maximumSize: Int) -> RecordError {
@@ -86,7 +100,7 @@ struct CloudEvent {
   }
 
   /// What a record begins with: its id follows.
-  static let opening = #"{"specversion":"1.0","id":""#
+  static let opening: StaticString = #"{"specversion":"1.0","id":""#
 
   /// Appends what stands between a record's id and its data.
   static func appendMiddle(_ type: RecordType, time: UnixTime, to output: inout [UInt8]) {

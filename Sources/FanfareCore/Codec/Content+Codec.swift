@@ -8,7 +8,7 @@ extension Content {
     guard apns != nil || fcm != nil || wns != nil else { return }
     output.append(literal: #","native":{"#)
     var comma = false
-    func member(_ name: String) {
+    func member(_ name: StaticString) {
       if comma { output.append(UInt8(ascii: ",")) }
       comma = true
       output.append(literal: name)

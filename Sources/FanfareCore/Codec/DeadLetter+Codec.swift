@@ -39,12 +39,7 @@ extension DeadLetter {
 
   /// Reads a record of the dead-letter topic.
   package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> DeadLetter {
-    let event = try CloudEvent.open(value, as: .deadLetter, maximumSize: 8 * 1024 * 1024)
-    do throws(JSONError) {
-      return try read(event.data)
-    } catch {
-      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
-    }
+    try CloudEvent.read(value, as: .deadLetter, maximumSize: 8 * 1024 * 1024, data: read(from:)).data
   }
 
   private static func append(_ bytes: [UInt8], to output: inout [UInt8]) {
@@ -60,16 +55,15 @@ extension DeadLetter {
     output.append(UInt8(ascii: "}"))
   }
 
-  private static func read(_ data: ArraySlice<UInt8>) throws(JSONError) -> DeadLetter {
+  private static func read(from reader: inout JSONReader) throws(JSONError) -> DeadLetter {
     var (reason, detail, at): (Reason?, String, UnixTime?) = (nil, "", nil)
     var (topic, partition, offset): (String?, Int32?, Int64?)
     var (key, value, valueSize): ([UInt8]?, [UInt8]?, Int?)
-    var reader = JSONReader(validated: data)
     try reader.readObject { (member, reader) throws(JSONError) in
       switch member {
       case "reason": reason = Reason(rawValue: try reader.readString())
       case "detail": detail = try reader.readString()
-      case "at": at = UnixTime(try reader.readString())
+      case "at": at = try reader.readTime()
       case "key": key = try readBytes(from: &reader)
       case "value": value = try readBytes(from: &reader)
       case "valueSize": valueSize = Int(clamping: try reader.readInteger())

@@ -26,7 +26,7 @@ extension DeviceResult {
     var (reason, status, attempts) = ("", 0, 0)
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
-      case "registration": registration = RegistrationID(utf8: try reader.readUTF8())
+      case "registration": registration = try reader.readRegistrationID()
       case "platform": platform = Platform(rawValue: try reader.readString())
       case "outcome": outcome = Outcome(rawValue: try reader.readString())
       case "reason": reason = try reader.readString()

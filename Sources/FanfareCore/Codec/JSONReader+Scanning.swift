@@ -1,20 +1,6 @@
 extension JSONReader {
-  /// A member's name, compared without making a string.
-  package struct Key: Sendable {
-    package let utf8: ArraySlice<UInt8>
-
-    /// The name as text.
-    package var text: String { String(decoding: utf8, as: UTF8.self) }
-
-    /// Lets a `switch` over a key name its members.
-    package static func ~= (name: String, key: Key) -> Bool {
-      // The lengths first, and not by way of the spans: of the names that a key is compared with, they rule out nearly all.
-      guard key.utf8.count == name.utf8.count else { return false }
-      let (own, other) = (key.utf8.span, name.utf8Span.span)
-      for index in own.indices where own[index] != other[index] { return false }
-      return true
-    }
-  }
+  /// A member's name as UTF-8, without its quotes and escapes.
+  package typealias Key = Span<UInt8>
 
   func peek() -> UInt8 {
     position < bytes.endIndex ? bytes[position] : 0
@@ -26,7 +12,10 @@ extension JSONReader {
     return true
   }
 
+  @inline(__always)
   mutating func skipWhitespace() {
+    // Records are written without any.
+    guard peek() <= UInt8(ascii: " ") else { return }
     while position < bytes.endIndex {
       switch bytes[position] {
       case UInt8(ascii: " "), UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "\t"): position += 1
@@ -62,19 +51,23 @@ extension JSONReader {
     throw grammarError()
   }
 
+  /// Reads the next value by a reader of its own, which must read all of it: it nests from depth 0 again, and its errors speak of the value alone.
+  mutating func readApart<Value>(_ body: (inout JSONReader) throws(JSONError) -> Value) throws(JSONError) -> Value {
+    skipWhitespace()
+    var inner = JSONReader(validated: bytes[position...])
+    let value = try body(&inner)
+    position = inner.position
+    return value
+  }
+
   /// Passes over a string from its opening to behind its closing quote; true when it contains escapes.
   mutating func skipString() throws(JSONError) -> Bool {
     position += 1
     var hasEscapes = false
     while true {
-      // A variable of its own for the plain characters: the compiler keeps it in a register.
-      var index = position
-      while index < bytes.endIndex, bytes[index] >= 0x20, bytes[index] != UInt8(ascii: "\""), bytes[index] != UInt8(ascii: "\\") {
-        index += 1
-      }
-      position = index
-      guard index < bytes.endIndex else { throw grammarError() }
-      switch bytes[index] {
+      position += bytes.span.plainCount(from: position - bytes.startIndex)
+      guard position < bytes.endIndex else { throw grammarError() }
+      switch bytes[position] {
       case UInt8(ascii: "\""):
         position += 1
         return hasEscapes

@@ -50,6 +50,8 @@ package struct JSONReader: Sendable {
 
   /// Reads an object. `body` is called with each member's key and must read or skip its value.
   package mutating func readObject(_ body: (Key, inout JSONReader) throws(JSONError) -> Void) throws(JSONError) {
+    // The keys are parts of it, while `body` has the reader to itself.
+    let bytes = bytes
     skipWhitespace()
     guard peek() == UInt8(ascii: "{") else { throw typeError("an object") }
     guard depth < Self.maximumDepth else { throw error("nests deeper than \(Self.maximumDepth) levels") }
@@ -64,10 +66,14 @@ package struct JSONReader: Sendable {
       let hasEscapes = try skipString()
       let range = start..<(position - 1)
       path[depth - 1] = .key(start: offset(range.lowerBound), end: offset(range.upperBound))
-      let key = hasEscapes ? Key(utf8: ArraySlice(Self.unescaped(bytes[range]).utf8)) : Key(utf8: bytes[range])
       skipWhitespace()
       guard take(UInt8(ascii: ":")) else { throw grammarError() }
-      try body(key, &self)
+      if hasEscapes {
+        let key = Self.unescaped(bytes[range])
+        try body(key.utf8Span.span, &self)
+      } else {
+        try body(bytes.span.extracting(offsets(of: range)), &self)
+      }
       skipWhitespace()
       if take(UInt8(ascii: ",")) { continue }
       guard take(UInt8(ascii: "}")) else { throw grammarError() }
@@ -100,22 +106,25 @@ package struct JSONReader: Sendable {
 
   /// Reads a string.
   package mutating func readString() throws(JSONError) -> String {
-    let (content, hasEscapes) = try readContent()
-    return hasEscapes ? Self.unescaped(content) : String(decoding: content, as: UTF8.self)
+    let (range, hasEscapes) = try readContent()
+    return hasEscapes ? Self.unescaped(bytes[range]) : bytes.span.extracting(offsets(of: range)).text
   }
 
   /// Reads a string as UTF-8, without making one where it has no escapes: for what is turned into another value at once.
-  package mutating func readUTF8() throws(JSONError) -> ArraySlice<UInt8> {
-    let (content, hasEscapes) = try readContent()
-    return hasEscapes ? ArraySlice(Self.unescaped(content).utf8) : content
+  package mutating func readUTF8<Value>(_ body: (Span<UInt8>) -> Value) throws(JSONError) -> Value {
+    let (range, hasEscapes) = try readContent()
+    guard hasEscapes else { return body(bytes.span.extracting(offsets(of: range))) }
+    let text = Self.unescaped(bytes[range])
+    return body(text.utf8Span.span)
   }
 
-  private mutating func readContent() throws(JSONError) -> (ArraySlice<UInt8>, hasEscapes: Bool) {
+  /// Passes over a string, and gives where between its quotes it stands.
+  private mutating func readContent() throws(JSONError) -> (Range<Int>, hasEscapes: Bool) {
     skipWhitespace()
     guard peek() == UInt8(ascii: "\"") else { throw typeError("a string") }
     let start = position + 1
     let hasEscapes = try skipString()
-    return (bytes[start..<(position - 1)], hasEscapes)
+    return (start..<(position - 1), hasEscapes)
   }
 
   /// Reads a whole number that fits 64 bits, written without fraction and exponent.
@@ -192,6 +201,10 @@ package struct JSONReader: Sendable {
 
   /// The error about a member that the object already had.
   package func givenTwice() -> JSONError { error("must be given once") }
+
+  private func offsets(of range: Range<Int>) -> Range<Int> {
+    (range.lowerBound - bytes.startIndex)..<(range.upperBound - bytes.startIndex)
+  }
 
   private func offset(_ position: Int) -> UInt32 { UInt32(truncatingIfNeeded: position - bytes.startIndex) }
 

@@ -5,7 +5,7 @@ extension Message {
   /// Appends the `message` member's value. Keys of `data` are sorted, so that equal messages have equal bytes.
   func append(to output: inout [UInt8]) {
     var opening = UInt8(ascii: "{")
-    func member(_ name: String) {
+    func member(_ name: StaticString) {
       output.append(opening)
       opening = UInt8(ascii: ",")
       output.append(literal: name)
@@ -68,7 +68,7 @@ extension Message {
         badge = Int(number)
       case "data":
         try reader.readObject { (key, reader) throws(JSONError) in
-          guard !key.utf8.isEmpty else { throw reader.error("must not have an empty key") }
+          guard !key.isEmpty else { throw reader.error("must not have an empty key") }
           let isFirst = data.updateValue(try reader.readString(), forKey: key.text) == nil
           guard isFirst || !strict else { throw reader.givenTwice() }
           guard data.count <= maximumDataKeys else { throw reader.error("is one key more than the \(maximumDataKeys) allowed") }

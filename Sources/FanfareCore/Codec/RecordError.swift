@@ -10,5 +10,10 @@ package struct RecordError: Error, Hashable, Sendable, CustomStringConvertible {
     self.detail = detail
   }
 
+  /// The record's data cannot be used.
+  init(inData error: JSONError) {
+    self.init(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+  }
+
   package var description: String { detail }
 }

@@ -60,84 +60,80 @@ extension RetryRecord {
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, now: UnixTime? = nil
   ) throws(RecordError) -> RetryRecord {
-    let event = try CloudEvent.open(value, as: .retry, maximumSize: maximumRecordSize)
+    let (event, record) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
+      try read(from: &reader, recordTime: recordTime)
+    }
+    guard let now, let time = event.time, time > now else { return record }
+    return RetryRecord(
+      send: record.send, part: record.part, parts: record.parts, attempt: record.attempt, deferrals: record.deferrals,
+      cameEarly: record.cameEarly, devices: record.devices.map { $0.movedBack(by: time - now) }, counts: record.counts)
+  }
+
+  private static func read(from reader: inout JSONReader, recordTime: UnixTime) throws(JSONError) -> RetryRecord {
     var (part, parts, deferrals): (Int64?, Int64, Int64?) = (nil, 1, nil)
     var attempt: AttemptID?
     var cameEarly = false
     var request: ArraySlice<UInt8>?
     var devices: [Device] = []
     var counts = OutcomeCounts()
-    do throws(JSONError) {
-      var reader = JSONReader(validated: event.data)
-      try reader.readObject { (key, reader) throws(JSONError) in
-        switch key {
-        case "part": part = try reader.readInteger()
-        case "parts":
-          parts = try reader.readInteger()
-          guard (1...Int64(StatusRecord.maximumParts)).contains(parts) else {
-            throw reader.error("must be 1 to \(StatusRecord.maximumParts)")
-          }
-        case "attempt":
-          attempt = AttemptID(try reader.readString())
-          guard attempt != nil else { throw reader.error("must be a UUID") }
-        case "deferrals":
-          let number = try reader.readInteger()
-          guard (1...1_000_000).contains(number) else { throw reader.error("must be 1 to 1000000") }
-          deferrals = number
-        case "cameEarly": cameEarly = try reader.readBoolean()
-        case "devices": try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
-        case "counts": counts = try OutcomeCounts.read(from: &reader)
-        case "send":
-          guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
-          // Its grammar is checked when it is decoded, from depth 0 again: what a send may nest fits here, too.
-          request = try reader.readUnchecked()
-        default: try reader.skipValue()
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "part": part = try reader.readInteger()
+      case "parts":
+        parts = try reader.readInteger()
+        guard (1...Int64(StatusRecord.maximumParts)).contains(parts) else {
+          throw reader.error("must be 1 to \(StatusRecord.maximumParts)")
         }
+      case "attempt":
+        attempt = AttemptID(try reader.readString())
+        guard attempt != nil else { throw reader.error("must be a UUID") }
+      case "deferrals":
+        let number = try reader.readInteger()
+        guard (1...1_000_000).contains(number) else { throw reader.error("must be 1 to 1000000") }
+        deferrals = number
+      case "cameEarly": cameEarly = try reader.readBoolean()
+      case "devices": try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
+      case "counts": counts = try OutcomeCounts.read(from: &reader)
+      case "send":
+        guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
+        // Its grammar is checked when it is decoded, from depth 0 again: what a send may nest fits here, too.
+        request = try reader.readUnchecked()
+      default: try reader.skipValue()
       }
-      guard let part, (0..<parts).contains(part) else { throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)") }
-      guard parts == 1 || attempt != nil else { throw JSONError(field: "attempt", problem: "is missing") }
-      guard let deferrals else { throw JSONError(field: "deferrals", problem: "is missing") }
-      guard !devices.isEmpty else { throw JSONError(field: "devices", problem: "must not be empty") }
-      guard let request else { throw JSONError(field: "send", problem: "is missing") }
-      let send: SendRequest
-      do throws(RecordError) {
-        // What was accepted once may have become a little longer by being written anew.
-        send = try SendRequest.decode(request, recordTime: recordTime, maximumSize: maximumRecordSize)
-      } catch {
-        throw JSONError(field: "send", problem: error.detail)
-      }
-      if let now, let time = event.time, time > now {
-        devices = devices.map { $0.movedBack(by: time - now) }
-      }
+    }
+    guard let part, (0..<parts).contains(part) else { throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)") }
+    guard parts == 1 || attempt != nil else { throw JSONError(field: "attempt", problem: "is missing") }
+    guard let deferrals else { throw JSONError(field: "deferrals", problem: "is missing") }
+    guard !devices.isEmpty else { throw JSONError(field: "devices", problem: "must not be empty") }
+    guard let request else { throw JSONError(field: "send", problem: "is missing") }
+    do throws(RecordError) {
+      // What was accepted once may have become a little longer by being written anew.
+      let send = try SendRequest.decode(request, recordTime: recordTime, maximumSize: maximumRecordSize)
       return RetryRecord(
         send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals), cameEarly: cameEarly,
         devices: devices, counts: counts)
     } catch {
-      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+      throw JSONError(field: "send", problem: error.detail)
     }
   }
 
   /// How long from `now` on the record is to be held: all that whoever holds it must know; 0 or less when it is due. Never longer than its writer
   /// wanted when it was written; of a record that `cameEarly` just so long, whatever the present moment is. Throws as `decode` does.
   package static func wait(of value: ArraySlice<UInt8>, at now: UnixTime) throws(RecordError) -> Duration {
-    let event = try CloudEvent.open(value, as: .retry, maximumSize: maximumRecordSize)
-    var time: UnixTime?
-    var cameEarly = false
-    do throws(JSONError) {
-      var reader = JSONReader(validated: event.data)
+    let (event, hold) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
+      var (time, cameEarly): (UnixTime?, Bool) = (nil, false)
       try reader.readObject { (key, reader) throws(JSONError) in
         switch key {
-        case "notBefore": time = UnixTime(utf8: try reader.readUTF8())
+        case "notBefore": time = try reader.readTime()
         case "cameEarly": cameEarly = try reader.readBoolean()
         default: try reader.skipValue()
         }
       }
       guard let time else { throw JSONError(field: "notBefore", problem: "must be an RFC 3339 date-time") }
-      let written = event.time ?? now
-      return time - (cameEarly ? written : max(written, now))
-    } catch {
-      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+      return (end: time, cameEarly: cameEarly)
     }
+    let written = event.time ?? now
+    return hold.end - (hold.cameEarly ? written : max(written, now))
   }
 }
 
@@ -201,11 +197,11 @@ extension RetryRecord.Device {
     }
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
-      case "registration": registration = RegistrationID(utf8: try reader.readUTF8())
+      case "registration": registration = try reader.readRegistrationID()
       case "platform": platform = Platform(rawValue: try reader.readString())
       case "outcome": outcome = DeviceResult.Outcome(rawValue: try reader.readString())
-      case "notBefore": notBefore = UnixTime(utf8: try reader.readUTF8())
-      case "firstAttemptAt": firstAttemptAt = UnixTime(utf8: try reader.readUTF8())
+      case "notBefore": notBefore = try reader.readTime()
+      case "firstAttemptAt": firstAttemptAt = try reader.readTime()
       case "attempts": attempts = try count(&reader)
       case "heldAttempts": heldAttempts = try count(&reader)
       case "waits": waits = try count(&reader)

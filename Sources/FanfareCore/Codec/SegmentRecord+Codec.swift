@@ -24,39 +24,38 @@ extension SegmentRecord {
 
   /// Reads a record of the segments topic. Members that this version does not know are passed over.
   package static func decode(_ value: ArraySlice<UInt8>, recordTime: UnixTime) throws(RecordError) -> SegmentRecord {
-    let event = try CloudEvent.open(value, as: .segment, maximumSize: maximumRecordSize)
+    try CloudEvent.read(value, as: .segment, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
+      try read(from: &reader, recordTime: recordTime)
+    }.data
+  }
+
+  private static func read(from reader: inout JSONReader, recordTime: UnixTime) throws(JSONError) -> SegmentRecord {
     var (pages, first, count): (Int64?, Int64?, Int64?)
     var request: ArraySlice<UInt8>?
     let most = Int64(StatusRecord.maximumParts)
-    do throws(JSONError) {
-      var reader = JSONReader(validated: event.data)
-      try reader.readObject { (key, reader) throws(JSONError) in
-        switch key {
-        case "pages": pages = try reader.readInteger()
-        case "first": first = try reader.readInteger()
-        case "count": count = try reader.readInteger()
-        case "send":
-          guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
-          // Its grammar is checked when it is decoded, from depth 0 again: what a send may nest fits here, too.
-          request = try reader.readUnchecked()
-        default: try reader.skipValue()
-        }
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "pages": pages = try reader.readInteger()
+      case "first": first = try reader.readInteger()
+      case "count": count = try reader.readInteger()
+      case "send":
+        guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
+        // Its grammar is checked when it is decoded, from depth 0 again: what a send may nest fits here, too.
+        request = try reader.readUnchecked()
+      default: try reader.skipValue()
       }
-      guard let pages, (1...most).contains(pages) else { throw JSONError(field: "pages", problem: "must be 1 to \(most)") }
-      guard let first, (0..<pages).contains(first) else { throw JSONError(field: "first", problem: "must be 0 to \(pages - 1)") }
-      guard let count, (1...(pages - first)).contains(count) else {
-        throw JSONError(field: "count", problem: "must be 1 to \(pages - first)")
-      }
-      guard let request else { throw JSONError(field: "send", problem: "is missing") }
-      let send: SendRequest
-      do throws(RecordError) {
-        send = try SendRequest.decode(request, recordTime: recordTime)
-      } catch {
-        throw JSONError(field: "send", problem: error.detail)
-      }
+    }
+    guard let pages, (1...most).contains(pages) else { throw JSONError(field: "pages", problem: "must be 1 to \(most)") }
+    guard let first, (0..<pages).contains(first) else { throw JSONError(field: "first", problem: "must be 0 to \(pages - 1)") }
+    guard let count, (1...(pages - first)).contains(count) else {
+      throw JSONError(field: "count", problem: "must be 1 to \(pages - first)")
+    }
+    guard let request else { throw JSONError(field: "send", problem: "is missing") }
+    do throws(RecordError) {
+      let send = try SendRequest.decode(request, recordTime: recordTime)
       return SegmentRecord(send: send, pages: Int(pages), range: Int(first)..<Int(first + count))
     } catch {
-      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+      throw JSONError(field: "send", problem: error.detail)
     }
   }
 }

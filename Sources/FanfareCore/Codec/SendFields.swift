@@ -46,7 +46,7 @@ package struct SendFields: Sendable {
     case "collapseKey": collapseKey = try Self.text(&reader, maximum: SendRequest.maximumCollapseKeyLength)
     case "traceparent": traceparent = try Self.text(&reader, maximum: 128)
     case "replay":
-      guard let id = ReplayID(utf8: try reader.readUTF8()) else { throw reader.error("must be a UUID") }
+      guard let id = try reader.readUTF8({ ReplayID(utf8: $0) }) else { throw reader.error("must be a UUID") }
       replay = id
     case "maxPerSecond":
       let rate = try reader.readInteger()

@@ -75,17 +75,19 @@ extension SendRequest {
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
   ) throws(RecordError) -> SendRequest {
-    let event = try CloudEvent.open(value, as: .send, maximumSize: maximumSize)
-    guard let id = SendID(utf8: event.id) else { throw RecordError(.undecodable, "id must be a UUID") }
-    do throws(JSONError) {
-      var fields = SendFields()
-      var reader = JSONReader(validated: event.data)
+    var fields = SendFields()
+    let (event, ()) = try CloudEvent.read(value, as: .send, maximumSize: maximumSize) { (reader) throws(JSONError) in
+      // Of several members of that name the last counts.
+      fields = SendFields()
       try reader.readObject { (key, reader) throws(JSONError) in
         if try !fields.read(key, from: &reader) { try reader.skipValue() }
       }
+    }
+    guard let id = event.id else { throw RecordError(.undecodable, "id must be a UUID") }
+    do throws(JSONError) {
       return try fields.request(id: id, acceptedAt: event.time ?? recordTime)
     } catch {
-      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
+      throw RecordError(inData: error)
     }
   }
 }

@@ -63,25 +63,19 @@ extension StatusRecord {
 
   /// Reads a record of the status topic; members that this version does not know are passed over.
   package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> StatusRecord {
-    let event = try CloudEvent.open(value, as: .status, maximumSize: maximumRecordSize)
-    do throws(JSONError) {
-      return try read(event.data)
-    } catch {
-      throw RecordError(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
-    }
+    try CloudEvent.read(value, as: .status, maximumSize: maximumRecordSize, data: read(from:)).data
   }
 
-  private static func read(_ data: ArraySlice<UInt8>) throws(JSONError) -> StatusRecord {
+  private static func read(from reader: inout JSONReader) throws(JSONError) -> StatusRecord {
     var (send, hub, state): (SendID?, HubName?, State?)
     var (part, parts, attempt): (Int64?, Int64, AttemptID?) = (nil, 1, nil)
     var (sender, audience, traceparent): (String?, Audience?, String?)
     var (acceptedAt, settledAt): (UnixTime?, UnixTime?)
     var devices: [DeviceResult] = []
     var counts = OutcomeCounts()
-    var reader = JSONReader(validated: data)
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
-      case "send": send = SendID(utf8: try reader.readUTF8())
+      case "send": send = try reader.readUTF8 { SendID(utf8: $0) }
       case "hub": hub = HubName(try reader.readString())
       case "part": part = try reader.readInteger()
       case "parts":
@@ -93,8 +87,8 @@ extension StatusRecord {
       case "state": state = State(rawValue: try reader.readString())
       case "sender": sender = try reader.readString()
       case "to": audience = try Audience.read(from: &reader)
-      case "acceptedAt": acceptedAt = UnixTime(utf8: try reader.readUTF8())
-      case "settledAt": settledAt = UnixTime(utf8: try reader.readUTF8())
+      case "acceptedAt": acceptedAt = try reader.readTime()
+      case "settledAt": settledAt = try reader.readTime()
       case "counts": counts = try OutcomeCounts.read(from: &reader)
       case "traceparent": traceparent = try reader.readString()
       case "devices":

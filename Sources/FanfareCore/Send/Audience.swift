@@ -51,11 +51,11 @@ package enum Audience: Hashable, Sendable {
     func append(prefix: String, _ name: String) {
       key.reserveCapacity(hub.rawValue.utf8.count + 1 + prefix.utf8.count + name.utf8.count)
       if hub != .default {
-        key.append(literal: hub.rawValue)
+        key.append(contentsOf: hub.rawValue.utf8)
         key.append(UInt8(ascii: "/"))
       }
-      key.append(literal: prefix)
-      key.append(literal: name)
+      key.append(contentsOf: prefix.utf8)
+      key.append(contentsOf: name.utf8)
     }
     switch self {
     case .user(let name): append(prefix: Tag.usernamePrefix, name)

@@ -26,6 +26,8 @@ package struct SendRequest: Hashable, Sendable {
   package var acceptedAt: UnixTime { fields.acceptedAt }
   /// To whom.
   package var audience: Audience { fields.audience }
+  /// Whether the audience may be of any size. Known without a copy of the audience.
+  package var isBroadcast: Bool { fields.isBroadcast }
   /// The platforms it is restricted to.
   package var platforms: PlatformSet { fields.platforms }
   /// What to show.
@@ -42,7 +44,7 @@ package struct SendRequest: Hashable, Sendable {
   package var traceparent: String? { fields.traceparent }
   /// The replay that it was put on the topic again by; nil for a send as it was accepted.
   package var replay: ReplayID? { fields.replay }
-  /// The most pushes per second that all workers together may make of it; nil: as many as they can. Of no effect unless `audience.isBroadcast`.
+  /// The most pushes per second that all workers together may make of it; nil: as many as they can. Of no effect unless `isBroadcast`.
   package var maximumPerSecond: Int? { fields.maximumPerSecond }
 
   /// What tells a send from every other that is to be dispatched: its id, and the replay. A replayed send is the same send, with the same ids of
@@ -77,6 +79,7 @@ package struct SendRequest: Hashable, Sendable {
     let sender: String?
     let acceptedAt: UnixTime
     let audience: Audience
+    let isBroadcast: Bool
     let platforms: PlatformSet
     let content: Content
     let coveredPlatforms: PlatformSet
@@ -97,6 +100,7 @@ package struct SendRequest: Hashable, Sendable {
       self.sender = sender
       self.acceptedAt = acceptedAt
       self.audience = audience
+      isBroadcast = audience.isBroadcast
       self.platforms = platforms
       self.content = content
       coveredPlatforms = platforms.intersection(content.coveredPlatforms)

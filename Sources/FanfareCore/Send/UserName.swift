@@ -7,6 +7,11 @@ package enum UserName {
 
   /// Whether the text can be a user's name. No `:`, because HTTP Basic ends the name there (RFC 7617 §2).
   package static func isSound(_ name: String) -> Bool {
-    (1...maximumLength).contains(name.utf8.count) && !name.utf8.contains { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: ":") }
+    let bytes = name.utf8Span.span
+    guard (1...maximumLength).contains(bytes.count) else { return false }
+    for index in bytes.indices where bytes[index] < 0x20 || bytes[index] == 0x7F || bytes[index] == UInt8(ascii: ":") {
+      return false
+    }
+    return true
   }
 }

@@ -33,7 +33,7 @@ enum AppNotification {
   private static func data(_ key: String, _ value: String) -> [UInt8] {
     var payload: [UInt8] = []
     payload.append(literal: #"{"data":{""#)
-    payload.append(literal: key)
+    payload.append(contentsOf: key.utf8)
     payload.append(literal: #"":"#)
     payload.appendJSON(value)
     payload.append(literal: "}}")

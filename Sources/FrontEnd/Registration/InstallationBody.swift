@@ -12,7 +12,7 @@ struct InstallationBody: Hashable {
     do throws(JSONError) {
       var reader = try JSONReader(body)
       try reader.readObject { (key, reader) throws(JSONError) in
-        guard let name = ["platform", "instId", "deviceToken", "channelUri"].first(where: key.matches) else {
+        guard let name = ["platform", "instId", "deviceToken", "channelUri"].first(where: { key.matches($0) }) else {
           throw reader.error("is not a known member")
         }
         guard members.updateValue(try reader.readString(), forKey: name) == nil else { throw reader.givenTwice() }

@@ -3,8 +3,10 @@ import FanfareCore
 extension JSONReader.Key {
   /// Whether it is the name in any letter case: the apps in the field spell their members as their platform likes.
   func matches(_ name: String) -> Bool {
-    utf8.count == name.utf8.count
-      && zip(utf8, name.utf8).allSatisfy { left, right in Self.lowercased(left) == Self.lowercased(right) }
+    let other = name.utf8Span.span
+    guard count == other.count else { return false }
+    for index in indices where Self.lowercased(self[index]) != Self.lowercased(other[index]) { return false }
+    return true
   }
 
   private static func lowercased(_ byte: UInt8) -> UInt8 {

@@ -50,7 +50,7 @@ enum SendBody {
   }
 
   private static func readTime(_ reader: inout JSONReader, notAfter latest: UnixTime) throws(JSONError) -> UnixTime {
-    guard let time = UnixTime(utf8: try reader.readUTF8()) else { throw reader.error("must be an RFC 3339 date-time") }
+    guard let time = try reader.readTime() else { throw reader.error("must be an RFC 3339 date-time") }
     guard time <= latest else { throw reader.error("must be at most a year ahead") }
     return time
   }

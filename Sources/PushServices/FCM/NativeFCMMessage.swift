@@ -66,7 +66,7 @@ struct NativeFCMMessage {
   /// Reads a string, counts it, and gives it as JSON.
   private mutating func measuredString(_ reader: inout JSONReader, key: JSONReader.Key) throws(JSONError) -> ArraySlice<UInt8> {
     let text = try reader.readString()
-    payloadSize += key.utf8.count + text.utf8.count
+    payloadSize += key.count + text.utf8.count
     return FCMRenderer.json(text)
   }
 }

@@ -96,7 +96,7 @@ struct FCMMessage {
   private mutating func readNotification(_ reader: inout JSONReader) throws(JSONError) {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
-      case "title", "body", "image": payloadSize += key.utf8.count + (try reader.readString()).utf8.count
+      case "title", "body", "image": payloadSize += key.count + (try reader.readString()).utf8.count
       default: throw reader.error("is an unknown name")
       }
     }

@@ -31,7 +31,7 @@ extension DispatchState {
     items[slot].key = key
     items[slot].hub = hub
     let asItCame = Parked(ticket: ticket(slot), value: record.value, timestamp: record.timestamp)
-    if retry.send.audience.isBroadcast {
+    if retry.send.isBroadcast {
       let broadcast = BroadcastID(hub: retry.send.hub, send: retry.send.identity)
       return effects.questions.append(.course(asItCame, broadcast))
     }

@@ -114,7 +114,7 @@ extension DispatchState {
   mutating func start(_ slot: Int) {
     items[slot].phase = .resolving
     // In queues of their own: what may be large must not hold up what is small.
-    if items[slot].send?.audience.isBroadcast == true { toSurvey.append(ticket(slot)) } else { toResolve.append(ticket(slot)) }
+    if items[slot].send?.isBroadcast == true { toSurvey.append(ticket(slot)) } else { toResolve.append(ticket(slot)) }
   }
 
   /// The item is through its first attempts: the next of its lane may start. Those given up while they waited are freed on the way.

@@ -61,7 +61,7 @@ extension DispatchState {
     // The caller named the address itself; whose it is does not matter.
     case .device: false
     case .user, .registration: true
-    case .tag, .tags, .expression, .everyone: attempts > 0 || !send.audience.isBroadcast
+    case .tag, .tags, .expression, .everyone: attempts > 0 || !send.isBroadcast
     }
   }
 
@@ -69,7 +69,7 @@ extension DispatchState {
     var last: (slot: Int, query: Int)?
     while lookUp.queries.count < configuration.lookUpBatch, let ticket = toRecheck.popFirst() {
       guard let device = device(ticket), device.phase == .checking, let send = items[ticket.slot].send else { continue }
-      let isForOneUser = !send.audience.isBroadcast
+      let isForOneUser = !send.isBroadcast
       if isForOneUser, let last, last.slot == ticket.slot {
         lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: last.query))
         continue

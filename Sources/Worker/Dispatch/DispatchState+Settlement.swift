@@ -8,12 +8,13 @@ extension DispatchState {
     let resumed = items[slot].resumed
     let all = items[slot].devices
     let limit = resumed == nil ? configuration.devicesPerStatus : Int.max
-    let pieces = StatusParts.split(all, limit: limit)
+    let pieces = StatusParts(devices: all.count, limit: limit)
     let parts = resumed?.parts ?? pieces.count
     // Whoever repeats this after a crash may find other devices and need other parts: an id of its own keeps the two from being mixed.
     let attempt = resumed == nil && parts > 1 ? AttemptID.random(using: &generator) : resumed?.attempt
     var isPutOff = false
-    for (number, devices) in pieces.enumerated() {
+    for number in 0..<pieces.count {
+      let devices = all[pieces[number]]
       let part = resumed?.part ?? number
       if devices.contains(where: { $0.phase == .putOff }) {
         isPutOff = true
@@ -23,7 +24,8 @@ extension DispatchState {
         produce(retry, for: slot, at: now, into: &effects)
       } else {
         produce(
-          devices.map(\.result), counts: resumed?.counts ?? OutcomeCounts(), of: send, as: state, part: part, of: parts, attempt,
+          devices.map { $0.result }, counts: resumed?.counts ?? OutcomeCounts(), of: send, as: state, part: part, of: parts,
+          attempt,
           for: slot, at: now, into: &effects)
       }
     }

@@ -59,8 +59,8 @@ struct WorkItem: Sendable {
   /// Whether its pushes go into the broadcasts' lane.
   var isBulk = false
 
-  /// What an item stands for.
-  enum Role: Sendable {
+  /// What an item stands for. What a broadcast's carry is kept apart, so that the many items of single sends are small.
+  indirect enum Role: Sendable {
     /// A record of the sends topic, and its devices.
     case send
     /// A record of the sends topic whose audience is divided into pages: its records are segments.

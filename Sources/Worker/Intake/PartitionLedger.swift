@@ -7,7 +7,8 @@ package import RDKafka
 package struct PartitionLedger: Sendable {
   private struct Assignment: Sendable {
     let partition: TopicPartition
-    let epoch: UInt32
+    /// 0: the slot is vacant.
+    var epoch: UInt32
     var offsets = OffsetTracker()
     /// Whether the group wants it back: no new work of it is begun.
     var isClosing = false
@@ -17,7 +18,7 @@ package struct PartitionLedger: Sendable {
     var lastTimestamp: Int64?
   }
 
-  private var assignments: [Assignment?] = []
+  private var assignments: [Assignment] = []
   private var slots: [TopicPartition: Int] = [:]
   private var changed: [Int32] = []
   private var lastEpoch: UInt32 = 0
@@ -34,7 +35,7 @@ package struct PartitionLedger: Sendable {
 
   /// The largest distance in any partition between the first unsettled record and the last one taken.
   var largestSpan: Int {
-    assignments.reduce(0) { max($0, $1?.offsets.span ?? 0) }
+    assignments.reduce(0) { max($0, $1.offsets.span) }
   }
 
   /// Begins a new assignment of the partition. One that is still open is ended: the group has said so.
@@ -42,7 +43,7 @@ package struct PartitionLedger: Sendable {
     close(partition)
     lastEpoch += 1
     let assignment = Assignment(partition: partition, epoch: lastEpoch)
-    if let slot = assignments.firstIndex(where: { $0 == nil }) {
+    if let slot = assignments.firstIndex(where: { $0.epoch == 0 }) {
       assignments[slot] = assignment
       slots[partition] = slot
     } else {
@@ -54,71 +55,65 @@ package struct PartitionLedger: Sendable {
   /// Takes over what an earlier owner of the partition has committed and, in the metadata, left to know. Changes nothing once a record of the
   /// assignment has come.
   package mutating func resume(_ committed: PartitionOffset) {
-    guard let slot = slots[committed.partition], var assignment = take(slot) else { return }
+    guard let slot = slots[committed.partition] else { return }
     let settled = SettledRuns(committed.metadata, from: committed.offset)
-    assignment.offsets.resume(from: committed.offset, settled: settled)
-    assignments[slot] = assignment
+    assignments[slot].offsets.resume(from: committed.offset, settled: settled)
   }
 
   /// Takes over what an earlier owner of the partition had settled when the group refused its position. After `resume`, if that is called at all;
   /// changes nothing once a record of the assignment has come.
   mutating func learn(_ kept: PartitionOffset) {
-    guard let slot = slots[kept.partition], var assignment = take(slot) else { return }
-    assignment.offsets.learn(SettledRuns(kept.metadata, from: kept.offset), below: kept.offset)
-    assignments[slot] = assignment
+    guard let slot = slots[kept.partition] else { return }
+    assignments[slot].offsets.learn(SettledRuns(kept.metadata, from: kept.offset), below: kept.offset)
   }
 
   /// Takes note of a record that is to be worked on; nil when its partition is not owned, or is being given back, or an earlier owner has settled the
   /// record.
   package mutating func begin(_ record: ConsumedRecord) -> Origin? {
-    guard let slot = slot(of: record), var assignment = take(slot) else { return nil }
-    defer { assignments[slot] = assignment }
-    guard !assignment.isClosing else { return nil }
-    if record.timestamp >= 0 { assignment.lastTimestamp = record.timestamp }
-    if assignment.offsets.isAnew(record.offset) { note(&assignment, at: slot) }
-    guard let sequence = assignment.offsets.begin(record.offset) else {
+    guard let slot = slot(of: record), !assignments[slot].isClosing else { return nil }
+    if record.timestamp >= 0 { assignments[slot].lastTimestamp = record.timestamp }
+    if assignments[slot].offsets.isAnew(record.offset) { note(slot) }
+    guard let sequence = assignments[slot].offsets.begin(record.offset) else {
       skipped += 1
-      note(&assignment, at: slot)
+      note(slot)
       return nil
     }
-    return Origin(slot: Int32(slot), epoch: assignment.epoch, sequence: sequence)
+    return Origin(slot: Int32(slot), epoch: assignments[slot].epoch, sequence: sequence)
   }
 
   /// Counts the record as done: its work has ended and its status record is acknowledged. After the end of its assignment nothing happens.
   package mutating func settle(_ origin: Origin) {
     let slot = Int(origin.slot)
-    guard isOwned(origin), var assignment = take(slot) else { return }
-    if assignment.offsets.settle(origin.sequence) { note(&assignment, at: slot) }
-    assignments[slot] = assignment
+    guard isOwned(origin) else { return }
+    if assignments[slot].offsets.settle(origin.sequence) { note(slot) }
   }
 
   /// Whether the assignment that the record came with lasts.
   func isOwned(_ origin: Origin) -> Bool {
-    assignments[Int(origin.slot)]?.epoch == origin.epoch
+    assignments[Int(origin.slot)].epoch == origin.epoch
   }
 
   /// The partition of a record whose assignment lasts; nil after its end.
   func partition(of origin: Origin) -> TopicPartition? {
-    isOwned(origin) ? assignments[Int(origin.slot)]?.partition : nil
+    isOwned(origin) ? assignments[Int(origin.slot)].partition : nil
   }
 
   /// Whether the assignment lasts and is not being given back.
   func isOpen(_ origin: Origin) -> Bool {
-    guard let assignment = assignments[Int(origin.slot)] else { return false }
-    return assignment.epoch == origin.epoch && !assignment.isClosing
+    isOwned(origin) && !assignments[Int(origin.slot)].isClosing
   }
 
   /// Stops taking from the partition; what was begun may still settle.
   mutating func beginClosing(_ partition: TopicPartition) {
     guard let slot = slots[partition] else { return }
-    assignments[slot]?.isClosing = true
+    assignments[slot].isClosing = true
   }
 
   /// Ends the assignment; what it has to commit and has not handed out is forgotten.
   package mutating func close(_ partition: TopicPartition) {
     guard let slot = slots.removeValue(forKey: partition) else { return }
-    if assignments[slot]?.hasChanged == true { changed.removeAll { $0 == slot } }
-    assignments[slot] = nil
+    if assignments[slot].hasChanged { changed.removeAll { $0 == slot } }
+    assignments[slot] = Assignment(partition: partition, epoch: 0)
   }
 
   /// Whether anything has settled since the last `takeChanged`.
@@ -126,7 +121,7 @@ package struct PartitionLedger: Sendable {
 
   /// Whether anything has settled in one of the partitions since the last `takeChanged`.
   func hasChanges(in partitions: [TopicPartition]) -> Bool {
-    hasChanges && partitions.contains { slots[$0].flatMap { assignments[$0]?.hasChanged } ?? false }
+    hasChanges && partitions.contains { slots[$0].map { assignments[$0].hasChanged } ?? false }
   }
 
   /// What to commit for the partitions in which something has settled since the last call: positions, each with what is settled above it in at most
@@ -135,12 +130,10 @@ package struct PartitionLedger: Sendable {
     guard hasChanges else { return [] }
     var offsets: [PartitionOffset] = []
     offsets.reserveCapacity(changed.count)
-    for slot in changed {
-      assignments[Int(slot)]?.hasChanged = false
-      guard let assignment = assignments[Int(slot)], let end = assignment.offsets.committable(limit: metadataLimit) else {
-        continue
-      }
-      offsets.append(PartitionOffset(partition: assignment.partition, offset: end.position, metadata: end.metadata))
+    for slot in changed.lazy.map(Int.init) {
+      assignments[slot].hasChanged = false
+      guard let end = assignments[slot].offsets.committable(limit: metadataLimit) else { continue }
+      offsets.append(PartitionOffset(partition: assignments[slot].partition, offset: end.position, metadata: end.metadata))
     }
     changed.removeAll(keepingCapacity: true)
     return offsets
@@ -149,9 +142,7 @@ package struct PartitionLedger: Sendable {
   /// What was handed out was not committed: the partitions that are still owned are handed out again, as they are then.
   mutating func restore(_ offsets: [PartitionOffset]) {
     for offset in offsets {
-      guard let slot = slots[offset.partition], var assignment = take(slot) else { continue }
-      note(&assignment, at: slot)
-      assignments[slot] = assignment
+      if let slot = slots[offset.partition] { note(slot) }
     }
   }
 
@@ -163,25 +154,18 @@ package struct PartitionLedger: Sendable {
 
   /// When the last record taken from the partition was written, milliseconds since 1970; nil when none was.
   func lastTimestamp(of partition: TopicPartition) -> Int64? {
-    slots[partition].flatMap { assignments[$0]?.lastTimestamp }
+    slots[partition].flatMap { assignments[$0].lastTimestamp }
   }
 
-  private mutating func note(_ assignment: inout Assignment, at slot: Int) {
-    guard !assignment.hasChanged else { return }
-    assignment.hasChanged = true
+  private mutating func note(_ slot: Int) {
+    guard !assignments[slot].hasChanged else { return }
+    assignments[slot].hasChanged = true
     changed.append(Int32(slot))
   }
 
-  /// Moves the assignment out of its slot, so that it is changed in place and its deque is not copied; the caller puts it back.
-  private mutating func take(_ slot: Int) -> Assignment? {
-    let assignment = assignments[slot]
-    assignments[slot] = nil
-    return assignment
-  }
-
   private mutating func slot(of record: ConsumedRecord) -> Int? {
-    if lastSlot >= 0, let assignment = assignments[lastSlot], assignment.partition.partition == record.partition,
-      assignment.partition.topic == record.topic
+    if lastSlot >= 0, assignments[lastSlot].epoch != 0, assignments[lastSlot].partition.partition == record.partition,
+      assignments[lastSlot].partition.topic == record.topic
     {
       return lastSlot
     }

@@ -36,6 +36,8 @@ struct RecentSends: Sendable {
   /// Remembers at most so many settled sends.
   init(capacity: Int) {
     self.capacity = capacity
+    // It is going to be full, and growing on the way would copy what is remembered once for each doubling.
+    known.reserveCapacity(capacity)
   }
 
   /// Takes note that the send is worked on as the item in that slot, unless it is known already; returns what was known of it.

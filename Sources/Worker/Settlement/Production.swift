@@ -11,9 +11,9 @@ struct Production: Sendable {
     /// A segment of a broadcast.
     case segment
     /// What was put off; when it is too large for its topic, it ends instead.
-    case retry(RetryRecord)
+    indirect case retry(RetryRecord)
     /// A dead letter may be written without the value it sets aside, when it is too large with it.
-    case deadLetter(DeadLetter)
+    indirect case deadLetter(DeadLetter)
     /// A dead letter that has already lost its value.
     case shortenedDeadLetter
   }

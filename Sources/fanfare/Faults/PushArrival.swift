@@ -14,7 +14,7 @@ struct PushArrival: Sendable {
   static func read(_ list: Data, platform: Platform, device: String) -> [PushArrival] {
     String(decoding: list, as: UTF8.self).components(separatedBy: #"{"platform":"#).compactMap { text in
       guard let time = text.range(of: #""time":""#), let number = text.range(of: FaultLoad.mark),
-        let at = UnixTime(utf8: text[time.upperBound...].prefix { $0 != "\"" }.utf8),
+        let at = UnixTime(String(text[time.upperBound...].prefix { $0 != "\"" })),
         let number = Int(text[number.upperBound...].prefix { $0.isNumber })
       else { return nil }
       return PushArrival(platform: platform, device: device, number: number, at: at)

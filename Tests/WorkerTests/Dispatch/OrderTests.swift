@@ -31,7 +31,7 @@ struct OrderTests {
     var inFlight: [(push: Push, isFirst: Bool, user: Int)] = []
     while true {
       for push in desk.pushes[seen...] {
-        let send = try #require(SendID(utf8: push.rendering.body))
+        let send = try #require(SendID(String(decoding: push.rendering.body, as: UTF8.self)))
         let owner = try #require(user[send])
         let isFirst = attempted.insert(push.id).inserted
         if isFirst {

@@ -31,7 +31,7 @@ struct WorkerTests {
       // At the device, one user's sends are in the order in which they were posted.
       var order: [String: [SendID]] = [:]
       for push in rig.apns.pushes + rig.fcm.pushes {
-        order[push.handle, default: []].append(try #require(SendID(utf8: push.rendering.body)))
+        order[push.handle, default: []].append(try #require(SendID(String(decoding: push.rendering.body, as: UTF8.self))))
       }
       for user in 0..<20 {
         #expect(order["aa\(10 + user)"] == sends.enumerated().filter { $0.offset % 25 == user }.map(\.element.id))

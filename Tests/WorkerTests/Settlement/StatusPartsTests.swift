@@ -1,22 +1,18 @@
-import FanfareCore
 import Testing
 
 @testable import Worker
 
 struct StatusPartsTests {
-  private func results(_ count: Int) -> [DeviceResult] {
-    (0..<count).map { number in
-      DeviceResult(
-        registration: RegistrationID(high: 7, low: UInt64(number)), platform: .fcm, outcome: .delivered, reason: "", status: 200,
-        attempts: 1)
-    }
-  }
-
   @Test(arguments: [(0, [0]), (1, [1]), (10, [10]), (11, [10, 1]), (20, [10, 10]), (21, [10, 10, 1])])
   func `each device is in one part, and no part is larger than may be`(count: Int, sizes: [Int]) {
-    let all = results(count)
-    let parts = StatusParts.split(all, limit: 10)
-    #expect(parts.map(\.count) == sizes)
-    #expect(parts.flatMap { $0 } == all)
+    let parts = StatusParts(devices: count, limit: 10)
+    let ranges = (0..<parts.count).map { parts[$0] }
+    #expect(ranges.map(\.count) == sizes)
+    #expect(ranges.flatMap { $0 } == Array(0..<count))
+  }
+
+  @Test func `without a limit there is one part`() {
+    let parts = StatusParts(devices: 3, limit: .max)
+    #expect(parts.count == 1 && parts[0] == 0..<3)
   }
 }
