@@ -14,11 +14,7 @@ extension DispatchState {
     _ segment: SegmentRecord, hub: Int, record: ConsumedRecord, origin: Origin, into effects: inout Effects
   ) {
     let key = RecentSends.Key(id: segment.identity, hub: Int32(hub))
-    switch recent.open(key, slot: nextSlot) {
-    case .settled: return ledger.settle(origin)
-    case .open(let slot): return items[slot].followers.append(origin)
-    case .unknown: break
-    }
+    guard isNew(key, origin: origin) else { return }
     let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
     let walk = SegmentWalk(broadcast: broadcast, pages: segment.pages, range: segment.range)
     let slot = occupy(origin: origin, bytes: record.value.count, as: .segment(walk))

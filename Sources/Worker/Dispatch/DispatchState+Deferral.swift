@@ -22,11 +22,7 @@ extension DispatchState {
     _ retry: RetryRecord, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment, into effects: inout Effects
   ) {
     let key = RecentSends.Key(id: retry.identity, hub: Int32(hub))
-    switch recent.open(key, slot: nextSlot) {
-    case .settled: return ledger.settle(origin)
-    case .open(let slot): return items[slot].followers.append(origin)
-    case .unknown: break
-    }
+    guard isNew(key, origin: origin) else { return }
     let slot = occupy(origin: origin, bytes: record.value.count)
     items[slot].key = key
     items[slot].hub = hub

@@ -64,15 +64,7 @@ extension DispatchState {
   /// Makes an item of a send, unless it is known already.
   private mutating func begin(_ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin) {
     let key = RecentSends.Key(id: send.identity, hub: Int32(hub))
-    switch recent.open(key, slot: nextSlot) {
-    case .settled:
-      ledger.settle(origin)
-      return
-    case .open(let slot):
-      items[slot].followers.append(origin)
-      return
-    case .unknown: break
-    }
+    guard isNew(key, origin: origin) else { return }
     let slot = occupy(origin: origin, bytes: record.value.count)
     items[slot].key = key
     items[slot].hub = hub
@@ -88,6 +80,15 @@ extension DispatchState {
       items[slot].leadsLane = true
       start(slot)
     }
+  }
+
+  /// Whether the next item is to be made of the record that says so. What is known of already settles: with the item that works on it, or at once.
+  mutating func isNew(_ key: RecentSends.Key, origin: Origin) -> Bool {
+    let slot = nextSlot
+    let next = Ticket(slot: slot, generation: slot < items.count ? items[slot].generation : 0)
+    guard let former = recent.open(key, as: next) else { return true }
+    if isCurrent(former) { items[former.slot].followers.append(origin) } else { ledger.settle(origin) }
+    return false
   }
 
   /// From when on nothing of the send is delivered any more.

@@ -17,20 +17,10 @@ struct RecentSends: Sendable {
     }
   }
 
-  /// What is known of a send.
-  enum Knowledge: Equatable, Sendable {
-    /// It was never met, or forgotten.
-    case unknown
-    /// It is being worked on, as the item in that slot.
-    case open(slot: Int)
-    /// Its status record is acknowledged.
-    case settled
-  }
-
-  private static let settledMark: Int32 = -1
   private let capacity: Int
-  /// The item's slot, or the mark that it has settled.
-  private var known: [Key: Int32] = [:]
+  /// The ticket of the item that a send is worked on as, or was: one that is not current any more says that the send has settled. So nothing is
+  /// looked for when it does.
+  private var known: [Key: Ticket] = [:]
   private var settled: Deque<Key> = []
 
   /// Remembers at most so many settled sends.
@@ -40,23 +30,20 @@ struct RecentSends: Sendable {
     known.reserveCapacity(capacity)
   }
 
-  /// Takes note that the send is worked on as the item in that slot, unless it is known already; returns what was known of it.
-  mutating func open(_ key: Key, slot: Int) -> Knowledge {
+  /// Takes note that the send is worked on as that item, unless it is known already: then gives the item that it is, or was, worked on as.
+  mutating func open(_ key: Key, as ticket: Ticket) -> Ticket? {
     // One search for a new send, which nearly every send is; a known one pays for a second.
-    guard let former = known.updateValue(Int32(slot), forKey: key) else { return .unknown }
+    guard let former = known.updateValue(ticket, forKey: key) else { return nil }
     known[key] = former
-    return former == Self.settledMark ? .settled : .open(slot: Int(former))
+    return former
   }
 
-  /// The send's status record is acknowledged.
+  /// The status record of an open send is acknowledged, and its item ends.
   mutating func settle(_ key: Key) {
-    guard known.updateValue(Self.settledMark, forKey: key) != Self.settledMark else { return }
     settled.append(key)
     if settled.count > capacity { known.removeValue(forKey: settled.removeFirst()) }
   }
 
-  /// The send was given up unsettled: when it comes again it is new.
-  mutating func forget(_ key: Key) {
-    if let slot = known[key], slot != Self.settledMark { known.removeValue(forKey: key) }
-  }
+  /// An open send was given up unsettled: when it comes again it is new.
+  mutating func forget(_ key: Key) { known.removeValue(forKey: key) }
 }

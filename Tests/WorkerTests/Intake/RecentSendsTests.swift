@@ -8,25 +8,31 @@ struct RecentSendsTests {
     RecentSends.Key(id: SendID(high: 0, low: number), hub: hub)
   }
 
-  @Test func `a send is open, then settled, then forgotten when others have come after it`() {
+  private func ticket(_ slot: Int) -> Ticket { Ticket(slot: slot, generation: 0) }
+
+  @Test func `a send is known until it has settled and others have come after it`() {
     var recent = RecentSends(capacity: 2)
-    #expect(recent.open(key(1), slot: 9) == .unknown)
-    #expect(recent.open(key(1), slot: 8) == .open(slot: 9))
-    #expect(recent.open(key(1), slot: 7) == .open(slot: 9))
-    #expect(recent.open(key(1, hub: 1), slot: 8) == .unknown)
+    for number in 1...3 as ClosedRange<UInt64> { #expect(recent.open(key(number), as: ticket(Int(number))) == nil) }
+    #expect(recent.open(key(1), as: ticket(8)) == ticket(1))
+    #expect(recent.open(key(1), as: ticket(7)) == ticket(1))
+    #expect(recent.open(key(1, hub: 1), as: ticket(8)) == nil)
     for number in 1...3 as ClosedRange<UInt64> { recent.settle(key(number)) }
-    #expect(recent.open(key(2), slot: 7) == .settled)
-    #expect(recent.open(key(3), slot: 7) == .settled)
-    #expect(recent.open(key(1), slot: 7) == .unknown)
+    #expect(recent.open(key(2), as: ticket(7)) == ticket(2))
+    #expect(recent.open(key(3), as: ticket(7)) == ticket(3))
+    #expect(recent.open(key(1), as: ticket(7)) == nil)
   }
 
-  @Test func `only what has not settled can be forgotten`() {
+  @Test func `what was given up is new when it comes again`() {
     var recent = RecentSends(capacity: 2)
-    #expect(recent.open(key(1), slot: 0) == .unknown)
+    #expect(recent.open(key(1), as: ticket(0)) == nil)
     recent.forget(key(1))
-    #expect(recent.open(key(1), slot: 1) == .unknown)
-    recent.settle(key(2))
-    recent.forget(key(2))
-    #expect(recent.open(key(2), slot: 1) == .settled)
+    #expect(recent.open(key(1), as: ticket(1)) == nil)
+  }
+
+  @Test func `with no room for what has settled nothing of it is known`() {
+    var recent = RecentSends(capacity: 0)
+    #expect(recent.open(key(1), as: ticket(0)) == nil)
+    recent.settle(key(1))
+    #expect(recent.open(key(1), as: ticket(0)) == nil)
   }
 }
