@@ -29,7 +29,11 @@ package struct UnixTime: Hashable, Comparable, Sendable {
 }
 
 extension UnixTime: LosslessStringConvertible {
-  /// RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`, 24 characters.
+  /// What can be written: a year has four digits (RFC 3339 §1).
+  private static let writable: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
+
+  /// RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`, 24 characters. A moment before the year 0 or after the year 9999 is written as the
+  /// nearest one that can be.
   package var description: String {
     var text: [UInt8] = []
     text.reserveCapacity(24)
@@ -39,6 +43,7 @@ extension UnixTime: LosslessStringConvertible {
 
   /// Appends `description`'s characters without making a string.
   package func append(to output: inout [UInt8]) {
+    let milliseconds = min(max(milliseconds, Self.writable.lowerBound), Self.writable.upperBound)
     let day = milliseconds >= 0 ? milliseconds / 86_400_000 : (milliseconds - 86_399_999) / 86_400_000
     let rest = milliseconds - day * 86_400_000
     let date = CivilDate(daysSinceEpoch: day)
@@ -60,7 +65,8 @@ extension UnixTime: LosslessStringConvertible {
     }
   }
 
-  /// Reads an RFC 3339 date-time with any fraction and offset (a leap second counts as the second before it); nil for anything else.
+  /// Reads an RFC 3339 date-time with any fraction and offset (a leap second counts as the second before it); nil for anything else, and for what lies
+  /// before the year 0 or after the year 9999 in UTC.
   package init?(_ text: String) {
     self.init(utf8: text.utf8Span.span)
   }
@@ -97,7 +103,10 @@ extension UnixTime: LosslessStringConvertible {
     }
     guard at == text.count else { return nil }
     let wholeSeconds = date.daysSinceEpoch * 86_400 + hour * 3600 + (minute - offset) * 60 + min(second, 59)
-    self.init(milliseconds: wholeSeconds * 1000 + fraction)
+    // An offset can lead out of the years that there are.
+    let milliseconds = wholeSeconds * 1000 + fraction
+    guard Self.writable.contains(milliseconds) else { return nil }
+    self.init(milliseconds: milliseconds)
   }
 }
 

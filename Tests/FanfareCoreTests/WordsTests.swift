@@ -19,6 +19,23 @@ import Testing
     #expect(SendID.random() != SendID.random())
   }
 
+  /// Four digits are all that a year has: what cannot be written is not read either, and what a clock or a sum came to is written as the nearest
+  /// that can.
+  @Test(arguments: ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"])
+  func whatLiesBeyondTheYearsOfFourDigitsIsNoTime(text: String) {
+    #expect(UnixTime(text) == nil)
+  }
+
+  @Test(arguments: [
+    (Int64.min, "0000-01-01T00:00:00.000Z"), (-62_167_219_200_001, "0000-01-01T00:00:00.000Z"),
+    (253_402_300_799_998, "9999-12-31T23:59:59.998Z"), (253_402_300_800_000, "9999-12-31T23:59:59.999Z"),
+    (Int64.max, "9999-12-31T23:59:59.999Z"),
+  ])
+  func everyMomentCanBeWritten(milliseconds: Int64, text: String) {
+    #expect(UnixTime(milliseconds: milliseconds).description == text)
+    #expect(UnixTime(text)?.description == text)
+  }
+
   @Test func timesAreWrittenAsHTTPWantsThem() {
     #expect(UnixTime(milliseconds: 784_111_777_999).httpDate == "Sun, 06 Nov 1994 08:49:37 GMT")
     #expect(UnixTime(milliseconds: -1).httpDate == "Wed, 31 Dec 1969 23:59:59 GMT")
