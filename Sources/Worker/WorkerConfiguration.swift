@@ -22,7 +22,7 @@ package struct WorkerConfiguration: Sendable {
   package var maximumPushesPerSender = 5_000
   /// The farthest that work in one partition may run ahead of its first unsettled record; reached, no further records are taken.
   package var maximumSpan = 100_000
-  /// The most settled sends remembered, to recognise duplicates.
+  /// The most settled sends remembered, to recognise duplicates; fewer than 524,288, by which time the place of one may look as if it were its own again.
   package var rememberedSends = 65_536
   /// The most pushes of one sender that are remembered as kept from their devices by an outage; of more the order is not kept.
   package var maximumOrdered = 100_000
@@ -112,7 +112,7 @@ package struct WorkerConfiguration: Sendable {
       ("maximumRecords", maximumRecords, 1...Ticket.maximumSlots), ("maximumBytes", maximumBytes, 1...Int.max),
       ("maximumDevices", maximumDevices, 1...Int.max),
       ("maximumPushes", maximumPushes, 1...Int.max), ("maximumPushesPerSender", maximumPushesPerSender, 1...Int.max),
-      ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...Int.max),
+      ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...(Ticket.generations - 1)),
       ("lookUpBatch", lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
       ("maximumSegments", maximumSegments, 1...Ticket.maximumSlots / 2),
       ("maximumSegmentBytes", maximumSegmentBytes, 1...Int.max), ("undividedDevices", undividedDevices, 1...100_000),

@@ -69,10 +69,11 @@ import Testing
 
   static let id = "0190f5fe-7c00-7000-8000-000000000001"
 
+  /// What a record begins with whose data comes last.
+  static let head = #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","source":"/x","data":"#
+
   /// A record with the given `data`, sound in all else.
-  static func record(data: String) -> String {
-    #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","source":"/x","data":\#(data)}"#
-  }
+  static func record(data: String) -> String { "\(head)\(data)}" }
 
   static let poison: [(record: String, reason: DeadLetter.Reason, detail: String)] = [
     ("", .undecodable, "the record is empty"),
@@ -82,6 +83,10 @@ import Testing
     (#"{"specversion":"1.0","id":"\#(id)","data":{}}"#, .undecodable, "type is missing"),
     (
       #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v2","data":{}}"#, .unknownType, "type must be \"fanfare.send.v1\""
+    ),
+    (
+      #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","time":"0000-01-01T00:00:00+00:01","data":{}}"#, .undecodable,
+      "time must be an RFC 3339 date-time"
     ),
     (#"{"specversion":"1.0","id":"7","type":"fanfare.send.v1","data":{}}"#, .undecodable, "id must be a UUID"),
     (#"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1"}"#, .undecodable, "data is missing"),
@@ -110,10 +115,10 @@ import Testing
     (record(data: #"{"platforms":["apns","pager"]}"#), .undecodable, "data.platforms[1] must be \"apns\", \"fcm\" or \"wns\""),
     (record(data: #"{"ttl":2419201}"#), .undecodable, "data.ttl must be 0 to 2419200 seconds"),
     (record(data: #"{"native":{"apns":"text"}}"#), .undecodable, "data.native.apns must be an object"),
-    (record(data: #"{"x":"\#u{1}"}"#), .undecodable, "data is not JSON at byte 6"),
+    (record(data: #"{"x":"\#u{1}"}"#), .undecodable, "the record is not JSON at byte 117"),
     (
-      record(data: #"{"x":\#(String(repeating: "[", count: 100))"#), .undecodable,
-      "data.x\(String(repeating: "[0]", count: JSONReader.maximumDepth - 1)) nests deeper than \(JSONReader.maximumDepth) levels"
+      record(data: String(repeating: "[", count: 100)), .undecodable,
+      "data\(String(repeating: "[0]", count: JSONReader.maximumDepth - 1)) nests deeper than \(JSONReader.maximumDepth) levels"
     ),
   ]
 
@@ -123,6 +128,7 @@ import Testing
     #""type":"fanfare.send.v1","data":{"to":{"user":"bob"},"message":{"body":"x"}},"specversion":"1.0""#,
     #""data":{"to":{"user":"al"},"ttl":5},"specversion":"1.0","type":"fanfare.send.v1","data":{"to":{"user":"bob"},"message":{"body":"x"}}"#,
     #""specversion":"1.0","type":"fanfare.send.v1","data":{"to":{"user":"al"},"ttl":5},"data":{"to":{"user":"bob"},"message":{"body":"x"}}"#,
+    #""specversion":"1.0","type":"fanfare.send.v1","data":{"to":{}},"d\u0061ta":{"to":{"user":"bob"},"message":{"body":"x"}}"#,
   ])
   func theOrderOfMembersMeansNothing(members: String) throws {
     let record = Array(#"{"id":"\#(Self.id)",\#(members)}"#.utf8)
@@ -134,6 +140,15 @@ import Testing
   @Test(arguments: poison)
   func aPoisonedRecordIsRefusedByName(record: String, reason: DeadLetter.Reason, detail: String) {
     #expect(throws: RecordError(reason, detail)) { try SendRequest.decode(Array(record.utf8)[...], recordTime: Self.time) }
+  }
+
+  /// The same where the data comes before what says that it is a send's.
+  @Test(arguments: poison.filter { $0.record.hasPrefix(head) && $0.record.hasSuffix("}") })
+  func poisonIsRefusedByNameWhereverItStands(record: String, reason: DeadLetter.Reason, detail: String) {
+    let data = record.dropFirst(Self.head.count).dropLast()
+    let turned = #"{"data":\#(data),\#(Self.head.dropFirst().dropLast(#","data":"#.count))}"#
+    let detail = detail.replacing("at byte 117", with: "at byte 14")
+    #expect(throws: RecordError(reason, detail)) { try SendRequest.decode(Array(turned.utf8)[...], recordTime: Self.time) }
   }
 
   @Test func bytesThatAreNotTextAreRefused() {

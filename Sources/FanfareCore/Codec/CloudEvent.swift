@@ -28,8 +28,8 @@ struct CloudEvent {
   let id: SendID?
   let time: UnixTime?
 
-  /// Reads a record that should be of the given type, and by `read` its data, an object. Throws `.unknownType` for any other type or version,
-  /// `.tooLarge` and `.undecodable` as they say.
+  /// Reads a record that should be of the given type, and by `read` its data, an object; `read` may be called more than once. Of several members of
+  /// one name the last counts. Throws `.unknownType` for any other type, `.tooLarge` and `.undecodable` as they say.
   static func read<Value>(
     _ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int,
     data read: (inout JSONReader) throws(JSONError) -> Value
@@ -41,7 +41,6 @@ struct CloudEvent {
     var (hasID, id, time): (Bool, SendID?, UnixTime?) = (false, nil, nil)
     var (hasType, hasVersion): (Bool?, Bool) = (nil, false)
     var (data, later): (Value?, ArraySlice<UInt8>?)
-    var isInData = false
     do throws(JSONError) {
       var reader = try JSONReader(record)
       try reader.readObject { (key, reader) throws(JSONError) in
@@ -50,15 +49,16 @@ struct CloudEvent {
         case "type": hasType = try reader.readUTF8 { $0.hasBytes(of: expected.rawValue) }
         case "specversion": hasVersion = try reader.readUTF8 { $0.hasBytes(of: "1.0") }
         case "data":
-          // Read in passing where it is known to be what is wanted; else its turn comes when all the rest is known.
+          // Read in passing where it is known to be what is wanted. Otherwise, and if it is faulty, its turn comes when all the rest is known.
+          let start = reader.position
           if hasType == true, hasVersion, record.count <= maximumSize {
-            isInData = true
-            data = try reader.readApart(read)
-            isInData = false
-            later = nil
-          } else {
-            later = try reader.readUnchecked()
+            do throws(JSONError) {
+              data = try reader.readApart(read)
+              later = nil
+              return
+            } catch { reader.position = start }
           }
+          later = try reader.readUnchecked()
         case "time":
           time = try reader.readTime()
           guard time != nil else { throw reader.error("must be an RFC 3339 date-time") }
@@ -67,7 +67,6 @@ struct CloudEvent {
       }
       try reader.finish()
     } catch {
-      guard !isInData else { throw RecordError(inData: error) }
       // Whatever it is, it is too much of it.
       guard record.count <= maximumSize else { throw tooLarge(maximumSize) }
       throw RecordError(.undecodable, error.field.isEmpty ? "the record \(error.problem)" : error.description)

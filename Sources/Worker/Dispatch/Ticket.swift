@@ -4,6 +4,8 @@
 struct Ticket: Hashable, Sendable {
   /// The most devices that one work item may have.
   static let maximumDevices = 1 << 24
+  /// How many items can have been in a place before one is taken for another.
+  static let generations = 1 << 19
   /// The most work items at any time.
   static let maximumSlots = 1 << 20
 

@@ -90,7 +90,7 @@ package struct PartitionLedger: Sendable {
 
   /// Whether the assignment that the record came with lasts.
   func isOwned(_ origin: Origin) -> Bool {
-    assignments[Int(origin.slot)].epoch == origin.epoch
+    origin.epoch != 0 && assignments[Int(origin.slot)].epoch == origin.epoch
   }
 
   /// The partition of a record whose assignment lasts; nil after its end.

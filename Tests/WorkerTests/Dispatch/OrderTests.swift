@@ -1,4 +1,5 @@
 import FanfareCore
+import RDKafka
 import Support
 import Testing
 
@@ -125,6 +126,25 @@ struct OrderTests {
     #expect(desk.pushes.count == 1)
     #expect(desk.position == 4)
     #expect(desk.statuses.count == 2)
+  }
+
+  @Test func `a send that comes again is known although its place is another's by now`() {
+    var desk = Desk { $0.commitInterval = .zero }
+    desk.register("bob", .fcm)
+    desk.register("al", .fcm)
+    let send = desk.send(to: .user("bob"))
+    desk.deliver(send)
+    desk.answerAll()
+    #expect(desk.position == 1)
+    desk.deliver(desk.send(to: .user("al")), send)
+    #expect(desk.pushes.count == 2)
+    // The other one is open, and what came again does not wait for it.
+    desk.advance(.milliseconds(100))
+    #expect(desk.position == 1)
+    #expect(desk.group[Desk.partition]?.metadata.map { Array(SettledRuns($0, from: 1).ranges) } == [2..<3])
+    desk.answerAll()
+    #expect(desk.position == 3)
+    #expect(desk.pushes.count == 2)
   }
 
   @Test func `a send that is replayed is sent again under its id, once for each replay`() {
