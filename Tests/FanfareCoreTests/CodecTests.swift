@@ -79,6 +79,10 @@ import Testing
     ("", .undecodable, "the record is empty"),
     ("hello", .undecodable, "the record must be an object"),
     (record(data: #"{"to":{"user":"bob"}"#), .undecodable, "the record ends in the middle of its JSON value"),
+    (#"\#(head){"to":{"us"#, .undecodable, "the record ends in the middle of its JSON value"),
+    (
+      #"\#(head){"to":{"user":"bob"},"message":{"body":"caf\u00"#, .undecodable, "the record ends in the middle of its JSON value"
+    ),
     ("{}", .undecodable, "specversion must be \"1.0\""),
     (#"{"specversion":"1.0","id":"\#(id)","data":{}}"#, .undecodable, "type is missing"),
     (

@@ -60,6 +60,37 @@ struct AssignmentTests {
     #expect(desk.state.pushes == 0)
   }
 
+  @Test func `what is given up while it waits for an older one is done when it comes again`() {
+    let completions = Completions()
+    // No silence of the service lets the younger one go ahead.
+    var desk = Desk { $0.circuit.patience = .seconds(60) }
+    desk.register("a", .fcm)
+    let older = desk.send(to: .user("a"))
+    let younger = desk.send(to: .user("a"))
+    desk.deliver(older, younger)
+    #expect(desk.pushes.count == 1)
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.advance(.seconds(3))
+    #expect(completions.count == 1)
+    // What only waited had not begun.
+    #expect(desk.workLeft == [1])
+    // It comes back to this worker, while the first push has no answer yet.
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.deliver(older, younger)
+    desk.answer(desk.pushes[0], PushOutcome(.accepted), from: 1)
+    // The answer of the old push counts for nothing, and each send is pushed once more, in its turn.
+    #expect(desk.statuses.isEmpty)
+    for number in 1...2 {
+      #expect(desk.pushes.count == number + 1)
+      desk.answer(desk.pushes[number], PushOutcome(.accepted))
+      #expect(desk.statuses.count == number)
+    }
+    #expect(desk.pushes[1...].map(\.rendering.body) == [older, younger].map { Array("\($0.id)".utf8) })
+    #expect(desk.statuses.map(\.send) == [older.id, younger.id])
+    #expect(desk.state.records == 0)
+    #expect(desk.state.lanes.isEmpty)
+  }
+
   @Test func `a device that waits for a repetition does not hold up a revocation`() {
     let completions = Completions()
     var desk = Desk()

@@ -84,6 +84,25 @@ struct PartitionLedgerTests {
     #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 8)])
   }
 
+  @Test func `a slot whose partition was given back answers for nothing`() throws {
+    var ledger = PartitionLedger()
+    ledger.assign(first)
+    ledger.assign(second)
+    let old = try begin(first, 3, in: &ledger)
+    for offset in 4..<9 { _ = try begin(first, Int64(offset), in: &ledger) }
+    _ = try begin(second, 0, in: &ledger)
+    #expect(ledger.largestSpan == 6)
+    #expect(ledger.isOpen(old))
+    #expect(ledger.partition(of: old) == first)
+    ledger.close(first)
+    #expect(!ledger.isOwned(old))
+    #expect(!ledger.isOpen(old))
+    #expect(ledger.partition(of: old) == nil)
+    #expect(ledger.lastTimestamp(of: first) == nil)
+    #expect(ledger.partitions == [second])
+    #expect(ledger.largestSpan == 1)
+  }
+
   @Test func `a slot that another partition has taken over does not answer for the old one`() throws {
     var ledger = PartitionLedger()
     ledger.assign(first)
