@@ -25,6 +25,9 @@ package struct HTTP2Headers: Sendable {
   /// Whether there is no field.
   package var isEmpty: Bool { count == 0 }
 
+  /// Whether the first field is a pseudo field (RFC 9113 section 8.3).
+  var startsWithPseudoField: Bool { storage.count > Self.prefixLength && storage[Self.prefixLength] == UInt8(ascii: ":") }
+
   /// Adds a field at the end.
   package mutating func append(_ name: String, _ value: String, indexing: HPACKIndexing = .incremental) {
     appendLengths(name: name.utf8.count, value: value.utf8.count, indexing: indexing)

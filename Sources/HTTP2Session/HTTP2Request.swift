@@ -3,15 +3,10 @@ package struct HTTP2Request: Sendable {
   /// The caller's own number, given back with the completion. It never goes over the wire.
   package var ticket: UInt64
 
-  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` (without `:path`) first, in this order, then
-  /// the rest.
+  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` first, in this order, then the rest.
   package var shared: HTTP2Headers
 
-  /// The value of `:path`. It is sent without indexing, because a path that names a device never repeats soon enough to be worth
-  /// a place in the table.
-  package var path: String
-
-  /// The fields of this request alone; no pseudo fields.
+  /// The fields of this request alone. `:path`, unless it is among the shared ones, is the first.
   package var headers: HTTP2Headers
 
   /// The body; a request without one ends with its header block.
@@ -21,18 +16,25 @@ package struct HTTP2Request: Sendable {
   package var timeout: Duration
 
   /// A request.
-  package init(
-    ticket: UInt64, shared: HTTP2Headers, path: String, headers: HTTP2Headers = HTTP2Headers(), body: [UInt8] = [],
-    timeout: Duration
-  ) {
+  package init(ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration) {
     self.ticket = ticket
     self.shared = shared
-    self.path = path
     self.headers = headers
     self.body = body
     self.timeout = timeout
   }
 
+  /// A request for a path of its own, which is no intermediary's to remember.
+  package init(
+    ticket: UInt64, shared: HTTP2Headers, path: String, headers: HTTP2Headers = HTTP2Headers(), body: [UInt8] = [],
+    timeout: Duration
+  ) {
+    var own = HTTP2Headers()
+    own.append(":path", path, indexing: .never)
+    own.append(contentsOf: headers)
+    self.init(ticket: ticket, shared: shared, headers: own, body: body, timeout: timeout)
+  }
+
   /// The size of the whole header block as the peer's `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.
-  var headerListSize: Int { shared.listSize + headers.listSize + 5 + path.utf8.count + 32 }
+  var headerListSize: Int { shared.listSize + headers.listSize }
 }

@@ -130,7 +130,7 @@ package final class FCMSender: PushSender {
     let now = clock.now()
     // What waited for the token to the last moment is the pool's to report.
     let timeout = max(deadline - .now, .milliseconds(1))
-    let writer = FCMRequestWriter(shared: sharedFields(for: token), path: path, now: now, timeout: timeout)
+    let writer = FCMRequestWriter(shared: sharedFields(for: token), now: now, timeout: timeout)
     var requests: [HTTP2Request] = []
     requests.reserveCapacity(pushes.count)
     var refused: [PushResult] = []
@@ -201,6 +201,7 @@ package final class FCMSender: PushSender {
       headers.append(":method", "POST")
       headers.append(":scheme", "https")
       headers.append(":authority", authority)
+      headers.append(":path", path)
       headers.append("authorization", "Bearer " + token.value)
       headers.append("content-type", "application/json")
       if token.generation > shared.generation { shared = (token.generation, headers) }

@@ -72,7 +72,7 @@ import Testing
     }
     for request in seen.values {
       let sent = requests[try #require(Int(request.path.dropFirst()))]
-      let fields = sent.shared.dropFirst(3) + Array(sent.headers)
+      let fields = sent.shared.dropFirst(3) + Array(sent.headers.dropFirst())
       #expect(fields.elementsEqual(request.headers) { $0 == $1 })
     }
   }

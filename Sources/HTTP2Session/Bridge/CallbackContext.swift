@@ -74,9 +74,10 @@ import CNGHTTP2
     return unsafe Unmanaged<CallbackContext>.fromOpaque(userData)._withUnsafeGuaranteedRef { unsafe $0.delegate }
   }
 
-  /// The request of the stream.
-  func request(_ session: OpaquePointer?, _ streamID: Int32) -> HTTP2Request? {
-    unsafe Self.slot(session, streamID).flatMap { unsafe delegate.sessionNeedsRequest(slot: $0) }
+  /// Hands the request of the stream to `use`; false where there is none.
+  func withRequest(_ session: OpaquePointer?, _ streamID: Int32, _ use: (HTTP2Request) -> Void) -> Bool {
+    guard let slot = unsafe Self.slot(session, streamID) else { return false }
+    return unsafe delegate.sessionNeedsRequest(slot: slot, for: use)
   }
 
   private static func slot(_ session: OpaquePointer?, _ streamID: Int32) -> Int? {

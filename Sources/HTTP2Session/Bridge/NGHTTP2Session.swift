@@ -89,14 +89,14 @@ import NIOCore
     standingIn frame: UnsafeBufferPointer<UInt8>, to buffer: inout ByteBuffer
   ) throws(NGHTTP2Failure) {
     let id = unsafe frame[5..<9].reduce(0) { $0 << 8 | UInt32($1) }
-    guard let request = unsafe context.request(session, Int32(id)) else {
-      throw NGHTTP2Failure(code: NGHTTP2_ERR_INVALID_STATE.rawValue)
-    }
     // Worked on in a variable of its own, because every access to a property of a class is checked for exclusivity.
     var block = self.block
     self.block = []
     block.removeAll(keepingCapacity: true)
-    encoder.encode(request, into: &block)
+    // Not given by value, because every copy of a request counts its references.
+    guard unsafe context.withRequest(session, Int32(id), { encoder.encode($0, into: &block) }) else {
+      throw NGHTTP2Failure(code: NGHTTP2_ERR_INVALID_STATE.rawValue)
+    }
     var (type, flags) = unsafe (NGHTTP2_HEADERS, frame[4] & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue))
     var rest = block[...]
     repeat {

@@ -75,7 +75,9 @@ extension ClientConnection: SessionDelegate {
     stopTaking()
   }
 
-  func sessionNeedsRequest(slot: Int) -> HTTP2Request? { streams[slot]?.request }
+  func sessionNeedsRequest(slot: Int, for use: (HTTP2Request) -> Void) -> Bool {
+    streams.change(slot) { use($0.request) } != nil
+  }
 
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
     streams.change(slot) { $0.takeBody(limit: limit) } ?? ([], true)

@@ -11,10 +11,20 @@ import DequeModule
 struct HPACKEncoder {
   /// A field that the peer keeps, too.
   private struct Entry {
-    let name: [UInt8]
-    let value: [UInt8]
+    /// The name, and behind it the value.
+    let bytes: [UInt8]
+    let nameLength: Int
     /// RFC 7541 section 4.1.
-    var size: Int { name.count + value.count + 32 }
+    var size: Int { bytes.count + 32 }
+
+    init(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(name.count + value.count)
+      bytes.append(copying: name)
+      bytes.append(copying: value)
+      self.bytes = bytes
+      nameLength = name.count
+    }
   }
 
   /// Fields that many requests have in common, as they are written for as long as the table stays as it is.
@@ -52,11 +62,11 @@ struct HPACKEncoder {
   /// Appends the block of a request.
   mutating func encode(_ request: HTTP2Request, into block: inout [UInt8]) {
     announceCapacity(into: &block)
-    // A pseudo field, which goes before those that are none. It names a device: not even an intermediary is to remember it.
-    let path = request.path.utf8Span.span
-    appendLiteral(.never, nameIndex: HPACKStaticTable.path, name: path.extracting(first: 0), value: path, to: &block)
+    // The path is a pseudo field: it goes before those that are none.
+    var cursor = 0
+    if request.headers.startsWithPseudoField { encodeField(of: request.headers, at: &cursor, into: &block) }
     encode(common: request.shared, into: &block)
-    encode(request.headers, into: &block)
+    while encodeField(of: request.headers, at: &cursor, into: &block) {}
   }
 
   /// Appends fields that many requests have in common.
@@ -77,10 +87,16 @@ struct HPACKEncoder {
   /// Appends fields one by one.
   mutating func encode(_ headers: HTTP2Headers, into block: inout [UInt8]) {
     var cursor = 0
-    while let field = headers.field(at: &cursor) {
-      let bytes = headers.storage.span
-      encode(name: bytes.extracting(field.name), value: bytes.extracting(field.value), field.indexing, into: &block)
-    }
+    while encodeField(of: headers, at: &cursor, into: &block) {}
+  }
+
+  /// Appends the field at `cursor`, which moves on to the next one; false at the end.
+  @discardableResult
+  private mutating func encodeField(of headers: HTTP2Headers, at cursor: inout Int, into block: inout [UInt8]) -> Bool {
+    guard let field = headers.field(at: &cursor) else { return false }
+    let bytes = headers.storage.span
+    encode(name: bytes.extracting(field.name), value: bytes.extracting(field.value), field.indexing, into: &block)
+    return true
   }
 
   /// Tells the peer how large a table is kept from now on (RFC 7541 section 4.2).
@@ -102,16 +118,19 @@ struct HPACKEncoder {
       return appendLiteral(kind, nameIndex: index, name: name, value: value, to: &block)
     }
     appendLiteral(.incremental, nameIndex: index, name: name, value: value, to: &block)
-    enter(Entry(name: [UInt8](copying: name), value: [UInt8](copying: value)))
+    enter(Entry(name, value))
   }
 
   /// The index of the field, or of one with its name alone; 0 where there is none. Without a value the name alone is looked for.
   private func find(_ name: Span<UInt8>, _ value: Span<UInt8>?) -> (index: Int, isWhole: Bool) {
     var named = 0
-    for (place, entry) in table.enumerated() where name.isEqual(to: entry.name.span) {
-      guard let value else { return (HPACKStaticTable.fields.count + 1 + place, false) }
-      if value.isEqual(to: entry.value.span) { return (HPACKStaticTable.fields.count + 1 + place, true) }
-      if named == 0 { named = HPACKStaticTable.fields.count + 1 + place }
+    // The lengths first, which nearly always decide, and for which no entry is held on to.
+    for place in table.indices where table[place].nameLength == name.count {
+      let (bytes, index) = (table[place].bytes, HPACKStaticTable.fields.count + 1 + place)
+      guard name.isEqual(to: bytes.span.extracting(first: name.count)) else { continue }
+      guard let value else { return (index, false) }
+      if value.isEqual(to: bytes.span.extracting(droppingFirst: name.count)) { return (index, true) }
+      if named == 0 { named = index }
     }
     for (place, field) in HPACKStaticTable.fields.enumerated() where name.isEqual(to: field.name.span) {
       guard let value else { return (place + 1, false) }

@@ -15,7 +15,4 @@ enum HPACKStaticTable {
     ("strict-transport-security", ""), ("transfer-encoding", ""), ("user-agent", ""), ("vary", ""), ("via", ""),
     ("www-authenticate", ""),
   ].map { (Array($0.0.utf8), Array($0.1.utf8)) }
-
-  /// The index of `:path`.
-  static let path = 4
 }

@@ -231,7 +231,7 @@ extension ServerChannelHandler: SessionDelegate {
   func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8]) {}
 
   // A server makes no requests.
-  func sessionNeedsRequest(slot: Int) -> HTTP2Request? { nil }
+  func sessionNeedsRequest(slot: Int, for use: (HTTP2Request) -> Void) -> Bool { false }
 
   func sessionNeedsBody(slot: Int, limit: Int) -> (piece: ArraySlice<UInt8>, isLast: Bool) {
     guard let stream = streams[Int32(slot)] else { return ([], true) }

@@ -3,6 +3,7 @@ package import HTTP2Session
 
 /// Builds the requests of one batch, which share all that they can.
 package struct APNsRequestWriter {
+  private static let path = Array(":path".utf8)
   private static let id = Array("apns-id".utf8)
   private static let expiration = Array("apns-expiration".utf8)
   /// `apns-push-type` and `apns-priority` are part of the shared fields.
@@ -17,12 +18,17 @@ package struct APNsRequestWriter {
   package init(fields: APNsCredential.Fields, timeout: Duration) {
     self.fields = fields
     self.timeout = timeout
-    scratch.reserveCapacity(36)
+    scratch.reserveCapacity(96)
   }
 
   /// The request for a push whose handle is hexadecimal.
   package mutating func request(for push: Push) -> HTTP2Request {
-    var headers = HTTP2Headers(reservingFields: 3, bytes: 128)
+    var headers = HTTP2Headers(reservingFields: 4, bytes: 224)
+    scratch.removeAll(keepingCapacity: true)
+    scratch.append(contentsOf: "/3/device/".utf8)
+    scratch.append(contentsOf: push.handle.utf8)
+    // It names a device: not even an intermediary is to remember it.
+    headers.append(name: Self.path, value: scratch, indexing: .never)
     scratch.removeAll(keepingCapacity: true)
     push.id.append(to: &scratch)
     headers.append(name: Self.id, value: scratch, indexing: .withoutIndexing)
@@ -39,7 +45,6 @@ package struct APNsRequestWriter {
     return HTTP2Request(
       ticket: push.ticket,
       shared: fields[APNsRenderer.Class(of: push.rendering)],
-      path: "/3/device/" + push.handle,
       headers: headers,
       body: push.rendering.body,
       timeout: timeout)

@@ -4,14 +4,12 @@ package import HTTP2Session
 /// Builds the requests of one batch, which share all that they can.
 package struct FCMRequestWriter {
   private let shared: HTTP2Headers
-  private let path: String
   private let now: UnixTime
   private let timeout: Duration
 
-  /// Requests that all carry these fields, go to that path, are made at that moment and may take so long.
-  package init(shared: HTTP2Headers, path: String, now: UnixTime, timeout: Duration) {
+  /// Requests that all carry these fields, `:path` among them, are made at that moment and may take so long.
+  package init(shared: HTTP2Headers, now: UnixTime, timeout: Duration) {
     self.shared = shared
-    self.path = path
     self.now = now
     self.timeout = timeout
   }
@@ -20,6 +18,6 @@ package struct FCMRequestWriter {
   package func request(for push: Push, ticket: UInt64) -> HTTP2Request {
     let remaining = (push.expiresAt - now).components.seconds
     let body = FCMBody.complete(push.rendering, id: push.id, token: push.handle, timeToLive: remaining)
-    return HTTP2Request(ticket: ticket, shared: shared, path: path, body: body, timeout: timeout)
+    return HTTP2Request(ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout)
   }
 }

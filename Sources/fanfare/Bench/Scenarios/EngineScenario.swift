@@ -66,7 +66,8 @@ private final class EngineLoad: Sendable {
 
   private let pool: HTTP2ConnectionPool
   private let shared: HTTP2Headers
-  private let paths: [String]
+  /// `:path`, of each of the devices.
+  private let paths: [HTTP2Headers]
   private let body: [UInt8]
   private let state = Mutex(State())
 
@@ -76,7 +77,11 @@ private final class EngineLoad: Sendable {
     for field in specimen.headers { shared.append(field.name, field.value) }
     self.shared = shared
     body = specimen.body
-    paths = (0..<min(count, 1000)).map { "/3/device/" + Population.handle($0) }
+    paths = (0..<min(count, 1000)).map {
+      var headers = HTTP2Headers()
+      headers.append(":path", "/3/device/" + Population.handle($0), indexing: .never)
+      return headers
+    }
   }
 
   /// Sends that many more. Throws when one of them is not answered with 200.
@@ -93,7 +98,8 @@ private final class EngineLoad: Sendable {
 
   private func submit(_ count: Int) {
     let requests = (0..<count).map { number in
-      HTTP2Request(ticket: UInt64(number), shared: shared, path: paths[number % paths.count], body: body, timeout: .seconds(30))
+      HTTP2Request(
+        ticket: UInt64(number), shared: shared, headers: paths[number % paths.count], body: body, timeout: .seconds(30))
     }
     pool.submit(requests) { [self] in answered($0) }
   }
