@@ -222,8 +222,7 @@ extension DispatchState {
       state: state, sender: send.sender, audience: send.audience, acceptedAt: send.acceptedAt, settledAt: now.wall,
       devices: devices, counts: counts, traceparent: send.traceparent)
     effects.productions.append(
-      Production(
-        kind: .page, ticket: ticket(slot),
-        record: ProducerRecord(topic: topics.status, key: Array(send.id.description.utf8), value: status.encoded())))
+      Production(kind: .page, ticket: ticket(slot)),
+      ProducerRecord(topic: topics.status, key: Array(send.id.description.utf8), value: status.encoded()))
   }
 }

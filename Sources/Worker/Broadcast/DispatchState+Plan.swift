@@ -66,9 +66,8 @@ extension DispatchState {
       key.append(UInt8(ascii: "/"))
       key.appendJSON(segment.range.lowerBound)
       effects.productions.append(
-        Production(
-          kind: .segment, ticket: self.ticket(slot),
-          record: ProducerRecord(topic: topics.segments, key: key, value: segment.encoded(at: now.wall))))
+        Production(kind: .segment, ticket: self.ticket(slot)),
+        ProducerRecord(topic: topics.segments, key: key, value: segment.encoded(at: now.wall)))
     }
   }
 }

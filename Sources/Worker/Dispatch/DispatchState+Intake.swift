@@ -149,9 +149,8 @@ extension DispatchState {
     items[slot].phase = .settling
     items[slot].unacknowledged = 1
     effects.productions.append(
-      Production(
-        kind: .deadLetter(letter), ticket: ticket(slot),
-        record: ProducerRecord(topic: topics.deadLetter, key: letter.key, value: letter.encoded())))
+      Production(kind: .deadLetter(letter), ticket: ticket(slot)),
+      ProducerRecord(topic: topics.deadLetter, key: letter.key, value: letter.encoded()))
     if let send {
       items[slot].unacknowledged = 2
       let status = StatusRecord(
@@ -159,9 +158,8 @@ extension DispatchState {
         acceptedAt: send.acceptedAt,
         settledAt: now.wall, devices: [], traceparent: send.traceparent)
       effects.productions.append(
-        Production(
-          kind: .status, ticket: ticket(slot),
-          record: ProducerRecord(topic: topics.status, key: Array(send.id.description.utf8), value: status.encoded())))
+        Production(kind: .status, ticket: ticket(slot)),
+        ProducerRecord(topic: topics.status, key: Array(send.id.description.utf8), value: status.encoded()))
     }
     effects.tallies.deadLetters.append(error.reason)
     effects.alarm(.deadLettered(place, reason: error.reason, detail: error.detail))

@@ -46,9 +46,8 @@ extension DispatchState {
     guard let topic = topics.retry(for: retry.notBefore - now.wall) else { return }
     let key = retry.send.audience.recordKey(of: retry.send.id, hub: retry.send.hub)
     effects.productions.append(
-      Production(
-        kind: .retry(retry), ticket: ticket(slot),
-        record: ProducerRecord(topic: topic.name, key: key, value: retry.encoded(at: now.wall))))
+      Production(kind: .retry(retry), ticket: ticket(slot)),
+      ProducerRecord(topic: topic.name, key: key, value: retry.encoded(at: now.wall)))
   }
 
   private func produce(
@@ -64,18 +63,20 @@ extension DispatchState {
     key.reserveCapacity(36)
     send.id.append(to: &key)
     effects.productions.append(
-      Production(
-        kind: .status, ticket: ticket(slot), record: ProducerRecord(topic: topics.status, key: key, value: status.encoded())))
+      Production(kind: .status, ticket: ticket(slot)), ProducerRecord(topic: topics.status, key: key, value: status.encoded()))
   }
 
   /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced again until it is durable.
   mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
-    for (index, error) in acknowledgement.errors.enumerated() {
-      let ticket = acknowledgement.productions[index].ticket
+    var refused = acknowledgement.refused[...]
+    for index in acknowledgement.productions.indices {
+      let error = refused.first?.index == index ? refused.removeFirst().error : nil
+      let ticket = acknowledgement.productions.ticket(at: index)
       let slot = ticket.slot
       guard isCurrent(ticket), items[slot].phase == .settling else { continue }
       if let error {
-        reproduce(acknowledgement.productions[index], after: error, at: now, into: &effects)
+        let (production, record) = acknowledgement.productions[index]
+        reproduce(production, record, after: error, at: now, into: &effects)
         continue
       }
       if refusal != nil { refusal = nil }
@@ -91,14 +92,14 @@ extension DispatchState {
   }
 
   /// A status record that only counts its devices, for one that is too large because it lists so many; nil where it is no such record.
-  private func shortened(_ production: Production) -> Production? {
+  private func shortened(_ production: Production, _ record: ProducerRecord) -> ProducerRecord? {
     switch production.kind {
     case .status, .page: break
     case .segment, .retry, .deadLetter, .shortenedDeadLetter: return nil
     }
     let status: StatusRecord
     do {
-      status = try StatusRecord.decode(production.record.value[...])
+      status = try StatusRecord.decode(record.value[...])
     } catch {
       // Written here a moment ago; should it not be readable, it is refused as any other.
       return nil
@@ -110,12 +111,11 @@ extension DispatchState {
       send: status.send, hub: status.hub, part: status.part, parts: status.parts, attempt: status.attempt, state: status.state,
       sender: status.sender, audience: status.audience, acceptedAt: status.acceptedAt, settledAt: status.settledAt, devices: [],
       counts: counts, traceparent: status.traceparent)
-    let record = ProducerRecord(topic: production.record.topic, key: production.record.key, value: short.encoded())
-    return Production(kind: production.kind, ticket: production.ticket, record: record)
+    return ProducerRecord(topic: record.topic, key: record.key, value: short.encoded())
   }
 
   private mutating func reproduce(
-    _ production: Production, after error: RDKafkaError, at now: Moment, into effects: inout Effects
+    _ production: Production, _ record: ProducerRecord, after error: RDKafkaError, at now: Moment, into effects: inout Effects
   ) {
     var production = production
     if error.code == .messageTooLarge, case .deadLetter(let letter) = production.kind {
@@ -123,12 +123,13 @@ extension DispatchState {
       let shortened = DeadLetter(
         reason: letter.reason, detail: "\(letter.detail) (value of \(letter.value.count) bytes left out)", origin: letter.origin,
         at: letter.at, key: nil, value: [], valueSize: letter.valueSize)
-      let record = ProducerRecord(topic: production.record.topic, key: nil, value: shortened.encoded())
-      effects.productions.append(Production(kind: .shortenedDeadLetter, ticket: production.ticket, record: record))
+      effects.productions.append(
+        Production(kind: .shortenedDeadLetter, ticket: production.ticket),
+        ProducerRecord(topic: record.topic, key: nil, value: shortened.encoded()))
       return
     }
     if error.code == .messageTooLarge, case .retry(let retry) = production.kind {
-      effects.alarm(.productionRefused(topic: production.record.topic, reason: "\(error.code)"))
+      effects.alarm(.productionRefused(topic: record.topic, reason: "\(error.code)"))
       let results = retry.devices.map { device -> DeviceResult in
         switch device {
         case .done(let result): result
@@ -144,15 +145,15 @@ extension DispatchState {
         at: now, into: &effects)
       return
     }
-    if error.code == .messageTooLarge, let status = shortened(production) {
-      effects.productions.append(status)
+    if error.code == .messageTooLarge, let status = shortened(production, record) {
+      effects.productions.append(Production(kind: production.kind, ticket: production.ticket), status)
       return
     }
     if !error.isRetriable {
-      refusal = "\(production.record.topic): \(error.code)"
-      effects.alarm(.productionRefused(topic: production.record.topic, reason: "\(error.code)"))
+      refusal = "\(record.topic): \(error.code)"
+      effects.alarm(.productionRefused(topic: record.topic, reason: "\(error.code)"))
     }
     production.refusals += 1
-    refused.insert(production, due: now.uptime + min(5000, 50 << Int64(min(production.refusals, 7))))
+    refused.insert((production, record), due: now.uptime + min(5000, 50 << Int64(min(production.refusals, 7))))
   }
 }

@@ -67,7 +67,7 @@ struct DispatchState: Sendable {
   /// Devices that wait for older pushes, and when each is looked at although it was not woken.
   var waiting = DeadlineQueue<Ticket>()
   /// Records that Kafka refused.
-  var refused = DeadlineQueue<Production>()
+  var refused = DeadlineQueue<(production: Production, record: ProducerRecord)>()
   /// The topic and error of the last refusal that no waiting will cure; nil since a record of that kind went through.
   var refusal: String?
 
@@ -174,8 +174,8 @@ struct DispatchState: Sendable {
       senders[device.sender].queue.append(ticket)
     }
     lookAtWaiting(at: now)
-    while let production = refused.popDue(at: now.uptime) {
-      if isCurrent(production.ticket) { effects.productions.append(production) }
+    while let (production, record) = refused.popDue(at: now.uptime) {
+      if isCurrent(production.ticket) { effects.productions.append(production, record) }
     }
     while let question = unanswered.popDue(at: now.uptime) { askAgain(question, at: now, into: &effects) }
     noticeSilence(at: now, into: &effects)

@@ -6,7 +6,7 @@ struct Effects: Sendable {
   /// Pushes to hand over, by sender's number.
   var submissions: [[Push]]
   /// Records to produce.
-  var productions: [Production] = []
+  var productions = Productions()
   /// A question for the registry; at most one is open.
   var lookUp: LookUp?
   /// What is to be asked, or told, about broadcasts; each is a task of its own.

@@ -18,7 +18,7 @@ struct Tallies: Sendable {
   }
 
   /// One send's end.
-  struct Settled: Sendable {
+  struct Settled: Hashable, Sendable {
     let hub: Int
     let state: StatusRecord.State
   }

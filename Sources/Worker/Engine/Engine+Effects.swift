@@ -4,14 +4,11 @@ import RDKafka
 
 extension Engine {
   /// Performs what a turn has led to: one call per sender, one to the producer, one to the consumer.
-  mutating func perform(_ effects: Effects, in group: inout DiscardingTaskGroup) {
+  mutating func perform(_ effects: consuming Effects, in group: inout DiscardingTaskGroup) {
     submit(effects.submissions)
-    if effects.productions.contains(where: \.isOfBroadcast) {
-      produce(effects.productions.filter { !$0.isOfBroadcast }, by: sink)
-      produce(effects.productions.filter(\.isOfBroadcast), by: broadcastSink)
-    } else {
-      produce(effects.productions, by: sink)
-    }
+    let broadcasts = effects.productions.takeBroadcasts()
+    produce(effects.productions, by: sink)
+    produce(broadcasts, by: broadcastSink)
     for question in effects.questions { ask(question, in: &group) }
     if let lookUp = effects.lookUp { ask(lookUp, in: &group) }
     if !effects.drops.isEmpty { drop(effects.drops, in: &group) }
@@ -67,14 +64,16 @@ extension Engine {
     }
   }
 
-  private func produce(_ productions: [Production], by sink: any RecordSink) {
+  private func produce(_ productions: Productions, by sink: any RecordSink) {
     guard !productions.isEmpty else { return }
     let mailbox = mailbox
-    sink.submit(productions.map(\.record)) { results in
-      let errors = results.map { result -> RDKafkaError? in
-        if case .failure(let error) = result { error } else { nil }
+    sink.submit(productions.records) { results in
+      var refused: [(index: Int, error: RDKafkaError)] = []
+      for (index, result) in results.enumerated() {
+        if case .failure(let error) = result { refused.append((index, error)) }
       }
-      mailbox.post { $0.acknowledged.append(Acknowledgement(productions: productions, errors: errors)) }
+      let acknowledgement = Acknowledgement(productions: productions, refused: refused)
+      mailbox.post { $0.acknowledged.append(acknowledgement) }
     }
   }
 

@@ -1,7 +1,7 @@
 import FanfareCore
 import RDKafka
 
-/// A record on its way to Kafka, and the work item that is not settled before it is acknowledged.
+/// What a record on its way to Kafka is for: the work item that is not settled before it is acknowledged.
 struct Production: Sendable {
   /// What it is about, which decides what may be done when Kafka refuses it for good.
   enum Kind: Sendable {
@@ -21,7 +21,9 @@ struct Production: Sendable {
   let kind: Kind
   /// The item that waits for it; the device part means nothing.
   let ticket: Ticket
-  var record: ProducerRecord
+  /// How often Kafka has refused it.
+  var refusals = 0
+
   /// Whether the rest of a broadcast waits for it.
   var isOfBroadcast: Bool {
     switch kind {
@@ -29,13 +31,4 @@ struct Production: Sendable {
     case .status, .retry, .deadLetter, .shortenedDeadLetter: false
     }
   }
-  /// How often Kafka has refused it.
-  var refusals = 0
-}
-
-/// What Kafka said about a batch of productions.
-struct Acknowledgement: Sendable {
-  let productions: [Production]
-  /// nil where the record is durable; in the order of `productions`.
-  let errors: [RDKafkaError?]
 }

@@ -22,7 +22,7 @@ struct Desk {
   var acknowledges = true
 
   var pushes: [Push] = []
-  var unacknowledged: [Production] = []
+  var unacknowledged = Productions()
   var statuses: [StatusRecord] = []
   /// What was put off, with the topic it was put on.
   var retries: [(topic: String, value: [UInt8])] = []
@@ -82,7 +82,7 @@ struct Desk {
     alarms += effects.alarms
     tallies.append(effects.tallies)
     isToLeave = isToLeave || effects.isToLeave
-    unacknowledged += effects.productions
+    for (production, record) in effects.productions { unacknowledged.append(production, record) }
     if let lookUp = effects.lookUp {
       openLookUp = lookUp
       queries += lookUp.queries
@@ -141,17 +141,18 @@ struct Desk {
   /// Kafka has the records, or refuses them.
   mutating func acknowledge(_ error: RDKafkaError? = nil) {
     let productions = unacknowledged
-    unacknowledged = []
+    unacknowledged = Productions()
     if error == nil {
-      for production in productions {
+      for (production, record) in productions {
         // Each record is one of the four; the other readings fail.
-        if let segment = try? SegmentRecord.decode(production.record.value[...], recordTime: wall) { segments.append(segment) }
-        if let status = try? StatusRecord.decode(production.record.value[...]) { statuses.append(status) }
-        if case .retry = production.kind { retries.append((production.record.topic, production.record.value)) }
-        if let letter = try? DeadLetter.decode(production.record.value[...]) { deadLetters.append(letter) }
+        if let segment = try? SegmentRecord.decode(record.value[...], recordTime: wall) { segments.append(segment) }
+        if let status = try? StatusRecord.decode(record.value[...]) { statuses.append(status) }
+        if case .retry = production.kind { retries.append((record.topic, record.value)) }
+        if let letter = try? DeadLetter.decode(record.value[...]) { deadLetters.append(letter) }
       }
     }
-    let acknowledgement = Acknowledgement(productions: productions, errors: productions.map { _ in error })
+    let acknowledgement = Acknowledgement(
+      productions: productions, refused: error.map { error in productions.indices.map { ($0, error) } } ?? [])
     turn { $0.state.acknowledge(acknowledgement, at: $0.now, into: &$1) }
   }
 

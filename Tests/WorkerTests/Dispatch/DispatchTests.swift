@@ -171,7 +171,7 @@ struct DispatchTests {
     desk.turn { $0.state.lose([Desk.partition], Rebalance {}, into: &$1) }
     desk.turn { $0.state.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
     desk.registry[.user("bob")]?.removeLast()
-    desk.unacknowledged = []
+    desk.unacknowledged = Productions()
     desk.acknowledges = true
     let pushed = desk.pushes.count
     desk.deliver(send)
