@@ -40,6 +40,19 @@ import Yams
       specifications.allSatisfy { $0.configuration["cleanup.policy"] == "delete" && $0.configuration["retention.ms"] != nil })
   }
 
+  @Test func whatNeedsFewerPartitionsHasFewer() async throws {
+    func counts(_ partitions: String) async throws -> [String: Int32] {
+      let kafka = try await Settings.load(
+        file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092", "FANFARE_KAFKA_PARTITIONS": partitions]
+      ).kafka
+      return Dictionary(uniqueKeysWithValues: kafka.specifications(replicationFactor: 1).map { ($0.name, $0.partitions) })
+    }
+    let many = try await counts("64")
+    #expect(many["fanfare.sends"] == 64 && many["fanfare.segments"] == 64 && many["fanfare.dead-letter"] == 64)
+    #expect(many["fanfare.status"] == 16 && many["fanfare.retry.15s"] == 8)
+    #expect(try await counts("1").allSatisfy { $0.value == 1 })
+  }
+
   @Test func theExampleIsTheDefaults() async throws {
     let example = try await Settings.load(file: Self.example.path, environment: [:])
     let defaults = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])

@@ -11,8 +11,8 @@ import RDKafka
 /// - `kafka.topicPrefix` (text, default `fanfare`): what all topics and consumer groups begin with.
 /// - `kafka.retryDelays` (list of whole seconds, 1…86400, default 15, 60, 300): the delays of the retry topics, one topic each; an empty list lets
 ///   everything wait in the workers' memory.
-/// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` and `fanfare broker` make; a retry topic
-///   has an eighth of it.
+/// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` and `fanfare broker` make; the status topic
+///   has a quarter of it, a retry topic an eighth.
 /// - `kafka.replicationFactor` (1…10, default 3): of each topic that `fanfare topics create` makes.
 /// - `kafka.properties` (list of `key=value`): any further librdkafka property, for example `security.protocol=SASL_SSL`.
 /// - `kafka.passwordFile` (text): a file with the value of `sasl.password`.
@@ -89,8 +89,6 @@ struct KafkaSettings: Sendable, CustomReflectable {
   /// The topics to be made, on a cluster of the given replication factor.
   func specifications(replicationFactor: Int) -> [TopicSpecification] {
     topics.all.map { name in
-      // What is put off is little, and every partition of a consumer costs its broker and its client something.
-      let partitions = topics.retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
       var configuration = ["retention.ms": name == topics.deadLetter ? "2592000000" : "604800000"]
       // Whatever the cluster's default is: compaction would leave one send of each user.
       configuration["cleanup.policy"] = "delete"
@@ -99,8 +97,19 @@ struct KafkaSettings: Sendable, CustomReflectable {
       // Kafka's default of 1 would let the leader alone acknowledge a send.
       if replicationFactor >= 3 { configuration["min.insync.replicas"] = "2" }
       return TopicSpecification(
-        name: name, partitions: Int32(partitions), replicationFactor: Int16(replicationFactor), configuration: configuration)
+        name: name, partitions: Int32(topics.partitions(of: name, ofSends: partitions)),
+        replicationFactor: Int16(replicationFactor), configuration: configuration)
     }
+  }
+}
+
+extension Topics {
+  /// How many partitions the topic is made with, where that of the sends has so many. Every partition costs its broker and its clients something, in each
+  /// batch that goes to it.
+  func partitions(of name: String, ofSends partitions: Int) -> Int {
+    // A ledger takes in what several workers settle, and each batch of theirs is larger; what is put off is little.
+    if name == status { return max(1, partitions / 4) }
+    return retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
   }
 }
 

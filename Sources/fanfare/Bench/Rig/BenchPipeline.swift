@@ -57,7 +57,10 @@ final class BenchPipeline: Sendable {
       let administrator = try TopicAdministrator(
         client: KafkaClientConfiguration(bootstrapServers: kafka, clientID: "fanfare-bench"), logger: rig.logger)
       _ = try await administrator.createTopics(
-        topics.all.map { TopicSpecification(name: $0, partitions: 64, replicationFactor: 1, configuration: [:]) })
+        topics.all.map {
+          TopicSpecification(
+            name: $0, partitions: Int32(topics.partitions(of: $0, ofSends: 64)), replicationFactor: 1, configuration: [:])
+        })
     } else {
       let process = try rig.start(
         "broker", settings: "kafka: {topicPrefix: \(topics.prefix), partitions: 64}\nlog: {level: error}\n")
