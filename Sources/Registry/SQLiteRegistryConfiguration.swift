@@ -8,7 +8,7 @@ package struct SQLiteRegistryConfiguration: Sendable {
   /// Connections that read at the same time; at least 1. There is always one more that writes.
   package var readerCount = 4
   /// The most memory that one connection keeps pages in, in KiB.
-  package var cachePerConnection = 8 * 1024
+  package var cachePerConnection = 4 * 1024
   /// How much of the file each connection that reads maps into memory, in bytes; 0 for none. A mapped page is read without a system call and a
   /// copy, and shared by all of them in all processes: measured with a larger part mapped, a look-up takes two thirds of the time. The price is that an I/O error of
   /// the disk ends the process with SIGBUS, and that the mapped pages count as the process's memory: so it is bounded.
