@@ -17,6 +17,13 @@ package struct HTTP2Headers: Sendable {
   /// An empty block.
   package init() {}
 
+  /// The fields of one request: a `:path` that is sent without indexing, because one that names a device never repeats soon enough to be worth a place in
+  /// the table and is no intermediary's to remember, and others behind it.
+  package init(path: String, _ others: HTTP2Headers = HTTP2Headers()) {
+    append(":path", path, indexing: .never)
+    append(contentsOf: others)
+  }
+
   /// An empty block with room for that many bytes of names and values, in that many fields.
   package init(reservingFields fields: Int, bytes: Int) {
     storage.reserveCapacity(fields * Self.prefixLength + bytes)

@@ -3,10 +3,11 @@ package struct HTTP2Request: Sendable {
   /// The caller's own number, given back with the completion. It never goes over the wire.
   package var ticket: UInt64
 
-  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` first, in this order, then the rest.
+  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` first, in this order, then `:path` if all have the
+  /// same, then the rest.
   package var shared: HTTP2Headers
 
-  /// The fields of this request alone. `:path`, unless it is among the shared ones, is the first.
+  /// The fields of this request alone. The first is `:path`, unless that is among the shared ones.
   package var headers: HTTP2Headers
 
   /// The body; a request without one ends with its header block.
@@ -15,24 +16,13 @@ package struct HTTP2Request: Sendable {
   /// How long the request may take, from `submit` to the end of the answer, time in the queue and resends included.
   package var timeout: Duration
 
-  /// A request.
+  /// A request. Its fields are sent as they are: nothing is added.
   package init(ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration) {
     self.ticket = ticket
     self.shared = shared
     self.headers = headers
     self.body = body
     self.timeout = timeout
-  }
-
-  /// A request for a path of its own, which is no intermediary's to remember.
-  package init(
-    ticket: UInt64, shared: HTTP2Headers, path: String, headers: HTTP2Headers = HTTP2Headers(), body: [UInt8] = [],
-    timeout: Duration
-  ) {
-    var own = HTTP2Headers()
-    own.append(":path", path, indexing: .never)
-    own.append(contentsOf: headers)
-    self.init(ticket: ticket, shared: shared, headers: own, body: body, timeout: timeout)
   }
 
   /// The size of the whole header block as the peer's `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.

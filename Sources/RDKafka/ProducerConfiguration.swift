@@ -22,7 +22,7 @@ package struct ProducerConfiguration: Sendable {
   /// How long the producer flushes when its `run()` is cancelled instead of being closed.
   package var closeTimeout: Duration = .seconds(5)
 
-  /// The defaults of `client.tuning`; they suit a front end. For status records and other bulk use a `linger` of 20 to 50 ms.
+  /// The defaults of `client.tuning`; they suit a front end. Where nobody waits for a single record use a `linger` of 10 to 50 ms.
   package init(client: KafkaClientConfiguration) {
     self.client = client
     if client.tuning == .embedded { deliveryTimeout = .seconds(10) }

@@ -51,6 +51,16 @@ import Yams
     #expect(many["fanfare.sends"] == 64 && many["fanfare.segments"] == 64 && many["fanfare.dead-letter"] == 64)
     #expect(many["fanfare.status"] == 16 && many["fanfare.retry.15s"] == 8)
     #expect(try await counts("1").allSatisfy { $0.value == 1 })
+    // And as the document says.
+    let text = try String(contentsOf: Self.example.deletingLastPathComponent().appending(path: "asyncapi.yaml"), encoding: .utf8)
+    let document = try #require(try Yams.load(yaml: text) as? [String: Any])
+    let channels = try #require(document["channels"] as? [String: [String: Any]])
+    for channel in channels.values {
+      let name = try #require(channel["address"] as? String).replacing("{delay}", with: "15s")
+      let kafka = (channel["bindings"] as? [String: Any])?["kafka"] as? [String: Any]
+      let documented = try #require(kafka?["partitions"] as? Int)
+      #expect(documented == many[name].map(Int.init), "\(name)")
+    }
   }
 
   @Test func theExampleIsTheDefaults() async throws {

@@ -43,7 +43,8 @@ struct H2FaultTests {
       HTTP2Request(
         ticket: UInt64(ticket),
         shared: [":method": "POST", ":scheme": "https", ":authority": "localhost", "authorization": "bearer token"],
-        path: "/3/device/\(String(ticket, radix: 16))", headers: ["apns-id": "id-\(ticket)"], body: Array("{}".utf8),
+        headers: HTTP2Headers(path: "/3/device/\(String(ticket, radix: 16))", ["apns-id": "id-\(ticket)"]),
+        body: Array("{}".utf8),
         timeout: .seconds(15))
     }
     pool.submit(requests) { completions.add(contentsOf: $0) }

@@ -18,7 +18,9 @@ struct PoolStateTests {
   }
 
   private func batch(_ count: Int, timeout: Duration = .seconds(10)) -> RequestBatch {
-    let requests = (0..<count).map { HTTP2Request(ticket: UInt64($0), shared: HTTP2Headers(), path: "/", timeout: timeout) }
+    let requests = (0..<count).map {
+      HTTP2Request(ticket: UInt64($0), shared: HTTP2Headers(), headers: HTTP2Headers(path: "/"), timeout: timeout)
+    }
     return RequestBatch(requests[...], submission: submission, submittedAt: now)
   }
 

@@ -1,13 +1,13 @@
 import Crypto
 import FanfareCore
 import Foundation
-import HTTP2Session
 import Logging
 import NIOPosix
 import Support
 import Synchronization
 import Testing
 
+@testable import HTTP2Session
 @testable import PushServices
 
 @Suite struct APNsSenderTests {
@@ -66,6 +66,24 @@ import Testing
     #expect(background.headers["apns-priority"] == "5")
     try verify(alert.headers["authorization"])
     await double.close()
+  }
+
+  /// Nobody on the way may keep what names a device, and no field may go before the pseudo fields.
+  @Test func thePathIsFirstAndNobodyRemembersIt() throws {
+    let now = clock.now()
+    let fields = try APNsCredential(TestKeys.apns(port: 1, trustRoots: "")).fields(now: now)
+    var writer = APNsRequestWriter(fields: fields, timeout: .seconds(1))
+    let rendering = try APNsRenderer.render(Fixtures.send(Message(body: "hello"), collapseKey: nil))
+    let push = Push(ticket: 1, id: Fixtures.pushID, handle: Self.token, rendering: rendering, expiresAt: now + .seconds(60))
+    let request = writer.request(for: push)
+    var encoder = HPACKEncoder()
+    for _ in 1...2 {
+      var block: [UInt8] = []
+      encoder.encode(request, into: &block)
+      // RFC 7541 section 6.2.3: a literal that is never indexed, whose name is that of the fourth entry; then 74 bytes as they are.
+      #expect(block.prefix(2).elementsEqual([0x14, 74]))
+      #expect(block.dropFirst(2).prefix(74).elementsEqual("/3/device/\(Self.token)".utf8))
+    }
   }
 
   /// The provider token as Apple reads it: header, claims, and a signature of 64 bytes.

@@ -87,7 +87,8 @@ final class Laboratory: Sendable {
     var headers = HTTP2Headers()
     for (name, value) in fields { if let value { headers.append(name, value) } }
     return try await pool.execute(
-      HTTP2Request(ticket: 0, shared: shared, path: path, headers: headers, body: Array(body.utf8), timeout: timeout))
+      HTTP2Request(
+        ticket: 0, shared: shared, headers: HTTP2Headers(path: path, headers), body: Array(body.utf8), timeout: timeout))
   }
 
   /// Sends one HTTP/1.1 request and reads the answer whole.

@@ -31,7 +31,7 @@ protocol SessionDelegate: AnyObject {
   /// The peer is going away. Streams above `lastStreamID` are closed with `refusedStream` right after this call.
   func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8])
 
-  /// A request's header block goes out now: hands the request to `use`. False where there is none.
+  /// A request's header block goes out now: hands the request to `use`, which must call neither the delegate nor the session. False where there is none.
   func sessionNeedsRequest(slot: Int, for use: (HTTP2Request) -> Void) -> Bool
 
   /// The next piece of a body to send, at most `limit` bytes, and whether it is the last.

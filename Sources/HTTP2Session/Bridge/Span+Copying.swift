@@ -8,11 +8,6 @@ extension Span where Element == UInt8 {
 }
 
 extension Array where Element == UInt8 {
-  /// The bytes of `span`.
-  init(copying span: Span<UInt8>) {
-    self = unsafe span.withUnsafeBufferPointer { unsafe Array($0) }
-  }
-
   /// Adds the bytes of `span` with one copy; a loop over the span in safe Swift takes a bounds check per byte.
   mutating func append(copying span: Span<UInt8>) {
     unsafe span.withUnsafeBufferPointer { unsafe self.append(contentsOf: $0) }

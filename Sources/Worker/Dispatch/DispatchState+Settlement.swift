@@ -68,9 +68,9 @@ extension DispatchState {
 
   /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced again until it is durable.
   mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
-    var refused = acknowledgement.refused[...]
+    var errors = acknowledgement.refused[...]
     for index in acknowledgement.productions.indices {
-      let error = refused.first?.index == index ? refused.removeFirst().error : nil
+      let error = errors.first?.index == index ? errors.removeFirst().error : nil
       let ticket = acknowledgement.productions.ticket(at: index)
       let slot = ticket.slot
       guard isCurrent(ticket), items[slot].phase == .settling else { continue }

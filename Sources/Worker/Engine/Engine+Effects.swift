@@ -68,6 +68,8 @@ extension Engine {
     guard !productions.isEmpty else { return }
     let mailbox = mailbox
     sink.submit(productions.records) { results in
+      // A record without a result must not count as durable.
+      precondition(results.count == productions.count, "the sink gave \(results.count) results for \(productions.count) records")
       var refused: [(index: Int, error: RDKafkaError)] = []
       for (index, result) in results.enumerated() {
         if case .failure(let error) = result { refused.append((index, error)) }

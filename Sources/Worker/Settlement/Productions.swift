@@ -5,11 +5,13 @@ import RDKafka
 /// In two arrays, so that the sink gets the very records that are kept for the case that it refuses some: a copy of each would count its references, twice
 /// per send.
 struct Productions: Sendable, RandomAccessCollection {
+  /// The records alone, for the sink.
   private(set) var records: [ProducerRecord] = []
   private var purposes: [Production] = []
 
   var startIndex: Int { 0 }
   var endIndex: Int { records.count }
+  /// A record, and what it is for.
   subscript(index: Int) -> (production: Production, record: ProducerRecord) { (purposes[index], records[index]) }
 
   /// Adds a record.
@@ -33,11 +35,4 @@ struct Productions: Sendable, RandomAccessCollection {
     self = kept
     return taken
   }
-}
-
-/// What Kafka said about a batch of productions.
-struct Acknowledgement: Sendable {
-  let productions: Productions
-  /// Those that it refused, by their index, in order; all others are durable.
-  let refused: [(index: Int, error: RDKafkaError)]
 }

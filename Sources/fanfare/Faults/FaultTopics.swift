@@ -1,7 +1,8 @@
 import FanfareCore
 import RDKafka
 
-/// What the topics of a deployment are like, all of which the embedded cluster holds in memory: 5 MiB of each partition.
+/// What the topics of a deployment are like, all of which the embedded cluster holds in memory: 5 MiB of each partition. That is why the retry topics, in
+/// which an outage keeps all that waits, and the status topic, which the audit reads from its beginning, have as many partitions as the sends here.
 struct FaultTopics: Sendable {
   /// Of what the rows write in a minute or two. Short delays, so that nobody waits for them; and every pump is one more group to be formed anew when
   /// workers are killed.

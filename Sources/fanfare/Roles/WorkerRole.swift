@@ -42,7 +42,7 @@ enum WorkerRole {
     var production = ProducerConfiguration(client: client)
     production.maximumRecordBytes = StatusRecord.maximumRecordSize
     // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records or twenty. But until it is
-    // acknowledged, its send is one of those that a worker may hold: 5,000 that wait for 50 ms are 100,000 a second at the most.
+    // acknowledged, its send is one of those that a worker may hold: of 4 to 40 ms, with 16 partitions, up to 12 were quickest.
     production.linger = .milliseconds(10)
     let producer = try Producer(configuration: production, logger: runtime.logger)
     // But all of a broadcast waits for its segments, and then for the status of each of its pages.

@@ -12,7 +12,7 @@ import RDKafka
 /// - `kafka.retryDelays` (list of whole seconds, 1…86400, default 15, 60, 300): the delays of the retry topics, one topic each; an empty list lets
 ///   everything wait in the workers' memory.
 /// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` and `fanfare broker` make; the status topic
-///   has a quarter of it, a retry topic an eighth.
+///   has a quarter of it, a retry topic an eighth, rounded down and at least one. So many workers, and a quarter of so many ledgers, share the work.
 /// - `kafka.replicationFactor` (1…10, default 3): of each topic that `fanfare topics create` makes.
 /// - `kafka.properties` (list of `key=value`): any further librdkafka property, for example `security.protocol=SASL_SSL`.
 /// - `kafka.passwordFile` (text): a file with the value of `sasl.password`.
@@ -107,7 +107,8 @@ extension Topics {
   /// How many partitions the topic is made with, where that of the sends has so many. Every partition costs its broker and its clients something, in each
   /// batch that goes to it.
   func partitions(of name: String, ofSends partitions: Int) -> Int {
-    // A ledger takes in what several workers settle, and each batch of theirs is larger; what is put off is little.
+    // One ledger takes in what several workers settle, and to each of fewer partitions a worker writes less often and more at a time. What is put off
+    // is little.
     if name == status { return max(1, partitions / 4) }
     return retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
   }

@@ -28,7 +28,8 @@ final class Exchange: Sendable {
       var headers = HTTP2Headers()
       headers.append("apns-id", "0123456789abcdef0123456789abcdef0123", indexing: .withoutIndexing)
       return HTTP2Request(
-        ticket: UInt64(ticket), shared: Specimen.sharedFields, path: "/3/device/" + Specimen.token, headers: headers,
+        ticket: UInt64(ticket), shared: Specimen.sharedFields,
+        headers: HTTP2Headers(path: "/3/device/" + Specimen.token, headers),
         body: Array(#"{"aps":{"alert":{"title":"Your order"}}}"#.utf8), timeout: .seconds(20))
     }
   }

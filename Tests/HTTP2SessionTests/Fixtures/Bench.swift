@@ -69,7 +69,7 @@ struct Bench {
     HTTP2Request(
       ticket: UInt64(ticket),
       shared: [":method": "POST", ":scheme": "https", ":authority": "localhost", "x-shared": "yes"],
-      path: path ?? "/\(ticket)", headers: ["x-ticket": "\(ticket)"], body: body, timeout: timeout)
+      headers: HTTP2Headers(path: path ?? "/\(ticket)", ["x-ticket": "\(ticket)"]), body: body, timeout: timeout)
   }
 
   /// Submits requests in one batch.

@@ -87,6 +87,7 @@ struct AssignmentTests {
     }
     #expect(desk.pushes[1...].map(\.rendering.body) == [older, younger].map { Array("\($0.id)".utf8) })
     #expect(desk.statuses.map(\.send) == [older.id, younger.id])
+    #expect(desk.position == 4)
     #expect(desk.state.records == 0)
     #expect(desk.state.lanes.isEmpty)
   }

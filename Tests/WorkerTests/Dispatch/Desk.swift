@@ -138,21 +138,23 @@ struct Desk {
     turn { $0.state.answer(answer, at: $0.now, into: &$1) }
   }
 
-  /// Kafka has the records, or refuses them.
-  mutating func acknowledge(_ error: RDKafkaError? = nil) {
+  /// Kafka has the records, or refuses them: all, or those with these indices.
+  mutating func acknowledge(_ error: RDKafkaError? = nil, at indices: Set<Int>? = nil) {
     let productions = unacknowledged
     unacknowledged = Productions()
-    if error == nil {
-      for (production, record) in productions {
-        // Each record is one of the four; the other readings fail.
-        if let segment = try? SegmentRecord.decode(record.value[...], recordTime: wall) { segments.append(segment) }
-        if let status = try? StatusRecord.decode(record.value[...]) { statuses.append(status) }
-        if case .retry = production.kind { retries.append((record.topic, record.value)) }
-        if let letter = try? DeadLetter.decode(record.value[...]) { deadLetters.append(letter) }
+    var refused: [(index: Int, error: RDKafkaError)] = []
+    for (index, (production, record)) in productions.enumerated() {
+      if let error, indices?.contains(index) ?? true {
+        refused.append((index, error))
+        continue
       }
+      // Each record is one of the four; the other readings fail.
+      if let segment = try? SegmentRecord.decode(record.value[...], recordTime: wall) { segments.append(segment) }
+      if let status = try? StatusRecord.decode(record.value[...]) { statuses.append(status) }
+      if case .retry = production.kind { retries.append((record.topic, record.value)) }
+      if let letter = try? DeadLetter.decode(record.value[...]) { deadLetters.append(letter) }
     }
-    let acknowledgement = Acknowledgement(
-      productions: productions, refused: error.map { error in productions.indices.map { ($0, error) } } ?? [])
+    let acknowledgement = Acknowledgement(productions: productions, refused: refused)
     turn { $0.state.acknowledge(acknowledgement, at: $0.now, into: &$1) }
   }
 

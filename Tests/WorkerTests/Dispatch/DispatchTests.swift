@@ -70,6 +70,24 @@ struct DispatchTests {
     #expect(desk.state.complaints.isEmpty)
   }
 
+  @Test func `of a batch those are produced again that were refused, and only they are open`() {
+    var desk = Desk()
+    for user in ["a", "b", "c", "d"] { desk.register(user, .fcm) }
+    desk.acknowledges = false
+    let sends = ["a", "b", "c", "d"].map { desk.send(to: .user($0)) }
+    for send in sends { desk.deliver(send) }
+    desk.answerAll()
+    #expect(desk.unacknowledged.count == 4)
+    desk.acknowledge(RDKafkaError(code: .possiblyPersisted, message: "injected"), at: [1, 3])
+    #expect(desk.statuses.map(\.send) == [sends[0].id, sends[2].id])
+    #expect(desk.position == 1)
+    desk.advance(.seconds(1))
+    #expect(desk.unacknowledged.map(\.record.key) == [sends[1], sends[3]].map { Array("\($0.id)".utf8) })
+    desk.acknowledge()
+    #expect(desk.position == 4)
+    #expect(desk.state.records == 0)
+  }
+
   @Test func `nobody registered is the end of a send, and no error`() {
     var desk = Desk()
     desk.deliver(desk.send(to: .user("nobody")))

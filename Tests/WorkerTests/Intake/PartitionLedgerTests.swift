@@ -94,6 +94,7 @@ struct PartitionLedgerTests {
     #expect(ledger.largestSpan == 6)
     #expect(ledger.isOpen(old))
     #expect(ledger.partition(of: old) == first)
+    #expect(ledger.lastTimestamp(of: first) == 1)
     ledger.close(first)
     #expect(!ledger.isOwned(old))
     #expect(!ledger.isOpen(old))

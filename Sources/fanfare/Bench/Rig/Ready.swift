@@ -9,9 +9,9 @@ enum Ready {
       do {
         _ = try await client.request("GET", "/readyz", user: "bench")
         return
-      } catch let refusal as APIClient.Refusal {
-        guard ContinuousClock.now < deadline else {
-          throw BenchError("\(process.name) is not ready: \(refusal)\n\(process.lastWords)")
+      } catch {
+        guard error is APIClient.Refusal, ContinuousClock.now < deadline else {
+          throw BenchError("\(process.name) is not ready: \(error)\n\(process.lastWords)")
         }
         try await Task.sleep(for: .milliseconds(50))
       }

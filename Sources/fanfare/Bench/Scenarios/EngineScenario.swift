@@ -77,11 +77,7 @@ private final class EngineLoad: Sendable {
     for field in specimen.headers { shared.append(field.name, field.value) }
     self.shared = shared
     body = specimen.body
-    paths = (0..<min(count, 1000)).map {
-      var headers = HTTP2Headers()
-      headers.append(":path", "/3/device/" + Population.handle($0), indexing: .never)
-      return headers
-    }
+    paths = (0..<min(count, 1000)).map { HTTP2Headers(path: "/3/device/" + Population.handle($0)) }
   }
 
   /// Sends that many more. Throws when one of them is not answered with 200.
