@@ -38,9 +38,9 @@ package struct ProducerConfiguration: Sendable {
 extension ProducerConfiguration {
   /// Keys that this target relies on: its promises would not hold with other values.
   static let reservedProperties: Set<String> = [
-    "acks", "request.required.acks", "enable.idempotence", "partitioner", "transactional.id", "log.queue",
-    "bootstrap.servers", "metadata.broker.list", "client.id", "enable.gapless.guarantee", "delivery.report.only.error",
-    "produce.offset.report",
+    "acks", "request.required.acks", "enable.idempotence", "partitioner", "sticky.partitioning.linger.ms", "transactional.id",
+    "log.queue", "bootstrap.servers", "metadata.broker.list", "client.id", "enable.gapless.guarantee",
+    "delivery.report.only.error", "produce.offset.report",
   ]
 
   /// The properties of a producer, in the order in which they are set.
@@ -49,8 +49,8 @@ extension ProducerConfiguration {
       required: client.commonProperties + [
         Property("acks", "all"),
         Property("enable.idempotence", "true"),
-        // librdkafka's default (CRC32) puts a key on another partition than Java's clients do.
-        Property("partitioner", "murmur2_random"),
+        // Else librdkafka places records without a key without asking the topic's partitioner.
+        Property("sticky.partitioning.linger.ms", "0"),
         Property("linger.ms", "\(linger.wholeMilliseconds)"),
         Property("batch.size", "\(batchBytes)"),
         Property("compression.codec", compression.rawValue),

@@ -81,9 +81,13 @@ struct InFlightTests {
     #expect(inFlight.count == 1)
   }
 
-  @Test func aTicketIsOneWord() {
-    let ticket = Ticket(slot: 12_345, index: 4_000_000_000)
-    #expect(Ticket(word: ticket.word) == ticket)
+  @Test(arguments: [nil, 0, 1, 65_534] as [Int32?], [0, 1, 16_777_215])
+  func `a ticket is one word`(partition: Int32?, number: Int) {
+    for ticket in [
+      Ticket(slot: number, index: 12_345, partition: partition), Ticket(slot: 54_321, index: number, partition: partition),
+    ] {
+      #expect(Ticket(word: ticket.word) == ticket)
+    }
   }
 
   @Test func creditIsSpentAndTheThreadWokenOnlyWhenItRanOut() {

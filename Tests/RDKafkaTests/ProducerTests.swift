@@ -60,14 +60,32 @@ struct ProducerTests {
     }
   }
 
-  @Test func aPartitionThatDoesNotExistIsSaidSo() async throws {
+  @Test func `a record goes to its partition, modulo as many as there are, and else where its key belongs`() async throws {
+    let kafka = try TestKafka.shared()
+    let topic = try await kafka.topic(partitions: 3)
+    try await kafka.withProducer { producer in
+      // Not prepared: the first records wait in the client until it knows how many partitions there are.
+      let places: [Int32?] = [0, 1, 2, 3, 64, 65_534, nil, 7]
+      let headers = [RecordHeader(name: "h", value: [1])]
+      let results = await producer.send(
+        places.enumerated().map {
+          record(topic, key: "key", "\($0)", partition: $1, headers: $0.isMultiple(of: 2) ? headers : [])
+        })
+      let keyed = try await producer.send(record(topic, key: "key", "x")).partition
+      #expect(try results.map { try $0.get().partition } == places.map { $0.map { $0 % 3 } ?? keyed })
+    }
+  }
+
+  @Test(arguments: [-1, 65_535] as [Int32])
+  func `a partition that no record can name is refused, and what is beside it is not`(partition: Int32) async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 2)
     try await kafka.withProducer { producer in
       let partitions = try await producer.prepare(topics: [topic], timeout: .seconds(10))
       #expect(partitions == [topic: 2])
-      let error = await #expect(throws: RDKafkaError.self) { try await producer.send(record(topic, "x", partition: 9)) }
-      #expect(error?.code == .unknownTopic)
+      let results = await producer.send([record(topic, "x", partition: partition), record(topic, "y", partition: 1)])
+      #expect(failure(results[0])?.code == .unknownTopic)
+      #expect(try results[1].get().partition == 1)
     }
   }
 

@@ -40,7 +40,11 @@ final class ProducerHandle: Sendable {
         }
         // Set just above.
         guard let topic else { continue }
-        let opaque = unsafe UnsafeMutableRawPointer(bitPattern: Ticket(slot: slot, index: index).word)
+        if let partition = records[index].partition, !Ticket.partitions.contains(partition) {
+          throw RDKafkaError(code: .unknownTopic, message: "\(topicName): there is no partition \(partition)")
+        }
+        let opaque = unsafe UnsafeMutableRawPointer(
+          bitPattern: Ticket(slot: slot, index: index, partition: records[index].partition).word)
         let response =
           records[index].headers.isEmpty
           ? unsafe Self.produce(records[index], to: topic, opaque: opaque)
@@ -62,7 +66,7 @@ final class ProducerHandle: Sendable {
       unsafe withBytes(of: record.key) { key in
         // librdkafka only reads the bytes; with F_COPY it keeps none of them.
         unsafe rd_kafka_produce(
-          topic.pointer, record.partition ?? unassigned, RD_KAFKA_MSG_F_COPY,
+          topic.pointer, unassigned, RD_KAFKA_MSG_F_COPY,
           UnsafeMutableRawPointer(mutating: value.baseAddress), value.count, key.baseAddress, key.count, opaque)
       }
     }
@@ -88,7 +92,7 @@ final class ProducerHandle: Sendable {
         unsafe arguments.0.vtype = RD_KAFKA_VTYPE_RKT
         unsafe arguments.0.u.rkt = topic.pointer
         unsafe arguments.1.vtype = RD_KAFKA_VTYPE_PARTITION
-        unsafe arguments.1.u.i32 = record.partition ?? Self.unassigned
+        unsafe arguments.1.u.i32 = Self.unassigned
         unsafe arguments.2.vtype = RD_KAFKA_VTYPE_MSGFLAGS
         unsafe arguments.2.u.i = RD_KAFKA_MSG_F_COPY
         unsafe arguments.3.vtype = RD_KAFKA_VTYPE_VALUE

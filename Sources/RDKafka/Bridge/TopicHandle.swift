@@ -11,7 +11,10 @@ import CRDKafka
 
   /// Makes librdkafka know the topic; asks no broker.
   init(name: String, on handle: Handle) throws(RDKafkaError) {
-    guard let pointer = unsafe rd_kafka_topic_new(handle.pointer, name, nil) else {
+    let configuration = unsafe rd_kafka_default_topic_conf_dup(handle.pointer)
+    unsafe rd_kafka_topic_conf_set_partitioner_cb(configuration, Self.place)
+    // Takes the configuration over, whatever comes of it.
+    guard let pointer = unsafe rd_kafka_topic_new(handle.pointer, name, configuration) else {
       throw RDKafkaError(response: rd_kafka_last_error(), context: name)
     }
     self.handle = handle
@@ -21,6 +24,17 @@ import CRDKafka
   deinit {
     unsafe rd_kafka_topic_destroy(pointer)
   }
+
+  /// Says in which of `partitions` a record belongs whose message has a ``Ticket``'s word as its opaque: nowhere else is their number always known. On
+  /// any thread, possibly more than once for a record.
+  private static let place:
+    @convention(c) (OpaquePointer?, UnsafeRawPointer?, Int, Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) -> Int32 =
+      {
+        if let partition = Ticket(word: UInt(bitPattern: $5)).partition { return partition % $3 }
+        // librdkafka's default (CRC32) puts a key on another partition than Java's clients do. Its functions must not be called from a partitioner, but
+        // for those that are partitioners themselves.
+        return unsafe rd_kafka_msg_partitioner_murmur2_random($0, $1, $2, $3, nil, nil)
+      }
 
   /// Asks the brokers for the topic's partitions and waits for the answer, blocking the thread.
   ///

@@ -159,7 +159,8 @@ extension DispatchState {
         settledAt: now.wall, devices: [], traceparent: send.traceparent)
       effects.productions.append(
         Production(kind: .status, ticket: ticket(slot)),
-        ProducerRecord(topic: topics.status, key: Array(send.id.description.utf8), value: status.encoded()))
+        ProducerRecord(
+          topic: topics.status, partition: record.partition, key: Array(send.id.description.utf8), value: status.encoded()))
     }
     effects.tallies.deadLetters.append(error.reason)
     effects.alarm(.deadLettered(place, reason: error.reason, detail: error.detail))

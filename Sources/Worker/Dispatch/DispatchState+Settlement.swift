@@ -63,7 +63,10 @@ extension DispatchState {
     key.reserveCapacity(36)
     send.id.append(to: &key)
     effects.productions.append(
-      Production(kind: .status, ticket: ticket(slot)), ProducerRecord(topic: topics.status, key: key, value: status.encoded()))
+      Production(kind: .status, ticket: ticket(slot)),
+      // Sends come in runs of one partition: kept together, what becomes of them fills few batches instead of one of each of the topic's partitions.
+      ProducerRecord(
+        topic: topics.status, partition: ledger.partition(of: items[slot].origin)?.partition, key: key, value: status.encoded()))
   }
 
   /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced again until it is durable.
@@ -111,7 +114,9 @@ extension DispatchState {
       send: status.send, hub: status.hub, part: status.part, parts: status.parts, attempt: status.attempt, state: status.state,
       sender: status.sender, audience: status.audience, acceptedAt: status.acceptedAt, settledAt: status.settledAt, devices: [],
       counts: counts, traceparent: status.traceparent)
-    return ProducerRecord(topic: record.topic, key: record.key, value: short.encoded())
+    var shortened = record
+    shortened.value = short.encoded()
+    return shortened
   }
 
   private mutating func reproduce(

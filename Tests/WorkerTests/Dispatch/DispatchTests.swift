@@ -21,6 +21,7 @@ struct DispatchTests {
     #expect(desk.unacknowledged.count == 1)
     #expect(desk.unacknowledged[0].record.topic == "fanfare.status")
     #expect(desk.unacknowledged[0].record.key == Array("\(send.id)".utf8))
+    #expect(desk.unacknowledged[0].record.partition == Desk.partition.partition)
     #expect(desk.position == nil)
     desk.acknowledge()
     #expect(desk.position == 1)
