@@ -25,9 +25,9 @@ package struct RolePolicy: Hashable, Sendable {
     self.exceptions = exceptions
   }
 
-  /// The roles of one user.
+  /// The roles of one user. A name that only looks the same, its letters composed another way, is another user's.
   package func roles(of user: String) -> Set<Role> {
-    let roles = exceptions[user] ?? everyone
-    return operators.contains(user) ? roles.union([.operator]) : roles
+    let roles = exceptions.first { $0.key.utf8.elementsEqual(user.utf8) }?.value ?? everyone
+    return operators.contains(where: { $0.utf8.elementsEqual(user.utf8) }) ? roles.union([.operator]) : roles
   }
 }

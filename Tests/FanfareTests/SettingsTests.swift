@@ -115,6 +115,20 @@ import Yams
     #expect(error?.description == message)
   }
 
+  @Test(arguments: [
+    "kafka: {a: b: c open-sesame\n", "registry: {postgres: {url: \"open-sesame}}\n", "a: &x 1\nb: *open-sesame\n",
+    "open-sesame:\t- 1\n - 2",
+    "a: open-sesame\u{1}",
+  ])
+  func `what is not YAML is refused by its place, without what stands there`(yaml: String) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
+    try yaml.write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let error = await #expect(throws: SettingsError.self) { try await Settings.load(file: file.path, environment: [:]) }
+    #expect(error?.description.hasPrefix("--config names a file that is not YAML: \(file.path): ") == true)
+    #expect(error?.description.contains("sesame") == false)
+  }
+
   @Test func theEnvironmentGoesOverTheFile() async throws {
     let settings = try await Settings.load(
       file: Self.example.path,

@@ -21,6 +21,9 @@ import Testing
   }
 
   @Test func theDemoAuthenticatorTakesTheNameForThePassword() async throws {
+    // Another user to everything else: the same letters in other bytes.
+    #expect(RolePolicy(operators: ["zo\u{eb}"]).roles(of: "zoe\u{308}") == [.device, .sender])
+    #expect(RolePolicy(exceptions: ["zo\u{eb}": []]).roles(of: "zoe\u{308}") == [.device, .sender])
     let authenticator = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
     for (user, password, roles) in [
       ("alice", "alice", [.device, .sender]), ("opal", "opal", [.device, .sender, .operator]), ("devon", "devon", [.device]),

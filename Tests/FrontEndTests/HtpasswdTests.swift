@@ -141,6 +141,31 @@ import Testing
     }
   }
 
+  /// As a Kubernetes secret is mounted: what is replaced is where a link leads.
+  @Test func `a file behind a symbolic link is read again when the link leads elsewhere`() async throws {
+    try await withFile(Self.file) { path in
+      let (link, other) = (path + ".link", path + ".other")
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+      defer { for made in [link, other] { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: made) } } }
+      let time = Mutex(ContinuousClock.now)
+      var configuration = HtpasswdAuthenticator.Configuration()
+      configuration.now = { time.withLock { $0 } }
+      let authenticator = try HtpasswdAuthenticator(path: link, configuration: configuration, logger: TestKafka.quietLogger)
+      func isIn(_ user: String, _ password: String) async throws -> Bool {
+        try await authenticator.authenticate(try credentials(user, password), hub: .default) != nil
+      }
+      #expect(try await isIn("sven", "tr0ub4dor&3"))
+      // The link itself stays: a directory on its way is another one.
+      try Data("brigitte:\(Self.changed)\n".utf8).write(to: URL(filePath: other))
+      try FileManager.default.removeItem(atPath: path)
+      try FileManager.default.moveItem(atPath: other, toPath: path)
+      try Data().write(to: URL(filePath: other))
+      time.withLock { $0 += .seconds(1) }
+      #expect(try await !isIn("sven", "tr0ub4dor&3"))
+      #expect(try await isIn("brigitte", "new password"))
+    }
+  }
+
   @Test func aChangedFileIsReadAgainAndABrokenOneIsNot() async throws {
     try await withFile(Self.file) { path in
       let time = Mutex(ContinuousClock.now)

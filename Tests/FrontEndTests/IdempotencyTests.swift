@@ -165,6 +165,22 @@ import Testing
     }
   }
 
+  /// A day more than a year ahead is refused; two days later it is not, but the batch was answered then.
+  @Test func `a repeated batch is judged by the time when it came first`() async throws {
+    let sink = RecordingSink()
+    try await Harness.run({ $0.sink = sink }) { app in
+      let time = app.clock.now() + .seconds(366 * 86_400 + 3600)
+      let late = Self.body.dropLast() + #","sendAt":"\#(time)"}"#
+      let batch = Self.body + "\n" + late
+      let first = try await post(app, "/api/sends/batch", key: "late", body: batch, type: Self.ndjson)
+      app.clock.advance(by: .seconds(2 * 3600))
+      let second = try await post(app, "/api/sends/batch", key: "late", body: batch, type: Self.ndjson)
+      #expect(try ids(first)[0] != nil && ids(first)[1] == nil)
+      #expect(try ids(second) == ids(first))
+      #expect(try sink.sends().count == 1)
+    }
+  }
+
   private func ids(_ reply: Reply) throws -> [SendID?] {
     try reply.text.split(separator: "\n").map { try JSON($0.utf8)["id"]?.text.flatMap { SendID($0) } }
   }

@@ -6,13 +6,7 @@ import NIOPosix
 enum RawConnection {
   /// Sends the bytes, closes its own half of the connection if that is wanted, then reads until the server closes the connection.
   static func exchange(_ text: String, port: Int, closesItsHalf: Bool = false) async throws -> String {
-    let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .connect(host: "127.0.0.1", port: port) { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
-            wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
-        }
-      }
+    let channel = try await connect(port)
     return try await channel.executeThenClose { inbound, outbound in
       try await outbound.write(ByteBuffer(string: text))
       if closesItsHalf { outbound.finish() }
@@ -20,6 +14,36 @@ enum RawConnection {
       for try await var chunk in inbound { received.writeBuffer(&chunk) }
       return String(buffer: received)
     }
+  }
+
+  /// Sends the bytes and reads until the server ends its half of the connection, then goes on sending until the server does not take any more.
+  ///
+  /// - Returns: What was received, and how many bytes were sent in vain.
+  static func press(_ text: String, port: Int) async throws -> (text: String, sent: Int) {
+    let channel = try await connect(port)
+    return try await channel.executeThenClose { inbound, outbound in
+      try await outbound.write(ByteBuffer(string: text))
+      var received = ByteBuffer()
+      for try await var chunk in inbound { received.writeBuffer(&chunk) }
+      let more = ByteBuffer(repeating: UInt8(ascii: "x"), count: 65_536)
+      var sent = 0
+      while true {
+        // Done when the system has taken it.
+        do { try await channel.channel.writeAndFlush(more) } catch { return (String(buffer: received), sent) }
+        sent += more.readableBytes
+      }
+    }
+  }
+
+  private static func connect(_ port: Int) async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {
+    try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .channelOption(.allowRemoteHalfClosure, value: true)
+      .connect(host: "127.0.0.1", port: port) { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+            wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+        }
+      }
   }
 
   /// The answers in what was received, as pairs of head and body.

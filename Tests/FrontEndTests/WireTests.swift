@@ -69,8 +69,10 @@ import Testing
   @Test func aBodyThatDoesNotArriveInTimeCostsTheConnection() async throws {
     try await Harness.run({ $0.configuration.bodyTimeout = .milliseconds(100) }) { app in
       let text = try await RawConnection.exchange(
-        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: 100\r\n\r\n{\"to\"", port: app.port)
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nX-Request-Id: late\r\nContent-Length: 100\r\n\r\n{\"to\"",
+        port: app.port)
       #expect(text.hasPrefix("HTTP/1.1 408"))
+      #expect(text.lowercased().contains("\r\nx-request-id: late\r\n"))
       #expect(text.contains("requestTimeout"))
     }
   }
@@ -121,6 +123,56 @@ import Testing
       let post = "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)"
       let text = try await RawConnection.exchange(post + post, port: app.port, closesItsHalf: true)
       #expect(RawConnection.split(text).map { $0.head.prefix(12) } == ["HTTP/1.1 202", "HTTP/1.1 202"])
+    }
+  }
+
+  @Test(arguments: [
+    "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+    "POST /nothing HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 2\r\n\r\n{}",
+    "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+  ]) func `after an offer to speak something else nothing more is read, and the client is told`(request: String) async throws {
+    try await Harness.run { app in
+      let (text, sent) = try await RawConnection.press(
+        request + "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", port: app.port)
+      let answers = RawConnection.split(text)
+      #expect(answers.count == 1)
+      #expect(answers.first?.head.hasPrefix("HTTP/1.1 4") == true)
+      #expect(answers.first?.head.lowercased().contains("\r\nconnection: close") == true)
+      // As much as the system keeps for two sockets, and far less than it moves in the meantime.
+      #expect(sent < 64 * 1024 * 1024)
+    }
+  }
+
+  @Test(arguments: ["close", "Close", "keep-alive, CLOSE"])
+  func `a connection that a client wants closed is, although the client has more to say`(option: String) async throws {
+    try await Harness.run { app in
+      let head = "Host: x\r\n\(authorization)\r\nConnection: \(option)\r\n"
+      let chunks = String(send.utf8.count, radix: 16) + "\r\n\(send)\r\n0\r\n\r\n"
+      for (request, status) in [
+        ("GET /nothing HTTP/1.1\r\n\(head)\r\n", "404"),
+        ("POST /api/sends HTTP/1.1\r\n\(head)Transfer-Encoding: chunked\r\n\r\n\(chunks)", "202"),
+      ] {
+        let (text, _) = try await RawConnection.press(request + "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", port: app.port)
+        #expect(RawConnection.split(text).map { $0.head.dropFirst(9).prefix(3) } == [Substring(status)])
+      }
+    }
+  }
+
+  /// More than the system keeps for two sockets is still to be written when the client's half is closed.
+  @Test(arguments: ["", "Connection: close\r\n"], [31_000, 32_768])
+  func `a client that has closed its half gets the whole of a long answer`(field: String, lines: Int) async throws {
+    try await Harness.run { app in
+      // The longer one is handled part by part.
+      let body = String(repeating: lines > 32_000 ? "xx\n" : "x\n", count: lines)
+      let text = try await RawConnection.exchange(
+        "POST /api/sends/batch HTTP/1.1\r\nHost: x\r\n\(authorization)\r\n\(field)"
+          + "Content-Type: application/x-ndjson\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)",
+        port: app.port, closesItsHalf: true)
+      #expect(text.hasPrefix("HTTP/1.1 200"))
+      // Counted outside of #expect, which would show ten megabytes.
+      let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
+      let heads = RawConnection.split(String(text.prefix(2000)))[0].head.utf8.count { $0 == UInt8(ascii: "\n") } + 2
+      #expect(count - heads == lines)
     }
   }
 

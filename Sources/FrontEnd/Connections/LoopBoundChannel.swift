@@ -57,7 +57,7 @@ struct LoopBoundChannel: ServerChildChannel {
         let response = try await responder(request, connection.channel)
         connection.whole.value.write(.head(response.head))
         try await response.body.write(
-          AnswerWriter(requests: connection.whole, isLast: request.asksToClose))
+          AnswerWriter(requests: connection.whole, isLast: request.headers[.connection] == "close"))
       } catch {
         logger.debug("A connection is closed, for a request was not answered", metadata: [LogKeys.cause: "\(error)"])
         connection.channel.close(promise: nil)
@@ -75,13 +75,5 @@ private struct AnswerWriter: ResponseBodyWriter {
 
   consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
     requests.value.finish(trailers: trailingHeaders, isLast: isLast)
-  }
-}
-
-extension Request {
-  /// Whether the client wants no other answer on the connection (RFC 9112 §9.6: an option of `Connection`, in any case).
-  fileprivate var asksToClose: Bool {
-    guard let options = headers[.connection] else { return false }
-    return options.split(separator: ",").contains { $0.lowercased().filter { !$0.isWhitespace } == "close" }
   }
 }

@@ -37,6 +37,8 @@ final class WholeRequests: ChannelDuplexHandler {
   private var request: Request?
   private var taker: CheckedContinuation<Request?, Never>?
   private var context: ChannelHandlerContext?
+  /// When the last answer has been written to its end.
+  private var lastEnd: EventLoopFuture<Void>?
 
   /// Takes out requests whose bodies have at most so many bytes.
   init(maximumBodySize: Int) {
@@ -61,12 +63,14 @@ final class WholeRequests: ChannelDuplexHandler {
   /// Ends the answer to the request that `next` gave; `isLast` if the client wants no other.
   func finish(trailers: HTTPFields?, isLast: Bool) {
     guard let context else { return }
-    context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: nil)
+    let promise = context.eventLoop.makePromise(of: Void.self)
+    lastEnd = promise.futureResult
+    context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: promise)
     if isLast {
       // What the client has sent all the same must not be done: it could not be answered.
       waiting.removeAll()
       state = .closed
-      context.close(mode: .output, promise: nil)
+      whenWritten { $0.close(mode: .output, promise: nil) }
     }
     guard case .answering = state else { return }
     state = .idle
@@ -96,10 +100,8 @@ final class WholeRequests: ChannelDuplexHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if let event = event as? ChannelEvent, event == .inputClosed, !waiting.isEmpty || !canGoOn {
-      return waiting.append(.inputClosed)
-    }
-    context.fireUserInboundEventTriggered(event)
+    guard let change = event as? ChannelEvent, change == .inputClosed else { return context.fireUserInboundEventTriggered(event) }
+    if waiting.isEmpty, canGoOn { endInput() } else { waiting.append(.inputClosed) }
   }
 
   func read(context: ChannelHandlerContext) {
@@ -111,11 +113,19 @@ final class WholeRequests: ChannelDuplexHandler {
     resume(context)
   }
 
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    // Where the client has closed its half, this closes the connection, and with it what is not written yet.
+    guard mode == .output, lastEnd != nil else { return context.close(mode: mode, promise: promise) }
+    whenWritten { $0.close(mode: mode, promise: promise) }
+  }
+
   /// What comes from the other way of handling requests.
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    let isEnd = if case .end = unwrapOutboundIn(data) { true } else { false }
+    guard case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
+    let promise = promise ?? context.eventLoop.makePromise(of: Void.self)
+    lastEnd = promise.futureResult
     context.write(data, promise: promise)
-    guard isEnd, case .passing(let isRead, _) = state else { return }
+    guard case .passing(let isRead, _) = state else { return }
     state = isRead ? .idle : .passing(isRead: false, isAnswered: true)
     if isRead { resume(context) }
   }
@@ -163,13 +173,25 @@ final class WholeRequests: ChannelDuplexHandler {
       switch event {
       case .part(let part): take(part, context)
       case .error(let error): context.fireErrorCaught(error)
-      case .inputClosed: context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+      case .inputClosed: endInput()
       }
     }
     context.fireChannelReadComplete()
     guard waiting.isEmpty, isReadHeld else { return }
     isReadHeld = false
     context.read()
+  }
+
+  /// Says that nothing more will come in. The framework closes the connection then, and with it what is not written yet.
+  private func endInput() {
+    whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+  }
+
+  /// Does something as soon as the answers given so far are written, or cannot be.
+  private func whenWritten(_ act: @escaping (ChannelHandlerContext) -> Void) {
+    guard let context else { return }
+    guard let lastEnd else { return act(context) }
+    lastEnd.assumeIsolated().whenComplete { _ in act(context) }
   }
 
   private func isSmall(_ head: HTTPRequest) -> Bool {

@@ -6,16 +6,28 @@ import NIOHTTP1
 import NIOHTTPTypes
 
 /// Watches over one connection below the framework, on its event loop: a body that does not arrive in time or does not end costs the
-/// connection, `Expect: 100-continue` is answered, and what the framework answers to malformed HTTP becomes a problem document.
+/// connection, `Expect: 100-continue` is answered, what the framework answers to malformed HTTP becomes a problem document, and a connection that is
+/// to be closed is.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
+  /// How long a client has to read its last answer and close its half (RFC 9112 §9.6).
+  private static let lingering = TimeAmount.seconds(2)
+
   private let bodyTimeout: TimeAmount
   private let maximumBodyBytes: Int
   private var isReadingBody = false
+  /// What the request came with whose body is read.
+  private var fields: HTTPFields = [:]
+  /// Whether the client has asked for no other answer than to the request read last.
+  private var isLastRequest = false
+  /// Whether the client has offered to speak something else next. The parser takes nothing for HTTP any more from then on, and would keep whatever
+  /// comes.
+  private var isOffered = false
+  private var closing: Scheduled<Void>?
   private var bodyBytes = 0
   private var bodyDeadline: Scheduled<Void>?
   /// Requests whose response has not ended.
@@ -30,11 +42,20 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var data = data
     switch unwrapInboundIn(data) {
-    case .head(let head):
+    case .head(var head):
       openRequests += 1
       isReadingBody = true
       bodyBytes = 0
+      isOffered = head.method == .connect || head.headerFields[.upgrade] != nil
+      isLastRequest = isOffered || head.asksToClose
+      // Said in the one way that is understood further on.
+      if isLastRequest {
+        head.headerFields[.connection] = "close"
+        data = wrapInboundOut(.head(head))
+      }
+      fields = head.headerFields
       // RFC 9110 §10.1.1. While an earlier response is under way the client has to do with its own timeout.
       if openRequests == 1, head.headerFields[.expect]?.lowercased() == "100-continue" {
         context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
@@ -44,6 +65,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       guard bodyBytes <= maximumBodyBytes else { return context.close(promise: nil) }
     case .end:
       isReadingBody = false
+      fields = [:]
       bodyDeadline?.cancel()
       bodyDeadline = nil
     }
@@ -58,9 +80,31 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.fireChannelReadComplete()
   }
 
+  func read(context: ChannelHandlerContext) {
+    if isReadingBody || !isOffered { context.read() }
+  }
+
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    guard mode == .output else { return context.close(mode: mode, promise: promise) }
+    let promise = promise ?? context.eventLoop.makePromise()
+    // What the framework counts as requests under way may have been dropped, and then it never ends a connection whose client does not.
+    scheduleClosing(in: bodyTimeout, context: context)
+    promise.futureResult.assumeIsolated().whenComplete { _ in
+      if context.channel.isActive { self.scheduleClosing(in: Self.lingering, context: context) }
+    }
+    context.close(mode: mode, promise: promise)
+  }
+
+  private func scheduleClosing(in time: TimeAmount, context: ChannelHandlerContext) {
+    closing?.cancel()
+    closing = context.eventLoop.assumeIsolated().scheduleTask(in: time) { context.close(promise: nil) }
+  }
+
   func channelInactive(context: ChannelHandlerContext) {
     bodyDeadline?.cancel()
     bodyDeadline = nil
+    closing?.cancel()
+    closing = nil
     context.fireChannelInactive()
   }
 
@@ -71,12 +115,16 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
-    case .head(let head):
+    case .head(var head):
       isWritingResponse = true
       if let parserError, head.status == .badRequest, head.headerFields[.contentType] == nil {
         write(Self.refusal(for: parserError), context: context)
         promise?.succeed()
         return
+      }
+      if isLastRequest, openRequests == 1, head.headerFields[.connection] == nil, head.status.kind != .informational {
+        head.headerFields[.connection] = "close"
+        return context.write(wrapOutboundOut(.head(head)), promise: promise)
       }
     case .body: break
     case .end:
@@ -99,7 +147,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// Writes a problem's head and body, not its end.
   private func write(_ refusal: Refusal, context: ChannelHandlerContext) {
-    let requestID = RequestIdentity.requestID(of: [:])
+    let requestID = RequestIdentity.requestID(of: fields)
     let problem = Problem(refusal: refusal, requestID: requestID)
     let document = problem.document
     var head = HTTPResponse(status: refusal.code.appearance.status, headerFields: problem.headers)
@@ -117,6 +165,14 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 }
 
-// The handler and its timer stay on one event loop.
+extension HTTPRequest {
+  /// Whether the client wants no other answer on the connection (RFC 9112 §9.6: an option of `Connection`, in any case).
+  fileprivate var asksToClose: Bool {
+    guard let options = headerFields[.connection] else { return false }
+    return options.split(separator: ",").contains { $0.lowercased().filter { !$0.isWhitespace } == "close" }
+  }
+}
+
+// The handler and its timers stay on one event loop.
 @available(*, unavailable)
 extension ConnectionGuard: Sendable {}

@@ -43,15 +43,21 @@ struct SendRoutes: Sendable {
     let key = try IdempotencyKey(of: request.headers)
     try MediaType.ndjson.require(of: request)
     let body = try await request.bytes(upTo: maximumBatchSize)
-    var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
-    guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
+    let traceparent = RequestIdentity.traceparent(of: request.headers)
+    func read(at time: UnixTime) throws -> SendBatch {
+      var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
+      batch.read(by: caller, traceparent: traceparent, isRepeatable: key != nil, at: time)
+      return batch
+    }
     let now = clock.now()
-    batch.read(
-      by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), isRepeatable: key != nil, at: now)
+    var batch = try read(at: now)
+    guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
     var claim: SendClaim?
     if let key {
       try caller.hub.quotas?.requireRoomInBurst(for: batch.submissions.count)
       let held = try await repetitions.claim(key, for: Fingerprint("sends/batch", body: body), by: caller, at: now)
+      // What was refused then, for a time too far ahead, was not accepted.
+      if held.isSettled { batch = try read(at: held.at) }
       batch.identify(by: held)
       claim = held
     }

@@ -82,7 +82,7 @@ struct Settings: Sendable {
           providers.append(try await FileProvider<YAMLSnapshot>(config: ConfigReader(provider: path)))
         }
       } catch {
-        throw SettingsError("--config", "names a file that is not YAML: \(file): \(error)")
+        throw SettingsError("--config", "names a file that is not YAML: \(file): \(Self.place(of: error))")
       }
     }
     let reader = SettingsReader(providers: providers)
@@ -91,6 +91,18 @@ struct Settings: Sendable {
       throw SettingsError(unknown, "is not a key that means anything; deploy/fanfare.yaml lists them all")
     }
     return settings
+  }
+
+  /// Where a document is wrong, and how: never what stands there, which may be a password.
+  private static func place(of error: any Error) -> String {
+    switch error {
+    case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
+      YamlError.composer(_, let problem, let mark, _):
+      "line \(mark.line), column \(mark.column): \(problem)"
+    case YamlError.reader(let problem, _, _, _): problem
+    case YamlError.duplicatedKeysInMapping(_, let context): "line \(context.mark.line): a key is given twice"
+    default: "it cannot be read"
+    }
   }
 
   /// The dotted keys of all values in a YAML document. A list is a value.
