@@ -76,7 +76,9 @@ extension PostgreSQLLedger: LedgerStorage {
     let plan = BatchPlan(batch)
     do {
       try await makeTables()
-      try await days.prepare(for: plan, at: clock.now())
+      if try await days.prepare(for: plan, at: clock.now()) {
+        logger.warning("A day of the ledger has no partition yet, as somebody reads its table; its sends are kept with the rest")
+      }
       let duplicates = try await writer.write(plan)
       await cleanUp()
       return duplicates

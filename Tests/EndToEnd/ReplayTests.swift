@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import RDKafka
 import Testing
 
 @testable import fanfare
@@ -15,10 +16,12 @@ import Testing
         #expect(try await api.call("POST", "/api/register", user: user, body: body).status == 200)
       }
       _ = try await deployment.ready(worker)
+      var sends: [String] = []
       for user in ["bob", "carol"] {
         let answer = try await api.call("POST", "/api/notifications?pns=gcm&to_tag=\(user)", user: "alice", body: #""hello""#)
         let send = try #require(try answer.json["id"] as? String)
         _ = try await deployment.settled(send, as: "alice", at: api)
+        sends.append(send)
       }
       // What was dispatched has been committed, too: what waits is left alone.
       let time = ["--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z", "--user", "bob"]
@@ -39,6 +42,21 @@ import Testing
         #expect(status == 0)
         return output.hasPrefix("accepted 2 = settled 2 + in flight 0\n") && output.contains("repeated statuses 1\n")
       }
+
+      // What waits as a segment of a broadcast is left alone, too.
+      try await eventually("the positions to be committed") {
+        try await deployment.run(["replay", "--dry-run"] + time).output == "1 sends would be dispatched again\n"
+      }
+      _ = try await worker.terminate()
+      let now = SystemWallClock().now()
+      let send = SendRequest(
+        id: try #require(SendID(sends[0])), acceptedAt: now, audience: .user("bob"), content: Content(message: Message(body: "b"))
+      )
+      try await deployment.produce([
+        ProducerRecord(
+          topic: deployment.topics.segments, key: nil, value: SegmentRecord(send: send, pages: 2, range: 0..<1).encoded(at: now))
+      ])
+      #expect(try await deployment.run(["replay", "--dry-run"] + time).output == "0 sends would be dispatched again\n")
     }
   }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import FanfareCore
 import PostgreSQL
 import Support
@@ -79,6 +80,40 @@ import Testing
         ])
       #expect(try await ledger.report(of: id, hub: .default)?.state == .settled)
       #expect(try await ledger.totals(hub: .default).accepted == 6)
+    }
+  }
+
+  /// As a dump does that runs over midnight.
+  @Test func `who reads for long holds up neither a new day nor the end of an old one`() async throws {
+    let clock = SettableClock(.start)
+    try await TestPostgreSQL.withSchema { database in
+      var settings = PostgreSQLLedgerConfiguration(database: database)
+      settings.retention = day * 2
+      let log = LogRecorder()
+      let ledger = try PostgreSQLLedger(settings, clock: clock, logger: log.logger)
+      defer { ledger.close() }
+      try await ledger.write([.send(Samples.send(id)), .status(Samples.status(id))])
+      let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      let (reading, begun) = AsyncStream.makeStream(of: Void.self)
+      let isDone = DispatchSemaphore(value: 0)
+      async let reader: Void = pool.withConnection { connection in
+        _ = try connection.execute("BEGIN")
+        _ = try connection.execute("SELECT count(*) FROM ledger_sends")
+        begun.finish()
+        isDone.wait()
+        _ = try connection.execute("COMMIT")
+      }
+      for await _ in reading {}
+      let (later, other) = (UnixTime.start + day * 3, SendID.random())
+      clock.set(later)
+      try await ledger.write([.send(Samples.send(other, at: later)), .status(Samples.status(other, at: later))])
+      #expect(try await ledger.report(of: other, hub: .default)?.state == .settled)
+      #expect(try await ledger.report(of: id, hub: .default)?.state == .settled)
+      isDone.signal()
+      try await reader
+      #expect(log.count(of: "A day of the ledger has no partition yet") == 1)
+      #expect(log.count(of: "Old sends stay in the ledger for now") == 1)
     }
   }
 

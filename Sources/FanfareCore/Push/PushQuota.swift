@@ -11,7 +11,7 @@ package struct PushQuota: Hashable, Sendable {
 
   /// How long a reservation may be used from its moment on.
   package static let lifetime: Duration = .milliseconds(750)
-  /// Reservations are never so far ahead: if they seem to be, a clock was set back.
+  /// Reservations, of a broadcast's rate too, are never so far ahead: if they seem to be, a clock was set back, or was ahead when they were made.
   package static let horizon: Duration = .seconds(600)
 
   package init(hub: HubName, platform: Platform, perMinute: Int) {
@@ -25,10 +25,14 @@ package struct PushQuota: Hashable, Sendable {
 
   /// The moment of a reservation made now, behind those that end at `end`, and where it ends itself; all in microseconds since 1970.
   package func reservation(of pushes: Int, behind end: Int64, at now: UnixTime) -> (start: Int64, end: Int64) {
-    let present = now.milliseconds * 1000
-    let horizon = present + Int64(Self.horizon / .microseconds(1))
-    let start = end > horizon ? present : max(end, present)
+    let start = Self.start(behind: end, at: now)
     return (start, start + Int64(pushes) * 61_000_000 / Int64(perMinute))
+  }
+
+  /// The moment of a reservation made now, behind those that end at `end`, in microseconds since 1970.
+  package static func start(behind end: Int64, at now: UnixTime) -> Int64 {
+    let present = now.milliseconds * 1000
+    return end > present + Int64(horizon / .microseconds(1)) ? present : max(end, present)
   }
 }
 

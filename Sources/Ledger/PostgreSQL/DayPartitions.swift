@@ -8,6 +8,10 @@ import Synchronization
 final class DayPartitions: Sendable {
   /// How far the records' time must have moved until old sends are looked for again.
   private static let interval: Duration = .seconds(3600)
+  /// The longest that a partition made or dropped waits for others to be done with the table, in milliseconds: all who come later wait behind it.
+  private static let patience = 2000
+  /// How long after it has waited in vain for that it is tried again.
+  private static let pause: Duration = .seconds(30)
   /// The longest that one statement may take that removes sends.
   private static let timeout: Duration = .seconds(600)
 
@@ -21,6 +25,8 @@ final class DayPartitions: Sendable {
     /// The latest time that any record has spoken of, but never one in the future. Age is measured from here and not from the clock: a
     /// ledger that is rebuilt from an old log must not drop a send before its repetitions have come by.
     var newest: UnixTime?
+    /// When a partition that could not be made may be tried again.
+    var makeAgain: ContinuousClock.Instant?
     /// What that was when old sends were last looked for.
     var lastRetired: UnixTime?
   }
@@ -31,19 +37,29 @@ final class DayPartitions: Sendable {
   }
 
   /// Makes the partitions that the batch's sends need: of days that are neither too old to be kept nor still to come.
-  func prepare(for plan: BatchPlan, at now: UnixTime) async throws {
+  ///
+  /// - Returns: Whether some could not be made, because somebody reads the table for long (a dump, say). Their sends go with the rest until it is
+  ///   tried again.
+  func prepare(for plan: BatchPlan, at now: UnixTime) async throws -> Bool {
     let missing = state.withLock { state -> [Int32] in
       let times = [state.newest, plan.newest.map { min($0, now) }].compactMap(\.self)
       guard let newest = times.max() else { return [] }
       state.newest = newest
+      if let again = state.makeAgain, .now < again { return [] }
       let kept = max(0, BatchPlan.day(of: newest + (.zero - retention)))
       let last = max(kept, BatchPlan.day(of: now + .seconds(86_400)))
       return plan.days.subtracting(state.known).filter { (kept...last).contains($0) }.sorted()
     }
     for day in missing {
-      try await make(day)
+      do {
+        try await make(day)
+      } catch let error as PostgreSQLError where error.sqlState == "55P03" {
+        state.withLock { $0.makeAgain = .now + Self.pause }
+        return true
+      }
       state.withLock { _ = $0.known.insert(day) }
     }
+    return false
   }
 
   private static let enter = PreparedStatement("INSERT INTO ledger_days (day) VALUES ($1) ON CONFLICT (day) DO NOTHING")
@@ -58,6 +74,7 @@ final class DayPartitions: Sendable {
       // It is attached, because to be created as a partition would lock out everybody who reads.
       try connection.executeScript(
         """
+        SET LOCAL lock_timeout = \(Self.patience);
         CREATE TABLE \(table) (LIKE ledger_sends INCLUDING ALL) WITH (fillfactor = 40);
         LOCK TABLE ledger_sends_rest IN ACCESS EXCLUSIVE MODE;
         INSERT INTO \(table) SELECT * FROM ledger_sends_rest WHERE day = \(day);
@@ -103,6 +120,7 @@ final class DayPartitions: Sendable {
       try connection.executeScript(
         """
         SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
+        SET LOCAL lock_timeout = \(Self.patience);
         SET LOCAL enable_seqscan = on;
         CREATE TEMPORARY TABLE ledger_stay ON COMMIT DROP AS
           SELECT hub, id FROM \(table) WHERE NOT coalesce(\(Self.isOver(settledBefore: oldest)), false);

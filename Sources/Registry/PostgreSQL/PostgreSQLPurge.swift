@@ -20,7 +20,10 @@ enum PostgreSQLPurge {
 
   private static func expiring(_ table: String, key: String, _ condition: String) -> PreparedStatement {
     PreparedStatement(
-      "DELETE FROM \(table) WHERE (hub, \(key)) IN (SELECT hub, \(key) FROM \(table) WHERE \(condition) LIMIT \(Purge.batch))")
+      """
+      DELETE FROM \(table)
+      WHERE (hub, \(key)) IN (SELECT hub, \(key) FROM \(table) WHERE \(condition) LIMIT \(Purge.batch)) AND \(condition)
+      """)
   }
 
   /// Removes a bounded number of expired rows; true when there may be more.

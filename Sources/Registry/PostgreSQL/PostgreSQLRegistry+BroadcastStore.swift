@@ -102,7 +102,7 @@ extension PostgreSQLRegistry: BroadcastStore {
   ) async throws -> UnixTime {
     try await write { connection in
       let rows = try Self.lock(broadcast, at: now, connection)
-      let start = max(try rows.integer(0, 2), now.milliseconds * 1000)
+      let start = PushQuota.start(behind: try rows.integer(0, 2), at: now)
       let next = start + Int64(pushes) * 1_000_000 / Int64(max(1, perSecond))
       try connection.query(Self.updateNextPush, broadcast.key + [.int8(next), .time(now)])
       return UnixTime(milliseconds: (start + 999) / 1000)

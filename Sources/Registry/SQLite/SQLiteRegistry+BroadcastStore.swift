@@ -69,7 +69,7 @@ extension SQLiteRegistry: BroadcastStore {
     try await write { db in
       let select = try db.cachedStatement(sql: "SELECT next_push_at FROM broadcasts WHERE hub = ? AND send = ?")
       let next = try Int64.fetchOne(select, arguments: broadcast.key) ?? 0
-      let start = max(next, now.milliseconds * 1000)
+      let start = PushQuota.start(behind: next, at: now)
       try db.cachedStatement(
         sql: """
           INSERT INTO broadcasts (hub, send, next_push_at, touched_at) VALUES (?, ?, ?, ?)

@@ -126,9 +126,9 @@ extension DispatchState {
 
   /// Asks for the next pushes that the broadcast's rate allows, a quarter of a second's at most, and takes what has become due.
   private func reserve(_ page: inout OpenPage, _ slot: Int, rate: Int, at now: Moment, into effects: inout Effects) {
-    if let reserved = page.reserved, reserved.from <= now.wall {
-      page.permits += reserved.count
-      page.reserved = nil
+    if let reserved = page.reserved {
+      if reserved.from <= now.wall { page.permits += reserved.count }
+      if reserved.from <= now.wall || reserved.from > now.wall + PushQuota.horizon { page.reserved = nil }
     }
     guard page.permits == 0, page.reserved == nil, !page.isReserving, page.waiting > 0 else { return }
     page.isReserving = true

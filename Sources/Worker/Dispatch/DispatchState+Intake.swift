@@ -23,7 +23,9 @@ extension DispatchState {
       }
       guard let hub = table.number(of: incoming.send.hub) else {
         let error = RecordError(.unknownHub, "hub: not served by this deployment")
-        setAside(record, error: error, send: incoming.send, origin: origin, at: now, into: &effects)
+        // A status tells the end of all of a send; pages of a broadcast may be delivered by workers that know the hub.
+        let send: SendRequest? = if case .segment = incoming { nil } else { incoming.send }
+        setAside(record, error: error, send: send, origin: origin, at: now, into: &effects)
         continue
       }
       switch incoming {

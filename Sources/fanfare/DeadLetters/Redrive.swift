@@ -30,7 +30,7 @@ struct Redrive {
         guard matches(letter) else { return true }
         if !letter.isWhole {
           outcome.cut.append(item.place.description)
-        } else if letter.origin.topic != kafka.topics.sends {
+        } else if ![kafka.topics.sends, kafka.topics.segments].contains(letter.origin.topic) {
           outcome.foreign.append(item.place.description)
         } else {
           outcome.redriven += 1

@@ -29,7 +29,7 @@ struct Replay {
     let retries = retryTopics.map(\.name)
     let scan = TopicScan(command: "replay", reader: reader)
     var positions = try await reader.committed(
-      by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends]))
+      by: settings.workerGroup, in: try await reader.partitions(of: [topics.sends, topics.segments]))
     for retry in retryTopics {
       positions += try await reader.committed(
         by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
@@ -37,7 +37,7 @@ struct Replay {
     let done = Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) })
     let statuses = selection.failedOnly ? try await reader.spans(of: [topics.status]) : []
     let sends = try await reader.spans(of: [topics.sends])
-    let waiting = (sends + (retries.isEmpty ? [] : try await reader.spans(of: retries))).map { span in
+    let waiting = (sends + (try await reader.spans(of: [topics.segments] + retries))).map { span in
       LogSpan(partition: span.partition, start: max(span.start, done[span.partition] ?? span.start), end: span.end)
     }
     try await scan.read(statuses + waiting) { records in

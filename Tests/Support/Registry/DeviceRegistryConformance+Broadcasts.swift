@@ -67,6 +67,11 @@ extension DeviceRegistryConformance {
         return try await group.reduce(into: Set<UnixTime>()) { $0.insert($1) }
       }
       #expect(moments == Set((2...21).map { UnixTime.start + .seconds(9) + .milliseconds(50 * $0) }))
+      // Whose clock is an hour ahead holds up the others for no longer than anybody may reserve ahead.
+      let ahead = UnixTime.start + .seconds(3600)
+      #expect(try await store.reserve(5, of: broadcast, perSecond: 100, at: ahead) == ahead)
+      let after = UnixTime.start + .seconds(20)
+      #expect(try await store.reserve(5, of: broadcast, perSecond: 100, at: after) == after)
     },
   ]
 }

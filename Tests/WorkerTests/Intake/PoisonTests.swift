@@ -68,4 +68,17 @@ struct PoisonTests {
     #expect(letter.detail.contains("1000 bytes"))
     #expect(desk.position == 1)
   }
+
+  /// Other workers may know the hub already, and deliver the broadcast's other segments.
+  @Test func `a segment of an unknown hub is set aside, and says nothing of the whole broadcast`() throws {
+    var desk = BroadcastTests.desk(devices: 100)
+    let send = SendRequest(
+      id: .random(), hub: try #require(HubName("nowhere")), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
+      content: Content(message: Message(body: "hello")))
+    let segment = SegmentRecord(send: send, pages: 10, range: 0..<2)
+    desk.deliver([segment.encoded(at: desk.wall)], from: BroadcastTests.partition)
+    #expect(desk.deadLetters.map(\.reason) == [.unknownHub])
+    #expect(desk.deadLetters.first?.origin.topic == "fanfare.segments")
+    #expect(desk.statuses.isEmpty)
+  }
 }
