@@ -53,7 +53,7 @@ package final class Consumer: Sendable {
     state = Mutex(State(handle: handle))
   }
 
-  /// Adds room for this many records. From any thread; cheap.
+  /// Adds room for this many records, or takes it back where the number is negative; what is on its way then still comes. From any thread; cheap.
   package func grant(records: Int) {
     if credit.grant(records) { wakeUp.signal() }
   }

@@ -6,7 +6,8 @@ package protocol RecordSource: Sendable {
   /// What happens, in order: records of a partition come only between its `assigned` and its `revoked` or `lost`. One reader.
   var events: AsyncStream<ConsumerEvent> { get }
 
-  /// Allows so many records more to be delivered. Callable from any thread.
+  /// Allows so many records more to be delivered, or fewer where the number is negative: what is on its way then still comes, and is a debt.
+  /// Callable from any thread.
   func grant(records: Int)
 
   /// Keeps back, from now on or no more, the records of the segments' topic; those that are on their way may still come. Callable from any thread.

@@ -23,10 +23,19 @@ package struct RetryPolicy: Hashable, Sendable {
     /// The delay before the repetition of that number, from 0: between half and all of the scheduled one, so that what failed together does
     /// not come back together.
     func delay(_ number: Int, jitter: Double) -> Duration {
+      .milliseconds(Int64(milliseconds(number) * (0.5 + jitter / 2)))
+    }
+
+    /// The same for what must not come back sooner: between the scheduled one and a tenth more.
+    func wholeDelay(_ number: Int, jitter: Double) -> Duration {
+      .milliseconds(Int64(milliseconds(number) * (1 + jitter / 10)))
+    }
+
+    private func milliseconds(_ number: Int) -> Double {
       var milliseconds = Double(first.milliseconds)
       let limit = Double(self.limit.milliseconds)
       for _ in 0..<number where milliseconds < limit { milliseconds *= growth }
-      return .milliseconds(Int64(min(milliseconds, limit) * (0.5 + jitter / 2)))
+      return min(milliseconds, limit)
     }
   }
 
@@ -95,6 +104,8 @@ package struct RetryPolicy: Hashable, Sendable {
     .fcm: Schedule(first: .seconds(10), growth: 2, limit: .seconds(10 * 60)),
     .wns: Schedule(first: .seconds(10 * 60), growth: 2, limit: .seconds(60 * 60)),
   ]
+  /// The delays after 429 without a time. Google: a minute at least, doubling, and an end after an hour.
+  package var throttled: [Platform: Schedule] = [.fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))]
   /// The delays of a platform that `refused` does not name.
   package var refusedElsewhere = Schedule(first: .seconds(30), growth: 2, limit: .seconds(15 * 60))
 
@@ -113,7 +124,10 @@ package struct RetryPolicy: Hashable, Sendable {
     case .retryHere where history.quickRetries < quickRetries && history.countedAttempts < maximumAttempts: return .again
     case .retryHere, .retryLater:
       let schedule = outcome.status == 0 ? unreachable : refused[platform] ?? refusedElsewhere
-      let delay = outcome.retryAfter.map { $0 + $0 * (jitter / 10) } ?? schedule.delay(history.waits, jitter: jitter)
+      let delay =
+        outcome.retryAfter.map { $0 + $0 * (jitter / 10) }
+        ?? (outcome.status == 429 ? throttled[platform]?.wholeDelay(history.waits, jitter: jitter) : nil)
+        ?? schedule.delay(history.waits, jitter: jitter)
       return wait(delay, history: history, remaining: remaining, otherwise: history.givenUp)
     case .unknown:
       guard history.waits < unansweredRetries else { return .finish(.unconfirmed) }

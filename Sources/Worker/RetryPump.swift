@@ -121,7 +121,7 @@ package final class RetryPump: Service {
       metrics.show(released: effects.due.count, waiting: state.held)
       store(effects.offsets)
       for rebalance in effects.completed { rebalance.complete() }
-      if effects.credit > 0 { source.grant(records: effects.credit) }
+      if effects.credit != 0 { source.grant(records: effects.credit) }
       if effects.hasDrained, !isLeaving {
         isLeaving = true
         group.addTask { [source] in await source.close() }

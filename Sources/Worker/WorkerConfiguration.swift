@@ -109,7 +109,7 @@ package struct WorkerConfiguration: Sendable {
   /// Throws `Problem` for the first value that makes no sense.
   package func check() throws(Problem) {
     let counts: [(String, Int, ClosedRange<Int>)] = [
-      ("maximumRecords", maximumRecords, 1...Ticket.maximumSlots), ("maximumBytes", maximumBytes, 1...Int.max),
+      ("maximumRecords", maximumRecords, 1...Ticket.maximumSlots / 4), ("maximumBytes", maximumBytes, 1...Int.max),
       ("maximumDevices", maximumDevices, 1...Int.max),
       ("maximumPushes", maximumPushes, 1...Int.max), ("maximumPushesPerSender", maximumPushesPerSender, 1...Int.max),
       ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...(Ticket.generations - 1)),

@@ -100,6 +100,10 @@ struct InFlightTests {
     #expect(credit.grant(1), "the thread waits")
     #expect(!credit.grant(1))
     #expect(credit.available() == 2)
+    #expect(!credit.grant(-3), "more is taken back than there is")
+    #expect(credit.available() == 0)
+    #expect(credit.grant(2), "the thread waits")
+    #expect(credit.available() == 1)
   }
 
   @Test func aRebalanceCompletesOnceAlsoByBeingDropped() {

@@ -2,8 +2,6 @@ import FanfareCore
 
 /// One answer of FCM, read.
 enum FCMAnswer {
-  /// The least wait after 429 without `Retry-After`, by Google's rules for senders.
-  static let quotaDelay: Duration = .seconds(60)
   /// The reason where Firebase could not log in to the push service behind the one device.
   static let thirdPartyRefusal = "THIRD_PARTY_AUTH_ERROR"
 
@@ -17,12 +15,7 @@ enum FCMAnswer {
     if status == 200 { return PushOutcome(.accepted, status: 200) }
     let error = FCMErrorBody(body)
     let (verdict, reason) = judge(error, status: status, isPayloadProven: isPayloadProven)
-    var delay: Duration?
-    if verdict == .retryLater {
-      delay =
-        retryAfter.flatMap { RetryAfter.duration($0, now: now) }
-        ?? (reason == "QUOTA_EXCEEDED" || reason == "DEVICE_QUOTA_EXCEEDED" ? quotaDelay : nil)
-    }
+    let delay = verdict == .retryLater ? retryAfter.flatMap { RetryAfter.duration($0, now: now) } : nil
     return PushOutcome(verdict, reason: reason, status: status, retryAfter: delay)
   }
 

@@ -132,6 +132,7 @@ extension DispatchState {
   private mutating func giveUp(_ slot: Int) {
     for (index, device) in items[slot].devices.enumerated() where device.phase == .checking {
       releasePlace(of: device.sender, for: ticket(slot))
+      senders[device.sender].checking -= 1
       items[slot].devices[index].phase = .done
       endProbe(ticket(slot, device: index), of: device.sender)
     }

@@ -149,6 +149,7 @@ extension DispatchState {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = device.sender
     releasePlace(of: sender, for: ticket)
+    senders[sender].checking -= 1
     defer { endProbe(ticket, of: sender) }
     var known = targets.first { $0.registration == device.target.registration && $0.platform == device.target.platform }
     if known == nil, case .device(let platform, let handle)? = items[slot].send?.audience, let hub = items[slot].send?.hub {

@@ -74,6 +74,7 @@ extension DispatchState {
     if needsRecheck(send, checkedAt: checkedAt, attempts: attempts, at: now) {
       items[slot].devices[index].phase = .checking
       takePlace(of: sender, for: ticket)
+      senders[sender].checking += 1
       toRecheck.append(ticket)
       return
     }
@@ -259,7 +260,7 @@ extension DispatchState {
 
   /// Something was heard of the service.
   private mutating func hear(from sender: Int, at now: Moment) {
-    senders[sender].quietSince = senders[sender].inFlight > 0 ? now.uptime : nil
+    senders[sender].quietSince = senders[sender].unanswered > 0 ? now.uptime : nil
     senders[sender].isSilent = false
   }
 
@@ -267,7 +268,7 @@ extension DispatchState {
   /// would wait for the one before, and with it the user's devices on all other platforms.
   mutating func noticeSilence(at now: Moment, into effects: inout Effects) {
     for sender in senders.indices {
-      guard let since = senders[sender].quietSince, senders[sender].inFlight > 0 else { continue }
+      guard let since = senders[sender].quietSince, senders[sender].unanswered > 0 else { continue }
       let silence = now.uptime - since
       guard silence >= configuration.circuit.patience.milliseconds else { continue }
       if !senders[sender].isSilent {
@@ -281,7 +282,7 @@ extension DispatchState {
           }
         }
       }
-      if senders[sender].gate.endure(silence: silence, inFlight: senders[sender].inFlight, at: now.uptime) {
+      if senders[sender].gate.endure(silence: silence, inFlight: senders[sender].unanswered, at: now.uptime) {
         effects.alarm(.serviceUnavailable(sender: sender, reason: "Silence"))
         passFirstAttempts(of: sender)
       }

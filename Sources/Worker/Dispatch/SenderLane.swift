@@ -8,6 +8,10 @@ struct SenderLane: Sendable {
   var inFlight = 0
   /// Those of them that are broadcasts'.
   var bulkInFlight = 0
+  /// The places among them whose devices are being looked up: the service knows nothing of these.
+  var checking = 0
+  /// Pushes that the service has and has not answered.
+  var unanswered: Int { inFlight - checking }
   /// Uptime since which nothing was heard of the service while pushes were in flight; nil: there is nothing to be heard of.
   var quietSince: Int64?
   /// Whether that is so long ago that nothing else is to wait for its answers.

@@ -30,7 +30,7 @@ struct PumpState {
     var offsets: [PartitionOffset] = []
     /// Changes of the assignment that may take effect, once the positions are stored.
     var completed: [Rebalance] = []
-    /// Further records to ask for.
+    /// Further records to ask for; negative: to ask for no more.
     var credit = 0
     /// Whether the group may be left.
     var hasDrained = false
@@ -52,6 +52,7 @@ struct PumpState {
   /// The largest record that was met: how many more there is room for goes by it.
   private var largest = 4096
   private var outstanding = 0
+  /// Records asked for that have not come; negative where some came that were not asked for any more.
   private var credit = 0
   private var drains: [Drain] = []
   private var shutdownDeadline: Int64?
@@ -108,7 +109,7 @@ struct PumpState {
   }
 
   private mutating func take(_ records: [ConsumedRecord], at now: Moment) {
-    credit = max(0, credit - records.count)
+    credit -= records.count
     for record in records {
       guard let origin = ledger.begin(record) else { continue }
       let held = Held(origin: origin, key: record.key.map(Array.init), value: Array(record.value))
@@ -165,10 +166,12 @@ struct PumpState {
   }
 
   private mutating func creditToGrant() -> Int {
-    guard shutdownDeadline == nil, drains.isEmpty, bytes < limits.bytes else { return 0 }
-    let room = min(limits.records - held, max(1, (limits.bytes - bytes) / largest)) - credit
-    guard room > 0, credit == 0 || room >= limits.records / 8 else { return 0 }
-    credit += room
-    return room
+    guard shutdownDeadline == nil, drains.isEmpty else { return 0 }
+    let room = bytes < limits.bytes ? min(limits.records - held, max(1, (limits.bytes - bytes) / largest)) : 0
+    let change = room - credit
+    // What was asked for when the records seemed to be small is taken back once they turn out not to be.
+    guard change < 0 || (change > 0 && (credit <= 0 || change >= limits.records / 8)) else { return 0 }
+    credit += change
+    return change
   }
 }

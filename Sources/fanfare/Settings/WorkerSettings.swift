@@ -4,7 +4,7 @@ import Worker
 ///
 /// - `worker.group` (text): the consumer group that all workers share; default `<kafka.topicPrefix>.workers`.
 /// - `worker.instance` (text): a name that survives restarts, for static membership: a restart then moves no partition.
-/// - `worker.maximumRecords` (1…1048576, default 5000): records taken and not settled.
+/// - `worker.maximumRecords` (1…262144, default 5000): records taken and not settled.
 /// - `worker.maximumBytes` (65536…1073741824, default 4194304): the bytes of such records, as they lie in Kafka; decoded and rendered they take several
 ///   times as many.
 /// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
@@ -26,7 +26,7 @@ struct WorkerSettings: Sendable {
     var worker = WorkerConfiguration()
     group = try reader.optionalString("worker.group")
     instance = try reader.optionalString("worker.instance")
-    worker.maximumRecords = try reader.int("worker.maximumRecords", default: worker.maximumRecords, in: 1...1_048_576)
+    worker.maximumRecords = try reader.int("worker.maximumRecords", default: worker.maximumRecords, in: 1...262_144)
     worker.maximumBytes = try reader.int("worker.maximumBytes", default: worker.maximumBytes, in: 65_536...1_073_741_824)
     worker.maximumPushes = try reader.int("worker.maximumPushes", default: worker.maximumPushes, in: 1...1_000_000)
     worker.maximumPushesPerSender = try reader.int(

@@ -171,6 +171,26 @@ struct OutageTests {
     #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
   }
 
+  @Test func `a registry that does not answer is not taken for a silent push service`() {
+    var desk = Desk { $0.maximumPushesPerSender = 25 }
+    for number in 0..<50 { desk.register("u\(number)", .fcm) }
+    for number in 0..<50 { desk.deliver(desk.send(to: .user("u\(number)"))) }
+    #expect(desk.pushes.count == 25)
+    // Those that have waited are looked up again before they go.
+    desk.advance(.seconds(1))
+    desk.answersLookUps = false
+    for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
+    #expect(desk.state.senders.map(\.checking).max() == 25)
+    desk.advance(.seconds(30))
+    #expect(desk.state.senders.allSatisfy { $0.gate.state == .closed })
+    #expect(desk.alarms.isEmpty)
+    desk.answersLookUps = true
+    desk.answerLookUp()
+    #expect(desk.state.senders.map(\.checking).max() == 0)
+    for push in desk.pushes[25...] { desk.answer(push, PushOutcome(.accepted, status: 200)) }
+    #expect(desk.statuses.count == 50 && desk.state.pushes == 0)
+  }
+
   @Test func `a service of which nothing is heard holds nobody up on the other platforms`() {
     var desk = desk()
     for _ in 0..<3 { for number in 0..<20 { desk.deliver(desk.send(to: .user("u\(number)"))) } }

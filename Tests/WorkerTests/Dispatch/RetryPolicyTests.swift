@@ -56,6 +56,20 @@ struct RetryPolicyTests {
     #expect(decide(outcome, on: .wns, History(attempts: 1, waits: 0), jitter: 0) == .wait(.seconds(300)))
   }
 
+  /// Google's rules for senders: a minute at least where no time is given, doubling, and an end after an hour.
+  @Test func `a quota of FCM is waited for longer and longer`() {
+    let outcome = PushOutcome(.retryLater, reason: "QUOTA_EXCEEDED", status: 429)
+    var age = Duration.zero
+    for (waits, seconds) in [60, 120, 240, 480, 960, 1920].enumerated() {
+      let history = History(attempts: waits + 1, waits: waits, age: age)
+      #expect(decide(outcome, history) == .wait(.seconds(seconds)))
+      #expect(decide(outcome, history, jitter: 1) == .wait(.milliseconds(seconds * 1100)))
+      age += .seconds(seconds)
+    }
+    #expect(decide(outcome, History(attempts: 7, waits: 6, age: age)) == .finish(.failed))
+    #expect(decide(PushOutcome(.retryLater, status: 429, retryAfter: .seconds(5)), History(attempts: 1)) == .wait(.seconds(5)))
+  }
+
   @Test func `quick retries are bounded, then it waits like any other`() {
     #expect(decide(PushOutcome(.retryHere), History(attempts: 3, quickRetries: 2)) == .again)
     #expect(decide(PushOutcome(.retryHere, status: 503), History(attempts: 4, quickRetries: 3)) == .wait(.seconds(5)))

@@ -52,6 +52,27 @@ struct PumpStateTests {
     #expect(state.held == 2)
   }
 
+  /// Pages of a broadcast that were put off are hundreds of kilobytes each.
+  @Test func `what was asked for is taken back when the records turn out to be large`() {
+    var limits = RetryPump.Limits()
+    limits.bytes = 10 * 1024 * 1024
+    var state = PumpState(delay: .seconds(20), limits: limits)
+    var credit = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).credit
+    #expect(credit == limits.bytes / 4096)
+    let large = [UInt8](repeating: 0x20, count: 1024 * 1024)
+    for offset in 0..<4 {
+      credit += state.advance(.event(.records([record(large, at: Int64(offset))])), at: Self.moment(0)).credit - 1
+      #expect(credit == 9 - offset, "there is room for ten")
+    }
+    // More were on their way than fit: none is asked for until they are gone, and then no more than there is room for.
+    credit += state.advance(.event(.records((4..<14).map { record(large, at: $0) })), at: Self.moment(0)).credit - 10
+    #expect(credit == 0)
+    let due = state.advance(.tick, at: Self.moment(1)).due
+    credit += state.advance(.acknowledged(due.map { ($0, true) }, nil), at: Self.moment(2)).credit
+    #expect(state.held == 14 - due.count)
+    #expect(credit == max(0, 10 - state.held))
+  }
+
   @Test mutating func whatIsDueAtNearlyTheSameTimeIsReleasedTogether() {
     var state = PumpState(delay: .seconds(300), limits: RetryPump.Limits())
     _ = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0))
