@@ -1,6 +1,7 @@
 import HTTPTypes
 import HummingbirdCore
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypes
 
 /// Takes a connection's small requests out of the stream of parts and gives each to the connection's task as a whole: one suspension a request
@@ -37,8 +38,6 @@ final class WholeRequests: ChannelDuplexHandler {
   private var request: Request?
   private var taker: CheckedContinuation<Request?, Never>?
   private var context: ChannelHandlerContext?
-  /// When the last answer has been written to its end.
-  private var lastEnd: EventLoopFuture<Void>?
 
   /// Takes out requests whose bodies have at most so many bytes.
   init(maximumBodySize: Int) {
@@ -63,9 +62,7 @@ final class WholeRequests: ChannelDuplexHandler {
   /// Ends the answer to the request that `next` gave; `isLast` if the client wants no other.
   func finish(trailers: HTTPFields?, isLast: Bool) {
     guard let context else { return }
-    let promise = context.eventLoop.makePromise(of: Void.self)
-    lastEnd = promise.futureResult
-    context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: promise)
+    context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: nil)
     if isLast {
       // What the client has sent all the same must not be done: it could not be answered.
       waiting.removeAll()
@@ -115,17 +112,15 @@ final class WholeRequests: ChannelDuplexHandler {
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     // Where the client has closed its half, this closes the connection, and with it what is not written yet.
-    guard mode == .output, lastEnd != nil else { return context.close(mode: mode, promise: promise) }
+    guard mode == .output else { return context.close(mode: mode, promise: promise) }
     whenWritten { $0.close(mode: mode, promise: promise) }
   }
 
   /// What comes from the other way of handling requests.
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    guard case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
-    let promise = promise ?? context.eventLoop.makePromise(of: Void.self)
-    lastEnd = promise.futureResult
+    let isEnd = if case .end = unwrapOutboundIn(data) { true } else { false }
     context.write(data, promise: promise)
-    guard case .passing(let isRead, _) = state else { return }
+    guard isEnd, case .passing(let isRead, _) = state else { return }
     state = isRead ? .idle : .passing(isRead: false, isAnswered: true)
     if isRead { resume(context) }
   }
@@ -187,11 +182,18 @@ final class WholeRequests: ChannelDuplexHandler {
     whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
   }
 
-  /// Does something as soon as the answers given so far are written, or cannot be.
+  /// Does something as soon as the answers given so far are written, or cannot be: when no bytes at all, put behind them, are.
   private func whenWritten(_ act: @escaping (ChannelHandlerContext) -> Void) {
     guard let context else { return }
-    guard let lastEnd else { return act(context) }
-    lastEnd.assumeIsolated().whenComplete { _ in act(context) }
+    let written = context.eventLoop.makePromise(of: Void.self)
+    written.futureResult.assumeIsolated().whenComplete { _ in act(context) }
+    do {
+      let encoder = try context.pipeline.syncOperations.context(handlerType: HTTPResponseEncoder.self)
+      encoder.writeAndFlush(NIOAny(ByteBuffer()), promise: written)
+    } catch {
+      // The connection has gone, and its handlers with it.
+      written.fail(error)
+    }
   }
 
   private func isSmall(_ head: HTTPRequest) -> Bool {

@@ -44,16 +44,18 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var data = data
     switch unwrapInboundIn(data) {
-    case .head(var head):
+    case .head(let head):
       openRequests += 1
       isReadingBody = true
       bodyBytes = 0
-      isOffered = head.method == .connect || head.headerFields[.upgrade] != nil
-      isLastRequest = isOffered || head.asksToClose
+      let options = head.connectionOptions
+      isOffered = head.method == .connect || options.contains("upgrade")
+      isLastRequest = isOffered || options.contains("close")
       // Said in the one way that is understood further on.
       if isLastRequest {
-        head.headerFields[.connection] = "close"
-        data = wrapInboundOut(.head(head))
+        var last = head
+        last.headerFields[.connection] = "close"
+        data = wrapInboundOut(.head(last))
       }
       fields = head.headerFields
       // RFC 9110 §10.1.1. While an earlier response is under way the client has to do with its own timeout.
@@ -115,7 +117,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
-    case .head(var head):
+    case .head(let head):
       isWritingResponse = true
       if let parserError, head.status == .badRequest, head.headerFields[.contentType] == nil {
         write(Self.refusal(for: parserError), context: context)
@@ -123,8 +125,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         return
       }
       if isLastRequest, openRequests == 1, head.headerFields[.connection] == nil, head.status.kind != .informational {
-        head.headerFields[.connection] = "close"
-        return context.write(wrapOutboundOut(.head(head)), promise: promise)
+        var last = head
+        last.headerFields[.connection] = "close"
+        return context.write(wrapOutboundOut(.head(last)), promise: promise)
       }
     case .body: break
     case .end:
@@ -166,10 +169,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 }
 
 extension HTTPRequest {
-  /// Whether the client wants no other answer on the connection (RFC 9112 §9.6: an option of `Connection`, in any case).
-  fileprivate var asksToClose: Bool {
-    guard let options = headerFields[.connection] else { return false }
-    return options.split(separator: ",").contains { $0.lowercased().filter { !$0.isWhitespace } == "close" }
+  /// The options of `Connection`, which are the same in any case (RFC 9110 §7.6.1).
+  fileprivate var connectionOptions: [String] {
+    guard let options = headerFields[.connection] else { return [] }
+    return options.split(separator: ",").map { $0.lowercased().filter { !$0.isWhitespace } }
   }
 }
 
