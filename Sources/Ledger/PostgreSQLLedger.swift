@@ -34,7 +34,7 @@ package final class PostgreSQLLedger: Sendable {
     ]
     database.settings.merge(planning) { own, _ in own }
     pool = try PostgreSQLPool(database, logger: logger)
-    days = DayPartitions(pool: pool, retention: configuration.retention)
+    days = DayPartitions(pool: pool, retention: configuration.retention, lockTimeout: configuration.lockTimeout)
     writer = PostgreSQLBatchWriter(
       pool: pool, maximumDevices: configuration.maximumDevices, fewest: configuration.fewestAtOnce)
   }

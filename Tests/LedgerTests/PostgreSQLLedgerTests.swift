@@ -89,6 +89,7 @@ import Testing
     try await TestPostgreSQL.withSchema { database in
       var settings = PostgreSQLLedgerConfiguration(database: database)
       settings.retention = day * 2
+      settings.lockTimeout = .milliseconds(50)
       let log = LogRecorder()
       let ledger = try PostgreSQLLedger(settings, clock: clock, logger: log.logger)
       defer { ledger.close() }
@@ -98,12 +99,14 @@ import Testing
       let (reading, begun) = AsyncStream.makeStream(of: Void.self)
       let isDone = DispatchSemaphore(value: 0)
       async let reader: Void = pool.withConnection { connection in
+        defer { begun.finish() }
         _ = try connection.execute("BEGIN")
         _ = try connection.execute("SELECT count(*) FROM ledger_sends")
         begun.finish()
         isDone.wait()
         _ = try connection.execute("COMMIT")
       }
+      defer { isDone.signal() }
       for await _ in reading {}
       let (later, other) = (UnixTime.start + day * 3, SendID.random())
       clock.set(later)

@@ -42,6 +42,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    // What the client has sent all the same must not be done, nor count as under way: it could not be answered.
+    if isLastRequest, !isReadingBody { return }
     var data = data
     switch unwrapInboundIn(data) {
     case .head(let head):
@@ -89,17 +91,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     guard mode == .output else { return context.close(mode: mode, promise: promise) }
     let promise = promise ?? context.eventLoop.makePromise()
-    // What the framework counts as requests under way may have been dropped, and then it never ends a connection whose client does not.
-    scheduleClosing(in: bodyTimeout, context: context)
+    // The framework would wait until the client closes its half, or the connection counts as idle.
     promise.futureResult.assumeIsolated().whenComplete { _ in
-      if context.channel.isActive { self.scheduleClosing(in: Self.lingering, context: context) }
+      guard context.channel.isActive, self.closing == nil else { return }
+      self.closing = context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) { context.close(promise: nil) }
     }
     context.close(mode: mode, promise: promise)
-  }
-
-  private func scheduleClosing(in time: TimeAmount, context: ChannelHandlerContext) {
-    closing?.cancel()
-    closing = context.eventLoop.assumeIsolated().scheduleTask(in: time) { context.close(promise: nil) }
   }
 
   func channelInactive(context: ChannelHandlerContext) {

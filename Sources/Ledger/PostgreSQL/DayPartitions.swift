@@ -8,15 +8,15 @@ import Synchronization
 final class DayPartitions: Sendable {
   /// How far the records' time must have moved until old sends are looked for again.
   private static let interval: Duration = .seconds(3600)
-  /// The longest that a partition made or dropped waits for others to be done with the table, in milliseconds: all who come later wait behind it.
-  private static let patience = 2000
   /// How long after it has waited in vain for that it is tried again.
   private static let pause: Duration = .seconds(30)
-  /// The longest that one statement may take that removes sends.
+  /// The longest that one statement may take that moves or removes sends.
   private static let timeout: Duration = .seconds(600)
 
   private let pool: PostgreSQLPool
   private let retention: Duration
+  /// Has a statement end that waits too long for others to be done with a table: all who come later wait behind it.
+  private let patience: String
   private let state = Mutex(State())
 
   private struct State {
@@ -31,9 +31,10 @@ final class DayPartitions: Sendable {
     var lastRetired: UnixTime?
   }
 
-  init(pool: PostgreSQLPool, retention: Duration) {
+  init(pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration) {
     self.pool = pool
     self.retention = retention
+    patience = "SET LOCAL lock_timeout = \(max(1, Int(lockTimeout / .milliseconds(1))))"
   }
 
   /// Makes the partitions that the batch's sends need: of days that are neither too old to be kept nor still to come.
@@ -53,7 +54,7 @@ final class DayPartitions: Sendable {
     for day in missing {
       do {
         try await make(day)
-      } catch let error as PostgreSQLError where error.sqlState == "55P03" {
+      } catch let error as PostgreSQLError where ["55P03", "57014"].contains(error.sqlState) {
         state.withLock { $0.makeAgain = .now + Self.pause }
         return true
       }
@@ -68,19 +69,20 @@ final class DayPartitions: Sendable {
 
   /// Makes a day's partition, unless another ledger has. Sends of the day that are in the rest move there.
   private func make(_ day: Int32) async throws {
-    try await pool.transaction { connection in
+    try await pool.transaction { [patience] connection in
+      try connection.executeScript(patience)
       guard try connection.query(Self.enter, [.int4(day)]).affected == 1 else { return }
       let table = "ledger_sends_\(day)"
-      // It is attached, because to be created as a partition would lock out everybody who reads.
+      // What has gathered in the rest may be much. It is attached, because to be created as a partition would lock out everybody who reads.
       try connection.executeScript(
         """
-        SET LOCAL lock_timeout = \(Self.patience);
+        SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
         CREATE TABLE \(table) (LIKE ledger_sends INCLUDING ALL) WITH (fillfactor = 40);
         LOCK TABLE ledger_sends_rest IN ACCESS EXCLUSIVE MODE;
         INSERT INTO \(table) SELECT * FROM ledger_sends_rest WHERE day = \(day);
         DELETE FROM ledger_sends_rest WHERE day = \(day);
         ALTER TABLE ledger_sends ATTACH PARTITION \(table) FOR VALUES FROM (\(day)) TO (\(day + 1))
-        """)
+        """, timeout: Self.timeout)
     }
   }
 
@@ -114,13 +116,13 @@ final class DayPartitions: Sendable {
 
   /// Drops a day's partition. What stays is looked for before anybody is locked out, and is little.
   private func drop(_ day: Int32, settledBefore oldest: UnixTime) async throws {
-    try await pool.transaction { connection in
+    try await pool.transaction { [patience] connection in
+      try connection.executeScript(patience)
       guard try connection.query(Self.leave, [.int4(day)]).affected == 1 else { return }
       let table = "ledger_sends_\(day)"
       try connection.executeScript(
         """
         SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
-        SET LOCAL lock_timeout = \(Self.patience);
         SET LOCAL enable_seqscan = on;
         CREATE TEMPORARY TABLE ledger_stay ON COMMIT DROP AS
           SELECT hub, id FROM \(table) WHERE NOT coalesce(\(Self.isOver(settledBefore: oldest)), false);

@@ -81,6 +81,8 @@ struct Account {
       if origin.topic == topics.sends { letters.insert(Spot(partition: origin.partition, offset: origin.offset)) }
       // Whoever has not committed it may not have written its status yet.
       if let send, origin.topic == topics.sends, !isAhead(origin) { change(send) { $0.marks.insert(.isDeadLetter) } }
+      // It has no status of its own, and the broadcast ends when it has been put back.
+      if let send, origin.topic == topics.segments { change(send) { $0.marks.insert(.waits) } }
     case .poison:
       if !isAhead(place) { poison.insert(Spot(partition: place.partition, offset: place.offset)) }
     case .unreadable:

@@ -32,7 +32,7 @@ enum AuditFact: Equatable {
         return
       }
       let origin = AuditPlace(topic: letter.origin.topic, partition: letter.origin.partition, offset: letter.origin.offset)
-      self = .setAside(origin, Self.send(letter.value[...])?.key)
+      self = .setAside(origin, Self.send(letter.value[...])?.key ?? Self.sendOfSegment(letter.value[...]))
     case topics.sends:
       switch Self.send(record.value) {
       case (let key, isNew: true)?: self = .accepted(key)
@@ -41,12 +41,8 @@ enum AuditFact: Equatable {
       }
     case topics.segments:
       // One that cannot be read is set aside.
-      guard
-        let segment = Self.ifReadable({ () throws(RecordError) in
-          try SegmentRecord.decode(record.value, recordTime: UnixTime(milliseconds: 0))
-        })
-      else { return nil }
-      self = .putOff(SendKey(hub: segment.send.hub, id: segment.send.id))
+      guard let send = Self.sendOfSegment(record.value) else { return nil }
+      self = .putOff(send)
     default:
       // What cannot be read here is copied to the sends topic, and counts there.
       guard let send = Self.send(record.value) else { return nil }
@@ -66,6 +62,11 @@ enum AuditFact: Equatable {
       return ifReadable { () throws(RecordError) in try RetryRecord.decode(value, recordTime: time) }
         .map { (SendKey(hub: $0.send.hub, id: $0.send.id), false) }
     }
+  }
+
+  private static func sendOfSegment(_ value: ArraySlice<UInt8>) -> SendKey? {
+    ifReadable { () throws(RecordError) in try SegmentRecord.decode(value, recordTime: UnixTime(milliseconds: 0)) }
+      .map { SendKey(hub: $0.send.hub, id: $0.send.id) }
   }
 
   private static func ifReadable<Value>(_ read: () throws(RecordError) -> Value) -> Value? {

@@ -98,7 +98,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
   struct PutBack: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "redrive",
-      abstract: "Puts the records of dead letters back onto the sends topic, byte for byte.",
+      abstract: "Puts the records of dead letters back onto the topics they came from, byte for byte.",
       discussion: """
         For when the reason is gone: a hub is served now, a worker knows the type. The records keep their keys and bytes, and so their ids; \
         the letters stay. What is still wrong comes back as another letter. Letters whose value was too large to be kept whole are refused by name, \
@@ -126,7 +126,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
       } else {
         Console.print("\(outcome.redriven) records \(dryRun ? "would be put back" : "put back")")
         for place in outcome.cut { Console.print("refused \(place): its value was too large to be kept whole") }
-        for place in outcome.foreign { Console.print("refused \(place): it did not come from the sends topic") }
+        for place in outcome.foreign { Console.print("refused \(place): it came from no topic that workers read") }
       }
       let isFound = outcome.redriven + outcome.cut.count + outcome.foreign.count > 0
       if letter != nil, !isFound { Console.error("fanfare dead-letters: no such letter matches") }

@@ -157,6 +157,17 @@ import Testing
     #expect((report.settled, report.inFlight, report.deadLettered, report.isSound) == (1, 1, 2, true))
   }
 
+  @Test func `a broadcast is in flight while a segment of it lies among the dead letters`() {
+    let known = Self.key(1)
+    let segment = AuditPlace(topic: Self.topics.segments, partition: 0, offset: 3)
+    var report = report([(.accepted(known), Self.sends(3)), (.setAside(segment, known), Self.letter(0))])
+    #expect((report.inFlight, report.isSound) == (1, true))
+    report = self.report([
+      (.accepted(known), Self.sends(3)), (.setAside(segment, known), Self.letter(0)), (Self.ended(known), Self.status(0)),
+    ])
+    #expect((report.settled, report.inFlight, report.isSound) == (1, 0, true))
+  }
+
   @Test func whatWasDeletedUnreadIsWrong() {
     let account = Account(topics: Self.topics, positions: Self.positions)
     let report = account.report(deleted: [(Self.sends(10), 5)])
