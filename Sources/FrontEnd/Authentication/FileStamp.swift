@@ -8,8 +8,8 @@ struct FileStamp: Hashable {
 
   /// The stamp of the file at the path; a missing file has one as well, which differs from that of any file.
   init(path: String) {
-    // Why it cannot be looked at is said by whoever reads it next.
     let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+    // Why it cannot be looked at is said by whoever reads it next.
     let attributes = (try? FileManager.default.attributesOfItem(atPath: target)) ?? [:]
     modified = (attributes[.modificationDate] as? Date)?.timeIntervalSince1970
     rest = [.size, .systemFileNumber].map { (key: FileAttributeKey) in attributes[key].map { "\($0)" } ?? "" }
