@@ -62,6 +62,14 @@ package struct LogReader: Sendable {
     }
   }
 
+  /// The offset after the last record of each of the partitions, with one request per broker. Throws `unreachable`, `timedOut`, `unauthorized`.
+  package func ends(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    let milliseconds = timeout.timeoutMilliseconds
+    return try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
+      try handle.ends(.next, of: partitions, timeoutMilliseconds: milliseconds)
+    }
+  }
+
   /// The offsets that the group has committed; partitions without one are left out. Throws `unreachable`, `timedOut`, `unauthorized`.
   package func committed(by group: String, in partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let milliseconds = timeout.timeoutMilliseconds

@@ -6,23 +6,37 @@ import RDKafka
 
 /// A cluster and a worker in processes of their own, the sends that wait for it, and what it writes: for one run.
 final class BenchPipeline: Sendable {
-  /// What the worker has used when something was the case.
+  /// What counts as a part of the work that is done.
+  enum Counting: Sendable {
+    /// A status record: a send.
+    case records
+    /// A device that a status record names, or counts.
+    case devices
+  }
+
+  /// What the worker had done and used at a moment.
   struct Sample: Sendable {
     var moment: ContinuousClock.Instant
+    /// Status records, or devices.
+    var count: Int
     var usage: ProcessUsage
+    /// How far the status topic was; nil where devices are counted.
+    var mark: StatusLog.Mark?
   }
 
   let rig: BenchRig
   let sink: Sink
-  let statuses: StatusCollector
+  /// The outcomes.
+  let statuses: StatusLog
   /// Where Kafka is.
   let client: KafkaClientConfiguration
   let topics: Topics
   /// The settings that say so.
   let kafkaSettings: String
   private let producer: Producer
+  private let devices: DeviceCounter?
 
-  private init(rig: BenchRig, sink: Sink, bootstrapServers: String, topics: Topics, counting: StatusCollector.Counting) throws {
+  private init(rig: BenchRig, sink: Sink, bootstrapServers: String, topics: Topics, counting: Counting) throws {
     self.rig = rig
     self.sink = sink
     self.topics = topics
@@ -37,7 +51,8 @@ final class BenchPipeline: Sendable {
       log: {level: warning}
 
       """
-    statuses = try StatusCollector(client: client, topics: topics, counting: counting, logger: rig.logger)
+    statuses = try StatusLog(client: client, topics: topics, logger: rig.logger)
+    devices = counting == .devices ? try DeviceCounter(client: client, topics: topics, logger: rig.logger) : nil
     var configuration = ProducerConfiguration(client: client)
     configuration.linger = .milliseconds(20)
     producer = try Producer(configuration: configuration, logger: rig.logger)
@@ -45,7 +60,7 @@ final class BenchPipeline: Sendable {
 
   /// Runs `body` with a new cluster, or with new topics on the cluster that was given, and ends everything afterwards.
   static func with<Value: Sendable>(
-    _ rig: BenchRig, sink: Sink, counting: StatusCollector.Counting = .keptRecords,
+    _ rig: BenchRig, sink: Sink, counting: Counting = .records,
     _ body: @Sendable (BenchPipeline) async throws -> Value
   ) async throws -> Value {
     let topics = Topics(prefix: "bench-\(SendID.random())", retryDelays: Topics.defaultRetryDelays)
@@ -71,7 +86,7 @@ final class BenchPipeline: Sendable {
       rig: rig, sink: sink, bootstrapServers: servers, topics: topics, counting: counting)
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await pipeline.producer.run() }
-      group.addTask { await pipeline.statuses.run() }
+      if let devices = pipeline.devices { group.addTask { await devices.run() } }
       defer { group.cancelAll() }
       return try await body(pipeline)
     }
@@ -149,29 +164,33 @@ final class BenchPipeline: Sendable {
     try await flush()
   }
 
-  /// What the worker has used at the moment when so many status records (or devices) have come. Throws when that takes longer than the limit.
+  /// What the worker has used when so many status records (or devices) have come. Throws when that takes longer than the limit.
   func sample(_ worker: ChildProcess, at count: Int, within limit: Duration = .seconds(180)) async throws -> Sample {
     try await samples([worker], at: count, within: limit)[0]
   }
 
   /// What each of the workers has used at that moment.
   func samples(_ workers: [ChildProcess], at count: Int, within limit: Duration = .seconds(180)) async throws -> [Sample] {
-    try await withTimeLimit(limit, "the status topic to reach \(count)") { [statuses] in
-      do {
-        return try await statuses.when(count) {
-          let moment = ContinuousClock.now
-          return try workers.map { Sample(moment: moment, usage: try $0.usage()) }
-        }
-      } catch is CancellationError {
-        throw BenchError("the status topic reached only \(statuses.count) of \(count)")
-      }
+    @Sendable func sample(_ count: Int, _ mark: StatusLog.Mark?) throws -> [Sample] {
+      let moment = ContinuousClock.now
+      return try workers.map { Sample(moment: moment, count: count, usage: try $0.usage(), mark: mark) }
+    }
+    return try await withTimeLimit(limit, "the status topic to reach \(count)") { [devices, statuses] in
+      if let devices { return try await devices.when(count) { try sample($0, nil) } }
+      let mark = try await statuses.when(count)
+      return try sample(mark.count, mark)
     }
   }
 
-  /// What became of the devices, between two numbers of status records.
-  func results(_ range: Range<Int>? = nil) throws -> [DeviceResult] {
-    let records = try statuses.records()
-    return records[range ?? records.indices].flatMap(\.devices)
+  /// What became of the devices of single sends, between two moments or in all.
+  func results(from start: Sample? = nil, to end: Sample? = nil) async throws -> [DeviceResult] {
+    try await statuses.records(from: start?.mark, to: end?.mark).flatMap(\.devices)
+  }
+
+  /// How many devices have got what was sent to them.
+  func delivered() async throws -> Int {
+    if let devices { return devices.delivered }
+    return try await statuses.records().reduce(0) { $0 + $1.delivered }
   }
 
   /// Throws unless every push that the status records call delivered was counted at the sink, once.
@@ -184,10 +203,10 @@ final class BenchPipeline: Sendable {
 }
 
 extension Measurement {
-  /// What the worker did between two moments.
-  init(count: Int, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
+  /// What the worker did between two moments: as much as has been counted in between, unless something else is counted.
+  init(count: Int? = nil, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
     self.init(
-      count: count, seconds: (end.moment - start.moment) / .seconds(1),
+      count: count ?? end.count - start.count, seconds: (end.moment - start.moment) / .seconds(1),
       cpuSeconds: end.usage.cpuSeconds - start.usage.cpuSeconds, peakBytes: end.usage.peakBytes)
   }
 }

@@ -72,7 +72,7 @@ struct AcceptScenario: BenchScenario {
     _ rig: BenchRig, _ body: @escaping @Sendable (String, ChildProcess) async throws -> Measurement
   ) async throws -> Measurement {
     let nowhere = Sink(kind: .external, host: "", port: 0, trustRoots: nil, process: nil)
-    return try await BenchPipeline.with(rig, sink: nowhere, counting: .records) { pipeline in
+    return try await BenchPipeline.with(rig, sink: nowhere) { pipeline in
       try await pipeline.withFrontEnd(registry: rig.path("accept.sqlite")) { api, port in
         try await body("http://127.0.0.1:\(port)", api)
       }

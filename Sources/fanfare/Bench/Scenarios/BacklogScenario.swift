@@ -14,7 +14,7 @@ struct BacklogScenario: BenchScenario {
     let sink = try await Sink.start(rig)
     defer { sink.stop() }
     let before = try await sink.accepted()
-    let samples = try await BenchPipeline.with(rig, sink: sink, counting: .records) { pipeline in
+    let samples = try await BenchPipeline.with(rig, sink: sink) { pipeline in
       @Sendable func produce(_ numbers: Range<Int>) async throws {
         try await pipeline.produce(
           numbers.lazy.map { Population.send(to: .user(Population.user(($0 &* 7919) % users)), number: $0) })
@@ -33,7 +33,7 @@ struct BacklogScenario: BenchScenario {
     if let before, let after = try await sink.accepted(), after - before != sends {
       throw BenchError("\(sends) sends have ended; the sink accepted \(after - before) pushes")
     }
-    let measurements = zip(samples, samples.dropFirst()).map { Measurement(count: chunk, from: $0, to: $1) }
+    let measurements = zip(samples, samples.dropFirst()).map { Measurement(from: $0, to: $1) }
     guard let first = measurements.first, let last = measurements.last, let start = samples.first, let end = samples.last else {
       throw BenchError("there were too few sends to compare beginning and end")
     }

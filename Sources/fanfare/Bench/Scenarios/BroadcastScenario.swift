@@ -78,11 +78,11 @@ struct BroadcastScenario: BenchScenario {
       let measurement = try await pipeline.withWorkers(1, registry: reached.registry, connections: connections) { workers in
         let worker = workers[0]
         _ = try await pipeline.sample(worker, at: warmUp)
-        let start = BenchPipeline.Sample(moment: .now, usage: try worker.usage())
+        let start = BenchPipeline.Sample(moment: .now, count: warmUp, usage: try worker.usage())
         try await pipeline.produce([Population.send(to: audience, number: 1)])
-        return Measurement(count: devices, from: start, to: try await pipeline.sample(worker, at: warmUp + devices))
+        return Measurement(from: start, to: try await pipeline.sample(worker, at: warmUp + devices))
       }
-      let delivered = try pipeline.statuses.delivered()
+      let delivered = try await pipeline.delivered()
       guard delivered == warmUp + devices else { throw BenchError("\(delivered) of \(warmUp + devices) pushes were delivered") }
       try await pipeline.checkSink(delivered: delivered, before: before)
       return measurement

@@ -28,12 +28,12 @@ struct FarAwayScenario: BenchScenario {
       trustRoots: rig.key(SimulatorCredentials.FileName.authority),
       process: nil)
     let warmUp = sends / 10
-    let measurement = try await BenchPipeline.with(rig, sink: sink, counting: .records) { pipeline in
+    let measurement = try await BenchPipeline.with(rig, sink: sink) { pipeline in
       try await pipeline.produce(
         (0..<(warmUp + sends)).lazy.map { Population.send(to: .user(Population.user(($0 &* 7919) % users)), number: $0) })
       return try await pipeline.withWorker(registry: registry, connections: 1) { worker in
         let start = try await pipeline.sample(worker, at: warmUp)
-        return Measurement(count: sends, from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
+        return Measurement(from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
       }
     }
     await server.close()

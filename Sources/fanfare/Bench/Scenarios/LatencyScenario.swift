@@ -61,7 +61,7 @@ struct LatencyScenario: BenchScenario {
       process: nil)
     // One second to warm up.
     let (warmUp, count) = (rate, rate * seconds)
-    let (answers, others) = try await BenchPipeline.with(rig, sink: sink, counting: .records) { pipeline -> ([Int64], Double) in
+    let (answers, others) = try await BenchPipeline.with(rig, sink: sink) { pipeline -> ([Int64], Double) in
       try await pipeline.withFrontEnd(registry: registry) { _, port -> ([Int64], Double) in
         try await pipeline.withWorker(registry: registry, connections: 1) { worker -> ([Int64], Double) in
           try await Ready.wait(for: worker)

@@ -60,14 +60,14 @@ struct MixedScenario: BenchScenario {
         _ = try await pipeline.sample(worker, at: sends)
         return (start, end)
       }
-      let results = try pipeline.results()
+      let results = try await pipeline.results()
       // A dead device that was told to wait may have been dropped meanwhile, by the verdict on another send.
       let strange = results.first {
         $0.outcome != .delivered && $0.outcome != .deviceGone && $0.reason != "NoLongerRegistered"
       }
       if let strange { throw BenchError("a device's result is \(strange.outcome.rawValue) \(strange.reason)") }
       try await pipeline.checkSink(delivered: results.count { $0.outcome == .delivered }, before: before)
-      return Measurement(count: try pipeline.results(first..<last).count, from: start, to: end)
+      return Measurement(count: try await pipeline.results(from: start, to: end).count, from: start, to: end)
     }
   }
 

@@ -39,9 +39,9 @@ struct SingleScenario: BenchScenario {
         })
       let measurement = try await pipeline.withWorker(registry: registry, connections: connections) { worker in
         let start = try await pipeline.sample(worker, at: warmUp)
-        return Measurement(count: sends, from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
+        return Measurement(from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
       }
-      let delivered = try pipeline.results().count { $0.outcome == .delivered }
+      let delivered = try await pipeline.delivered()
       guard delivered == warmUp + sends else { throw BenchError("\(delivered) of \(warmUp + sends) pushes were delivered") }
       try await pipeline.checkSink(delivered: delivered, before: before)
       return measurement

@@ -43,13 +43,13 @@ struct WorkersScenario: BenchScenario {
           })
         let start = try await begun
         let end = try await pipeline.samples(workers, at: warmUp + sends)
-        let parts = zip(start, end).map { Measurement(count: sends, from: $0, to: $1) }
+        let parts = zip(start, end).map { Measurement(from: $0, to: $1) }
         var sum = parts[0]
         sum.cpuSeconds = parts.reduce(0) { $0 + ($1.cpuSeconds ?? 0) }
         sum.peakBytes = parts.compactMap(\.peakBytes).max()
         return sum
       }
-      let delivered = try pipeline.results().count { $0.outcome == .delivered }
+      let delivered = try await pipeline.delivered()
       guard delivered == warmUp + sends else { throw BenchError("\(delivered) of \(warmUp + sends) pushes were delivered") }
       try await pipeline.checkSink(delivered: delivered, before: before)
       return measurement
