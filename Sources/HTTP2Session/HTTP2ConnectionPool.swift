@@ -169,7 +169,9 @@ extension HTTP2ConnectionPool: ClientConnectionOwner {
     perform(transition { $0.giveBack(first: first, last: last, now: .now()) })
   }
 
-  func draining(_ id: Int) { perform(transition { $0.draining(id: id, now: .now()) }) }
+  func draining(_ id: Int, isFailure: Bool) {
+    perform(transition { $0.draining(id: id, isFailure: isFailure, now: .now()) })
+  }
 
   func ended(_ id: Int, wasOpened: Bool, isFailure: Bool, error: HTTP2ConnectionError?) {
     let (pause, actions) = transition { $0.ended(id: id, isFailure: isFailure, error: error, now: .now()) }

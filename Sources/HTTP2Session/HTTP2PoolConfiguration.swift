@@ -26,7 +26,10 @@ package struct HTTP2PoolConfiguration: Sendable {
   package var connectTimeout: Duration = .seconds(5)
   /// Time from TCP to the peer's SETTINGS.
   package var handshakeTimeout: Duration = .seconds(10)
-  /// The pause after the first failed connection; doubled by every further one.
+  /// How long the peer's system may leave what it was sent unacknowledged before the connection is dead. Firewalls forget connections on which nothing
+  /// happens, and say so to nobody.
+  package var acknowledgementTimeout: Duration = .seconds(15)
+  /// The pause after the first connection that failed, or was of no use; doubled by every further one.
   package var reconnectBackoff: Duration = .seconds(1)
   /// The longest pause after failed connections: for so long nobody finds out that the peer works again.
   package var maximumReconnectBackoff: Duration = .seconds(15)

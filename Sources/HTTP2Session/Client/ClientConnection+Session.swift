@@ -60,6 +60,7 @@ extension ClientConnection: SessionDelegate {
     if case .handshaking = phase {
       streamLimit = limit
       phase = .open
+      openedAt = .now()
       owner.opened(id, streamLimit: limit)
     } else if limit != streamLimit {
       streamLimit = limit

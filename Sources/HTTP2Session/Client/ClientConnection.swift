@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -44,6 +45,8 @@ final class ClientConnection {
   var headerListLimit = largestHeaderList
   /// Whether the peer has said GOAWAY, and whether it complained about our load with it.
   var peerGoAway: HTTP2ErrorCode?
+  /// When the peer's SETTINGS came.
+  var openedAt: NIODeadline?
   /// Whether a complete answer has come.
   var hasAnswered = false
   /// Requests given up for time since the last byte came in.
@@ -91,6 +94,7 @@ final class ClientConnection {
     ClientBootstrap(group: eventLoop)
       .connectTimeout(TimeAmount(settings.configuration.connectTimeout))
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+      .channelOption(.tcpOption(.init(rawValue: TCP_USER_TIMEOUT)), value: settings.acknowledgementTimeout)
       .channelOption(.writeBufferWaterMark, value: .init(low: 128 * 1024, high: 512 * 1024))
       .connect(host: settings.configuration.host, port: settings.configuration.port)
       .assumeIsolated()
@@ -150,6 +154,8 @@ final class ClientConnection {
     flush(session)
     settle()
     if phase == .draining, streams.count == 0 { return close() }
+    // nghttp2 answers most violations with GOAWAY alone, and ignores what it is given from then on.
+    if session.isFinished { return fail(HTTP2ConnectionError(.protocolViolation, "the server broke the rules of HTTP/2")) }
     // Streams that were reset have closed while the frames were written, and left room.
     if hasMore || streams.count < openStreams { scheduleTurn() }
   }
@@ -257,7 +263,7 @@ final class ClientConnection {
   func stopTaking() {
     guard phase == .open else { return }
     phase = .draining
-    owner.draining(id)
+    owner.draining(id, isFailure: peerGoAway == .enhanceYourCalm || wasSentAway)
   }
 
   /// Ends at once; what is on its way fails as `closed`.
@@ -285,7 +291,15 @@ final class ClientConnection {
   }
 
   /// Ends in peace: no stream is left.
-  private func close() { end(nil) }
+  private func close() {
+    end(wasSentAway ? HTTP2ConnectionError(.closedByPeer, "GOAWAY before the first answer") : nil)
+  }
+
+  /// Whether the peer has said GOAWAY without having answered anything, and so soon that without a pause there would be no end to it.
+  private var wasSentAway: Bool {
+    guard peerGoAway != nil, !hasAnswered, let openedAt else { return false }
+    return .now() - openedAt < TimeAmount(settings.configuration.maximumReconnectBackoff)
+  }
 
   /// The one way out: reports everything exactly once and closes the channel.
   private func end(_ error: HTTP2ConnectionError?) {

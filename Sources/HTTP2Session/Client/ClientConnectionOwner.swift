@@ -17,8 +17,9 @@ protocol ClientConnectionOwner: AnyObject, Sendable {
   /// Requests that the peer guaranteed not to have processed: `first` are to be sent before all others, `last` behind them.
   func giveBack(_ id: Int, first: [RequestBatch], last: [RequestBatch])
 
-  /// The connection takes no requests any more. May come more than once.
-  func draining(_ id: Int)
+  /// The connection takes no requests any more. May come more than once. `isFailure`: the peer asked for calm, or has sent the connection away
+  /// before it was of any use.
+  func draining(_ id: Int, isFailure: Bool)
 
   /// The connection is gone and all its requests are reported or given back. Comes exactly once. `error` is nil if we closed it in
   /// peace; `isFailure`: it never served anything, or the peer asked for calm.

@@ -17,6 +17,8 @@ struct ClientConnectionSettings: Sendable {
   let idlePingInterval: TimeAmount?
   /// `pingTimeout` as NIO counts it.
   let pingTimeout: TimeAmount
+  /// `acknowledgementTimeout` in milliseconds, as `TCP_USER_TIMEOUT` counts it.
+  let acknowledgementTimeout: Int
   /// `tickInterval` as NIO counts it.
   let tickInterval: TimeAmount
 
@@ -39,6 +41,7 @@ struct ClientConnectionSettings: Sendable {
     handshakeTimeout = TimeAmount(configuration.handshakeTimeout)
     idlePingInterval = configuration.idlePingInterval.map { TimeAmount($0) }
     pingTimeout = TimeAmount(configuration.pingTimeout)
+    acknowledgementTimeout = Int(configuration.acknowledgementTimeout / .milliseconds(1))
     tickInterval = TimeAmount(configuration.tickInterval)
   }
 
@@ -54,6 +57,7 @@ struct ClientConnectionSettings: Sendable {
       (configuration.maximumStreamsPerConnection >= 1, "maximumStreamsPerConnection must be at least 1"),
       (configuration.maximumQueuedRequests >= 1, "maximumQueuedRequests must be at least 1"),
       (configuration.maximumSafeResends >= 0, "maximumSafeResends must not be negative"),
+      (configuration.acknowledgementTimeout >= .milliseconds(1), "acknowledgementTimeout must be at least a millisecond"),
       (configuration.tickInterval >= .milliseconds(1), "tickInterval must be at least a millisecond"),
     ]
     for (isKept, rule) in rules where !isKept { throw HTTP2ConnectionError(.invalidConfiguration, rule) }

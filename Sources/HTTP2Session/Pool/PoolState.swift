@@ -180,9 +180,9 @@ struct PoolState<Handle: Sendable> {
 
   // MARK: Connections
 
-  /// A connection has got its first answer: the peer can be reached and works.
+  /// A connection has got its first answer: the peer can be reached and works, unless it has asked for calm.
   mutating func proved(id: Int) {
-    guard index(of: id) != nil else { return }
+    guard let index = index(of: id), !connections[index].hasFailed else { return }
     backoff.reset()
   }
 
@@ -201,25 +201,26 @@ struct PoolState<Handle: Sendable> {
     return [.drain(connections[predecessor].handle)]
   }
 
-  /// A connection takes no requests any more, by its own decision or the peer's.
-  mutating func draining(id: Int, now: NIODeadline) -> [Action] {
+  /// A connection takes no requests any more, by its own decision or the peer's. `isFailure`: it was of no use, or the peer asked for calm, so the
+  /// next one must wait.
+  mutating func draining(id: Int, isFailure: Bool, now: NIODeadline) -> [Action] {
     guard let index = index(of: id) else { return [] }
     connections[index].phase = .draining
+    if isFailure { _ = recordFailure(of: index, at: now) }
     return openConnections(now: now)
   }
 
-  /// A connection is gone. `isFailure`: it never worked, or the peer asked for calm, so the next one must wait; the pause is given
-  /// back.
+  /// A connection is gone. `isFailure` as above, or it never worked; the pause is given back.
   mutating func ended(
     id: Int, isFailure: Bool, error: HTTP2ConnectionError?, now: NIODeadline
   ) -> (pause: TimeAmount, [Action]) {
     guard let index = index(of: id) else { return (.zero, []) }
-    connections.remove(at: index)
     var pause = TimeAmount.zero
     if isFailure {
       lastFailure = error
-      pause = backoff.recordFailure(at: now)
+      pause = recordFailure(of: index, at: now)
     }
+    connections.remove(at: index)
     return (pause, openConnections(now: now) + wakeHungry() + finishIfPossible())
   }
 
@@ -229,6 +230,13 @@ struct PoolState<Handle: Sendable> {
 
   /// Connections that take requests or soon will.
   private var usable: Int { connections.count { $0.phase != .draining } }
+
+  /// Counts a connection's failure once, and gives what is left of the pause.
+  private mutating func recordFailure(of index: Int, at now: NIODeadline) -> TimeAmount {
+    guard !connections[index].hasFailed else { return max(.zero, backoff.notBefore - now) }
+    connections[index].hasFailed = true
+    return backoff.recordFailure(at: now)
+  }
 
   private mutating func connect(replacing predecessor: Int? = nil) -> Action {
     let handle = makeHandle(nextID)

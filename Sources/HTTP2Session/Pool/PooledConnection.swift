@@ -20,6 +20,8 @@ struct PooledConnection<Handle: Sendable> {
   let predecessor: Int?
   /// Where it is in its life.
   var phase = Phase.connecting
+  /// Whether the next connection has to wait because of this one.
+  var hasFailed = false
   /// When it became ready.
   var readySince = NIODeadline.uptimeNanoseconds(0)
   /// Its stream limit, as of its last turn.
