@@ -97,7 +97,8 @@ package final class FCMSender: PushSender {
   }
 
   package func run() async throws {
-    let client = HTTPClient.pushService(tls: tls, maximumConnectionsPerHost: 1, eventLoopGroup: eventLoopGroup)
+    // One for the present request, and one more while a connection that was given up is still being closed.
+    let client = HTTPClient.pushService(tls: tls, maximumConnectionsPerHost: 2, eventLoopGroup: eventLoopGroup)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [gauges, pool] in await gauges.watch(pool) }
       group.addTask { [self] in

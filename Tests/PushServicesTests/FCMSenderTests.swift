@@ -43,7 +43,7 @@ import Testing
   }
 
   private func laboratory(
-    log: LogRecorder = LogRecorder(),
+    log: LogRecorder = LogRecorder(), tokenTimeout: Duration = .seconds(10),
     _ react: @escaping @Sendable (HTTP2ServerRequest) -> HTTP2Double.Reaction = { _ in .answer(.init()) }
   ) async throws -> Laboratory {
     let certificates = try Self.certificates.get()
@@ -56,6 +56,7 @@ import Testing
     configuration.tokenEndpoint = "https://localhost:\(endpoint.port)/token"
     configuration.trustRoots = certificates.authorityPEM
     configuration.requestTimeout = .seconds(10)
+    configuration.tokenTimeout = tokenTimeout
     let sender = try FCMSender(configuration: configuration, clock: clock, logger: log.logger)
     return Laboratory(tokens: tokens, endpoint: endpoint, double: double, sender: sender)
   }
@@ -64,6 +65,24 @@ import Testing
     Push(
       ticket: ticket, id: Fixtures.pushID, handle: handle, rendering: try sender.render(Fixtures.send(Message(body: body))),
       expiresAt: clock.now() + .seconds(60))
+  }
+
+  @Test func aTokenThatNeverArrivesWholeIsFetchedAgain() async throws {
+    let laboratory = try await laboratory(tokenTimeout: .milliseconds(500))
+    laboratory.tokens.answer.withLock { $0 = .init(status: .ok, body: #"{"access_token":"#, isWhole: false) }
+    try await Outcomes.running(laboratory.sender) { sender in
+      let first = try await Outcomes.submit([push(sender)], to: sender)[0]
+      #expect(first.verdict == .retryLater)
+      laboratory.tokens.answer.withLock { $0 = nil }
+      // A second fetch may have begun before the endpoint was well again; the one after it has not.
+      var last = first
+      for _ in 0..<2 where last.verdict != .accepted {
+        clock.advance(by: .seconds(60))
+        last = try await Outcomes.submit([push(sender)], to: sender)[0]
+      }
+      #expect(last.verdict == .accepted)
+    }
+    try await laboratory.close()
   }
 
   @Test func whatArrives() async throws {

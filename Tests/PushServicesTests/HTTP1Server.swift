@@ -16,6 +16,8 @@ final class HTTP1Server: Sendable {
     var status: HTTPResponseStatus
     var headers: HTTPHeaders = [:]
     var body = ""
+    /// Whether the end of the body is sent.
+    var isWhole = true
   }
 
   private let recorder: Recorder
@@ -79,9 +81,10 @@ final class HTTP1Server: Sendable {
         recorder.requests.withLock { $0.append(request) }
         guard let response = answer(request) else { return }
         var head = HTTPResponseHead(version: .http1_1, status: response.status, headers: response.headers)
-        head.headers.replaceOrAdd(name: "content-length", value: String(response.body.utf8.count))
+        head.headers.replaceOrAdd(name: "content-length", value: String(response.body.utf8.count + (response.isWhole ? 0 : 1)))
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: response.body)))), promise: nil)
+        guard response.isWhole else { return context.flush() }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
       }
     }

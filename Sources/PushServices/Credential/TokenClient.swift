@@ -25,15 +25,29 @@ struct TokenClient: Sendable {
     request.headers.add(name: "content-type", value: "application/x-www-form-urlencoded")
     request.headers.add(name: "accept", value: "application/json")
     request.body = .bytes(ByteBuffer(bytes: Self.encode(form)))
-    do {
-      let response = try await client.execute(request, timeout: TimeAmount(timeout))
-      let body = try await response.body.collect(upTo: Self.maximumAnswerBytes)
-      return TokenAnswer(
-        status: Int(response.status.code), body: Array(body.readableBytesView),
-        retryAfter: response.headers.first(name: "retry-after"), now: clock.now())
-    } catch {
+    do { return try await answer(to: request) } catch {
       logger.warning("token endpoint not reached", metadata: [LogKeys.error: "\(error)"])
       return .unavailable(status: 0, retryAfter: nil)
+    }
+  }
+
+  /// The answer, whole. The client's own limit ends with the head, and a body may never end: so the whole exchange has one.
+  private func answer(to request: HTTPClientRequest) async throws -> TokenAnswer {
+    try await withThrowingTaskGroup(of: TokenAnswer.self) { group in
+      group.addTask {
+        let response = try await client.execute(request, timeout: TimeAmount(timeout))
+        let body = try await response.body.collect(upTo: Self.maximumAnswerBytes)
+        return TokenAnswer(
+          status: Int(response.status.code), body: Array(body.readableBytesView),
+          retryAfter: response.headers.first(name: "retry-after"), now: clock.now())
+      }
+      group.addTask {
+        try await Task.sleep(for: timeout)
+        throw HTTPClientError.deadlineExceeded
+      }
+      defer { group.cancelAll() }
+      guard let answer = try await group.next() else { throw HTTPClientError.cancelled }
+      return answer
     }
   }
 
