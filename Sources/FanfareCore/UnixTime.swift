@@ -30,7 +30,12 @@ package struct UnixTime: Hashable, Comparable, Sendable {
 
 extension UnixTime: LosslessStringConvertible {
   /// What can be written: a year has four digits (RFC 3339 §1).
-  private static let writable: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
+  private static let writableRange: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
+
+  /// The moment as it is written, and read again by others.
+  package var writable: UnixTime {
+    UnixTime(milliseconds: min(max(milliseconds, Self.writableRange.lowerBound), Self.writableRange.upperBound))
+  }
 
   /// RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`, 24 characters. A moment before the year 0 or after the year 9999 is written as the
   /// nearest one that can be.
@@ -43,7 +48,7 @@ extension UnixTime: LosslessStringConvertible {
 
   /// Appends `description`'s characters without making a string.
   package func append(to output: inout [UInt8]) {
-    let milliseconds = min(max(milliseconds, Self.writable.lowerBound), Self.writable.upperBound)
+    let milliseconds = writable.milliseconds
     let day = milliseconds >= 0 ? milliseconds / 86_400_000 : (milliseconds - 86_399_999) / 86_400_000
     let rest = milliseconds - day * 86_400_000
     let date = CivilDate(daysSinceEpoch: day)
@@ -105,7 +110,7 @@ extension UnixTime: LosslessStringConvertible {
     let wholeSeconds = date.daysSinceEpoch * 86_400 + hour * 3600 + (minute - offset) * 60 + min(second, 59)
     // An offset can lead out of the years that there are.
     let milliseconds = wholeSeconds * 1000 + fraction
-    guard Self.writable.contains(milliseconds) else { return nil }
+    guard Self.writableRange.contains(milliseconds) else { return nil }
     self.init(milliseconds: milliseconds)
   }
 }

@@ -16,13 +16,19 @@ package struct HTTP2Request: Sendable {
   /// How long the request may take, from `submit` to the end of the answer, time in the queue and resends included.
   package var timeout: Duration
 
-  /// A request. Its fields are sent as they are: nothing is added.
-  package init(ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration) {
+  /// How long of that it may wait, before it is begun: after it the request is worth nothing. Never more than `timeout`.
+  package var patience: Duration
+
+  /// A request. Its fields are sent as they are: nothing is added. Without a `patience` it waits as long as it may take.
+  package init(
+    ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration, patience: Duration? = nil
+  ) {
     self.ticket = ticket
     self.shared = shared
     self.headers = headers
     self.body = body
     self.timeout = timeout
+    self.patience = patience.map { min($0, timeout) } ?? timeout
   }
 
   /// The size of the whole header block as the peer's `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.

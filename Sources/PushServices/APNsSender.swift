@@ -14,7 +14,11 @@ package final class APNsSender: PushSender {
   private let pool: HTTP2ConnectionPool
   private let renewal = Mutex(ConnectionRenewal())
   private let complaints = Complaints()
+  /// The generation of the token whose end the gauge shows.
+  private let recordedToken = Mutex(0)
   private let gauges: SenderGauges
+  /// Told of once, not for every push.
+  private let strangeAnswers = OncePerToken()
   private let clock: any WallClock
   private let eventLoop: any EventLoop
   private let logger: Logger
@@ -58,9 +62,10 @@ package final class APNsSender: PushSender {
     configuration.keyID = keyID
     try configuration.validate()
     guard credential.use(try ProviderTokenSigner(configuration)) else { return false }
-    // A connection is bound to the key of its first push.
+    // A connection is bound to the key of its first push. However lately they were renewed, none has seen this key.
     let now = clock.now()
-    if renewal.withLock({ $0.isDue(epoch: $0.epoch, now: now) }) { pool.renewConnections() }
+    _ = renewal.withLock { $0.isDue(epoch: $0.epoch, now: now) }
+    pool.renewConnections()
     return true
   }
 
@@ -78,7 +83,12 @@ package final class APNsSender: PushSender {
       let outcome = PushOutcome(.configurationError, reason: "SigningFailed")
       return report(pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) }, to: completion)
     }
-    var writer = APNsRequestWriter(fields: fields, timeout: configuration.requestTimeout)
+    let isNewToken = recordedToken.withLock { recorded in
+      defer { recorded = fields.generation }
+      return recorded != fields.generation
+    }
+    if isNewToken { gauges.record(credentialExpiresAt: fields.expiresAt) }
+    var writer = APNsRequestWriter(fields: fields, now: now, timeout: configuration.requestTimeout)
     var requests: [HTTP2Request] = []
     requests.reserveCapacity(pushes.count)
     var refused: [PushResult] = []
@@ -113,7 +123,7 @@ package final class APNsSender: PushSender {
   private func results(of completions: [HTTP2Completion], token: Int, epoch: Int) -> [PushResult] {
     let now = clock.now()
     var notable: Set<APNsReason> = []
-    var isAccepted = false
+    var (isAccepted, strangeStatus): (Bool, Int?) = (false, nil)
     let results = completions.map { completion -> PushResult in
       switch completion.result {
       case .failure(let error): return PushResult(ticket: completion.ticket, outcome: PushOutcome(error))
@@ -127,13 +137,16 @@ package final class APNsSender: PushSender {
           if let reason = answer.reason {
             notable.insert(reason)
           } else {
-            logger.warning("answer of unknown meaning", metadata: [LogKeys.status: "\(response.status)"])
+            strangeStatus = response.status
           }
         }
         return PushResult(ticket: completion.ticket, outcome: answer.outcome)
       }
     }
     if isAccepted { complaints.clear(.answer, .credential, .connection) }
+    if let strangeStatus, strangeAnswers.isNews(generation: token) {
+      logger.warning("answer of unknown meaning", metadata: [LogKeys.status: "\(strangeStatus)"])
+    }
     if !notable.isEmpty { act(on: notable, token: token, epoch: epoch, now: now) }
     return results
   }

@@ -24,6 +24,7 @@ package final class FCMSender: PushSender {
   private let proven = ProvenPayloads()
   private let complaints = Complaints()
   private let thirdPartyRefusals = OncePerToken()
+  private let strangeAnswers = OncePerToken()
   private let gauges: SenderGauges
   private let clock: any WallClock
   private let eventLoopGroup: any EventLoopGroup
@@ -178,7 +179,7 @@ package final class FCMSender: PushSender {
               "Firebase cannot log in to the push service behind a device", metadata: [LogKeys.reason: "\(outcome.reason)"])
           }
         default:
-          if outcome.reason == "UnknownReason" {
+          if outcome.reason == "UnknownReason", strangeAnswers.isNews(generation: token) {
             logger.warning("answer of unknown meaning", metadata: [LogKeys.status: "\(response.status)"])
           }
         }

@@ -25,6 +25,8 @@ package final class BacklogMonitor: Sendable {
   /// The worst partition's, for ``hasRoom()``.
   private let worstBytes = Atomic(0)
   private let worstRecords = Atomic(0)
+  /// How many partitions one that is in flight may be for.
+  private let partitionCount = Atomic(1)
   /// Submitted and not yet settled; which partitions they are for is not known yet.
   private let inFlightBytes = Atomic(0)
   private let inFlightRecords = Atomic(0)
@@ -117,10 +119,15 @@ package final class BacklogMonitor: Sendable {
 
   /// Whether another record can be produced without endangering one that has not been read. Costs a few loads.
   package func hasRoom() -> Bool {
-    hasObserved.load(ordering: .acquiring)
-      && worstBytes.load(ordering: .relaxed) + inFlightBytes.load(ordering: .relaxed) < limitBytes
-      && worstRecords.load(ordering: .relaxed) + inFlightRecords.load(ordering: .relaxed) < limitRecords
+    // Of what is in flight a partition gets its share, or several times that; never more than there is.
+    let shares = max(1, partitionCount.load(ordering: .relaxed) / Self.sharesOfOnePartition)
+    return hasObserved.load(ordering: .acquiring)
+      && worstBytes.load(ordering: .relaxed) + inFlightBytes.load(ordering: .relaxed) / shares < limitBytes
+      && worstRecords.load(ordering: .relaxed) + inFlightRecords.load(ordering: .relaxed) / shares < limitRecords
   }
+
+  /// How many times its even share of what is in flight may be for one partition.
+  private static let sharesOfOnePartition = 4
 
   /// The partition with the most bytes to read, or nil before anything is known.
   package var worstPartition: Backlog? {
@@ -184,6 +191,7 @@ package final class BacklogMonitor: Sendable {
       bytes = max(bytes, partition.bytes(averageBytes: average))
       records = max(records, partition.records)
     }
+    partitionCount.store(max(1, state.partitions.count), ordering: .relaxed)
     worstBytes.store(bytes, ordering: .relaxed)
     worstRecords.store(records, ordering: .relaxed)
   }
@@ -200,6 +208,12 @@ extension BacklogMonitor {
   /// Of these, nothing more will be heard.
   func didNotProduce(_ records: [ProducerRecord]) {
     count(records, sign: -1)
+  }
+
+  /// Of all that is in flight nothing more will be heard.
+  func forgetInFlight() {
+    inFlightBytes.store(0, ordering: .relaxed)
+    inFlightRecords.store(0, ordering: .relaxed)
   }
 
   /// These records of the topic are settled, one way or the other.

@@ -267,7 +267,11 @@ extension Producer {
     // librdkafka reports every purged record at once; what it has not reported by now it never will.
     let error = RDKafkaError(code: .possiblyPersisted, message: "the producer's handle failed")
     let silent = state.withLock { $0.inFlight.abandon(upTo: generation, error: error) }
-    if silent > 0 { logger.error("Records were given up without word", metadata: [LogKeys.records: "\(silent)"]) }
+    if silent > 0 {
+      logger.error("Records were given up without word", metadata: [LogKeys.records: "\(silent)"])
+      // Nothing is produced while the handle is out of use.
+      backlog?.forgetInFlight()
+    }
     settle([])
   }
 

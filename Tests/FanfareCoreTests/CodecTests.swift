@@ -126,6 +126,26 @@ import Testing
     ),
   ]
 
+  /// What is accepted, however it is escaped, can be divided into segments, and these can be read.
+  @Test func aSendThatGrowsByBeingWrittenAnewFitsItsSegments() throws {
+    let text = String(repeating: #"\b"#, count: 200_000)
+    let value = Array(Self.record(data: #"{"to":{"everyone":true},"message":{"body":"\#(text)"}}"#).utf8)
+    let send = try SendRequest.decode(value[...], recordTime: Self.time)
+    let segment = SegmentRecord(send: send, pages: 7, range: 2..<5).encoded(at: Self.time)
+    #expect(segment.count > SendRequest.maximumRecordSize)
+    #expect(try SegmentRecord.decode(segment[...], recordTime: Self.time).send == send)
+  }
+
+  /// A producer that counts microseconds where milliseconds are due: what is kept is what can be written.
+  @Test func aRecordFromAFarFutureIsOfTheLastMomentThereIs() throws {
+    let data = #"{"to":{"user":"a"},"message":{"body":"x"}}"#
+    let value = Array(
+      #"{"specversion":"1.0","type":"fanfare.send.v1","source":"/x","id":"\#(SendID.random())","data":\#(data)}"#.utf8)
+    let send = try SendRequest.decode(value[...], recordTime: UnixTime(milliseconds: 1_795_000_000_000_000))
+    #expect(send.acceptedAt == UnixTime("9999-12-31T23:59:59.999Z"))
+    #expect(try SendRequest.decode(send.encoded()[...], recordTime: Self.time) == send)
+  }
+
   /// Members in whatever order a producer writes them, and of several of one name the last: the same send.
   @Test(arguments: [
     #""data":{"to":{"user":"bob"},"message":{"body":"x"}},"specversion":"1.0","type":"fanfare.send.v1""#,

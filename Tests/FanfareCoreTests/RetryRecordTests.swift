@@ -50,6 +50,7 @@ struct RetryRecordTests {
       deepest = payload
       let record = Self.record(send: send)
       #expect(try RetryRecord.decode(record.encoded(at: Self.time)[...], recordTime: Self.time).send == send)
+      #expect(throws: Never.self) { try RetryRecord.wait(of: record.encoded(at: Self.time)[...], at: Self.time) }
     }
     #expect(deepest != nil)
   }

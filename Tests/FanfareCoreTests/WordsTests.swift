@@ -19,6 +19,17 @@ import Testing
     #expect(SendID.random() != SendID.random())
   }
 
+  /// Ledgers and front ends know an audience by its text alone, which is cut.
+  @Test func aLongListOfUsersIsNoSingleUser() {
+    let users = (1...4).map { "username:\($0)" + String(repeating: "0123456789abcdef", count: 4) }
+    for audience in [Audience.tags(users), .expression(.all(users.map(TagExpression.tag)))] {
+      #expect(audience.isBroadcast)
+      #expect(Audience.isBroadcast(text: audience.text))
+      #expect(audience.text.utf8.count <= 256)
+    }
+    #expect(!Audience.isBroadcast(text: Audience.user(String(repeating: "u", count: 64)).text))
+  }
+
   /// Four digits are all that a year has: what cannot be written is not read either, and what a clock or a sum came to is written as the nearest
   /// that can.
   @Test(arguments: ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"])

@@ -124,6 +124,25 @@ import Testing
     }
   }
 
+  @Test func whatHasWaitedTooLongIsNotBegun() async throws {
+    let gate = LimitTests.Gate()
+    try await Bench.run(server: { $0.maximumConcurrentStreams = 1 }, handler: { gate.hold($0, $1) }) { bench in
+      bench.submit(tickets: 0..<1)
+      try await gate.held.wait(count: 1)
+      var impatient = Bench.request(1)
+      impatient.patience = .zero
+      bench.submit([impatient, Bench.request(2)])
+      gate.answer(1)
+      try await gate.held.wait(count: 2)
+      gate.answer(1)
+      let completions = try await bench.completions.wait(count: 3).sorted { $0.ticket < $1.ticket }
+      #expect(completions.map(\.status) == [200, nil, 200])
+      #expect(
+        completions[1].error
+          == HTTP2RequestError(.deadlineExceeded, wasPossiblyProcessed: false, message: "waited for a free stream"))
+    }
+  }
+
   @Test func expiredRequestsKeepNoStreamFromOthers() async throws {
     let gate = LimitTests.Gate()
     // The pool's own clock does not tick during the test, so that the connection meets the expired requests.

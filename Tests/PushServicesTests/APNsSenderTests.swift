@@ -72,7 +72,7 @@ import Testing
   @Test func thePathIsFirstAndNobodyRemembersIt() throws {
     let now = clock.now()
     let fields = try APNsCredential(TestKeys.apns(port: 1, trustRoots: "")).fields(now: now)
-    var writer = APNsRequestWriter(fields: fields, timeout: .seconds(1))
+    var writer = APNsRequestWriter(fields: fields, now: now, timeout: .seconds(1))
     let rendering = try APNsRenderer.render(Fixtures.send(Message(body: "hello"), collapseKey: nil))
     let push = Push(ticket: 1, id: Fixtures.pushID, handle: Self.token, rendering: rendering, expiresAt: now + .seconds(60))
     let request = writer.request(for: push)

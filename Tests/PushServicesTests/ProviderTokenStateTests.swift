@@ -55,6 +55,18 @@ import Testing
     #expect(third != second)
   }
 
+  /// Too lately signed is a smaller fault than being an hour old.
+  @Test func fallsForwardWhenTheOldOneHasEnded() throws {
+    _ = try value()
+    time = time + .seconds(45 * 60)
+    let second = try value()
+    state.updatedTooOften(generation: try generation(), now: time)
+    let fallback = try generation()
+    time = time + .seconds(15 * 60)
+    #expect(try value() == second)
+    #expect(try generation() > fallback)
+  }
+
   @Test func tooManyWithoutAnOlderOneChangesNothing() throws {
     let first = try value()
     state.updatedTooOften(generation: try generation(), now: time)

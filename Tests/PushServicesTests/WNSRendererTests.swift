@@ -84,6 +84,8 @@ import Testing
     let raw = try WNSRenderer.render(Fixtures.send(Message(data: ["k": "v\"", "a": "b"])))
     #expect(String(decoding: raw.body, as: UTF8.self) == #"{"a":"b","k":"v\""}"#)
     #expect(field(raw, "x-wns-type") == "wns/raw")
+    #expect(field(raw, "x-wns-cache-policy") == "cache")
+    #expect(field(badge, "x-wns-cache-policy") == nil)
     #expect(field(raw, "content-type") == "application/octet-stream")
   }
 

@@ -126,6 +126,8 @@ extension RetryRecord {
         switch key {
         case "notBefore": time = try reader.readTime()
         case "cameEarly": cameEarly = try reader.readBoolean()
+        // As in `decode`: what a send may nest must not be too deep here.
+        case "send": _ = try reader.readUnchecked()
         default: try reader.skipValue()
         }
       }

@@ -1,6 +1,7 @@
 extension SegmentRecord {
-  /// The most bytes of such a record: those of a send and its envelope.
-  package static let maximumRecordSize = SendRequest.maximumRecordSize + 4096
+  /// The most bytes of such a record: those of a send, which may become up to three times as long by being written anew (an escape of two characters becomes one of six), and its
+  /// envelope.
+  package static let maximumRecordSize = SendRequest.maximumRecordSize * 3 + 4096
 
   /// The record of the segments topic. Its event id is `<send>/<first page>`; the send is in it whole, as it lay on the sends topic.
   package func encoded(at time: UnixTime) -> [UInt8] {
@@ -52,7 +53,7 @@ extension SegmentRecord {
     }
     guard let request else { throw JSONError(field: "send", problem: "is missing") }
     do throws(RecordError) {
-      let send = try SendRequest.decode(request, recordTime: recordTime)
+      let send = try SendRequest.decode(request, recordTime: recordTime, maximumSize: maximumRecordSize)
       return SegmentRecord(send: send, pages: Int(pages), range: Int(first)..<Int(first + count))
     } catch {
       throw JSONError(field: "send", problem: error.detail)

@@ -36,8 +36,10 @@ package struct SendFields: Sendable {
     case "native": try readNative(&reader, strict: strict)
     case "ttl":
       let seconds = try reader.readInteger()
-      guard (0...Int64(SendRequest.maximumTimeToLive)).contains(seconds) else {
-        throw reader.error("must be 0 to \(SendRequest.maximumTimeToLive) seconds")
+      // A record that has lived for 0 seconds when it is read has expired: nothing that a caller could have meant.
+      let least: Int64 = strict ? 1 : 0
+      guard (least...Int64(SendRequest.maximumTimeToLive)).contains(seconds) else {
+        throw reader.error("must be \(least) to \(SendRequest.maximumTimeToLive) seconds")
       }
       timeToLive = Int(seconds)
     case "priority":

@@ -85,7 +85,7 @@ extension SendRequest {
     }
     guard let id = event.id else { throw RecordError(.undecodable, "id must be a UUID") }
     do throws(JSONError) {
-      return try fields.request(id: id, acceptedAt: event.time ?? recordTime)
+      return try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable)
     } catch {
       throw RecordError(inData: error)
     }

@@ -6,8 +6,8 @@ extension Audience {
     case .tag(let tag): tag
     case .registration(let id): "registration/\(id)"
     case .device(let platform, _): "device/\(platform)"
-    case .tags(let tags): Self.bounded(TagExpression.any(tags.map(TagExpression.tag)).description)
-    case .expression(let expression): Self.bounded(expression.description)
+    case .tags(let tags): Self.bounded(expression: TagExpression.any(tags.map(TagExpression.tag)).description)
+    case .expression(let expression): Self.bounded(expression: expression.description)
     // No tag has this character.
     case .everyone: "*"
     }
@@ -19,6 +19,12 @@ extension Audience {
       return false
     }
     return Tag.user(of: text) == nil || text.contains(" && ") || text.contains(" || ")
+  }
+
+  /// An expression that has been cut ends with an operator: what begins with one user's tag is not taken for that user.
+  private static func bounded(expression: String) -> String {
+    let text = bounded(expression)
+    return text.utf8.count < expression.utf8.count ? text + " || …" : text
   }
 
   /// A text cut to a sane length: whoever may write to the topic must not be able to fill a file with one record.

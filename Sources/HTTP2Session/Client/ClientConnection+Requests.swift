@@ -7,7 +7,7 @@ extension ClientConnection {
     for index in batch.requests.indices {
       let request = batch.requests[index]
       let deadline = request.deadline(from: batch.submittedAt)
-      guard deadline > now else {
+      guard deadline > now, request.patience == request.timeout || batch.submittedAt + TimeAmount(request.patience) > now else {
         fail(request, of: batch, .deadlineExceeded, "waited for a free stream")
         continue
       }

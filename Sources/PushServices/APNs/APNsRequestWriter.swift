@@ -10,13 +10,15 @@ package struct APNsRequestWriter {
   private static let sharedFieldCount = 2
 
   private let fields: APNsCredential.Fields
+  private let now: UnixTime
   private let timeout: Duration
   private var scratch: [UInt8] = []
-  private var expiry: (moment: UnixTime, text: [UInt8])?
+  private var expiry: (moment: UnixTime, text: [UInt8], patience: Duration)?
 
-  /// Requests that all carry these fields and may take so long.
-  package init(fields: APNsCredential.Fields, timeout: Duration) {
+  /// Requests that all carry these fields, are made at that moment and may take so long.
+  package init(fields: APNsCredential.Fields, now: UnixTime, timeout: Duration) {
     self.fields = fields
+    self.now = now
     self.timeout = timeout
     scratch.reserveCapacity(96)
   }
@@ -36,7 +38,7 @@ package struct APNsRequestWriter {
     if expiry?.moment != push.expiresAt {
       var text: [UInt8] = []
       text.appendJSON(push.expiresAt.seconds)
-      expiry = (push.expiresAt, text)
+      expiry = (push.expiresAt, text, push.expiresAt - now)
     }
     if let expiry { headers.append(name: Self.expiration, value: expiry.text, indexing: .withoutIndexing) }
     for field in push.rendering.headers.dropFirst(Self.sharedFieldCount) {
@@ -47,6 +49,7 @@ package struct APNsRequestWriter {
       shared: fields[APNsRenderer.Class(of: push.rendering)],
       headers: headers,
       body: push.rendering.body,
-      timeout: timeout)
+      timeout: timeout,
+      patience: expiry?.patience)
   }
 }

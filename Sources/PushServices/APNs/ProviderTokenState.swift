@@ -28,7 +28,11 @@ struct ProviderTokenState: Sendable {
   /// The token to use now, signed anew if it is due. Throws what `sign` throws, unless the present one still serves.
   mutating func token(now: UnixTime, sign: (UnixTime) throws -> String) throws -> Token {
     if let current, age(current.issuedAt, now) < Self.renewalAge { return current }
-    if let current, !maySign(now: now) { return current }
+    if let current, !maySign(now: now) {
+      // Too young, of the two, is better than too old.
+      if age(current.issuedAt, now) >= Self.maximumAge, let previous { return use(previous) }
+      return current
+    }
     do {
       return try replace(now: now, sign: sign)
     } catch {
@@ -52,9 +56,16 @@ struct ProviderTokenState: Sendable {
     guard let current, current.generation == generation, let previous, age(previous.issuedAt, now) < Self.maximumAge else {
       return
     }
-    self.generation += 1
-    self.current = Token(value: previous.value, issuedAt: previous.issuedAt, generation: self.generation)
-    self.previous = nil
+    _ = use(previous)
+  }
+
+  /// The token before is the one to use, and the present one the one before.
+  private mutating func use(_ token: Token) -> Token {
+    generation += 1
+    let token = Token(value: token.value, issuedAt: token.issuedAt, generation: generation)
+    previous = current
+    current = token
+    return token
   }
 
   /// The key is another one now: what was signed with the one before is forgotten, and so is how lately that was.

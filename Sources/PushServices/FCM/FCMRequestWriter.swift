@@ -16,8 +16,9 @@ package struct FCMRequestWriter {
 
   /// The request for a push that has not expired.
   package func request(for push: Push, ticket: UInt64) -> HTTP2Request {
-    let remaining = (push.expiresAt - now).components.seconds
-    let body = FCMBody.complete(push.rendering, id: push.id, token: push.handle, timeToLive: remaining)
-    return HTTP2Request(ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout)
+    let remaining = push.expiresAt - now
+    let body = FCMBody.complete(push.rendering, id: push.id, token: push.handle, timeToLive: remaining.components.seconds)
+    return HTTP2Request(
+      ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout, patience: remaining)
   }
 }

@@ -134,5 +134,7 @@ extension WNSRenderer.Kind {
   ]
   private static let rawFields = [
     RenderedPush.Field("content-type", "application/octet-stream"), RenderedPush.Field("x-wns-type", Self.raw.rawValue),
+    // Of raw notifications alone WNS keeps none for a device that is offline, unless it is asked to.
+    RenderedPush.Field("x-wns-cache-policy", "cache"),
   ]
 }

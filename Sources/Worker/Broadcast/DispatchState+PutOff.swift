@@ -44,7 +44,8 @@ extension RetryRecord {
         Waiting(
           registration: device.registration, platform: device.platform, notBefore: max(moment, device.notBefore),
           attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits, wasUnanswered: device.wasUnanswered,
-          firstAttemptAt: device.firstAttemptAt, reason: device.reason, status: device.status))
+          firstAttemptAt: device.firstAttemptAt, reason: device.reason, status: device.status,
+          contradictions: device.contradictions))
     }
     return RetryRecord(
       send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals + 1, cameEarly: false, devices: devices,

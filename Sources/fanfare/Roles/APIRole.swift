@@ -34,12 +34,15 @@ enum APIRole {
     configuration: FrontEndConfiguration, hubs: [FrontEndHub]
   ) throws -> (RoleServices, FrontEnd) {
     let settings = runtime.settings
-    let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: runtime.logger)
+    // The embedded cluster drops what it has no room for, read or not.
+    let monitor =
+      client.tuning == .embedded
+      ? try BacklogMonitor(
+        client: client, topic: settings.kafka.topics.sends, groupID: settings.workerGroup, logger: runtime.logger) : nil
+    let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: runtime.logger, backlog: monitor)
     var services: [any Service] = [UntilShutdown { await producer.run() }]
     var (hasRoom, isInformed): (@Sendable () -> Bool, @Sendable () -> Bool) = ({ true }, { true })
-    if client.tuning == .embedded {
-      let group = settings.workerGroup
-      let monitor = try BacklogMonitor(client: client, topic: settings.kafka.topics.sends, groupID: group, logger: runtime.logger)
+    if let monitor {
       services.append(UntilShutdown { await monitor.run() })
       (hasRoom, isInformed) = ({ monitor.hasRoom() }, { monitor.isInformed })
     }

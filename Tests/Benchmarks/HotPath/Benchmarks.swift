@@ -30,7 +30,7 @@ func benchmarks() {
     let send = Specimen.send()
     let fields = try Specimen.apnsFields()
     try benchmark.measure {
-      var writer = APNsRequestWriter(fields: fields, timeout: .seconds(20))
+      var writer = APNsRequestWriter(fields: fields, now: Specimen.now, timeout: .seconds(20))
       for _ in benchmark.scaledIterations {
         blackHole(writer.request(for: Specimen.push(try APNsRenderer.render(send), to: Specimen.token)))
       }

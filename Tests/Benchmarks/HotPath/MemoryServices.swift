@@ -102,7 +102,7 @@ struct InstantSender: PushSender {
   func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush { try APNsRenderer.render(send) }
 
   func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {
-    var writer = APNsRequestWriter(fields: fields, timeout: .seconds(20))
+    var writer = APNsRequestWriter(fields: fields, now: Specimen.now, timeout: .seconds(20))
     completion(
       pushes.map { push in
         PushResult(ticket: writer.request(for: push).ticket, outcome: PushOutcome(.accepted, status: 200))
