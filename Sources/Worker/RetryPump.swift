@@ -99,7 +99,7 @@ package final class RetryPump: Service {
 
   private func pump(in group: inout DiscardingTaskGroup) async -> RDKafkaError? {
     var state = PumpState(delay: delay, limits: limits)
-    let metrics = PumpMetrics()
+    let metrics = PumpMetrics(delay: delay)
     var isLeaving = false
     var failure: RDKafkaError?
     var isRefused = false

@@ -33,7 +33,8 @@ import Testing
       #expect(try await deployment.arrivals("fcm", "tablet-1").count == 1)
       let metrics = try await operations.get("/metrics").text
       #expect(metrics.contains(#"fanfare_pushes_deferred_total{hub="default",platform="apns"} 1"#))
-      #expect(metrics.contains("fanfare_retries_released_total 1"))
+      let released = metrics.split(separator: "\n").filter { $0.hasPrefix("fanfare_retries_released_total{delay_seconds=") }
+      #expect(released.count { $0.hasSuffix(" 1") } == 1)
     }
   }
 }

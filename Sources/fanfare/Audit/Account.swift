@@ -30,11 +30,6 @@ struct Account {
     let parts: Int
   }
 
-  private struct Spot: Hashable {
-    let partition: Int32
-    let offset: Int64
-  }
-
   private let topics: Topics
   private let positions: [String: [Int32: Int64]]
   private let isCutAtStart: Bool
@@ -43,8 +38,10 @@ struct Account {
   private var hubs: [HubName: [SendID: Send]] = [:]
   /// The parts that have ended, of sends that have not.
   private var parts: [SendKey: [Attempt: Set<Int>]] = [:]
-  private var poison: Set<Spot> = []
-  private var letters: Set<Spot> = []
+  /// Records of the sends topic that nobody can read.
+  private var poison: Set<AuditPlace> = []
+  /// Where the dead letters come from, of whatever topic.
+  private var letters: Set<AuditPlace> = []
   private var repeated = 0
   private var problems: [AuditProblem] = []
   private var unreadable = 0
@@ -78,13 +75,13 @@ struct Account {
     case .settled(let key, let part, let parts, let attempt):
       end(part, of: Attempt(id: attempt, parts: parts), of: key, at: place)
     case .setAside(let origin, let send):
-      if origin.topic == topics.sends { letters.insert(Spot(partition: origin.partition, offset: origin.offset)) }
+      letters.insert(origin)
       // Whoever has not committed it may not have written its status yet.
       if let send, origin.topic == topics.sends, !isAhead(origin) { change(send) { $0.marks.insert(.isDeadLetter) } }
       // It has no status of its own, and the broadcast ends when it has been put back.
       if let send, origin.topic == topics.segments { change(send) { $0.marks.insert(.waits) } }
     case .poison:
-      if !isAhead(place) { poison.insert(Spot(partition: place.partition, offset: place.offset)) }
+      if !isAhead(place) { poison.insert(place) }
     case .unreadable:
       unreadable += 1
       note(.unreadable, at: place)
@@ -103,9 +100,9 @@ struct Account {
       for (id, send) in sends { account.count(send, SendKey(hub: hub, id: id), into: &report) }
     }
     if isDeadLetterTopicWhole {
-      for spot in poison.subtracting(letters) {
+      for place in poison.subtracting(letters) {
         report.notSetAside += 1
-        account.note(.notSetAside, at: AuditPlace(topic: topics.sends, partition: spot.partition, offset: spot.offset))
+        account.note(.notSetAside, at: place)
       }
     }
     for (place, records) in deleted {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FanfareCore
 
 /// `fanfare replay`
 struct ReplayCommand: AsyncParsableCommand {
@@ -23,8 +24,11 @@ struct ReplayCommand: AsyncParsableCommand {
   @Option(help: "Only to devices of this platform.")
   var platform: PlatformArgument?
 
-  @Option(help: ArgumentHelp("Only sends to this user.", valueName: "name"))
+  @Option(help: ArgumentHelp("Only sends to this user; where there are several hubs, with --hub.", valueName: "name"))
   var user: String?
+
+  @Option(help: ArgumentHelp("Only sends of this hub.", valueName: "name"))
+  var hub: String?
 
   @Flag(help: "Only sends without a status, and only platforms where a device's last outcome is failed, unconfirmed or expired.")
   var failedOnly = false
@@ -41,8 +45,16 @@ struct ReplayCommand: AsyncParsableCommand {
 
   func run() async throws {
     let runtime = try await common.runtime("replay")
+    let hubs = runtime.settings.hubs.map(\.name)
+    let name = hub.flatMap { HubName($0) }
+    if let hub {
+      guard let name, hubs.contains(name) else { throw ValidationError("--hub: there is no hub \(hub) in this deployment") }
+    } else if user != nil, hubs.count > 1 {
+      throw ValidationError(
+        "--user: a user of which hub? Give --hub, one of \(hubs.map(\.rawValue).sorted().joined(separator: ", "))")
+    }
     let selection = ReplaySelection(
-      accepted: from.time..<to.time, platform: platform?.platform, user: user, failedOnly: failedOnly)
+      accepted: from.time..<to.time, platform: platform?.platform, user: user, hub: name, failedOnly: failedOnly)
     let outcome = try await Replay(settings: runtime.settings, isDryRun: dryRun, logger: runtime.logger).run(selection)
     if json {
       try Console.print(json: outcome)

@@ -9,22 +9,41 @@ struct ReplaySelection {
   let platform: Platform?
   /// Only what goes to this user; nil for all.
   let user: String?
+  /// Only sends of this hub; nil for all.
+  let hub: HubName?
   /// Only platforms where the last status has a device without success, and sends without a status.
   let failedOnly: Bool
 
   private struct Ending {
-    var failed: PlatformSet = []
+    /// What had failed before the present attempt.
+    var before: PlatformSet = []
+    /// What the parts of the present attempt speak of, and what of that has failed.
+    var met: PlatformSet = []
+    var own: PlatformSet = []
     var attempt: AttemptID?
+
+    var failed: PlatformSet { before.subtracting(met).union(own) }
+
+    mutating func note(_ outcome: DeviceResult.Outcome, on platform: Platform) {
+      met.insert(PlatformSet(platform))
+      switch outcome {
+      case .failed, .unconfirmed, .expired: own.insert(PlatformSet(platform))
+      case .delivered, .rejected, .deviceGone: break
+      }
+    }
   }
 
   private var waiting: Set<SendKey> = []
   private var endings: [SendKey: Ending] = [:]
   private var taken: Set<SendKey> = []
 
-  init(accepted: Range<UnixTime>, platform: Platform? = nil, user: String? = nil, failedOnly: Bool = false) {
+  init(
+    accepted: Range<UnixTime>, platform: Platform? = nil, user: String? = nil, hub: HubName? = nil, failedOnly: Bool = false
+  ) {
     self.accepted = accepted
     self.platform = platform
     self.user = user
+    self.hub = hub
     self.failedOnly = failedOnly
   }
 
@@ -36,26 +55,21 @@ struct ReplaySelection {
     guard failedOnly, accepted.contains(status.acceptedAt) else { return }
     let key = SendKey(hub: status.hub, id: status.send)
     var ending = endings[key] ?? Ending()
-    var (met, failed): (PlatformSet, PlatformSet) = ([], [])
-    for device in status.devices {
-      met.insert(PlatformSet(device.platform))
-      switch device.outcome {
-      case .failed, .unconfirmed, .expired: failed.insert(PlatformSet(device.platform))
-      case .delivered, .rejected, .deviceGone: break
-      }
-    }
-    // Nothing of it was sent.
-    if status.state == .expired { failed = .all }
     // The parts of one attempt say different things of one platform.
-    if status.parts == 1 || status.attempt != ending.attempt { ending.failed.subtract(met) }
-    ending.failed.formUnion(failed)
-    ending.attempt = status.attempt
+    if status.parts == 1 || status.attempt != ending.attempt {
+      ending = Ending(before: ending.failed, attempt: status.attempt)
+    }
+    for device in status.devices { ending.note(device.outcome, on: device.platform) }
+    // A page of a broadcast names only the devices that have got nothing.
+    for (kind, _) in status.counts.entries { ending.note(kind.outcome, on: kind.platform) }
+    // Nothing of it was sent.
+    if status.state == .expired { ending.own = .all }
     endings[key] = ending
   }
 
   /// The send as it is to be put on the topic again; nil when it is not. A send is given once, however often it is in the log.
   mutating func replay(_ send: SendRequest, by id: ReplayID) -> SendRequest? {
-    guard send.replay == nil, accepted.contains(send.acceptedAt) else { return nil }
+    guard send.replay == nil, hub == nil || send.hub == hub, accepted.contains(send.acceptedAt) else { return nil }
     if let user, send.audience.tag.flatMap(Tag.user(of:)) != user { return nil }
     let key = SendKey(hub: send.hub, id: send.id)
     // It will be dispatched anyway.

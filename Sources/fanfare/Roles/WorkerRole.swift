@@ -75,6 +75,11 @@ enum WorkerRole {
           return complaints.isEmpty ? nil : complaints.joined(separator: "; ")
         },
         NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
+        NamedCheck("kafka") {
+          await RoleServices.complaint {
+            _ = try await producer.prepare(topics: [settings.kafka.topics.sends], timeout: .seconds(2))
+          }
+        },
       ])
   }
 }

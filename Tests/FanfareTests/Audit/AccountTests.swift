@@ -161,7 +161,7 @@ import Testing
     let known = Self.key(1)
     let segment = AuditPlace(topic: Self.topics.segments, partition: 0, offset: 3)
     var report = report([(.accepted(known), Self.sends(3)), (.setAside(segment, known), Self.letter(0))])
-    #expect((report.inFlight, report.isSound) == (1, true))
+    #expect((report.inFlight, report.deadLettered, report.isSound) == (1, 1, true))
     report = self.report([
       (.accepted(known), Self.sends(3)), (.setAside(segment, known), Self.letter(0)), (Self.ended(known), Self.status(0)),
     ])

@@ -15,8 +15,7 @@ import Testing
 
   private func status(
     of send: SendRequest, _ outcomes: [(Platform, DeviceResult.Outcome)], part: Int = 0, parts: Int = 1,
-    attempt: AttemptID? = nil,
-    state: StatusRecord.State = .settled
+    attempt: AttemptID? = nil, state: StatusRecord.State = .settled, counts: OutcomeCounts = OutcomeCounts()
   ) -> StatusRecord {
     StatusRecord(
       send: send.id, hub: send.hub, part: part, parts: parts, attempt: attempt, state: state, sender: nil,
@@ -24,7 +23,8 @@ import Testing
       acceptedAt: send.acceptedAt, settledAt: send.acceptedAt,
       devices: outcomes.map { platform, outcome in
         DeviceResult(registration: .random(), platform: platform, outcome: outcome, reason: "", status: 0, attempts: 1)
-      })
+      },
+      counts: counts)
   }
 
   @Test func sendsOfThatTimeAreGivenOnceWithTheirIds() {
@@ -66,6 +66,38 @@ import Testing
     #expect(selection.replay(expired, by: Self.id)?.platforms == .all)
     #expect(selection.replay(unknown, by: Self.id)?.platforms == .all)
     #expect(selection.replay(mended, by: Self.id) == nil)
+  }
+
+  /// Both hubs may have a bob.
+  @Test func aHubNarrowsIt() throws {
+    let other = SendRequest(
+      id: .random(), hub: try #require(HubName("other")), acceptedAt: UnixTime(milliseconds: 1500), audience: .user("bob"),
+      content: Content(message: Message(body: "x")))
+    var selection = ReplaySelection(accepted: Self.hour, user: "bob", hub: .default)
+    #expect(selection.replay(other, by: Self.id) == nil)
+    #expect(selection.replay(send("bob"), by: Self.id) != nil)
+  }
+
+  /// A page of a broadcast counts those that it does not name.
+  @Test func aBroadcastThatWasMendedIsLeftAlone() {
+    func page(_ part: Int, _ platform: Platform, _ outcome: DeviceResult.Outcome, of send: SendRequest, attempt: AttemptID)
+      -> StatusRecord
+    {
+      var counts = OutcomeCounts()
+      counts.add(500, to: .init(platform, outcome))
+      return status(of: send, [], part: part, parts: 2, attempt: attempt, counts: counts)
+    }
+    var selection = ReplaySelection(accepted: Self.hour, failedOnly: true)
+    let (mended, half) = (send(), send())
+    for (send, second) in [(mended, DeviceResult.Outcome.delivered), (half, .failed)] {
+      let (first, again) = (AttemptID.random(), AttemptID.random())
+      selection.note(page(0, .apns, .failed, of: send, attempt: first))
+      selection.note(page(1, .fcm, .failed, of: send, attempt: first))
+      selection.note(page(0, .apns, .delivered, of: send, attempt: again))
+      selection.note(page(1, .fcm, second, of: send, attempt: again))
+    }
+    #expect(selection.replay(mended, by: Self.id) == nil)
+    #expect(selection.replay(half, by: Self.id)?.platforms == PlatformSet(.fcm))
   }
 
   @Test func thePartsOfOneAttemptAddUp() {
