@@ -1,7 +1,15 @@
 import Foundation
+import Synchronization
 
 /// What a person or a script in front of the terminal reads: unbuffered. Logs go to standard error, too, but through the logger.
 enum Console {
+  /// What went wrong with standard output first.
+  private static let failure = Mutex<String?>(nil)
+
+  /// Why standard output is not whole, where something could not be written to it; nil where it is. Never what was to be
+  /// written. A reader that has gone away has had enough, and is no failure.
+  static var outputFailure: String? { failure.withLock { $0 } }
+
   /// Writes a line to standard output.
   static func print(_ line: String = "") {
     write(line + "\n", to: .standardOutput)
@@ -39,7 +47,14 @@ enum Console {
     do {
       try handle.write(contentsOf: Data(text.utf8))
     } catch {
+      // There is no better place to tell that standard error is gone.
+      guard handle.fileDescriptor == STDOUT_FILENO else { return }
+      let error = error as NSError
+      let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError ?? error
       // The reader has gone away (a closed pipe): nobody is left to be told.
+      guard cause.domain != NSPOSIXErrorDomain || cause.code != Int(EPIPE) else { return }
+      let reason = cause.localizedDescription
+      failure.withLock { $0 = $0 ?? reason }
     }
   }
 }

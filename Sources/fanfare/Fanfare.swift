@@ -36,6 +36,11 @@ struct Fanfare: AsyncParsableCommand {
       } else {
         try command.run()
       }
+      // Success would tell a script that it has all of the output.
+      if let failure = Console.outputFailure {
+        Console.error("fanfare: standard output is not whole: \(failure)")
+        exit(withError: ExitCode.failure)
+      }
     } catch {
       guard let error = SettingsError(cause: error) else { exit(withError: error) }
       Console.error("fanfare: \(error)")

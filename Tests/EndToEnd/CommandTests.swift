@@ -1,4 +1,6 @@
 import Foundation
+import RDKafka
+import Support
 import Testing
 
 @testable import fanfare
@@ -110,6 +112,18 @@ import Testing
     let (status, _, errors) = try await run(command, environment: environment)
     #expect(status == 78)
     #expect(errors.contains("fanfare: \(message)"), "\(errors)")
+  }
+
+  @Test(arguments: [("api", "api"), ("worker", "operations")])
+  func aPortThatIsTakenEndsARoleByItsKey(role: String, section: String) async throws {
+    // Any other process that listens would do.
+    let cluster = try EmbeddedCluster(topics: [], logger: TestKafka.quietLogger)
+    defer { cluster.close() }
+    let port = try #require(cluster.bootstrapServers.split(separator: ":").last)
+    let environment = Self.demo.merging(["FANFARE_\(section.uppercased())_PORT": String(port)]) { $1 }
+    let (status, _, errors) = try await run([role], environment: environment)
+    #expect(status == 78)
+    #expect(errors.contains("fanfare: \(section).port is taken by another process"), "\(errors)")
   }
 
   @Test(.timeLimit(.minutes(3))) func theDemoLosesNothing() async throws {

@@ -138,12 +138,54 @@ import Testing
     (["import", "/nonexistent/file"], "<file>"), (["import", "--max-errors", "-1"], "--max-errors"),
     (["import", "--hub", "no such"], "--hub"), (["export", "--hub", "other"], "--hub"), (["export", "--user", "a:b"], "--user"),
     (["export", "--platform", "pager"], "--platform"), (["export", "--output", "/nonexistent/file"], "--output"),
+    (["export", "--output", "."], "--output"), (["export", "--output", "/dev/null"], "--output"),
   ])
   func aBadOptionIsNamed(arguments: [String], option: String) async throws {
     try await with(.sqlite) { directory, environment in
       let (status, _, errors) = try await run(arguments, directory, environment)
       #expect(status == 64 && errors.contains(option), "\(errors)")
     }
+  }
+
+  /// An empty registry would look like one in which nothing is.
+  @Test(arguments: [["export"], ["export", "--output", "copy"], ["tombstones"]])
+  func aRegistryThatIsReadIsNotMade(arguments: [String]) async throws {
+    try await with(.sqlite) { directory, environment in
+      let path = try #require(environment["FANFARE_REGISTRY_PATH"])
+      let (status, output, errors) = try await run(arguments, directory, environment)
+      #expect(status == 78 && output.isEmpty)
+      #expect(errors.contains("fanfare: registry.path names no registry: \(path)"), "\(errors)")
+      let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+      #expect(!names.contains { $0.hasPrefix("registry") || $0.hasPrefix("copy") }, "\(names)")
+    }
+  }
+
+  /// Runs an import that takes nothing in and prints a summary of that, its standard output as the shell's `redirection` says.
+  private func report(
+    to redirection: String, before preparation: String = ":"
+  ) async throws -> (status: Int32, errors: String) {
+    try await withDirectory("output") { directory in
+      let script = "\(preparation) && exec \"$0\" registrations import --json /dev/null \(redirection)"
+      let process = try ChildProcess(
+        ["-c", script, ChildProcess.program.path], name: "report", environment: ["FANFARE_REGISTRY_PATH": "registry"],
+        program: URL(fileURLWithPath: "/bin/sh"), directory: directory)
+      defer { process.destroy() }
+      return (try await process.exitStatus(within: .seconds(120)), process.log)
+    }
+  }
+
+  @Test func outputThatFoundNoRoomIsNoSuccess() async throws {
+    let full = try await report(to: ">/dev/full")
+    #expect(full.status == 1 && full.errors.contains("fanfare: standard output is not whole: "), "\(full.errors)")
+    let whole = try await report(to: ">/dev/null")
+    #expect(whole.status == 0 && !whole.errors.contains("standard output"), "\(whole.errors)")
+  }
+
+  @Test func aReaderThatHasGoneAwayHasHadEnough() async throws {
+    // The pipe is open for writing, and nobody has it open for reading any more.
+    let closed = try await report(
+      to: ">&4", before: "mkfifo pipe && exec 3<>pipe 4>pipe && exec 3>&- && trap '' PIPE")
+    #expect(closed.status == 0 && !closed.errors.contains("standard output"), "\(closed.errors)")
   }
 
   private func open(_ home: Home, _ environment: [String: String]) async throws -> any RegistrySettings.Store {

@@ -22,7 +22,7 @@ import Yams
     let uncommented = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
       line.replacing(/^( +)# (?=[a-zA-Z]+: )/) { $0.output.1 }
     }.joined(separator: "\n")
-    return Set(Settings.keys(of: try Yams.load(yaml: uncommented)))
+    return Set(try Settings.keys(of: try #require(try Yams.compose(yaml: uncommented))))
   }
 
   @Test func theExampleListsEveryKeyThatIsRead() throws {
@@ -77,6 +77,14 @@ import Yams
     ("kafka: {embedded: perhaps}", "kafka.embedded must be true or false"),
     ("kafka: {properties: [debug]}", "kafka.properties must be a list of texts of the form key=value"),
     ("kafka: {properties: acks}", "kafka.properties must be a list of texts"),
+    ("kafka: {properties: [{sasl.password: open-sesame}]}", "kafka.properties must be a list of texts"),
+    ("kafka: {properties: [debug=all, [open-sesame]]}", "kafka.properties must be a list of texts"),
+    ("hubs: [default, null]", "hubs must not have an empty element"),
+    ("kafka: {[open, sesame]: x}", "kafka must have words for keys"),
+    ("worker: {instance: null}", "worker.instance must not be empty"),
+    ("worker: {instance: ~}", "worker.instance must not be empty"),
+    ("worker:\n  instance:\n", "worker.instance must not be empty"),
+    ("api:\n  # port: 1\n", "api must not be empty"),
     ("kafka: {topicPrefix: 'a b'}", "kafka.topicPrefix must be 1 to 100 characters of A–Z a–z 0–9 . _ -"),
     ("kafka: {passwordFile: /nonexistent/x}", "kafka.passwordFile names a file that cannot be read: /nonexistent/x"),
     ("kafka: {bootstrapServer: x}", "kafka.bootstrapServer is not a key that means anything; deploy/fanfare.yaml lists them all"),
@@ -99,6 +107,8 @@ import Yams
       "registry: {postgres: {statementSeconds: 0}}",
       "registry.postgres.statementSeconds must be a number of seconds from 0.1 to 600.0"
     ),
+    ("registry: {postgres: {waitSeconds: 6}}", "registry.postgres.url is missing: waitSeconds is given without it"),
+    ("ledger: {postgres: {maximumConnections: 8}}", "ledger.postgres.url is missing: maximumConnections is given without it"),
     ("hubs: [Default]", "hubs must list names once each: \(HubName.rule)"),
     ("hubs: []", "hubs must name at least one hub"),
     ("hubs: [a, a]", "hubs must list names once each: \(HubName.rule)"),
@@ -127,6 +137,43 @@ import Yams
     let error = await #expect(throws: SettingsError.self) { try await Settings.load(file: file.path, environment: [:]) }
     #expect(error?.description.hasPrefix("--config names a file that is not YAML: \(file.path): ") == true)
     #expect(error?.description.contains("sesame") == false)
+  }
+
+  @Test(arguments: ["open-sesame", "- open-sesame\n", "'null'"])
+  func `what is no mapping is refused, without what stands there`(yaml: String) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
+    try yaml.write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let error = await #expect(throws: SettingsError.self) { try await Settings.load(file: file.path, environment: [:]) }
+    #expect(error?.description == "--config must name a file with a mapping of keys: \(file.path)")
+  }
+
+  @Test(arguments: ["", "# worker: {instance: x}\n", "---\n", "{}"])
+  func aFileThatSaysNothingIsTheDefaults(yaml: String) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
+    try yaml.write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    #expect(try await Settings.load(file: file.path, environment: [:]).worker.instance == nil)
+  }
+
+  /// Quotes make a text of what would be nothing.
+  @Test(arguments: ["null", "~"]) func aQuotedWordIsAText(word: String) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
+    try "worker: {instance: '\(word)'}".write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    #expect(try await Settings.load(file: file.path, environment: [:]).worker.instance == word)
+  }
+
+  @Test(arguments: ["registry", "ledger"]) func aPasswordWithoutItsDatabaseIsRefused(section: String) async throws {
+    let secret = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
+    try "marked-secret\n".write(to: secret, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: secret) } }
+    let prefix = "FANFARE_\(section.uppercased())_POSTGRES"
+    let given = ["\(prefix)_PASSWORD_FILE": secret.path]
+    let error = await #expect(throws: SettingsError.self) { try await Settings.load(file: nil, environment: given) }
+    #expect(error?.description == "\(section).postgres.url is missing: passwordFile is given without it")
+    let whole = given.merging(["\(prefix)_URL": "postgresql://fanfare@localhost/fanfare"]) { $1 }
+    _ = try await Settings.load(file: nil, environment: whole)
   }
 
   @Test func theEnvironmentGoesOverTheFile() async throws {

@@ -36,32 +36,38 @@ extension RegistrationsCommand {
     }
 
     func run() async throws {
-      let (hub, directory) = try await target.open(common)
-      let platforms = platform.isEmpty ? PlatformSet.all : platform.reduce(into: []) { $0.formUnion(PlatformSet($1.platform)) }
-      let export = RegistrationExport(directory: directory, hub: hub, user: user, platforms: platforms)
-      let progress = TransferProgress()
-      func run(to write: ([UInt8]) throws -> Void) async throws -> Int {
-        try await export.run(to: write) { count, share in progress.show(TransferProgress.State(count: count, share: share)) }
-      }
-      let count: Int
+      // First of all: whoever cannot have the file is not to wait for the registrations.
+      let file = try output.map(Self.file(at:))
       do {
-        if let output {
-          let file: ReplacedFile
-          do { file = try ReplacedFile(path: output) } catch { throw ValidationError("--output: cannot be written: \(output)") }
-          do {
-            count = try await run { try file.write($0) }
-            try file.finish()
-          } catch {
-            file.abandon()
-            throw error
-          }
-        } else {
-          count = try await run { try FileHandle.standardOutput.write(contentsOf: $0) }
-        }
+        let (hub, directory) = try await target.open(common, mustExist: true)
+        let platforms =
+          platform.isEmpty ? PlatformSet.all : platform.reduce(into: []) { $0.formUnion(PlatformSet($1.platform)) }
+        try await write(RegistrationExport(directory: directory, hub: hub, user: user, platforms: platforms), to: file)
       } catch {
-        progress.interrupt()
+        file?.abandon()
         throw error
       }
+    }
+
+    /// Begins the file that the output is to be.
+    private static func file(at path: String) throws -> ReplacedFile {
+      do { return try ReplacedFile(path: path) } catch is ReplacedFile.Irregular {
+        throw ValidationError("--output: names something that is no regular file: \(path)")
+      } catch {
+        throw ValidationError("--output: cannot be written: \(path)")
+      }
+    }
+
+    /// Writes all of it, to standard output where there is no file, and tells how far it is.
+    private func write(_ export: RegistrationExport, to file: ReplacedFile?) async throws {
+      let progress = TransferProgress()
+      defer { progress.interrupt() }
+      let count = try await export.run(
+        to: { bytes in
+          if let file { try file.write(bytes) } else { try FileHandle.standardOutput.write(contentsOf: bytes) }
+        },
+        report: { count, share in progress.show(TransferProgress.State(count: count, share: share)) })
+      try file?.finish()
       progress.interrupt()
       let seconds = progress.elapsed / .seconds(1)
       Console.error("\(count) exported; \(seconds.text) s, \(Int(Double(count) / max(seconds, 0.001)))/s")

@@ -35,7 +35,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-      let (name, store) = try await target.open(common)
+      let (name, store) = try await target.open(common, mustExist: true)
       var page: [BuriedRegistration]
       var last: BuriedRegistration?
       repeat {

@@ -1,7 +1,8 @@
 import PostgreSQL
 
 extension PostgreSQLConfiguration {
-  /// The database under a section's name, `ledger.postgres`; nil where it has no `url`.
+  /// The database under a section's name, `ledger.postgres`; nil where it has no `url`. Throws where anything else there says
+  /// that a database is meant.
   ///
   /// - `url` (text): libpq's connection string, `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
   /// - `passwordFile` (text): a file with the password, where the connection string has none.
@@ -21,6 +22,16 @@ extension PostgreSQLConfiguration {
       throw SettingsError(
         "\(section).url", "must be a connection string that libpq reads: postgresql://user@host/database?sslmode=verify-full")
     }
-    if url == nil { return nil }
+    guard url == nil else { return }
+    // The example lists them with their defaults, and no `url`: only what differs from those says that a database is meant.
+    let names: [(name: String, isMeant: Bool)] = [
+      ("passwordFile", password != nil), ("maximumConnections", maximumConnections != connections),
+      ("connectSeconds", connectTimeout != .seconds(5)), ("statementSeconds", statementTimeout != .seconds(10)),
+      ("waitSeconds", waitLimit != .seconds(5)),
+    ]
+    if let name = names.first(where: { $0.isMeant })?.name {
+      throw SettingsError("\(section).url", "is missing: \(name) is given without it")
+    }
+    return nil
   }
 }

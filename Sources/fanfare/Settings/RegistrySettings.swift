@@ -1,4 +1,5 @@
 import FanfareCore
+import FoundationEssentials
 import Logging
 import PostgreSQL
 import Registry
@@ -24,26 +25,19 @@ struct RegistrySettings: Sendable {
 
   init(from reader: SettingsReader) throws(SettingsError) {
     path = try reader.string("registry.path", default: "fanfare-registry.sqlite")
-    let url = try reader.optionalString("registry.postgres.url")
-    var configuration = PostgreSQLConfiguration(connection: url ?? "")
-    configuration.password = try reader.contents(ofFileAt: "registry.postgres.passwordFile")?.trimmingSuffix { $0.isNewline }
-    configuration.maximumConnections = try reader.int(
-      "registry.postgres.maximumConnections", default: configuration.maximumConnections, in: 1...1000)
-    configuration.connectTimeout = try reader.seconds("registry.postgres.connectSeconds", default: 5, in: 2...600)
-    configuration.statementTimeout = try reader.seconds("registry.postgres.statementSeconds", default: 10, in: 0.1...600)
-    configuration.waitLimit = try reader.seconds("registry.postgres.waitSeconds", default: 5, in: 0.1...600)
-    do throws(PostgreSQLError) { try configuration.validate() } catch {
-      throw SettingsError(
-        "registry.postgres.url",
-        "must be a connection string that libpq reads: postgresql://user@host/database?sslmode=verify-full")
-    }
-    postgreSQL = url == nil ? nil : configuration
+    postgreSQL = try PostgreSQLConfiguration("registry.postgres", connections: 8, from: reader)
   }
 
   /// Opens the store, for the role of that name. Throws when it cannot be used now; a role that `waits` is content with a database that can be used
   /// later. `patience` is how long a statement, and the wait for another process, may take at least, where nobody waits for an answer.
-  func open(role: String, patience: Duration = .zero, waits: Bool = false, logger: Logger) async throws -> any Store {
+  /// A file that is not there is made, unless it `mustExist`.
+  func open(
+    role: String, patience: Duration = .zero, waits: Bool = false, mustExist: Bool = false, logger: Logger
+  ) async throws -> any Store {
     guard var postgreSQL else {
+      guard !mustExist || FileManager.default.fileExists(atPath: path) else {
+        throw SettingsError("registry.path", "names no registry: \(path)")
+      }
       var file = SQLiteRegistryConfiguration(path: path)
       file.busyTimeout = max(file.busyTimeout, patience)
       return try SQLiteRegistry(file)

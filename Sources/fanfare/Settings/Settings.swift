@@ -76,11 +76,13 @@ struct Settings: Sendable {
         throw SettingsError("--config", "names a file that cannot be read: \(file)")
       }
       do {
-        fileKeys = Set(Self.keys(of: try Yams.load(yaml: text)))
+        fileKeys = try Self.keys(of: text, at: file)
         if !fileKeys.isEmpty {
           let path = InMemoryProvider(values: ["filePath": ConfigValue(.string(file), isSecret: false)])
           providers.append(try await FileProvider<YAMLSnapshot>(config: ConfigReader(provider: path)))
         }
+      } catch let error as SettingsError {
+        throw error
       } catch {
         throw SettingsError("--config", "names a file that is not YAML: \(file): \(Self.place(of: error))")
       }
@@ -105,9 +107,38 @@ struct Settings: Sendable {
     }
   }
 
-  /// The dotted keys of all values in a YAML document. A list is a value.
-  static func keys(of document: Any?, under prefix: String = "") -> [String] {
-    guard let mapping = document as? [AnyHashable: Any] else { return prefix.isEmpty || document == nil ? [] : [prefix] }
-    return mapping.flatMap { key, value in keys(of: value, under: prefix.isEmpty ? "\(key)" : "\(prefix).\(key)") }
+  /// The dotted keys of all values in a file's text; none of one that says nothing. Throws `YamlError` for what is no YAML,
+  /// `SettingsError` for YAML that cannot be settings.
+  private static func keys(of text: String, at file: String) throws -> Set<String> {
+    // Comments alone are no document, and `---` alone is an empty one.
+    guard let document = try Yams.compose(yaml: text), document.null == nil else { return [] }
+    guard document.mapping != nil else {
+      throw SettingsError("--config", "must name a file with a mapping of keys: \(file)")
+    }
+    return Set(try keys(of: document))
+  }
+
+  /// The dotted keys of all values in a YAML document. A list is a value. Throws for a value that cannot be one, by its key
+  /// alone: what stands there may be a password.
+  static func keys(of node: Yams.Node, under prefix: String = "") throws(SettingsError) -> [String] {
+    guard let mapping = node.mapping else {
+      // The provider would take the word for it, `null` or `~`, as a text.
+      guard node.null == nil else { throw SettingsError(prefix, "must not be empty") }
+      if let list = node.sequence {
+        for element in list {
+          guard element.scalar != nil else { throw SettingsError(prefix, "must be a list of texts") }
+          guard element.null == nil else { throw SettingsError(prefix, "must not have an empty element") }
+        }
+      }
+      return [prefix]
+    }
+    var found: [String] = []
+    for (key, value) in mapping {
+      guard let word = key.string else {
+        throw SettingsError(prefix.isEmpty ? "--config" : prefix, "must have words for keys")
+      }
+      found += try keys(of: value, under: prefix.isEmpty ? word : "\(prefix).\(word)")
+    }
+    return found
   }
 }

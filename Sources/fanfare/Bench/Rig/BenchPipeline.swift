@@ -203,10 +203,16 @@ final class BenchPipeline: Sendable {
 }
 
 extension Measurement {
-  /// What the worker did between two moments: as much as has been counted in between, unless something else is counted.
-  init(count: Int? = nil, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
+  /// What the worker did between the moments when so much, and `planned` more, had come: as much as was counted then. So little that it came at once
+  /// is as much as was planned.
+  init(planned: Int, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
+    self.init(count: end.count > start.count ? end.count - start.count : planned, from: start, to: end)
+  }
+
+  /// What the worker did between two moments, counted in some other way.
+  init(count: Int, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
     self.init(
-      count: count ?? end.count - start.count, seconds: (end.moment - start.moment) / .seconds(1),
+      count: count, seconds: (end.moment - start.moment) / .seconds(1),
       cpuSeconds: end.usage.cpuSeconds - start.usage.cpuSeconds, peakBytes: end.usage.peakBytes)
   }
 }

@@ -33,7 +33,7 @@ struct BacklogScenario: BenchScenario {
     if let before, let after = try await sink.accepted(), after - before != sends {
       throw BenchError("\(sends) sends have ended; the sink accepted \(after - before) pushes")
     }
-    let measurements = zip(samples, samples.dropFirst()).map { Measurement(from: $0, to: $1) }
+    let measurements = zip(samples, samples.dropFirst()).map { Measurement(planned: chunk, from: $0, to: $1) }
     guard let first = measurements.first, let last = measurements.last, let start = samples.first, let end = samples.last else {
       throw BenchError("there were too few sends to compare beginning and end")
     }

@@ -80,7 +80,7 @@ struct BroadcastScenario: BenchScenario {
         _ = try await pipeline.sample(worker, at: warmUp)
         let start = BenchPipeline.Sample(moment: .now, count: warmUp, usage: try worker.usage())
         try await pipeline.produce([Population.send(to: audience, number: 1)])
-        return Measurement(from: start, to: try await pipeline.sample(worker, at: warmUp + devices))
+        return Measurement(planned: devices, from: start, to: try await pipeline.sample(worker, at: warmUp + devices))
       }
       let delivered = try await pipeline.delivered()
       guard delivered == warmUp + devices else { throw BenchError("\(delivered) of \(warmUp + devices) pushes were delivered") }

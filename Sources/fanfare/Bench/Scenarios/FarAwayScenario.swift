@@ -33,7 +33,7 @@ struct FarAwayScenario: BenchScenario {
         (0..<(warmUp + sends)).lazy.map { Population.send(to: .user(Population.user(($0 &* 7919) % users)), number: $0) })
       return try await pipeline.withWorker(registry: registry, connections: 1) { worker in
         let start = try await pipeline.sample(worker, at: warmUp)
-        return Measurement(from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
+        return Measurement(planned: sends, from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
       }
     }
     await server.close()

@@ -39,7 +39,7 @@ struct SingleScenario: BenchScenario {
         })
       let measurement = try await pipeline.withWorker(registry: registry, connections: connections) { worker in
         let start = try await pipeline.sample(worker, at: warmUp)
-        return Measurement(from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
+        return Measurement(planned: sends, from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
       }
       let delivered = try await pipeline.delivered()
       guard delivered == warmUp + sends else { throw BenchError("\(delivered) of \(warmUp + sends) pushes were delivered") }

@@ -43,7 +43,7 @@ struct WorkersScenario: BenchScenario {
           })
         let start = try await begun
         let end = try await pipeline.samples(workers, at: warmUp + sends)
-        let parts = zip(start, end).map { Measurement(from: $0, to: $1) }
+        let parts = zip(start, end).map { Measurement(planned: sends, from: $0, to: $1) }
         var sum = parts[0]
         sum.cpuSeconds = parts.reduce(0) { $0 + ($1.cpuSeconds ?? 0) }
         sum.peakBytes = parts.compactMap(\.peakBytes).max()

@@ -1,0 +1,20 @@
+import Foundation
+import Testing
+
+@testable import fanfare
+
+@Suite struct ListenerTests {
+  @Test func aPortThatCannotBeHadIsNamedByItsKey() {
+    #expect(
+      Listener.refusal(of: "api", code: EACCES)?.description == "api.port cannot be listened on: permission denied")
+    #expect(Listener.refusal(of: "operations", code: EADDRINUSE)?.description == "operations.port is taken by another process")
+    #expect(Listener.refusal(of: "api", code: ECONNRESET) == nil)
+  }
+
+  /// `simulator.port` is not a key that means anything.
+  @Test func theSimulatorsPortsAreAllNamed() {
+    #expect(
+      Listener.refusal(of: "simulator", code: EADDRINUSE)?.description
+        == "simulator.apnsPort, fcmPort, httpsPort or adminPort is taken by another process")
+  }
+}
