@@ -16,7 +16,7 @@ package struct HTTP2Request: Sendable {
   /// How long the request may take, from `submit` to the end of the answer, time in the queue and resends included.
   package var timeout: Duration
 
-  /// How long of that it may wait, before it is begun: after it the request is worth nothing. Never more than `timeout`.
+  /// How much of that may pass before it is begun: begun later it would be worth nothing. Never more than `timeout`.
   package var patience: Duration
 
   /// A request. Its fields are sent as they are: nothing is added. Without a `patience` it waits as long as it may take.

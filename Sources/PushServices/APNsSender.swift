@@ -64,7 +64,7 @@ package final class APNsSender: PushSender {
     guard credential.use(try ProviderTokenSigner(configuration)) else { return false }
     // A connection is bound to the key of its first push. However lately they were renewed, none has seen this key.
     let now = clock.now()
-    _ = renewal.withLock { $0.isDue(epoch: $0.epoch, now: now) }
+    renewal.withLock { $0.renewed(now: now) }
     pool.renewConnections()
     return true
   }

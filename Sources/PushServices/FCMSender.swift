@@ -98,7 +98,7 @@ package final class FCMSender: PushSender {
   }
 
   package func run() async throws {
-    // One for the present request, and one more while a connection that was given up is still being closed.
+    // One more than is needed: one that was given up may still be closing.
     let client = HTTPClient.pushService(tls: tls, maximumConnectionsPerHost: 2, eventLoopGroup: eventLoopGroup)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [gauges, pool] in await gauges.watch(pool) }

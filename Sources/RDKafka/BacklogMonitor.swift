@@ -25,8 +25,6 @@ package final class BacklogMonitor: Sendable {
   /// The worst partition's, for ``hasRoom()``.
   private let worstBytes = Atomic(0)
   private let worstRecords = Atomic(0)
-  /// How many partitions one that is in flight may be for.
-  private let partitionCount = Atomic(1)
   /// Submitted and not yet settled; which partitions they are for is not known yet.
   private let inFlightBytes = Atomic(0)
   private let inFlightRecords = Atomic(0)
@@ -119,15 +117,10 @@ package final class BacklogMonitor: Sendable {
 
   /// Whether another record can be produced without endangering one that has not been read. Costs a few loads.
   package func hasRoom() -> Bool {
-    // Of what is in flight a partition gets its share, or several times that; never more than there is.
-    let shares = max(1, partitionCount.load(ordering: .relaxed) / Self.sharesOfOnePartition)
-    return hasObserved.load(ordering: .acquiring)
-      && worstBytes.load(ordering: .relaxed) + inFlightBytes.load(ordering: .relaxed) / shares < limitBytes
-      && worstRecords.load(ordering: .relaxed) + inFlightRecords.load(ordering: .relaxed) / shares < limitRecords
+    hasObserved.load(ordering: .acquiring)
+      && worstBytes.load(ordering: .relaxed) + inFlightBytes.load(ordering: .relaxed) < limitBytes
+      && worstRecords.load(ordering: .relaxed) + inFlightRecords.load(ordering: .relaxed) < limitRecords
   }
-
-  /// How many times its even share of what is in flight may be for one partition.
-  private static let sharesOfOnePartition = 4
 
   /// The partition with the most bytes to read, or nil before anything is known.
   package var worstPartition: Backlog? {
@@ -191,7 +184,6 @@ package final class BacklogMonitor: Sendable {
       bytes = max(bytes, partition.bytes(averageBytes: average))
       records = max(records, partition.records)
     }
-    partitionCount.store(max(1, state.partitions.count), ordering: .relaxed)
     worstBytes.store(bytes, ordering: .relaxed)
     worstRecords.store(records, ordering: .relaxed)
   }
@@ -210,7 +202,7 @@ extension BacklogMonitor {
     count(records, sign: -1)
   }
 
-  /// Of all that is in flight nothing more will be heard.
+  /// Of what is in flight nothing more will be heard. What is handed over in this very moment may be counted by its size too little or too much.
   func forgetInFlight() {
     inFlightBytes.store(0, ordering: .relaxed)
     inFlightRecords.store(0, ordering: .relaxed)

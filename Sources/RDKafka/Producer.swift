@@ -269,7 +269,6 @@ extension Producer {
     let silent = state.withLock { $0.inFlight.abandon(upTo: generation, error: error) }
     if silent > 0 {
       logger.error("Records were given up without word", metadata: [LogKeys.records: "\(silent)"])
-      // Nothing is produced while the handle is out of use.
       backlog?.forgetInFlight()
     }
     settle([])

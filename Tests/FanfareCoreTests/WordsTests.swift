@@ -22,7 +22,8 @@ import Testing
   /// Ledgers and front ends know an audience by its text alone, which is cut.
   @Test func aLongListOfUsersIsNoSingleUser() {
     let users = (1...4).map { "username:\($0)" + String(repeating: "0123456789abcdef", count: 4) }
-    for audience in [Audience.tags(users), .expression(.all(users.map(TagExpression.tag)))] {
+    let wide = (1...4).map { "username:\($0)" + String(repeating: "\u{1F3BA}", count: 60) }
+    for audience in [Audience.tags(users), .tags(wide), .expression(.all(users.map(TagExpression.tag)))] {
       #expect(audience.isBroadcast)
       #expect(Audience.isBroadcast(text: audience.text))
       #expect(audience.text.utf8.count <= 256)

@@ -74,7 +74,24 @@ import Testing
     }
   }
 
-  @Test func givesUpAPeerThatAcknowledgesNothing() async throws {
+  /// A restart is no reason to wait.
+  @Test func comesBackAtOnceToAServerThatAnswersBeforeItGoes() async throws {
+    try await Bench.run(pool: {
+      $0.reconnectBackoff = .seconds(100)
+      $0.maximumReconnectBackoff = .seconds(100)
+    }) { request, responder in
+      if responder.connection.id == 1 { responder.connection.goAway() }
+      Bench.answer(request, responder)
+    } _: { bench in
+      bench.submit(tickets: 0..<1)
+      try await bench.completions.wait(count: 1)
+      bench.submit(tickets: 1..<2)
+      let completions = try await bench.completions.wait(count: 2)
+      #expect(completions.map(\.status) == [200, 200])
+    }
+  }
+
+  @Test func givesUpAPeerThatTakesNothing() async throws {
     try await run(try await RawServer([.settings], reads: false), configure: { $0.acknowledgementTimeout = .milliseconds(300) }) {
       pool, events in
       try await events.wait(count: 1)

@@ -76,6 +76,10 @@ import Testing
     let rendering = try APNsRenderer.render(Fixtures.send(Message(body: "hello"), collapseKey: nil))
     let push = Push(ticket: 1, id: Fixtures.pushID, handle: Self.token, rendering: rendering, expiresAt: now + .seconds(60))
     let request = writer.request(for: push)
+    #expect(request.patience == .seconds(1))
+    let short = Push(
+      ticket: 1, id: Fixtures.pushID, handle: Self.token, rendering: rendering, expiresAt: now + .milliseconds(300))
+    #expect(writer.request(for: short).patience == .milliseconds(300))
     var encoder = HPACKEncoder()
     for _ in 1...2 {
       var block: [UInt8] = []

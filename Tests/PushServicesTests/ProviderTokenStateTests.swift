@@ -46,6 +46,9 @@ import Testing
     #expect(second != first)
     state.updatedTooOften(generation: try generation(), now: time)
     #expect(try value() == first)
+    // To go back once more would be another update.
+    state.updatedTooOften(generation: try generation(), now: time)
+    #expect(try value() == first)
     // The old one is due, but nothing is signed until 20 minutes after the last signature.
     time = time + .seconds(14 * 60)
     #expect(try value() == first)

@@ -21,8 +21,8 @@ package struct SendFields: Sendable {
 
   /// Reads the member of that name; false, and nothing read, when a send has no such member.
   ///
-  /// `strict`: members inside `message` and `native` that are unknown, or given twice, are errors that name them, as callers are told; in a
-  /// record unknown ones are passed over and the last of several counts.
+  /// `strict`: members inside `message` and `native` that are unknown, or given twice, and a `ttl` of 0 are errors that name them, as callers are
+  /// told; in a record unknown ones are passed over and the last of several counts.
   package mutating func read(_ key: JSONReader.Key, from reader: inout JSONReader, strict: Bool = false) throws(JSONError) -> Bool
   {
     switch key {
@@ -36,7 +36,7 @@ package struct SendFields: Sendable {
     case "native": try readNative(&reader, strict: strict)
     case "ttl":
       let seconds = try reader.readInteger()
-      // A record that has lived for 0 seconds when it is read has expired: nothing that a caller could have meant.
+      // With 0 it has expired before anybody reads it: no caller means that.
       let least: Int64 = strict ? 1 : 0
       guard (least...Int64(SendRequest.maximumTimeToLive)).contains(seconds) else {
         throw reader.error("must be \(least) to \(SendRequest.maximumTimeToLive) seconds")

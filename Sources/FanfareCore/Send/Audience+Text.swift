@@ -21,10 +21,10 @@ extension Audience {
     return Tag.user(of: text) == nil || text.contains(" && ") || text.contains(" || ")
   }
 
-  /// An expression that has been cut ends with an operator: what begins with one user's tag is not taken for that user.
+  /// An expression that is too long is cut, and ends with an operator: what begins with one user's tag is not taken for that user.
   private static func bounded(expression: String) -> String {
     let text = bounded(expression)
-    return text.utf8.count < expression.utf8.count ? text + " || …" : text
+    return text == expression ? text : String(text.unicodeScalars.dropLast(2)) + " || …"
   }
 
   /// A text cut to a sane length: whoever may write to the topic must not be able to fill a file with one record.

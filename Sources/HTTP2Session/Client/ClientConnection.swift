@@ -263,7 +263,8 @@ final class ClientConnection {
   func stopTaking() {
     guard phase == .open else { return }
     phase = .draining
-    owner.draining(id, isFailure: peerGoAway == .enhanceYourCalm || wasSentAway)
+    // What is on its way may still be answered.
+    owner.draining(id, isFailure: peerGoAway == .enhanceYourCalm || (wasSentAway && streams.count == 0))
   }
 
   /// Ends at once; what is on its way fails as `closed`.

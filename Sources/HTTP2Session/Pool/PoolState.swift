@@ -180,7 +180,7 @@ struct PoolState<Handle: Sendable> {
 
   // MARK: Connections
 
-  /// A connection has got its first answer: the peer can be reached and works, unless it has asked for calm.
+  /// A connection has got its first answer: the peer can be reached and works. Not where the next connection is to wait because of this one.
   mutating func proved(id: Int) {
     guard let index = index(of: id), !connections[index].hasFailed else { return }
     backoff.reset()
@@ -210,7 +210,8 @@ struct PoolState<Handle: Sendable> {
     return openConnections(now: now)
   }
 
-  /// A connection is gone. `isFailure` as above, or it never worked; the pause is given back.
+  /// A connection is gone. `isFailure`: it never worked, was of no use, or the peer asked for calm, so the next one must wait; the pause is given
+  /// back.
   mutating func ended(
     id: Int, isFailure: Bool, error: HTTP2ConnectionError?, now: NIODeadline
   ) -> (pause: TimeAmount, [Action]) {

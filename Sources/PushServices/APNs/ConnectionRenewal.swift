@@ -14,8 +14,13 @@ struct ConnectionRenewal: Sendable {
   mutating func isDue(epoch: Int, now: UnixTime) -> Bool {
     guard epoch == self.epoch else { return false }
     if let renewedAt, now >= renewedAt, now - renewedAt < Self.minimumInterval { return false }
-    self.epoch += 1
-    renewedAt = now
+    renewed(now: now)
     return true
+  }
+
+  /// Connections are renewed for a reason of our own.
+  mutating func renewed(now: UnixTime) {
+    epoch += 1
+    renewedAt = now
   }
 }

@@ -53,9 +53,9 @@ struct ProviderTokenState: Sendable {
   /// APNs has seen too many tokens. The one before is used again as long as it lives, and nothing is signed until 20 minutes after the last
   /// signature.
   mutating func updatedTooOften(generation: Int, now: UnixTime) {
-    guard let current, current.generation == generation, let previous, age(previous.issuedAt, now) < Self.maximumAge else {
-      return
-    }
+    guard let current, current.generation == generation, let previous, previous.issuedAt < current.issuedAt,
+      age(previous.issuedAt, now) < Self.maximumAge
+    else { return }
     _ = use(previous)
   }
 

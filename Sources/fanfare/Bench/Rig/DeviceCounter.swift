@@ -40,6 +40,15 @@ final class DeviceCounter: Sendable {
 
   /// Suspends until the records name so many devices, and gives what `sample` says of their number at that very moment.
   func when<Sample: Sendable>(_ devices: Int, sample: @escaping @Sendable (Int) throws -> Sample) async throws -> Sample {
+    try await withTaskCancellationHandler {
+      try await wait(for: devices, sample: sample)
+    } onCancel: {
+      fail(BenchError("the status records name only \(self.devices) of \(devices) devices"))
+    }
+  }
+
+  private func wait<Sample: Sendable>(for devices: Int, sample: @escaping @Sendable (Int) throws -> Sample) async throws -> Sample
+  {
     try await withCheckedThrowingContinuation { continuation in
       let resume: @Sendable ((any Error)?) -> Void = { [self] error in
         if let error { return continuation.resume(throwing: error) }
