@@ -26,8 +26,8 @@ package struct HTTP2PoolConfiguration: Sendable {
   package var connectTimeout: Duration = .seconds(5)
   /// Time from TCP to the peer's SETTINGS.
   package var handshakeTimeout: Duration = .seconds(10)
-  /// How long the peer's system may leave what it was sent unacknowledged, or take nothing more, before the connection is dead. Firewalls forget connections on which nothing
-  /// happens, and say so to nobody.
+  /// How long the peer's system may leave what it was sent unacknowledged, or take nothing more, before the connection is dead. Firewalls
+  /// forget connections on which nothing happens, and say so to nobody.
   package var acknowledgementTimeout: Duration = .seconds(15)
   /// The pause after the first connection that failed, or was of no use; doubled by every further one.
   package var reconnectBackoff: Duration = .seconds(1)

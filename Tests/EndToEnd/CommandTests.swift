@@ -44,12 +44,22 @@ import Testing
     (["dead-letters", "redrive", "--letter", "here"], "--letter"), (["dead-letters", "show", "3"], "<partition/offset>"),
     (["replay", "--to", "2026-01-01T00:00:00Z"], "--from"),
     (["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
+    (["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "--hub", "nowhere"], "no hub nowhere"),
     (["faults", "--devices", "999"], "--devices"),
   ])
   func aBadOptionIsNamed(command: [String], option: String) async throws {
     let (status, _, errors) = try await run(command, environment: Self.kafka)
     #expect(status == 64)
     #expect(errors.hasPrefix("Error: ") && errors.contains(option), "\(errors)")
+  }
+
+  /// Each hub has users of its own.
+  @Test func aUserIsOneOfAHub() async throws {
+    let command = ["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "--user", "bob"]
+    let hubs = Self.kafka.merging(["FANFARE_HUBS": "east,west"]) { $1 }
+    let (status, _, errors) = try await run(command, environment: hubs)
+    #expect(status == 64)
+    #expect(errors.contains("Give --hub, one of east, west"), "\(errors)")
   }
 
   private static let kafka = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]

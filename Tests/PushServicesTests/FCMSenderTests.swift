@@ -85,6 +85,16 @@ import Testing
     try await laboratory.close()
   }
 
+  @Test func noPushWaitsForAStreamLongerThanItLives() async throws {
+    let laboratory = try await laboratory()
+    let push = try push(laboratory.sender)
+    for (lifetime, patience) in [(Duration.milliseconds(300), Duration.milliseconds(300)), (.seconds(60), .seconds(10))] {
+      let writer = FCMRequestWriter(shared: HTTP2Headers(), now: push.expiresAt + (.zero - lifetime), timeout: .seconds(10))
+      #expect(writer.request(for: push, ticket: 1).patience == patience)
+    }
+    try await laboratory.close()
+  }
+
   @Test func whatArrives() async throws {
     let laboratory = try await laboratory()
     try await Outcomes.running(laboratory.sender) { sender in
