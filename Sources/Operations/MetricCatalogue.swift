@@ -21,7 +21,8 @@ package enum MetricCatalogue {
     "fanfare_devices_dropped_total": "Registrations removed because the push service called the device gone.",
     "fanfare_registrations_expired_total": "Registrations removed because their apps were not heard of for too long.",
     "fanfare_consumer_lag_records": "Records of a partition that wait behind the last one consumed.",
-    "fanfare_consumer_lag_seconds": "Age of the record of a partition taken last, while newer ones wait.",
+    "fanfare_consumer_lag_seconds":
+      "Age of the oldest record of a partition that is not done with; of one that is not read yet, the most that it can be.",
     "fanfare_registry_lookup_seconds": "Time of one batched look-up in the device registry.",
     "fanfare_push_connections": "Open connections to a push service.",
     "fanfare_push_streams": "Open HTTP/2 streams to a push service.",

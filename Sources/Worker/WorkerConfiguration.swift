@@ -10,8 +10,8 @@ package struct WorkerConfiguration: Sendable {
 
   /// The most records taken and not settled.
   package var maximumRecords = 5_000
-  /// The most bytes of such records, which decoded and rendered take several times as many. No more is asked for than is likely to fit, so that it
-  /// can be exceeded where records are suddenly larger.
+  /// The most bytes of such records, which decoded and rendered take several times as many. No more is asked for than is likely
+  /// to fit: where records are suddenly larger, it is exceeded by what is on its way before the rest is taken back.
   package var maximumBytes = 4 << 20
   /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups,
   /// and by one record that was put off.

@@ -94,7 +94,8 @@ extension DispatchState {
     _ page: inout OpenPage, _ slot: Int, _ send: SendRequest, room: Int, at now: Moment, into effects: inout Effects
   ) {
     var room = room
-    if let rate = send.maximumPerSecond {
+    // What has expired is not pushed, and so need not wait.
+    if let rate = send.maximumPerSecond, now.wall < items[slot].expiresAt {
       reserve(&page, slot, rate: rate, at: now, into: &effects)
       room = min(room, page.permits)
     }

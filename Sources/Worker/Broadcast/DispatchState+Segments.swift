@@ -103,9 +103,10 @@ extension DispatchState {
   /// How many pages wait for their rate at a time without keeping others from their turn.
   private static let mostSlowPages = 8
 
-  /// Whether nothing can be done for the page before its broadcast's rate allows more pushes.
+  /// Whether nothing can be done for the page before its broadcast's rate allows more pushes. One that has expired is ended.
   private func waitsForItsRate(_ slot: Int, _ page: OpenPage, at now: Moment) -> Bool {
-    guard items[slot].phase == .dispatching, items[slot].openDevices == 0, page.permits == 0 else { return false }
+    guard items[slot].phase == .dispatching, items[slot].openDevices == 0, page.permits == 0, now.wall < items[slot].expiresAt
+    else { return false }
     return page.isReserving || page.reserved.map { $0.from > now.wall } == true
   }
 

@@ -6,7 +6,7 @@ extension DispatchState {
   /// Records have come. Each becomes an item, joins the item of the same send, or is set aside; those of partitions that are not owned, or are
   /// being given back, are left to the next owner.
   mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
-    credit = max(0, credit - batch.count)
+    credit -= batch.count
     // Segments have a limit of their own, and come in batches of their own.
     if let first = batch.first, first.topic != topics.segments {
       typicalSize.follow(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count })

@@ -36,7 +36,7 @@ struct DispatchState: Sendable {
   var devices = 0
   /// Pushes handed to senders, and places reserved.
   var pushes = 0
-  /// Records asked for that have not come.
+  /// Records asked for that have not come; negative where some came that were not asked for any more.
   var credit = 0
   /// How large they are taken to be.
   var typicalSize = TypicalSize()
@@ -232,16 +232,20 @@ struct DispatchState: Sendable {
     Ticket(slot: slot, generation: items[slot].generation, device: device, isBulk: items[slot].isBulk)
   }
 
-  /// How many records to ask for: only what there is room for, and not in crumbs.
+  /// How many records to ask for: only what there is room for, and not in crumbs. Negative: to ask for so many fewer.
   private mutating func creditToGrant() -> Int {
-    guard shutdownDeadline == nil, drains.isEmpty, bytes < configuration.maximumBytes, devices < configuration.maximumDevices,
-      ledger.largestSpan < configuration.maximumSpan
-    else { return 0 }
+    guard shutdownDeadline == nil, drains.isEmpty else { return 0 }
+    let left = configuration.maximumBytes - bytes
     // At least one, however large the last ones were: only by what comes is it known that the next ones are smaller.
-    let fitting = max(1, typicalSize.records(in: configuration.maximumBytes - bytes))
-    let room = min(configuration.maximumRecords - records, fitting, 2048) - credit
-    guard room > 0, credit == 0 || room >= min(512, configuration.maximumRecords / 8) else { return 0 }
-    credit += room
-    return room
+    let fitting = left > 0 ? max(1, typicalSize.records(in: left)) : 0
+    let change = min(configuration.maximumRecords - records, fitting, 2048) - credit
+    // What was asked for when the records seemed to be small is taken back once they turn out not to be.
+    if change >= 0 {
+      guard change > 0, credit <= 0 || change >= min(512, configuration.maximumRecords / 8),
+        devices < configuration.maximumDevices, ledger.largestSpan < configuration.maximumSpan
+      else { return 0 }
+    }
+    credit += change
+    return change
   }
 }

@@ -19,7 +19,7 @@ struct Effects: Sendable {
   var resumptions: [Question] = []
   /// Rebalances that may take effect.
   var completions: [Rebalance] = []
-  /// Further records to ask for.
+  /// Further records to ask for; negative: to ask for so many fewer.
   var credit = 0
   /// Whether no further segments are to come for now; nil: as before.
   var holdsBackSegments: Bool?

@@ -17,7 +17,7 @@ extension Engine {
     for rebalance in effects.completions { rebalance.complete() }
     if effects.isToLeave { leave(in: &group) }
     if let isHoldingBack = effects.holdsBackSegments { source.holdBack(isHoldingBack) }
-    if effects.credit > 0 { source.grant(records: effects.credit) }
+    if effects.credit != 0 { source.grant(records: effects.credit) }
     metrics.count(effects.tallies)
     for alarm in effects.alarms { log(alarm) }
     if effects.suppressedAlarms > 0 {

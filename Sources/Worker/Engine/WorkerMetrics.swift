@@ -93,7 +93,8 @@ struct WorkerMetrics {
     }
   }
 
-  /// Shows how far the worker is behind, in records and in the age of the record it took last. Partitions it no longer owns read 0.
+  /// Shows how far the worker is behind, in records and in the age of the oldest that is not settled. Partitions it no longer owns
+  /// read 0.
   mutating func show(lag: [TopicPartition: Int64], ledger: PartitionLedger, at now: UnixTime) {
     for partition in lags.keys where lag[partition] == nil {
       lags[partition]?.records.record(0)
@@ -102,7 +103,7 @@ struct WorkerMetrics {
     for (partition, records) in lag {
       let gauges = gauges(of: partition)
       gauges.records.record(records)
-      let age = ledger.lastTimestamp(of: partition).map { Double(max(0, now.milliseconds - $0)) / 1000 } ?? 0
+      let age = ledger.oldestTimestamp(of: partition).map { Double(max(0, now.milliseconds - $0)) / 1000 } ?? 0
       gauges.seconds.record(records == 0 ? 0 : age)
     }
   }

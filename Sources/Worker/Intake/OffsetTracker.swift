@@ -10,6 +10,9 @@ struct OffsetTracker: Sendable {
   private var entries: Deque<Int64> = []
   /// The sequence number of the first entry.
   private var base: Int64 = 0
+  /// When entries were written, in milliseconds since 1970: the first one, and from there on each that is a second or more from
+  /// the one noted before it, by its sequence number. So few that they need no room in every entry.
+  private var times: Deque<(sequence: Int64, timestamp: Int64)> = []
   /// One more than the offset of the last record; before the first, where the partition is resumed from.
   private var next: Int64 = 0
   /// What an earlier owner has settled of what has not come yet.
@@ -24,6 +27,10 @@ struct OffsetTracker: Sendable {
 
   /// How many entries are held: the distance from the first unsettled record to the last one taken.
   var span: Int { entries.count }
+
+  /// When the first unsettled record was written, give or take a second, in milliseconds since 1970; nil where all have settled,
+  /// or nobody knows.
+  var oldestTimestamp: Int64? { entries.isEmpty ? nil : times.first?.timestamp }
 
   /// Takes over what an earlier owner has settled above `position`. Before the first record; later it changes nothing.
   mutating func resume(from position: Int64, settled: SettledRuns) {
@@ -43,9 +50,13 @@ struct OffsetTracker: Sendable {
   func isAnew(_ offset: Int64) -> Bool { offset < next }
 
   /// Takes note of a record, in the order of delivery. Returns the number to settle it by; nil when an earlier owner has settled it: then it counts
-  /// as done.
-  mutating func begin(_ offset: Int64) -> Int64? {
+  /// as done. `timestamp` is when it was written, in milliseconds since 1970; negative where nobody knows.
+  mutating func begin(_ offset: Int64, timestamp: Int64 = -1) -> Int64? {
     if isAnew(offset) { startOver(at: offset) }
+    if timestamp >= 0, times.last.map({ abs(timestamp - $0.timestamp) >= 1000 }) ?? true {
+      if entries.isEmpty { times.removeAll(keepingCapacity: true) }
+      times.append((base + Int64(entries.count), timestamp))
+    }
     if !known.isEmpty, known.take(offset) {
       next = offset + 1
       entries.append(~offset)
@@ -117,5 +128,6 @@ struct OffsetTracker: Sendable {
       base += 1
       if first != Self.gone { position = ~first + 1 }
     }
+    while times.count > 1, times[1].sequence <= base { times.removeFirst() }
   }
 }

@@ -73,7 +73,7 @@ package struct PartitionLedger: Sendable {
     guard let slot = slot(of: record), !assignments[slot].isClosing else { return nil }
     if record.timestamp >= 0 { assignments[slot].lastTimestamp = record.timestamp }
     if assignments[slot].offsets.isAnew(record.offset) { note(slot) }
-    guard let sequence = assignments[slot].offsets.begin(record.offset) else {
+    guard let sequence = assignments[slot].offsets.begin(record.offset, timestamp: record.timestamp) else {
       skipped += 1
       note(slot)
       return nil
@@ -152,9 +152,10 @@ package struct PartitionLedger: Sendable {
     return skipped
   }
 
-  /// When the last record taken from the partition was written, milliseconds since 1970; nil when none was.
-  func lastTimestamp(of partition: TopicPartition) -> Int64? {
-    slots[partition].flatMap { assignments[$0].lastTimestamp }
+  /// When the oldest record of the partition that is not settled was written, give or take a second, in milliseconds since 1970.
+  /// Where all that were taken are settled, when the last of them was: what waits behind it is no older. nil when none was taken.
+  func oldestTimestamp(of partition: TopicPartition) -> Int64? {
+    slots[partition].flatMap { assignments[$0].offsets.oldestTimestamp ?? assignments[$0].lastTimestamp }
   }
 
   private mutating func note(_ slot: Int) {

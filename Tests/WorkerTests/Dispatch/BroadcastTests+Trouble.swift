@@ -134,6 +134,21 @@ extension BroadcastTests {
     #expect(desk.pushes.count == 200)
   }
 
+  @Test func whatExpiresWhileItWaitsForItsRateEndsAtOnce() {
+    var desk = Self.desk(devices: 200)
+    let send = Self.divided(&desk, rate: 1, timeToLive: 3)
+    Self.begin(&desk)
+    for _ in 0..<65 {
+      Self.answerAll(&desk)
+      desk.advance(.milliseconds(50))
+    }
+    let results = desk.statuses.flatMap(\.devices)
+    #expect((1...3).contains(desk.pushes.count) && desk.statuses.reduce(0) { $0 + $1.counts.total } == desk.pushes.count)
+    #expect(!results.isEmpty && results.allSatisfy { $0.outcome == .expired && $0.attempts == 0 })
+    #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.group[Self.partition]?.offset == 3)
+    #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.pushes == 0)
+  }
+
   @Test func aStatusThatIsTooLargeOnlyCountsItsDevices() throws {
     var desk = Self.desk(devices: 200)
     desk.acknowledges = false

@@ -264,6 +264,26 @@ struct DispatchTests {
     #expect((1...8).contains(desk.state.credit))
   }
 
+  @Test func `what was asked for is taken back when the records turn out to be large`() {
+    var desk = Desk()
+    desk.acknowledges = false
+    var taken = 64
+    for number in 0..<taken { desk.deliver(desk.send(to: .user("user\(number)"))) }
+    #expect(desk.credit - taken > 1000)
+    let body = String(repeating: "x", count: 480 * 1024)
+    while desk.credit > taken, taken < 100 {
+      desk.deliver(desk.send(to: .user("user\(taken)"), content: Content(message: Message(title: "", body: body))))
+      taken += 1
+    }
+    let limit = desk.state.configuration.maximumBytes
+    #expect(desk.state.bytes >= limit && desk.state.bytes < limit + 500 * 1024, "\(taken) records")
+    // More were on their way: nothing is asked for until the books balance.
+    desk.deliver(desk.send(to: .user("late"), content: Content(message: Message(title: "", body: body))))
+    #expect(desk.credit == taken + 1 && desk.state.credit == 0)
+    desk.acknowledge()
+    #expect(desk.state.bytes == 0 && desk.state.credit > 0)
+  }
+
   @Test func `no records are asked for while too many bytes, devices or unsettled offsets are held`() {
     func creditAfterOne(_ configure: (inout WorkerConfiguration) -> Void) -> Int {
       var desk = Desk {

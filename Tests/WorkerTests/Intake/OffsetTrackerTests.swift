@@ -5,8 +5,8 @@ import Testing
 
 struct OffsetTrackerTests {
   /// Takes note of a record that nobody has settled before.
-  private func begin(_ offset: Int64, in tracker: inout OffsetTracker) throws -> Int64 {
-    let sequence = tracker.begin(offset)
+  private func begin(_ offset: Int64, at timestamp: Int64 = -1, in tracker: inout OffsetTracker) throws -> Int64 {
+    let sequence = tracker.begin(offset, timestamp: timestamp)
     return try #require(sequence)
   }
 
@@ -132,15 +132,18 @@ struct OffsetTrackerTests {
   @Test(arguments: 0..<50) func `random interleavings agree with a model`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     var tracker = OffsetTracker()
-    var begun: [(sequence: Int64, offset: Int64)] = []
+    var begun: [(sequence: Int64, offset: Int64, written: Int64)] = []
     var open: [Int] = []
     var settled: Set<Int> = []
     var offset: Int64 = 0
+    var written: Int64 = 1_000_000
     for _ in 0..<400 {
       if open.isEmpty || Bool.random(using: &random) {
         // Holes as compaction and transaction markers leave them.
         offset += Int64.random(in: 1...3, using: &random)
-        begun.append((try begin(offset, in: &tracker), offset))
+        // And times as producers with clocks of their own give them.
+        written += Int64.random(in: -500...1500, using: &random)
+        begun.append((try begin(offset, at: written, in: &tracker), offset, written))
         open.append(begun.count - 1)
       } else {
         let index = open.remove(at: Int.random(in: open.indices, using: &random))
@@ -151,6 +154,13 @@ struct OffsetTrackerTests {
       let expected = firstOpen == 0 ? nil : begun[firstOpen - 1].offset + 1
       guard tracker.position == expected, tracker.unsettled == open.count, tracker.span == begun.count - firstOpen else {
         Issue.record("position \(tracker.position as Int64?) where the model has \(expected as Int64?)")
+        return
+      }
+      let oldest = firstOpen < begun.count ? begun[firstOpen].written : nil
+      let timestamp = tracker.oldestTimestamp
+      let isRight = if let oldest, let timestamp { abs(timestamp - oldest) < 1000 } else { oldest == nil && timestamp == nil }
+      guard isRight else {
+        Issue.record("the oldest is of \(timestamp as Int64?) where the model has \(oldest as Int64?)")
         return
       }
     }

@@ -7,13 +7,16 @@ struct PartitionLedgerTests {
   private let first = TopicPartition(topic: "sends", partition: 0)
   private let second = TopicPartition(topic: "sends", partition: 1)
 
-  private func record(_ partition: TopicPartition, _ offset: Int64) -> ConsumedRecord {
-    ConsumedRecord(topic: partition.topic, partition: partition.partition, offset: offset, timestamp: 1, key: nil, value: [])
+  private func record(_ partition: TopicPartition, _ offset: Int64, at timestamp: Int64 = 1) -> ConsumedRecord {
+    ConsumedRecord(
+      topic: partition.topic, partition: partition.partition, offset: offset, timestamp: timestamp, key: nil, value: [])
   }
 
   /// Takes note of a record of a partition that is owned.
-  private func begin(_ partition: TopicPartition, _ offset: Int64, in ledger: inout PartitionLedger) throws -> Origin {
-    let origin = ledger.begin(record(partition, offset))
+  private func begin(
+    _ partition: TopicPartition, _ offset: Int64, at timestamp: Int64 = 1, in ledger: inout PartitionLedger
+  ) throws -> Origin {
+    let origin = ledger.begin(record(partition, offset, at: timestamp))
     return try #require(origin)
   }
 
@@ -94,14 +97,32 @@ struct PartitionLedgerTests {
     #expect(ledger.largestSpan == 6)
     #expect(ledger.isOpen(old))
     #expect(ledger.partition(of: old) == first)
-    #expect(ledger.lastTimestamp(of: first) == 1)
+    #expect(ledger.oldestTimestamp(of: first) == 1)
     ledger.close(first)
     #expect(!ledger.isOwned(old))
     #expect(!ledger.isOpen(old))
     #expect(ledger.partition(of: old) == nil)
-    #expect(ledger.lastTimestamp(of: first) == nil)
+    #expect(ledger.oldestTimestamp(of: first) == nil)
     #expect(ledger.partitions == [second])
     #expect(ledger.largestSpan == 1)
+  }
+
+  /// What an operator alarms on: one send that hangs, however fast those behind it go.
+  @Test func `the lag is the age of the oldest record that is not settled, not of the one taken last`() throws {
+    var ledger = PartitionLedger()
+    ledger.assign(first)
+    #expect(ledger.oldestTimestamp(of: first) == nil)
+    let origins = try [1_000, 61_000, 121_000].enumerated().map { try begin(first, Int64($0), at: $1, in: &ledger) }
+    #expect(ledger.oldestTimestamp(of: first) == 1_000)
+    ledger.settle(origins[1])
+    #expect(ledger.oldestTimestamp(of: first) == 1_000)
+    ledger.settle(origins[0])
+    #expect(ledger.oldestTimestamp(of: first) == 121_000)
+    // What is waiting now, if anything is, was written after the last one.
+    ledger.settle(origins[2])
+    #expect(ledger.oldestTimestamp(of: first) == 121_000)
+    _ = try begin(first, 3, at: 500_000, in: &ledger)
+    #expect(ledger.oldestTimestamp(of: first) == 500_000)
   }
 
   @Test func `a slot that another partition has taken over does not answer for the old one`() throws {
