@@ -160,6 +160,27 @@ import Testing
     }
   }
 
+  /// Such a client may know no other end of an answer than that of the connection.
+  @Test func `a client of HTTP 1.0 that does not ask to go on gets one answer and the end of the connection`() async throws {
+    try await Harness.run({ $0.configuration.idleTimeout = .seconds(3600) }) { app in
+      // Handled part by part.
+      let lines = String(repeating: send + "\n", count: 70 * 1024 / send.utf8.count)
+      let missing = "GET /nothing HTTP/1.0\r\n\r\n"
+      for (request, statuses) in [
+        (missing, ["404"]),
+        ("POST /api/sends HTTP/1.0\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)", ["202"]),
+        (
+          "POST /api/sends/batch HTTP/1.0\r\n\(authorization)\r\nContent-Length: \(lines.utf8.count)\r\n\r\n\(lines)", ["200"]
+        ),
+        ("GET /nothing HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n" + missing, ["404", "404"]),
+      ] {
+        let answers = RawConnection.split(try await RawConnection.exchange(request, port: app.port))
+        #expect(answers.map { $0.head.dropFirst(9).prefix(3) } == statuses.map { $0[...] })
+        #expect(answers.last?.head.lowercased().contains("\r\nconnection: close") == true)
+      }
+    }
+  }
+
   /// More than the system keeps for two sockets is still to be written when the client's half is closed.
   @Test(arguments: ["", "Connection: close\r\n"], [31_000, 32_768])
   func `a client that has closed its half gets the whole of a long answer`(field: String, lines: Int) async throws {

@@ -3,6 +3,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypes
 
 /// An HTTP/1.1 connection whose requests are handled on the event loop that reads and writes it, small ones as a whole: otherwise every
@@ -36,6 +37,9 @@ struct LoopBoundChannel: ServerChildChannel {
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     streamed.setup(channel: channel, logger: logger).flatMapThrowing { [maximumBodySize] streamed in
       let pipeline = channel.pipeline.syncOperations
+      // Before what forgets the version.
+      try pipeline.addHandler(
+        LastRequestMarker(), position: .after(pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)))
       let whole = WholeRequests(maximumBodySize: maximumBodySize)
       // Behind what counts the requests under way.
       try pipeline.addHandler(whole, position: .after(pipeline.handler(type: HTTPConnectionStateHandler.self)))
