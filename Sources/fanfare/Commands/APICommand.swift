@@ -15,6 +15,7 @@ struct APICommand: AsyncParsableCommand {
 
   func run() async throws {
     let runtime = try await common.runtime("api")
+    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
     try await runtime.run(try await APIRole.services(runtime))
   }
 }

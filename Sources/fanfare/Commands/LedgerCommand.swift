@@ -14,6 +14,7 @@ struct LedgerCommand: AsyncParsableCommand {
 
   func run() async throws {
     let runtime = try await common.runtime("ledger")
+    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
     try await runtime.run(try LedgerRole.services(runtime))
   }
 }

@@ -15,6 +15,8 @@ struct WorkerCommand: AsyncParsableCommand {
 
   func run() async throws {
     let runtime = try await common.runtime("worker")
+    let files = [runtime.settings.kafka.awaitedFile] + runtime.settings.hubs.map(\.awaitedFile)
+    for file in files { try await file?.appear(logger: runtime.logger) }
     try await runtime.run(try await WorkerRole.services(runtime))
   }
 }

@@ -5,7 +5,8 @@ import RDKafka
 ///
 /// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. This or `kafka.bootstrapServersFile` must be there for a role
 ///   that talks to Kafka, and not both, unless one is in the environment: it goes over the other in the file.
-/// - `kafka.bootstrapServersFile` (text): a file that holds them, as `fanfare broker` writes it; read when the role starts.
+/// - `kafka.bootstrapServersFile` (text): a file that holds them, as `fanfare broker` writes it; read when the role starts. The api,
+///   the worker and the ledger wait half a minute for it.
 /// - `kafka.embedded` (true or false, default false): the cluster is `fanfare broker`: short waits, and the front end refuses sends before the
 ///   cluster would silently drop what is not yet consumed.
 /// - `kafka.topicPrefix` (text, default `fanfare`): what all topics and consumer groups begin with.

@@ -1,0 +1,44 @@
+import Foundation
+import Support
+import Testing
+
+@testable import fanfare
+
+/// A role is started together with the broker and the simulator that it needs.
+@Suite(.timeLimit(.minutes(1))) struct AwaitedFileTests {
+  private static let message = "Waiting for a file that another process writes"
+
+  @Test func aFileThatIsWrittenLaterIsWaitedFor() async throws {
+    let url = FileManager.default.temporaryDirectory.appending(path: "fanfare-awaited-\(UUID())")
+    let (log, file) = (LogRecorder(), AwaitedFile(key: "kafka.bootstrapServersFile", path: url.path))
+    async let appearance: Void = file.appear(within: .seconds(3600), logger: log.logger)
+    while log.count(of: Self.message) == 0 { await Task.yield() }
+    try Data("broker:1\n".utf8).write(to: url, options: .atomic)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: url) } }
+    try await appearance
+    #expect(log.count(of: Self.message) == 1)
+    #expect(log.text.contains("kafka.bootstrapServersFile") && log.text.contains(url.path))
+    // One that is there is not waited for.
+    try await file.appear(logger: log.logger)
+    #expect(log.count(of: Self.message) == 1)
+  }
+
+  /// Who reads it then names the key.
+  @Test func aFileThatIsNeverWrittenIsNotWaitedForLong() async throws {
+    let settings = try await Settings.load(
+      file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": "/nonexistent/broker"])
+    try await settings.kafka.awaitedFile?.appear(within: .zero, logger: LogRecorder().logger)
+    let error = #expect(throws: SettingsError.self) { try settings.kafka.client("test") }
+    #expect(error?.description == "kafka.bootstrapServersFile names a file that cannot be read: /nonexistent/broker")
+  }
+
+  @Test func onlyWhatAnotherProcessWritesIsWaitedFor() async throws {
+    let names = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "FANFARE_HUB_DEFAULT_SIMULATOR": "keys"]
+    let settings = try await Settings.load(file: nil, environment: names)
+    #expect(settings.kafka.awaitedFile == nil)
+    #expect(settings.hubs.map(\.awaitedFile?.path) == ["keys/endpoints.json"])
+    #expect(settings.hubs.map(\.awaitedFile?.key) == ["hub.default.simulator"])
+    let plain = try await Settings.load(file: nil, environment: [:])
+    #expect(plain.kafka.awaitedFile == nil && plain.hubs.allSatisfy { $0.awaitedFile == nil })
+  }
+}

@@ -1,0 +1,34 @@
+import RDKafka
+import Support
+import Testing
+
+@testable import fanfare
+
+/// What the roles' readiness goes by.
+@Suite(.timeLimit(.minutes(2))) struct ReadinessTests {
+  @Test func aRoleIsNotReadyWhileItsBrokersAreGone() async throws {
+    let kafka = try TestKafka.embedded()
+    let topic = try await kafka.topic()
+    try await kafka.withProducer { producer in
+      // As the check `kafka` of the api and the worker asks.
+      func complaint(within patience: Duration) async -> String? {
+        await RoleServices.complaint { _ = try await producer.prepare(topics: [topic], timeout: patience) }
+      }
+      #expect(await complaint(within: .seconds(30)) == nil)
+      try kafka.cluster?.setBroker(isUp: false)
+      let words = await complaint(within: .seconds(1))
+      #expect(words?.contains(topic) == true, "\(words ?? "ready")")
+      try kafka.cluster?.setBroker(isUp: true)
+      #expect(await complaint(within: .seconds(60)) == nil)
+    }
+    kafka.cluster?.close()
+  }
+
+  @Test func aRoleIsNotReadyWhereNobodyListens() async throws {
+    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", tuning: .embedded)
+    let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: TestKafka.quietLogger)
+    let words = await RoleServices.complaint { _ = try await producer.prepare(topics: ["sends"], timeout: .milliseconds(200)) }
+    #expect(words != nil)
+    await producer.close(timeout: .zero)
+  }
+}
