@@ -55,6 +55,13 @@ final class Ledger: Service {
     }
   }
 
+  /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`. `complaint` says
+  /// nothing of that: a consumer keeps its partitions while no broker can be reached.
+  func checkKafka() async throws {
+    // Not for the watermarks: librdkafka waits for those without end.
+    _ = try await consumer.committed([TopicPartition(topic: configuration.topics.sends, partition: 0)])
+  }
+
   /// Records until graceful shutdown, then takes in what has been read already and leaves the group. To be called once.
   ///
   /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible: `unavailable` where that is for the store's sake.

@@ -2,7 +2,7 @@
 package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What kind of failure it is.
   package struct Code: Hashable, Sendable {
-    private enum Wrapped { case notThere, unusable, unavailable, consumer }
+    private enum Wrapped { case notThere, unusable, unusableDatabase, unavailable, consumer }
     private let wrapped: Wrapped
 
     /// There is no ledger at that path yet: none has been started, or its tables are being made. For readers.
@@ -10,6 +10,9 @@ package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file is no ledger, one of a later release, or cannot be made or written at all: nothing helps but another file, other rights, or
     /// another release.
     package static let unusable = Self(wrapped: .unusable)
+    /// The database does not take the user, or its tables cannot be made or are something else's: nothing helps but another
+    /// connection, other rights, or another release.
+    package static let unusableDatabase = Self(wrapped: .unusableDatabase)
     /// The file is locked for too long, or the disk fails; the same may succeed later.
     package static let unavailable = Self(wrapped: .unavailable)
     /// The consumer has ended by itself; the process must be started again.

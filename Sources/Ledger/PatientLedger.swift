@@ -41,6 +41,9 @@ package final class PatientLedger: Service {
     return absence?.message ?? ledger.complaint
   }
 
+  /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`.
+  package func checkKafka() async throws { try await state.withLock(\.ledger).checkKafka() }
+
   /// Records until graceful shutdown, as `Ledger.run` does. Throws `LedgerError` when the consumer ends by itself, or the store can never be used.
   package func run() async throws {
     while try await waitForStore() {

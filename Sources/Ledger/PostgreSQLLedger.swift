@@ -61,7 +61,7 @@ package final class PostgreSQLLedger: Sendable {
     case let error as PostgreSQLError where error.sqlState == "42P01":
       LedgerError(.notThere, "the ledger's tables are not there yet")
     case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
-      LedgerError(.unusable, "the ledger's database cannot be used: \(error)")
+      LedgerError(.unusableDatabase, "the ledger's database cannot be used: \(error)")
     default:
       LedgerError(.unavailable, "the ledger cannot be used now: \(error is PostgreSQLError ? "\(error)" : "\(type(of: error))")")
     }
@@ -76,10 +76,11 @@ extension PostgreSQLLedger: LedgerStorage {
     let plan = BatchPlan(batch)
     do {
       try await makeTables()
-      if try await days.prepare(for: plan, at: clock.now()) {
+      let now = clock.now()
+      if try await days.prepare(for: plan, at: now) {
         logger.warning("A day of the ledger has no partition yet, as somebody reads its table; its sends are kept with the rest")
       }
-      let duplicates = try await writer.write(plan)
+      let duplicates = try await writer.write(plan, at: now)
       await cleanUp()
       return duplicates
     } catch {

@@ -14,7 +14,9 @@ final class CountingStore: SecurePayloadStore {
     counts.withLock { $0.stored += 1 }
   }
 
-  func read(_ id: SecurePayloadID, hub: HubName, recipient: String, at now: UnixTime) async throws -> SecurePayload? { nil }
+  func read(
+    _ id: SecurePayloadID, hub: HubName, recipient: String, isDelivered: Bool, at now: UnixTime
+  ) async throws -> SecurePayload? { nil }
 
   func discard(_ id: SecurePayloadID, hub: HubName) async throws {
     counts.withLock { $0.discarded += 1 }

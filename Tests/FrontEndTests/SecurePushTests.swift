@@ -32,7 +32,11 @@ import Testing
       for unknown in ["\(SecurePayloadID.random())", "1", "\(send)"] {
         try await app.request(.get, "/api/notifications/\(unknown)", as: "bob").expectProblem(404, "notFound")
       }
+      // Nobody has got it by that.
+      let head = try await app.request(.head, "/api/notifications/\(id)", as: "bob")
       let first = try await app.request(.get, "/api/notifications/\(id)", as: "bob")
+      #expect(head.status == 200 && head.body.isEmpty && head["Content-Length"] == "\(first.body.count)")
+      #expect(try await app.request(.head, "/api/notifications/\(SecurePayloadID.random())", as: "bob").status == 404)
       #expect(first.status == 200 && first["Cache-Control"] == "no-store")
       #expect(try first.json == ["Id": .string(id), "Payload": .string(payload), "Read": false])
       let second = try await app.request(.get, "/api/notifications/\(id.uppercased())", as: "bob")

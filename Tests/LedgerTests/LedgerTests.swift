@@ -202,6 +202,18 @@ import Testing
     }
   }
 
+  @Test func aClusterThatIsGoneIsNoticed() async throws {
+    let own = try TestKafka.embedded()
+    let cluster = try #require(own.cluster)
+    try cluster.createTopics([TopicSpecification(name: topics.sends, partitions: 1)])
+    let ledger = try PatientLedger(
+      configuration: LedgerConfiguration(client: own.client("ledger"), topics: topics),
+      store: try LedgerStore(directory.settings()), logger: TestKafka.quietLogger)
+    try await ledger.checkKafka()
+    try cluster.setBroker(isUp: false)
+    await #expect(throws: RDKafkaError.self) { try await ledger.checkKafka() }
+  }
+
   @Test func aLedgerWithoutPartitionsIsNotReady() throws {
     let store = try LedgerStore(directory.settings())
     let ledger = try Ledger(configuration: configuration(group: "g"), store: store, logger: TestKafka.quietLogger)

@@ -50,6 +50,15 @@ import Testing
     }
   }
 
+  /// The settings to blame are others than a file's.
+  @Test func aDatabaseThatIsOfNoUseIsToldFromAFile() async throws {
+    try await withLedger { ledger, look in
+      _ = try await look("CREATE TABLE ledger_sends ()")
+      let refusal = await #expect(throws: LedgerError.self) { _ = try await ledger.positions() }
+      #expect(refusal?.code == .unusableDatabase)
+    }
+  }
+
   @Test func whatOneLedgerWritesEveryReaderSees() async throws {
     try await TestPostgreSQL.withSchema { database in
       let settings = PostgreSQLLedgerConfiguration(database: database)
@@ -143,6 +152,58 @@ import Testing
       #expect(try await ledger.report(of: open, hub: .default)?.state == .settled)
       let totals = try await ledger.totals(hub: .default)
       #expect((totals.accepted, totals.settled, totals.duplicates) == (4, 3, 1))
+    }
+  }
+
+  @Test func `what comes while its day is being dropped stays and counts once`() async throws {
+    let clock = SettableClock(.start)
+    try await TestPostgreSQL.withSchema { database in
+      let ledger = try PostgreSQLLedger(
+        PostgreSQLLedgerConfiguration(database: database), clock: clock, logger: TestPostgreSQL.quietLogger)
+      defer { ledger.close() }
+      try await ledger.write([.send(Samples.send(id))])
+      let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      // Another ledger, for which the day is too old.
+      let (later, late) = (UnixTime.start + day * 3, SendID.random())
+      clock.set(later)
+      let days = DayPartitions(pool: pool, retention: day * 2, lockTimeout: .seconds(60))
+      _ = try await days.prepare(for: BatchPlan(ledger.batch([.send(Samples.send(.random(), at: later))])), at: later)
+      // A batch ends with its sums: until it may write them its sends are entered, and nobody sees them.
+      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
+      let isDone = DispatchSemaphore(value: 0)
+      async let gate: Void = pool.transaction { connection in
+        defer { locked.finish() }
+        _ = try connection.execute("LOCK TABLE ledger_totals IN EXCLUSIVE MODE")
+        locked.finish()
+        isDone.wait()
+      }
+      for await _ in locking {}
+      @Sendable func reach(_ waiting: Int64) async throws {
+        let sql = """
+          SELECT count(*) FROM pg_stat_activity
+          WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
+          """
+        while try await pool.read({ try $0.execute(sql).integer(0, 0) }) < waiting { await Task.yield() }
+      }
+      async let entering: Int = ledger.write([.send(Samples.send(late))])
+      defer { isDone.signal() }
+      try await reach(1)
+      async let dropping: Void = days.retire()
+      defer { isDone.signal() }
+      try await reach(2)
+      isDone.signal()
+      try await gate
+      _ = try await entering
+      try await dropping
+      #expect(try await ledger.report(of: late, hub: .default)?.state == .accepted)
+      try await ledger.write([.status(Samples.status(late))])
+      let totals = try await ledger.totals(hub: .default)
+      #expect((totals.accepted, totals.settled, totals.unannounced) == (2, 1, 0))
+      let left = try await pool.read { connection in
+        try connection.execute("SELECT count(*) FROM ledger_days WHERE day = \(BatchPlan.day(of: .start))").integer(0, 0)
+      }
+      #expect(left == 0, "the day was dropped")
     }
   }
 

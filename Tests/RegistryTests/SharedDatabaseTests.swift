@@ -73,6 +73,48 @@ import Testing
     }
   }
 
+  @Test func anAppThatRegistersDuringAnImportKeepsItsInstallation() async throws {
+    try await withPostgreSQLRegistry { registry, configuration in
+      // That handle is known, so the batch looks up what there is before it writes.
+      let id = try await registry.issue(hub: .default, handle: "01", at: clock.now())
+      _ = try await registry.complete(application(id, "alice", "01"), at: clock.now())
+      let lines = try [#""handle":"01""#, #""handle":"09","installation":"i-1""#].enumerated().map { number, members in
+        let text = #"{"user":"alice","platform":"apns","registeredAt":"\#(clock.now() + .seconds(-90))",\#(members)}"#
+        return try RegistrationLine(Array(text.utf8)[...], number: number + 1, hub: .default, at: clock.now())
+      }
+      let batch = ImportBatch(hub: .default, file: nil, bytes: 0..<1, lines: lines, counts: ImportCounts())
+      // Between the two it looks for tombstones, which an app that registers anew does not.
+      let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
+      let isDone = DispatchSemaphore(value: 0)
+      async let gate: Void = pool.transaction { connection in
+        defer { locked.finish() }
+        _ = try connection.execute("LOCK TABLE tombstones")
+        locked.finish()
+        isDone.wait()
+      }
+      for await _ in locking {}
+      async let outcome = registry.take(batch, at: clock.now())
+      defer { isDone.signal() }
+      let waiting = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
+        """
+      while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) == 0 { await Task.yield() }
+      let installation = InstallationApplication(
+        installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "0a")
+      let registration = try await registry.install(installation, at: clock.now())
+      isDone.signal()
+      try await gate
+      let counts = try await outcome.counts
+      #expect((counts.imported, counts.replaced, counts.outdated) == (0, 0, 2))
+      #expect(try await registry.registration(ofInstallation: "i-1", hub: .default) == registration)
+      let devices = try await registry.resolve([query(.user("alice"))])[0]
+      #expect(Set(devices.map(\.registration)) == [id, registration.id])
+    }
+  }
+
   @Test func whatHasExpiredIsThrownAwayInBoundedSteps() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       for number in 0..<3 { _ = try await registry.issue(hub: .default, handle: "h\(number)", at: clock.now()) }

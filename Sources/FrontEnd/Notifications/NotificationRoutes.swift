@@ -74,8 +74,10 @@ struct NotificationRoutes: Sendable {
 
   private func read(_ request: Request, _ context: FrontEndContext) async throws -> Response {
     let caller = try await gate.admit(request, context, as: .device)
+    // The answer to HEAD, which comes here too, goes without its body.
     guard let id = context.parameters["id"].flatMap({ SecurePayloadID(String($0)) }),
-      let payload = try await secure.read(id, hub: caller.hub.name, recipient: caller.user, at: clock.now())
+      let payload = try await secure.read(
+        id, hub: caller.hub.name, recipient: caller.user, isDelivered: request.method != .head, at: clock.now())
     else { throw Refusal(.notFound, "there is no such notification") }
     var body: [UInt8] = []
     body.append(literal: #"{"Id":"#)

@@ -13,8 +13,14 @@ struct BatchTransaction {
   private let maximumDevices: Int
   private var deltas: [HubName: HubDelta] = [:]
 
-  /// A transaction that has begun on the connection. `slot` says which rows of the totals it adds to.
-  init(_ connection: PostgreSQLConnection, slot: Int16, maximumDevices: Int) {
+  private static let keeping = PreparedStatement("SELECT 1 FROM ledger_days WHERE day = ANY ($1) FOR SHARE")
+
+  /// A transaction that has begun on the connection and in which nothing has been said yet. `days` are those that may be old
+  /// enough to be dropped: their partitions stay until it has ended. `slot` says which rows of the totals it adds to.
+  init(_ connection: PostgreSQLConnection, keeping days: [Int32], slot: Int16, maximumDevices: Int) throws {
+    // Who drops a day looks for what is to stay before it locks anybody out, and would drop what is entered in between. Whoever
+    // waits for it here holds nothing that it needs, and then finds the day gone: the sends go to the rest.
+    if !days.isEmpty { try connection.query(Self.keeping, [.int4s(days)]) }
     self.connection = connection
     self.slot = slot
     self.maximumDevices = maximumDevices

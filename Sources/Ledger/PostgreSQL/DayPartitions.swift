@@ -114,7 +114,8 @@ final class DayPartitions: Sendable {
     "is_announced AND settled_parts >= known_parts AND settled_at < \(oldest.milliseconds)"
   }
 
-  /// Drops a day's partition. What stays is looked for before anybody is locked out, and is little.
+  /// Drops a day's partition. What stays is looked for before anybody is locked out, and is little. To leave `ledger_days` waits
+  /// for those who are entering sends of the day, and has others wait; see `BatchTransaction`.
   private func drop(_ day: Int32, settledBefore oldest: UnixTime) async throws {
     try await pool.transaction { [patience] connection in
       try connection.executeScript(patience)

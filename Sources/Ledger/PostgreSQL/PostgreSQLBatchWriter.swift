@@ -27,10 +27,13 @@ final class PostgreSQLBatchWriter: Sendable {
   }
 
   /// Puts a batch in. Returns how many records have turned out not to count.
-  func write(_ plan: BatchPlan) async throws -> Int {
-    let left = try await enterNew(plan.sends)
+  func write(_ plan: BatchPlan, at now: UnixTime) async throws -> Int {
+    // The retention is a day at least, so today's partition is not dropped by anybody whose clock is nearly right.
+    let today = BatchPlan.day(of: now)
+    let oldDays = plan.days.filter { $0 < today }.sorted()
+    let left = try await enterNew(plan.sends, oldDays)
     return try await pool.transaction { [self] connection in
-      var transaction = makeTransaction(connection)
+      var transaction = try makeTransaction(connection, oldDays)
       return try transaction.write(left, endingAtLeast: fewest)
     }
   }
@@ -54,7 +57,7 @@ final class PostgreSQLBatchWriter: Sendable {
 
   /// Copies the sends that are new. Returns what is left to be said of all. When a send turns out to be there, as after a restart or with a ledger that is
   /// ahead of this one, they are looked for: in this batch, and in those of some time to come.
-  private func enterNew(_ sends: [BatchPlan.Send]) async throws -> [BatchPlan.Send] {
+  private func enterNew(_ sends: [BatchPlan.Send], _ oldDays: [Int32]) async throws -> [BatchPlan.Send] {
     let accepted = sends.filter { $0.acceptance != nil }
     guard accepted.count >= fewest else { return sends }
     var isWary = state.withLock { state in
@@ -63,7 +66,7 @@ final class PostgreSQLBatchWriter: Sendable {
     }
     while true {
       do {
-        let known = try await copy(accepted, lookingFirst: isWary)
+        let known = try await copy(accepted, oldDays, lookingFirst: isWary)
         var place = -1
         return sends.compactMap { send in
           guard send.acceptance != nil else { return send }
@@ -80,18 +83,18 @@ final class PostgreSQLBatchWriter: Sendable {
   }
 
   /// Returns the places of those that were there already.
-  private func copy(_ sends: [BatchPlan.Send], lookingFirst: Bool) async throws -> Set<Int> {
+  private func copy(_ sends: [BatchPlan.Send], _ oldDays: [Int32], lookingFirst: Bool) async throws -> Set<Int> {
     try await pool.transaction { [self] connection in
+      var transaction = try makeTransaction(connection, oldDays)
       let known = lookingFirst ? try SendTable.known(sends.map(\.key), on: connection) : []
       let new = known.isEmpty ? sends : sends.indices.filter { !known.contains($0) }.map { sends[$0] }
-      var transaction = makeTransaction(connection)
       if !new.isEmpty { try transaction.copy(new) }
       return known
     }
   }
 
   /// Transactions that run at once add to different rows of the totals, as a rule.
-  private func makeTransaction(_ connection: PostgreSQLConnection) -> BatchTransaction {
-    BatchTransaction(connection, slot: .random(in: 0..<64), maximumDevices: maximumDevices)
+  private func makeTransaction(_ connection: PostgreSQLConnection, _ oldDays: [Int32]) throws -> BatchTransaction {
+    try BatchTransaction(connection, keeping: oldDays, slot: .random(in: 0..<64), maximumDevices: maximumDevices)
   }
 }

@@ -182,12 +182,20 @@ struct PostgreSQLImport {
     if !gone.isEmpty {
       try connection.query(Self.deleteInstallations, [.text(hub.rawValue), .texts(gone.map(\.0)), .ids(gone.map(\.1))])
     }
-    let changed = plan.installations.compactMap { name, claim in
-      claim.owner == claim.stored ? nil : claim.owner.map { (name: name, id: $0) }
-    }.sorted { $0.name < $1.name }
-    guard !changed.isEmpty else { return }
-    try connection.query(
-      Self.upsertInstallations, [.text(hub.rawValue), .texts(changed.map(\.name)), .ids(changed.map(\.id))])
+    var (changed, new): ([(String, RegistrationID)], [Registration]) = ([], [])
+    for (name, claim) in plan.installations {
+      guard let owner = claim.owner, owner != claim.stored else { continue }
+      if claim.stored != nil {
+        changed.append((name, owner))
+      } else if let registration = plan.places[owner]?.registration {
+        new.append(registration)
+      }
+    }
+    if !changed.isEmpty {
+      try connection.query(Self.updateInstallations, [.text(hub.rawValue), .texts(changed.map(\.0)), .ids(changed.map(\.1))])
+    }
+    guard !new.isEmpty else { return }
+    try copying { try RegistrationCopy(connection, hub, new).copyInstallations() }
   }
 
   private func deleteTags(_ tags: [(String, RegistrationID)]) throws {
@@ -264,10 +272,9 @@ extension PostgreSQLImport {
     DELETE FROM installations USING unnest($2, $3) AS k (installation, registration)
     WHERE installations.hub = $1 AND installations.installation = k.installation AND installations.registration = k.registration
     """)
-  private static let upsertInstallations = PreparedStatement(
+  private static let updateInstallations = PreparedStatement(
     """
-    INSERT INTO installations (hub, installation, registration) SELECT $1, k.installation, k.registration
-    FROM unnest($2, $3) AS k (installation, registration)
-    ON CONFLICT (hub, installation) DO UPDATE SET registration = excluded.registration
+    UPDATE installations SET registration = k.registration FROM unnest($2, $3) AS k (installation, registration)
+    WHERE installations.hub = $1 AND installations.installation = k.installation
     """)
 }

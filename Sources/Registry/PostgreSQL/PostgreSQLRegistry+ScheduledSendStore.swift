@@ -37,14 +37,25 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     SELECT record, scheduled_at, CASE WHEN state = 'held' AND lease IS NOT NULL THEN 'fired' ELSE state END
     FROM scheduled_sends WHERE hub = $1 AND id = $2
     """)
-  private static let selectWaiting = PreparedStatement(
-    """
-    SELECT record, scheduled_at, state FROM scheduled_sends
-    WHERE hub = $1 AND state IN ('held', 'paused') AND lease IS NULL
-      AND (scheduled_at < $2 OR (scheduled_at = $2 AND id < $3))
-      AND ($4::text IS NULL OR sender = $4) AND ($5::text IS NULL OR sender = $5 OR audience = $6)
-    ORDER BY scheduled_at DESC, id DESC LIMIT $7
-    """)
+  private static let everybodys = listing("")
+  private static let senders = listing("AND sender = $5")
+  private static let recipients = listing("AND audience = $5 AND sender = $6")
+  private static let users = listing("AND sender = $5", "AND audience = $6")
+
+  /// Each condition is another index of what waits, and read along it from the newest on.
+  private static func listing(_ conditions: String...) -> PreparedStatement {
+    let branches = conditions.map { condition in
+      """
+      (SELECT record, scheduled_at, state, id FROM scheduled_sends
+      WHERE hub = $1 AND state IN ('held', 'paused') AND lease IS NULL AND (scheduled_at, id) < ($2, $3) \(condition)
+      ORDER BY scheduled_at DESC, id DESC LIMIT $4)
+      """
+    }
+    // A send that both branches find comes once: all its columns are the same.
+    return PreparedStatement(
+      branches.count == 1
+        ? branches[0] : branches.joined(separator: "\nUNION\n") + "\nORDER BY scheduled_at DESC, id DESC LIMIT $4")
+  }
 
   /// Holds sends, all or none; see `ScheduledSendStore`.
   package func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws {
@@ -132,15 +143,26 @@ extension PostgreSQLRegistry: ScheduledSendStore {
 
   /// Sends that wait; see `ScheduledSendStore`.
   package func waiting(_ query: SendQuery) async throws -> [ScheduledSend] {
-    try await read { connection in
-      let rows = try connection.query(
-        Self.selectWaiting,
-        [
-          .text(query.hub.rawValue), .int8(query.after?.acceptedAt.milliseconds ?? .max),
-          .id(query.after?.send ?? SendID(high: .max, low: .max)), .text(query.sender), .text(query.user),
-          .text(query.user.map(Tag.username)), .int8(Int64(query.limit)),
-        ])
+    let (statement, parameters) = Self.listing(query)
+    return try await read { connection in
+      let rows = try connection.query(statement, parameters)
       return try (0..<rows.count).map { try Self.scheduledSend(rows, $0) }
+    }
+  }
+
+  /// What finds the sends that wait and that are asked for. It costs as much as they are, however many others wait or have
+  /// gone.
+  static func listing(_ query: SendQuery) -> (statement: PreparedStatement, parameters: [Parameter]) {
+    let page: [Parameter] = [
+      .text(query.hub.rawValue), .int8(query.after?.acceptedAt.milliseconds ?? .max),
+      .id(query.after?.send ?? SendID(high: .max, low: .max)), .int8(Int64(query.limit)),
+    ]
+    switch (query.sender, query.user) {
+    case (nil, nil): return (everybodys, page)
+    case (let sender?, nil): return (senders, page + [.text(sender)])
+    case (nil, let user?): return (users, page + [.text(user), .text(Tag.username(user))])
+    case (let sender?, let user?) where sender.hasSameBytes(as: user): return (senders, page + [.text(sender)])
+    case (let sender?, let user?): return (recipients, page + [.text(Tag.username(user)), .text(sender)])
     }
   }
 

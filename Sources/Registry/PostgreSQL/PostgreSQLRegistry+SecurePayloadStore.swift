@@ -28,14 +28,16 @@ extension PostgreSQLRegistry: SecurePayloadStore {
     }
   }
 
-  /// The payload as it was before this call, and marks it read; see `SecurePayloadStore`.
-  package func read(_ id: SecurePayloadID, hub: HubName, recipient: String, at now: UnixTime) async throws -> SecurePayload? {
+  /// The payload as it was before this call, marked read where it is delivered; see `SecurePayloadStore`.
+  package func read(
+    _ id: SecurePayloadID, hub: HubName, recipient: String, isDelivered: Bool, at now: UnixTime
+  ) async throws -> SecurePayload? {
     guard recipient.isStorable else { return nil }
     return try await write(at: now) { connection in
       let rows = try connection.query(Self.select, [.text(hub.rawValue), .id(id), .text(recipient), .time(now)])
       guard rows.count == 1 else { return nil }
       let payload = SecurePayload(id: id, payload: try rows.text(0, 0), isRead: try rows.bool(0, 1))
-      if !payload.isRead { try connection.query(Self.markRead, [.text(hub.rawValue), .id(id)]) }
+      if isDelivered, !payload.isRead { try connection.query(Self.markRead, [.text(hub.rawValue), .id(id)]) }
       return payload
     }
   }

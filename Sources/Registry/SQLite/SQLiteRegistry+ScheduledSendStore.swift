@@ -97,26 +97,42 @@ extension SQLiteRegistry: ScheduledSendStore {
   }
 
   package func waiting(_ query: SendQuery) async throws -> [ScheduledSend] {
-    try await read { db in
-      var sql = """
-        SELECT record, scheduled_at, state FROM scheduled_sends
-        WHERE hub = ? AND state IN ('held', 'paused') AND lease IS NULL AND (scheduled_at, id) < (?, ?)
-        """
-      var arguments: StatementArguments = [
+    let (sql, arguments) = Self.listing(query)
+    return try await read { db in
+      try Row.fetchAll(db.cachedStatement(sql: sql), arguments: arguments).map { try Self.scheduledSend($0, from: 0) }
+    }
+  }
+
+  /// What finds the sends that wait and that are asked for. It costs as much as they are, however many others wait or have
+  /// gone: each branch is read along an index of what waits, from the newest on.
+  static func listing(_ query: SendQuery) -> (sql: String, arguments: StatementArguments) {
+    var arguments: StatementArguments = []
+    func branch(_ condition: String, _ values: String...) -> String {
+      arguments += [
         query.hub.rawValue, query.after?.acceptedAt.milliseconds ?? .max,
         Data(query.after?.send.bytes ?? Array(repeating: 0xFF, count: 16)),
       ]
-      if let sender = query.sender {
-        sql += " AND sender = ?"
-        arguments += [sender]
-      }
-      if let user = query.user {
-        sql += " AND (sender = ? OR audience = ?)"
-        arguments += [user, Tag.username(user)]
-      }
-      sql += " ORDER BY scheduled_at DESC, id DESC LIMIT ?"
+      arguments += StatementArguments(values)
       arguments += [query.limit]
-      return try Row.fetchAll(db.cachedStatement(sql: sql), arguments: arguments).map { try Self.scheduledSend($0, from: 0) }
+      return """
+        SELECT record, scheduled_at, state, id FROM scheduled_sends
+        WHERE hub = ? AND state IN ('held', 'paused') AND lease IS NULL AND (scheduled_at, id) < (?, ?) \(condition)
+        ORDER BY scheduled_at DESC, id DESC LIMIT ?
+        """
+    }
+    func bySender(_ name: String) -> String { branch("AND sender = ?", name) }
+    switch (query.sender, query.user) {
+    case (nil, nil): return (branch(""), arguments)
+    case (let sender?, nil): return (bySender(sender), arguments)
+    case (nil, let user?):
+      // A send that both branches find comes once: all its columns are the same.
+      let branches = [bySender(user), branch("AND audience = ?", Tag.username(user))].map { "SELECT * FROM (\($0))" }
+      arguments += [query.limit]
+      return (branches.joined(separator: " UNION ") + " ORDER BY scheduled_at DESC, id DESC LIMIT ?", arguments)
+    case (let sender?, let user?) where sender.hasSameBytes(as: user): return (bySender(sender), arguments)
+    case (let sender?, let user?):
+      // To one user fewer wait than one sender may have posted: the plus keeps the sender's index out of it.
+      return (branch("AND audience = ? AND +sender = ?", Tag.username(user), sender), arguments)
     }
   }
 

@@ -19,8 +19,10 @@ extension SQLiteRegistry: SecurePayloadStore {
     }
   }
 
-  /// The payload as it was before this call, and marks it read; see `SecurePayloadStore`.
-  package func read(_ id: SecurePayloadID, hub: HubName, recipient: String, at now: UnixTime) async throws -> SecurePayload? {
+  /// The payload as it was before this call, marked read where it is delivered; see `SecurePayloadStore`.
+  package func read(
+    _ id: SecurePayloadID, hub: HubName, recipient: String, isDelivered: Bool, at now: UnixTime
+  ) async throws -> SecurePayload? {
     guard recipient.isStorable else { return nil }
     return try await write(at: now) { db in
       let select = try db.cachedStatement(
@@ -29,7 +31,7 @@ extension SQLiteRegistry: SecurePayloadStore {
         return nil
       }
       let payload = SecurePayload(id: id, payload: String(decoding: row[0] as Data, as: UTF8.self), isRead: row[1])
-      if !payload.isRead {
+      if isDelivered, !payload.isRead {
         try db.cachedStatement(sql: "UPDATE secure_payloads SET is_read = 1 WHERE hub = ? AND id = ?")
           .execute(arguments: [hub.rawValue, id.data])
       }

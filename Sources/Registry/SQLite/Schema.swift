@@ -20,7 +20,8 @@ enum Schema {
   /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
   /// - broadcast_pages: those that are finished.
   /// - scheduled_sends: the records that wait to be produced. `ready_at` says when one may be taken: its time, or while somebody has taken it, as
-  ///   `lease` says, the end of the lease.
+  ///   `lease` says, the end of the lease. What has gone stays for a while and may be much more, so lists are read from indexes
+  ///   that hold only what waits.
   /// - push_quotas: up to when what a push service takes of a hub is reserved by workers, in microseconds.
   /// - import_batches: which bytes of a file of registrations have been taken in, and what became of them.
   /// - one_holder: a handle belongs to at most one registration per hub, and this index sees to it.
@@ -174,6 +175,15 @@ enum Schema {
       reserved_until INTEGER NOT NULL,
       PRIMARY KEY (hub, platform)
     ) WITHOUT ROWID;
+    """,
+    """
+    CREATE INDEX scheduled_send_waiting ON scheduled_sends (hub, scheduled_at, id)
+      WHERE state IN ('held', 'paused') AND lease IS NULL;
+    CREATE INDEX scheduled_send_waiting_by_sender ON scheduled_sends (hub, sender, scheduled_at, id)
+      WHERE state IN ('held', 'paused') AND lease IS NULL;
+    CREATE INDEX scheduled_send_waiting_by_audience ON scheduled_sends (hub, audience, scheduled_at, id)
+      WHERE state IN ('held', 'paused') AND lease IS NULL;
+    DROP INDEX scheduled_send_newest;
     """,
   ]
 

@@ -30,6 +30,7 @@ enum LedgerRole {
       if let complaint = ledger.complaint { return complaint }
       return await RoleServices.complaint { try await store.check() }
     }
-    return (RoleServices(services: [ledger], checks: [check]), store)
+    let kafka = NamedCheck("kafka") { await RoleServices.complaint { try await ledger.checkKafka() } }
+    return (RoleServices(services: [ledger], checks: [check, kafka]), store)
   }
 }

@@ -14,6 +14,7 @@ extension DeviceRegistryConformance {
       let other = try #require(HubName("other"))
       #expect(try await store.read(id, hub: other, recipient: "bob", at: .start) == nil)
       let first = SecurePayload(id: id, payload: payload, isRead: false)
+      #expect(try await store.read(id, hub: store.hub, recipient: "bob", isDelivered: false, at: .start) == first)
       #expect(try await store.read(id, hub: store.hub, recipient: "bob", at: .start) == first)
       let second = SecurePayload(id: id, payload: payload, isRead: true)
       #expect(try await store.read(id, hub: store.hub, recipient: "bob", at: .start) == second)

@@ -1,0 +1,66 @@
+import FanfareCore
+import Foundation
+import GRDB
+import PostgreSQL
+import Support
+import Testing
+
+@testable import Registry
+
+/// A page of what waits costs as much as the page, whatever else there is.
+@Suite(.timeLimit(.minutes(1))) struct ScheduledListingTests {
+  /// Every way of asking, from the middle of all that waits on.
+  private static let queries: [SendQuery] = {
+    let place = SendQuery.Position(acceptedAt: UnixTime(milliseconds: 5_000), send: SendID(high: 1, low: 1))
+    return [(nil, nil), ("ann", nil), ("ben", nil), (nil, "ben"), ("ann", "ben"), ("ben", "ben")].map { sender, user in
+      SendQuery(hub: .default, sender: sender, user: user, after: place, limit: 10)
+    }
+  }()
+
+  /// The index that each of them is read along; two where two are read side by side.
+  private static let indexes = [
+    ["waiting (hub=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "],
+    ["waiting_by_sender (hub=? AND sender=? AND ", "waiting_by_audience (hub=? AND audience=? AND "],
+    ["waiting_by_audience (hub=? AND audience=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "],
+  ]
+
+  @Test(arguments: zip(queries, indexes)) func aPageIsReadAlongAnIndex(query: SendQuery, indexes: [String]) async throws {
+    let temporary = try TemporaryRegistry()
+    let (sql, arguments) = SQLiteRegistry.listing(query)
+    let plan = try await temporary.registry.read { db in
+      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments).map { $0["detail"] as String }
+    }
+    let expected = indexes.map { "SEARCH scheduled_sends USING INDEX scheduled_send_\($0)(scheduled_at,id)<(?,?))" }
+    #expect(plan.filter { $0.contains("scheduled_sends") } == expected, "\(plan)")
+    // Two short lists are sorted into one.
+    #expect(indexes.count > 1 || plan.count == 1, "\(plan)")
+  }
+
+  /// More have gone than wait, the newest of all among them. The server shows what it has looked at.
+  @Test(TestPostgreSQL.isThere) func soItIsInPostgreSQL() async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      let plans = try await registry.read { connection in
+        _ = try connection.execute(
+          """
+          INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at)
+          SELECT 'default', gen_random_uuid(), CASE WHEN n % 1000 = 0 THEN 'ben' ELSE 'ann' END,
+            CASE WHEN n % 1000 = 2 THEN 'username:ben' ELSE '*' END, decode(repeat('7b', 400), 'hex'), n,
+            CASE WHEN n % 2 = 0 AND n < 8000 THEN 'held' ELSE 'fired' END, n
+          FROM generate_series(1, 10000) AS n
+          """)
+        _ = try connection.execute("ANALYZE scheduled_sends")
+        return try Self.queries.map { query in
+          let (statement, parameters) = PostgreSQLRegistry.listing(query)
+          let plan = try connection.execute(
+            "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) \(statement.sql)", parameters)
+          return try (0..<plan.count).map { try plan.text($0, 0) }
+        }
+      }
+      for plan in plans {
+        // Its lines say `(actual rows=10 loops=1)`, and where it has looked in vain `Rows Removed by Filter: 4990`.
+        let counts = plan.flatMap { $0.matches(of: /(?:actual rows=|Removed by Filter: )(\d+)/).compactMap { Int($0.1) } }
+        #expect(!counts.isEmpty && counts.allSatisfy { $0 <= 20 }, "\(plan.joined(separator: "\n"))")
+      }
+    }
+  }
+}
