@@ -99,6 +99,8 @@ let package = Package(
         "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging,
         metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
       ],
+      // In the code, so that the program stays one file.
+      resources: [.embedInCode("Description/openapi.json")],
       swiftSettings: house),
     .target(name: "Registry", dependencies: ["FanfareCore", "PostgreSQL", grdb, grdbSQLite, logging], swiftSettings: house),
     .target(
@@ -165,8 +167,8 @@ let package = Package(
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
-        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", crypto, cryptoExtras, jwtKit, logging, nioCore,
-        nioHTTP1, nioPosix, nioSSL,
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", crypto, cryptoExtras, jwtKit, logging, metrics,
+        nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
     .testTarget(

@@ -50,6 +50,9 @@ package final class FrontEnd: Service {
     }
   }
 
+  /// What it answers to.
+  let routes = RouteTable()
+
   private let configuration: FrontEndConfiguration
   private let responder: RouterResponder<FrontEndContext>
   private let logger: Logger
@@ -66,7 +69,7 @@ package final class FrontEnd: Service {
     self.configuration = configuration
     self.logger = logger
     responder = Self.makeResponder(
-      configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations)
+      configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations, table: routes)
   }
 
   /// Serves until the task is cancelled or shut down gracefully. Throws when the address cannot be bound. To be called once.
@@ -109,14 +112,16 @@ package final class FrontEnd: Service {
   }
 
   private static func makeResponder(
-    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies, operations: OperationsRoutes?
+    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies, operations: OperationsRoutes?,
+    table: RouteTable
   ) -> RouterResponder<FrontEndContext> {
     let router = Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints)
-    let routes = RecordingRouter(router: router, routes: RouteTable())
+    let routes = RecordingRouter(router: router, routes: table)
     routes.add(
       middleware: AnswerMiddleware(routes: routes.routes, metrics: RequestMetrics(), date: DateField(), clock: dependencies.clock)
     )
     operations?.add(to: routes)
+    DescriptionRoute().add(to: routes)
     let gate = Gate(hubs: hubs.map(HubEntry.init))
     let intake = SendIntake(
       sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom, schedule: dependencies.schedule)

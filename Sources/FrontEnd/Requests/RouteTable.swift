@@ -10,6 +10,11 @@ final class RouteTable: Sendable {
 
   private let entries = Mutex<[String: Entry]>([:])
 
+  /// Every method with its path, in the router's notation: `GET /api/sends/{id}`.
+  var routes: Set<String> {
+    entries.withLock { entries in Set(entries.flatMap { path, entry in entry.methods.map { "\($0.rawValue) \(path)" } }) }
+  }
+
   /// Why nothing answers to the method on the path.
   func refusal(of method: HTTPRequest.Method, path: String) -> Refusal {
     let components = path.split(separator: "/")

@@ -1,0 +1,161 @@
+import FanfareCore
+import Operations
+import Support
+import Testing
+
+@testable import FrontEnd
+
+/// The description of the front end, held against the front end.
+@Suite(.timeLimit(.minutes(2))) struct OpenAPITests {
+  private let document: OpenAPIDocument
+
+  init() throws {
+    document = try OpenAPIDocument()
+  }
+
+  @Test func theDescriptionIsThereForEverybody() async throws {
+    try await Harness.run { app in
+      let reply = try await app.request(.get, "/openapi.json", as: nil)
+      #expect(reply.status == 200 && reply["Content-Type"] == "application/json")
+      #expect(try reply.json["openapi"] == "3.1.0")
+      #expect(reply.body == PackageResources.openapi_json)
+      let head = try await app.request(.head, "/openapi.json", as: nil)
+      #expect(head.status == 200 && head.body.isEmpty && head["Content-Type"] == "application/json")
+      let mark = try #require(reply["ETag"])
+      for (marks, status) in [(mark, 304), ("\"other\", W/\(mark)", 304), ("*", 304), ("\"other\"", 200)] {
+        let again = try await app.request(.get, "/openapi.json", as: nil, headers: [("If-None-Match", marks)])
+        #expect(again.status == status && again["ETag"] == mark, "\(marks)")
+        #expect(again.body.isEmpty == (status == 304))
+      }
+      try await app.request(.post, "/openapi.json", as: nil).expectProblem(405, "methodNotAllowed")
+      // It belongs to the process, not to a hub.
+      try await app.request(.get, "/hubs/default/openapi.json", as: nil).expectProblem(404, "notFound")
+    }
+  }
+
+  @Test func everyRouteIsDescribedAndNothingElse() throws {
+    let temporary = try TemporaryRegistry()
+    let frontEnd = try FrontEnd(
+      configuration: FrontEndConfiguration(),
+      hubs: [FrontEndHub(name: .default, authenticator: try DemoAuthenticator(boundTo: "127.0.0.1"))],
+      dependencies: FrontEnd.Dependencies(
+        registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry,
+        broadcasts: temporary.registry, schedule: temporary.registry, history: ScriptedHistory(), sink: RecordingSink()),
+      operations: Self.operations, logger: TestKafka.quietLogger)
+    // HEAD goes with every GET; the document says so once.
+    let routes = frontEnd.routes.routes.filter { !$0.hasPrefix("HEAD ") }
+    let described = Set(
+      document.operations.flatMap { operation in
+        operation.prefixes.map { "\(operation.method.rawValue) \($0)\(operation.path)" }
+      })
+    #expect(routes.subtracting(described).sorted() == [], "routes that are not described")
+    #expect(described.subtracting(routes).sorted() == [], "what is described is no route")
+  }
+
+  @Test func everyReferenceLeadsSomewhereAndNothingIsLeftOver() {
+    let references = document.references
+    for reference in references { #expect(document.target(of: reference) != nil, "\(reference)") }
+    for (kind, components) in document.json["components"]?.members ?? [:] where kind != "securitySchemes" {
+      for name in components.members.keys { #expect(references.contains("#/components/\(kind)/\(name)")) }
+    }
+  }
+
+  @Test func everyProblemIsListedWithItsStatus() throws {
+    let schema = try #require(document.target(of: "#/components/schemas/ProblemCode"))
+    #expect(schema["enum"]?.elements == ProblemCode.allCases.map { JSON.string($0.rawValue) })
+    let descriptions = schema["x-enumDescriptions"]?.members ?? [:]
+    #expect(descriptions.count == ProblemCode.allCases.count)
+    var statuses: [String: String] = [:]
+    for code in ProblemCode.allCases {
+      // As the caller sees it.
+      let status = try #require(try JSON(Problem(refusal: Refusal(code, ""), requestID: "").document)["status"]).serialized()
+      statuses[code.rawValue] = status
+      #expect(descriptions[code.rawValue]?.text?.hasPrefix("\(status): ") == true, "\(code)")
+    }
+    var answered: Set<String> = []
+    for operation in document.operations {
+      let responses = operation.json["responses"]?.members ?? [:]
+      // What any request may come to.
+      #expect(responses["default"] != nil, "\(operation.method) \(operation.path)")
+      for (status, response) in responses {
+        let content = try #require(document.resolved(response))["content"]
+        guard let code = content?["application/problem+json"]?["schema"]?["properties"]?["code"] else { continue }
+        let codes = (code["enum"]?.elements ?? [code["const"]].compactMap { $0 }).compactMap(\.text)
+        #expect(!codes.isEmpty)
+        answered.formUnion(codes)
+        for code in codes where status != "default" {
+          #expect(statuses[code] == status, "\(code) in \(operation.method) \(operation.path)")
+        }
+      }
+    }
+    #expect(answered == Set(statuses.keys))
+  }
+
+  @Test func wordsAreTheOnesThatAreUsed() {
+    for (schema, member, words) in [
+      ("SendState", nil, SendReport.State.allCases.map(\.rawValue)), ("Platform", nil, Platform.allCases.map(\.rawValue)),
+      ("Outcome", nil, DeviceResult.Outcome.allCases.map(\.rawValue)),
+      ("BroadcastProgress", "course", Steering.Course.allCases.map(\.rawValue)),
+      ("BroadcastProgress", "cause", Steering.Cause.allCases.map(\.rawValue)),
+      ("Send", "priority", Priority.allCases.map(\.rawValue)),
+    ] as [(String, String?, [String])] {
+      let whole = document.target(of: "#/components/schemas/\(schema)")
+      let part = if let member { whole?["properties"]?[member] } else { whole }
+      #expect(part?["enum"]?.elements == words.map(JSON.string), "\(schema) \(member ?? "")")
+    }
+  }
+
+  /// Whom an operation is for stands in its security requirements, which are alternatives: devon may only register devices, sandy may only send, opal
+  /// may do everything.
+  @Test func everyOperationLetsInWhomItSays() async throws {
+    try await Harness.run({ $0.operations = Self.operations }) { app in
+      for operation in document.operations {
+        let path = operation.path.replacing("{id}", with: "1")
+        let label = "\(operation.method) \(path)"
+        let alternatives = (operation.json["security"] ?? document.json["security"])?.elements ?? []
+        let anonymous = try await app.request(operation.method, path, as: nil)
+        #expect((anonymous.status == 401) == !alternatives.isEmpty, "\(label)")
+        for (user, roles) in [("devon", ["device"]), ("sandy", ["sender"]), ("opal", ["device", "sender", "operator"])] {
+          let needed = alternatives.map { Set($0["basic"]?.elements.compactMap(\.text) ?? []) }
+          let reply = try await app.request(operation.method, path, as: user)
+          #expect((reply.status == 403) == !(needed.isEmpty || needed.contains { $0.isSubset(of: roles) }), "\(label) as \(user)")
+          let statuses = operation.json["responses"]?.members ?? [:]
+          #expect(statuses["\(reply.status)"] != nil, "\(label) as \(user): \(reply.status)")
+        }
+      }
+    }
+  }
+
+  @Test func theExamplesOfBodiesAreAccepted() async throws {
+    // What is patched is put right before.
+    let order: [Harness.Method] = [.post, .put, .patch]
+    let bodies = try document.bodies().sorted { left, right in
+      let (first, second) = (order.firstIndex(of: left.operation.method) ?? 0, order.firstIndex(of: right.operation.method) ?? 0)
+      return first == second ? left.operation.path > right.operation.path : first < second
+    }
+    let operations = document.operations.filter { $0.json["requestBody"] != nil }.map { "\($0.method) \($0.path)" }
+    #expect(Set(bodies.map { "\($0.operation.method) \($0.operation.path)" }) == Set(operations))
+    try await Harness.run { app in
+      for body in bodies {
+        var path = body.operation.path
+        if path.contains("{id}") {
+          let id = path.hasPrefix("/api/installations/") ? "phone-1" : try await app.issue(handle: nil)
+          path = path.replacing("{id}", with: id)
+        }
+        let parameters = (body.operation.json["parameters"]?.elements ?? []).compactMap(document.resolved)
+        let query = try parameters.filter { $0["in"] == "query" && $0["required"] == true }.map { parameter in
+          "\(try #require(parameter["name"]?.text))=\(try #require(parameter["example"]?.text))"
+        }
+        if !query.isEmpty { path += "?" + query.joined(separator: "&") }
+        let reply = try await app.request(body.operation.method, path, body: body.text, type: body.mediaType)
+        let isDescribed = body.operation.json["responses"]?["\(reply.status)"] != nil
+        #expect((200..<300).contains(reply.status) && isDescribed, "\(path) \(body.text): \(reply.status) \(reply.text)")
+        for line in reply.text.split(separator: "\n") where body.mediaType.hasSuffix("ndjson") {
+          #expect(try JSON(line.utf8)["id"] != nil, "\(line)")
+        }
+      }
+    }
+  }
+
+  private static let operations = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
+}
