@@ -57,10 +57,17 @@ package final class HTTP2ConnectionPool: Sendable {
   /// Every request's end is reported exactly once, whatever happens. `completion` is called on an event loop, with all requests of
   /// this submission that ended in one turn of it; it must be quick. Calls for requests on different connections may run at the
   /// same time.
-  package func submit(_ requests: [HTTP2Request], completion: @escaping @Sendable ([HTTP2Completion]) -> Void) {
+  ///
+  /// No connection carries requests of two generations. The first of a later generation renews the connections, as
+  /// `renewConnections()` does; those of an earlier one that are not on their way by then fail as `superseded`, and so do
+  /// all that come after.
+  package func submit(
+    _ requests: [HTTP2Request], generation: Int = 0, completion: @escaping @Sendable ([HTTP2Completion]) -> Void
+  ) {
     guard !requests.isEmpty else { return }
     let now = NIODeadline.now()
-    let batch = RequestBatch(requests[...], submission: Submission(completion: completion), submittedAt: now)
+    let batch = RequestBatch(
+      requests[...], submission: Submission(generation: generation, completion: completion), submittedAt: now)
     let (rejected, actions, phase) = guarded.withLock { guarded in
       let (rejected, actions) = guarded.pool.submit(batch, now: now)
       return (rejected, actions, guarded.pool.phase)

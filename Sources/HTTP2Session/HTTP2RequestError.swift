@@ -18,6 +18,8 @@ package struct HTTP2RequestError: Error, Sendable, Hashable {
     case requestTooLarge
     /// The pool's queue is full; the request was not taken. Slow down.
     case queueFull
+    /// Requests of a later generation have taken the connections over.
+    case superseded
     /// The pool is closed or was closed under the request.
     case closed
   }

@@ -100,9 +100,13 @@ package final class HTTP2Server: Sendable {
       return guarded.nextID
     }
     guard let id else { return channel.close(promise: nil) }
+    let greeting = channel.eventLoop.scheduleTask(in: TimeAmount(configuration.handshakeTimeout)) { channel.close(promise: nil) }
     channel.closeFuture.whenComplete { [self] _ in
+      greeting.cancel()
       guarded.withLock { _ = $0.connections.removeValue(forKey: ObjectIdentifier(channel)) }
     }
+    // A client that does not take its answers is not asked for more: they would gather here without end.
+    try channel.pipeline.syncOperations.addHandler(BackPressureHandler())
     if let tls {
       guard !configuration.refusesHandshake() else {
         return try channel.pipeline.syncOperations.addHandler(HandshakeRefusal())
@@ -111,6 +115,7 @@ package final class HTTP2Server: Sendable {
     }
     let connection = HTTP2ServerConnection(id: id, eventLoop: channel.eventLoop)
     try channel.pipeline.syncOperations.addHandler(
-      ServerChannelHandler(connection: connection, configuration: configuration, handler: handler, logger: logger))
+      ServerChannelHandler(
+        connection: connection, configuration: configuration, greeting: greeting, handler: handler, logger: logger))
   }
 }

@@ -62,10 +62,9 @@ package final class APNsSender: PushSender {
     configuration.keyID = keyID
     try configuration.validate()
     guard credential.use(try ProviderTokenSigner(configuration)) else { return false }
-    // A connection is bound to the key of its first push. However lately they were renewed, none has seen this key.
+    // The first push with it renews the connections; no answer to an older one is a reason to do that once more.
     let now = clock.now()
     renewal.withLock { $0.renewed(now: now) }
-    pool.renewConnections()
     return true
   }
 
@@ -104,7 +103,7 @@ package final class APNsSender: PushSender {
     }
     report(refused, to: completion)
     let epoch = renewal.withLock { $0.epoch }
-    pool.submit(requests) { [self] completions in
+    pool.submit(requests, generation: fields.keyGeneration) { [self] completions in
       completion(results(of: completions, token: fields.generation, epoch: epoch))
     }
   }

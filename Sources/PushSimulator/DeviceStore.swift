@@ -105,7 +105,12 @@ package final class DeviceStore: Sendable {
 
   /// Counts a token that was given out.
   func countAccepted(_ service: SimulatedService) {
-    stripes[0].state.withLock { $0.countAccepted(service) }
+    stripe(of: "").state.withLock { $0.countAccepted(service) }
+  }
+
+  /// Takes it back that what was accepted last for the handle, the empty one for a token, was answered.
+  func countUnanswered(_ service: SimulatedService, handle: String) {
+    stripe(of: handle).state.withLock { $0.countUnanswered(service) }
   }
 
   /// Counts an answer that accepted nothing.

@@ -31,11 +31,16 @@ package final class PushSimulator: Service {
   private let wns: WNSService
   private let readiness = Readiness()
 
-  /// Makes a simulator that does not listen yet, and keys for it where the configuration has none. Throws when a given key or
-  /// certificate is none.
+  /// Makes a simulator that does not listen yet, and keys for it where the configuration has none. Throws
+  /// `SimulatorConfigurationError` for a host that it does not serve, and when a given key or certificate is none.
   package init(
     configuration: SimulatorConfiguration = SimulatorConfiguration(), eventLoopGroup: any EventLoopGroup, logger: Logger
   ) throws {
+    guard SimulatorCredentials.certificateHosts.contains(configuration.host) else {
+      throw SimulatorConfigurationError(
+        field: "host",
+        problem: "must be one of \(SimulatorCredentials.certificateHosts.joined(separator: ", ")): it serves this machine only")
+    }
     self.configuration = configuration
     self.eventLoopGroup = eventLoopGroup
     self.logger = logger
@@ -187,7 +192,7 @@ package final class PushSimulator: Service {
   private func makeAdminServer(bound: AsyncStream<Int>.Continuation) -> some Service {
     Application(
       router: AdminRoutes(simulator: self).router(),
-      configuration: .init(address: .hostname(configuration.adminHost, port: configuration.adminPort)),
+      configuration: .init(address: .hostname(configuration.host, port: configuration.adminPort)),
       onServerRunning: { channel in bound.yield(channel.localAddress?.port ?? 0) },
       eventLoopGroupProvider: .shared(eventLoopGroup), logger: quietLogger)
   }

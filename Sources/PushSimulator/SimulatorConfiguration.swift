@@ -2,10 +2,9 @@ package import FanfareCore
 
 /// Where the simulator listens, whom it lets in, and how much it keeps.
 package struct SimulatorConfiguration: Sendable {
-  /// The address of the APNs, FCM and HTTPS listeners.
+  /// The address of all listeners, and what clients connect to: `127.0.0.1`, `::1` or `localhost`. The certificate is for these,
+  /// and the admin routes ask nobody for a password.
   package var host = "127.0.0.1"
-  /// The address of the admin routes, which ask nobody for a password.
-  package var adminHost = "127.0.0.1"
   /// The APNs port; with 0, here and below, the kernel chooses.
   package var apnsPort = 0
   /// The FCM port.

@@ -6,7 +6,7 @@ package struct SimulatorCounts: Hashable, Sendable {
     package var accepted = 0
     /// Accepted pushes whose device had accepted the same push before.
     package var duplicates = 0
-    /// How often each answer was given: `200`, `410 Unregistered`, `silence`.
+    /// How often each answer was given: `200`, `410 Unregistered`, and what was none: `silence`, `connection dropped`.
     package var answers: [String: Int] = [:]
   }
 

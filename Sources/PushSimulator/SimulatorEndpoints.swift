@@ -1,6 +1,6 @@
 /// Where a running simulator listens.
 package struct SimulatorEndpoints: Hashable, Sendable, Codable {
-  /// The host name or address that all listeners are bound to.
+  /// The name or address of this machine that all listeners are bound to.
   package let host: String
   /// APNs: HTTP/2 over TLS.
   package let apnsPort: Int
@@ -31,5 +31,6 @@ package struct SimulatorEndpoints: Hashable, Sendable, Codable {
   /// Microsoft's token endpoint of apps that belong to a tenant.
   package func entraTokenURL(tenant: String) -> String { "https://\(authority):\(httpsPort)/\(tenant)/oauth2/v2.0/token" }
 
-  private var authority: String { host.contains(":") ? "[\(host)]" : host }
+  /// The host as URLs write it.
+  var authority: String { host.contains(":") ? "[\(host)]" : host }
 }

@@ -220,6 +220,18 @@ import Yams
     #expect(try await load().bootstrapServers == servers)
   }
 
+  @Test func aSimulatorHasTheLimitsThatItIsGiven() async throws {
+    var environment = ["FANFARE_HUB_DEFAULT_SIMULATOR": "fanfare-simulator"]
+    let free = try await Settings.load(file: nil, environment: environment)
+    #expect(free.hubs[0].fcmPushesPerMinute == nil)
+    #expect(free.hubs[0].maximumConnections == (4, 10))
+    environment["FANFARE_HUB_DEFAULT_FCM_MAXIMUM_PER_MINUTE"] = "600"
+    environment["FANFARE_HUB_DEFAULT_APNS_MAXIMUM_CONNECTIONS"] = "2"
+    let limited = try await Settings.load(file: nil, environment: environment)
+    #expect(limited.hubs[0].fcmPushesPerMinute == 600)
+    #expect(limited.hubs[0].maximumConnections == (2, 10))
+  }
+
   @Test func aSecretNeverShowsInTheSettings() async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
     try "marked-secret\n".write(to: file, atomically: true, encoding: .utf8)

@@ -17,10 +17,11 @@ struct PoolStateTests {
     return PoolState(configuration: configuration) { $0 }
   }
 
-  private func batch(_ count: Int, timeout: Duration = .seconds(10)) -> RequestBatch {
+  private func batch(_ count: Int, timeout: Duration = .seconds(10), generation: Int = 0) -> RequestBatch {
     let requests = (0..<count).map {
       HTTP2Request(ticket: UInt64($0), shared: HTTP2Headers(), headers: HTTP2Headers(path: "/"), timeout: timeout)
     }
+    let submission = generation == 0 ? submission : Submission(generation: generation) { _ in }
     return RequestBatch(requests[...], submission: submission, submittedAt: now)
   }
 
@@ -159,6 +160,22 @@ struct PoolStateTests {
     open(1)
     #expect(words(state.renew(now: now)) == ["drain 1", "connect 3"])
     #expect(state.statistics.draining == 1)
+  }
+
+  @Test mutating func aLaterGenerationLeavesConnectionsAndWhatWaitsBehind() {
+    _ = state.start(now: now)
+    open(1)
+    _ = state.submit(batch(12), now: now)
+    _ = state.take(id: 1, openStreams: 0, streamLimit: 10, mayTake: true, now: now)
+    #expect(words(state.submit(batch(3, generation: 1), now: now).1) == ["fail 2 superseded", "drain 1", "connect 2"])
+    // What was made before it and comes after it, and what the old connection gives back, has no connection any more.
+    #expect(words(state.submit(batch(4), now: now).1) == ["fail 4 superseded"])
+    #expect(words(state.giveBack(first: [batch(1)], last: [batch(5)], now: now)) == ["fail 6 superseded"])
+    _ = state.opened(id: 2, streamLimit: 10, now: now)
+    #expect(words(state.submit(batch(6, generation: 1), now: now).1).isEmpty)
+    #expect(words(state.giveBack(first: [batch(2, generation: 1)], last: [], now: now)).isEmpty)
+    let (batches, _) = state.take(id: 2, openStreams: 0, streamLimit: 100, mayTake: true, now: now)
+    #expect(batches.map(\.requests.count) == [2, 3, 6])
   }
 
   @Test mutating func finishesWhenTheLastConnectionIsGone() {

@@ -159,6 +159,32 @@ import Testing
     await double.close()
   }
 
+  /// Apple binds a connection to the keys of its first push: what was made with the old key, and waits, must not be that.
+  @Test func noPushGoesOutWithAnotherKeyThanItsConnection() async throws {
+    let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+    let double = try await HTTP2Double(Self.certificates.get()) { request in
+      guard request.path.hasSuffix("00") else { return .answer(.init()) }
+      arrived.yield()
+      return .silence
+    }
+    // One stream, so that the second push has to wait for the first.
+    try await Outcomes.running(sender(double) { $0.maximumStreamsPerConnection = 1 }) { sender in
+      let (reports, reported) = AsyncStream.makeStream(of: [PushResult].self)
+      sender.submit([try push(sender, ticket: 1, handle: "00")]) { reported.yield($0) }
+      for await _ in arrivals { break }
+      sender.submit([try push(sender, ticket: 2)]) { reported.yield($0) }
+      let key = P256.Signing.PrivateKey()
+      expectEqual(try sender.use(privateKey: key.pemRepresentation, keyID: "GHI456JKLM"), true)
+      expectEqual(try await verdicts(sender, push(sender, ticket: 3)), [.accepted])
+      let second = await reports.first { _ in true }
+      #expect(second?.map(\.ticket) == [2])
+      #expect(second?.map(\.outcome) == [PushOutcome(.retryHere, reason: "ConnectionsRenewed")])
+      await double.close()
+    }
+    #expect(double.requests.map(\.connection) == [1, 2])
+    #expect(Set(double.requests.map { $0.request.headers["authorization"] }).count == 2)
+  }
+
   @Test func aRefusalOfTheAppIsComplainedOfUntilSomethingWorks() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       request.path.hasSuffix("ff") ? .answer(.init(status: 400, body: #"{"reason":"TopicDisallowed"}"#)) : .answer(.init())

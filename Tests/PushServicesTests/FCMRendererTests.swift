@@ -7,25 +7,33 @@ import Testing
 @Suite struct FCMRendererTests {
   /// The `message` of the request for one device, parsed.
   static func message(_ send: SendRequest, token: String = "T", timeToLive: Int64 = 60) throws -> [String: Any] {
-    let body = FCMBody.complete(try FCMRenderer.render(send), id: Fixtures.pushID, token: token, timeToLive: timeToLive)
+    let body = try complete(send, token: token, timeToLive: timeToLive)
     let parsed = try Fixtures.object(body)
     #expect(parsed.keys.allSatisfy { ["message", "validate_only"].contains($0) })
     return try #require(parsed["message"] as? [String: Any])
   }
 
   static func body(_ send: SendRequest, timeToLive: Int64 = 60) throws -> String {
-    String(
-      decoding: FCMBody.complete(try FCMRenderer.render(send), id: Fixtures.pushID, token: "T", timeToLive: timeToLive),
-      as: UTF8.self)
+    String(decoding: try complete(send, token: "T", timeToLive: timeToLive), as: UTF8.self)
   }
 
+  /// The body of the request for a push that ends a minute from now, whatever the time to live says.
+  private static func complete(_ send: SendRequest, token: String, timeToLive: Int64) throws -> [UInt8] {
+    FCMBody.complete(
+      try FCMRenderer.render(send), id: Fixtures.pushID, token: token, expiresAt: Fixtures.now + .seconds(60),
+      timeToLive: timeToLive)
+  }
+
+  /// What every message that leaves it open says to Apple's devices and to browsers about a push that ends a minute from now.
+  private static let lifetime =
+    #""apns":{"headers":{"apns-expiration":"1795248060"}},"webpush":{"headers":{"TTL":"60"}}"#
   private static let id = #""pushId":"11112222-3333-8444-8555-666677778888""#
 
   @Test func message() throws {
     let message = Message(title: "T", body: "B", data: ["k": "v", "a": "b"], badge: 3, sound: "default")
     #expect(
       try Self.body(Fixtures.send(message, collapseKey: "score"))
-        == #"{"message":{"notification":{"title":"T","body":"B"},"data":{"a":"b","k":"v",\#(Self.id)},"token":"T","#
+        == #"{"message":{"notification":{"title":"T","body":"B"},"data":{"a":"b","k":"v",\#(Self.id)},"token":"T",\#(Self.lifetime),"#
         + #""android":{"ttl":"60s","priority":"HIGH","collapse_key":"score","notification":{"notification_count":3,"sound":"default"}}}}"#
     )
   }
@@ -33,14 +41,24 @@ import Testing
   @Test func dataOnlyAndPriority() throws {
     #expect(
       try Self.body(Fixtures.send(Message(data: ["message": "hello"]), priority: .normal))
-        == #"{"message":{"data":{"message":"hello",\#(Self.id)},"token":"T","android":{"ttl":"60s","priority":"NORMAL"}}}"#)
+        == #"{"message":{"data":{"message":"hello",\#(Self.id)},"token":"T",\#(Self.lifetime),"#
+        + #""android":{"ttl":"60s","priority":"NORMAL"}}}"#)
   }
 
   @Test func timeToLiveStaysWithinFCMsLimits() throws {
     for (seconds, text) in [(Int64(-5), "0s"), (0, "0s"), (2_419_201, "2419200s"), (.max, "2419200s")] {
       let message = try Self.message(Fixtures.send(Message(body: "b")), timeToLive: seconds)
       #expect(member(message, "android", "ttl") as? String == text)
+      #expect(member(message, "webpush", "headers", "TTL") as? String == String(text.dropLast()))
     }
+  }
+
+  /// When it was accepted is no difference between two payloads: FCM's verdict on the one is proof for the other.
+  @Test func aRenderingSaysNothingOfTheTime() throws {
+    let later = SendRequest(
+      id: Fixtures.sendID, acceptedAt: Fixtures.now + .seconds(5), audience: .user("bob"),
+      content: Content(message: Message(body: "b")), timeToLive: 7)
+    #expect(try FCMRenderer.render(later).body == FCMRenderer.render(Fixtures.send(Message(body: "b"))).body)
   }
 
   @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
@@ -78,17 +96,17 @@ import Testing
   @Test(arguments: [
     (
       #"{"notification":{"title":"t"},"apns":{"headers":{"apns-priority":"5"}}}"#,
-      #"{"notification":{"title":"t"},"apns":{"headers":{"apns-priority":"5"}},"data":{ID},"token":"T","android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#
+      #"{"notification":{"title":"t"},"apns":{"headers":{"apns-priority":"5"}},"data":{ID},"token":"T","webpush":{"headers":{"TTL":"60"}},"android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#
     ),
     (
       #"{"android":{"priority":"normal","collapseKey":"own","notification":{"icon":"i"}},"data":{"k":"v"}}"#,
-      #"{"data":{"k":"v",ID},"token":"T","android":{"ttl":"60s","priority":"normal","collapseKey":"own","notification":{"icon":"i"}}}"#
+      #"{"data":{"k":"v",ID},"token":"T",LIFE,"android":{"ttl":"60s","priority":"normal","collapseKey":"own","notification":{"icon":"i"}}}"#
     ),
     (
       #"{"android":{"ttl":"5s"},"webpush":{"x":[1,2]}}"#,
-      #"{"webpush":{"x":[1,2]},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"},"data":{ID},"token":"T"}"#
+      #"{"webpush":{"x":[1,2]},"data":{ID},"token":"T","apns":{"headers":{"apns-expiration":"1795248060"}},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"}}"#
     ),
-    (#"{"android_v2":{"background_sync":{}}}"#, #"{"android_v2":{"background_sync":{}},"data":{ID},"token":"T"}"#),
+    (#"{"android_v2":{"background_sync":{}}}"#, #"{"android_v2":{"background_sync":{}},"data":{ID},"token":"T",LIFE}"#),
     (#"{"data":{}}"#, ""), ("{}", ""),
   ])
   func nativeMessage(native: String, expected: String) throws {
@@ -97,7 +115,8 @@ import Testing
       #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try FCMRenderer.render(send) }
       return
     }
-    #expect(try Self.body(send) == #"{"message":"# + expected.replacingOccurrences(of: "ID", with: Self.id) + "}")
+    let message = expected.replacingOccurrences(of: "ID", with: Self.id).replacingOccurrences(of: "LIFE", with: Self.lifetime)
+    #expect(try Self.body(send) == #"{"message":"# + message + "}")
   }
 
   @Test(arguments: [

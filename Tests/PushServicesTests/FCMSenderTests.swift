@@ -111,6 +111,8 @@ import Testing
     #expect(member(message, "token") as? String == "T")
     #expect(member(message, "notification", "body") as? String == "hello")
     #expect(member(message, "android", "ttl") as? String == "60s")
+    #expect(member(message, "apns", "headers", "apns-expiration") as? String == String(Fixtures.now.seconds + 60))
+    #expect(member(message, "webpush", "headers", "TTL") as? String == "60")
     #expect(member(message, "data", "pushId") as? String == Fixtures.pushID.description)
     try await verify(#require(laboratory.endpoint.requests.first))
     try await laboratory.close()

@@ -70,14 +70,23 @@ import Testing
     #expect(try same(found, expected), "\(String(describing: found))")
   }
 
-  @Test func aMessageThatSaysNothingOfAppleOrTheWebIsForAndroidOnly() throws {
-    let message = try message(#"{"delay_while_idle":false,"data":{"message":"hello"}}"#)
-    #expect(Set(message.keys) == ["data", "token", "android"])
+  @Test(arguments: [
+    (#"{"delay_while_idle":false,"data":{"message":"hello"}}"#, #"{"headers":{"apns-expiration":"1795248060"}}"#),
+    (
+      #"{"priority":"high","notification":{"title":"t","badge":1}}"#,
+      #"{"headers":{"apns-priority":"10","apns-expiration":"1795248060"},"payload":{"aps":{"badge":1}}}"#
+    ),
+  ])
+  func aMessageThatSaysNothingOfItsLifeEndsWithTheSendEverywhere(legacy: String, apns: String) throws {
+    let message = try message(legacy)
+    #expect(try same(message["apns"], apns))
+    #expect(try same(message["webpush"], #"{"headers":{"TTL":"60"}}"#))
+    #expect(member(message, "android", "ttl") as? String == "60s")
   }
 
   @Test func dryRun() throws {
     let send = Fixtures.send(Content(fcm: Array(#"{"dry_run":true,"data":{"k":"v"}}"#.utf8)))
-    let body = FCMBody.complete(try FCMRenderer.render(send), id: Fixtures.pushID, token: "T", timeToLive: 1)
+    let body = Array(try FCMRendererTests.body(send).utf8)
     #expect(try Fixtures.object(body)["validate_only"] as? Bool == true)
   }
 

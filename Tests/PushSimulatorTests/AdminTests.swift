@@ -111,6 +111,9 @@ struct AdminTests {
       }
       #expect(try await APNsTests.push(laboratory, token: token).status == 200)
       #expect(laboratory.simulator.store.received(.apns, APNsTests.device) == 2)
+      let counts = laboratory.simulator.store.counts()[.apns]
+      #expect(counts.accepted == 2)
+      #expect(counts.answers == ["connection dropped": 2, "200": 1])
     }
   }
 

@@ -36,6 +36,20 @@ struct LifetimeTests {
     }
   }
 
+  /// Its certificate is good for nothing else, and its admin routes are nobody else's business.
+  @Test(arguments: ["0.0.0.0", "::", "192.0.2.1", "127.0.0.2", "simulator.example", ""])
+  func onlyThisMachineIsServed(host: String) throws {
+    var configuration = SimulatorConfiguration()
+    configuration.credentials = try Laboratory.credentials.get()
+    configuration.host = host
+    #expect {
+      try PushSimulator(
+        configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "simulator"))
+    } throws: { error in
+      "\(error)" == "simulator.host must be one of 127.0.0.1, ::1, localhost: it serves this machine only"
+    }
+  }
+
   @Test func aTakenPortEndsTheRun() async throws {
     try await Laboratory.run { laboratory in
       var configuration = SimulatorConfiguration()

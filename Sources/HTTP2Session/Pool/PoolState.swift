@@ -44,6 +44,8 @@ struct PoolState<Handle: Sendable> {
   /// In the order of their numbers.
   private var connections: [PooledConnection<Handle>] = []
   private var nextID = 1
+  /// That of all requests that wait, and of all that a connection which is not draining has ever taken.
+  private var generation = 0
   private var backoff: ReconnectBackoff
   /// Why the last connection failed, nil once one has become ready.
   private var lastFailure: HTTP2ConnectionError?
@@ -142,10 +144,23 @@ struct PoolState<Handle: Sendable> {
   /// Takes a batch in. Gives back the part for which there is no room.
   mutating func submit(_ batch: RequestBatch, now: NIODeadline) -> (rejected: RequestBatch?, [Action]) {
     guard phase == .idle || phase == .running else { return (batch, []) }
+    guard batch.submission.generation >= generation else { return (nil, [.fail([batch], Self.superseded)]) }
+    let renewal = renew(for: batch.submission.generation, now: now)
     var rejected = batch
     queue.append(rejected.split(first: max(0, configuration.maximumQueuedRequests - queue.count)))
-    return (rejected.requests.isEmpty ? nil : rejected, wakeHungry() + openConnections(now: now))
+    let actions = wakeHungry() + openConnections(now: now)
+    return (rejected.requests.isEmpty ? nil : rejected, renewal.isEmpty ? actions : renewal + actions)
   }
+
+  /// Leaves the connections there are, and what waits for them, behind if they are of an earlier generation.
+  private mutating func renew(for generation: Int, now: NIODeadline) -> [Action] {
+    guard generation > self.generation else { return [] }
+    self.generation = generation
+    let waiting = queue.takeAll()
+    return (waiting.isEmpty ? [] : [.fail(waiting, Self.superseded)]) + renew(now: now)
+  }
+
+  private static var superseded: HTTP2RequestError { HTTP2RequestError(.superseded, wasPossiblyProcessed: false) }
 
   /// Puts requests back that a connection was not able to have processed: `first` before all others (their turn had come),
   /// `last` behind them (the server is short of room).
@@ -153,9 +168,10 @@ struct PoolState<Handle: Sendable> {
     guard phase == .running else {
       return [.fail(first + last, HTTP2RequestError(.closed, wasPossiblyProcessed: false))]
     }
-    for batch in first.reversed() { queue.prepend(batch) }
-    for batch in last { queue.append(batch) }
-    return wakeHungry() + openConnections(now: now)
+    for batch in first.reversed() where batch.submission.generation == generation { queue.prepend(batch) }
+    for batch in last where batch.submission.generation == generation { queue.append(batch) }
+    let late = (first + last).filter { $0.submission.generation < generation }
+    return (late.isEmpty ? [] : [.fail(late, Self.superseded)]) + wakeHungry() + openConnections(now: now)
   }
 
   /// A connection says how it stands and takes the requests it has room for. If `more` is true it should come again after this turn.

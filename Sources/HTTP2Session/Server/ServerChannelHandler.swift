@@ -6,6 +6,8 @@ import NIOTLS
 final class ServerChannelHandler {
   private let connection: HTTP2ServerConnection
   private let configuration: HTTP2ServerConfiguration
+  /// Closes the connection unless the client's SETTINGS come first.
+  private let greeting: Scheduled<Void>
   private let handler: HTTP2Server.Handler
   private let logger: Logger
 
@@ -23,11 +25,12 @@ final class ServerChannelHandler {
 
   /// A handler for one connection.
   init(
-    connection: HTTP2ServerConnection, configuration: HTTP2ServerConfiguration, handler: @escaping HTTP2Server.Handler,
-    logger: Logger
+    connection: HTTP2ServerConnection, configuration: HTTP2ServerConfiguration, greeting: Scheduled<Void>,
+    handler: @escaping HTTP2Server.Handler, logger: Logger
   ) {
     self.connection = connection
     self.configuration = configuration
+    self.greeting = greeting
     self.handler = handler
     self.logger = logger
   }
@@ -224,7 +227,7 @@ extension ServerChannelHandler: SessionDelegate {
 
   func sessionDidNotSendHeaders(streamID: Int32, slot: Int?) {}
 
-  func sessionDidReceiveSettings(smallestHeaderTable: Int?) {}
+  func sessionDidReceiveSettings(smallestHeaderTable: Int?) { greeting.cancel() }
 
   func sessionDidReceivePingAcknowledgement() {}
 

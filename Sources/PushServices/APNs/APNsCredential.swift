@@ -7,13 +7,17 @@ package final class APNsCredential: Sendable {
   /// What requests have in common under one token; one block for each class of push, so that HPACK sees the same fields again and again.
   package struct Fields: Sendable {
     let generation: Int
+    /// Counts the changes of key: what is signed with one may not go where another was used (Apple, "Establishing a token-based
+    /// connection to APNs": a connection belongs to the team, and the family of keys, of its first push).
+    let keyGeneration: Int
     let expiresAt: UnixTime
     private let alertNow: HTTP2Headers
     private let alertWhenConvenient: HTTP2Headers
     private let background: HTTP2Headers
 
-    init(token: ProviderTokenState.Token, authority: String, topic: String) {
+    init(token: ProviderTokenState.Token, keyGeneration: Int, authority: String, topic: String) {
       generation = token.generation
+      self.keyGeneration = keyGeneration
       expiresAt = token.issuedAt + ProviderTokenState.maximumAge
       func block(_ pushClass: APNsRenderer.Class) -> HTTP2Headers {
         var headers = HTTP2Headers()
@@ -43,6 +47,7 @@ package final class APNsCredential: Sendable {
 
   private struct Guarded {
     var signer: ProviderTokenSigner
+    var keyGeneration = 0
     var tokens = ProviderTokenState()
     var fields: Fields?
   }
@@ -63,7 +68,7 @@ package final class APNsCredential: Sendable {
     try guarded.withLock { guarded in
       let token = try guarded.tokens.token(now: now, sign: guarded.signer.sign)
       if let fields = guarded.fields, fields.generation == token.generation { return fields }
-      let fields = Fields(token: token, authority: authority, topic: topic)
+      let fields = Fields(token: token, keyGeneration: guarded.keyGeneration, authority: authority, topic: topic)
       guarded.fields = fields
       return fields
     }
@@ -74,6 +79,7 @@ package final class APNsCredential: Sendable {
     guarded.withLock { guarded in
       guard !signer.isSame(as: guarded.signer) else { return false }
       guarded.signer = signer
+      guarded.keyGeneration += 1
       guarded.tokens.forget()
       return true
     }

@@ -1,13 +1,14 @@
 import FanfareCore
 
-/// Writes a rendering: the members of the `message`, then `data` with the cut (see `FCMBody`), then the rest of `android`.
+/// Writes a rendering: members of the `message`, then `data` with the cut (see `FCMBody`), then the members that say how long it
+/// lives.
 struct FCMMessageWriter {
   private var body: [UInt8] = []
   private var isInsideObject = false
 
   /// Begins a message; a dry run is judged by FCM and delivered to nobody.
   init(isDryRun: Bool = false) {
-    body.reserveCapacity(384)
+    body.reserveCapacity(512)
     body.append(contentsOf: (isDryRun ? "{\"validate_only\":true,\"message\":{" : "{\"message\":{").utf8)
   }
 
@@ -38,32 +39,25 @@ struct FCMMessageWriter {
     body.appendJSON(number)
   }
 
+  /// Appends a string member that is a number which each push has of its own, and `unit` behind it.
+  mutating func append(_ key: String, mark: FCMBody.Mark, unit: String = "") {
+    begin(key)
+    body.append(UInt8(ascii: "\""))
+    body.append(mark.rawValue)
+    body.append(contentsOf: unit.utf8)
+    body.append(UInt8(ascii: "\""))
+  }
+
   /// Appends an object, whose members `content` appends.
   mutating func append<E: Error>(_ key: String, object content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) {
     begin(key)
     try appendObject(content)
   }
 
-  /// Ends the message with its data and an `android` object that still wants its `ttl`.
+  /// Ends the message with its data and the members that `content` appends, in which alone there may be marks.
   consuming func finish<E: Error>(
-    data: [(key: String, value: ArraySlice<UInt8>)], android content: (inout FCMMessageWriter) throws(E) -> Void
+    data: [(key: String, value: ArraySlice<UInt8>)], then content: (inout FCMMessageWriter) throws(E) -> Void
   ) throws(E) -> RenderedPush {
-    let cut = appendData(data)
-    isInsideObject = true
-    try content(&self)
-    body.append(contentsOf: "}}}".utf8)
-    return RenderedPush(headers: [], body: body, handleOffset: cut)
-  }
-
-  /// Ends the message with its data; it says all that is to be said about `android`.
-  consuming func finish(data: [(key: String, value: ArraySlice<UInt8>)]) -> RenderedPush {
-    let cut = appendData(data)
-    body.append(contentsOf: "}}".utf8)
-    return RenderedPush(headers: [], body: body, handleOffset: cut)
-  }
-
-  /// Appends `data` without its last member and its end.
-  private mutating func appendData(_ data: [(key: String, value: ArraySlice<UInt8>)]) -> Int {
     begin("data")
     body.append(UInt8(ascii: "{"))
     for (key, value) in data {
@@ -72,7 +66,10 @@ struct FCMMessageWriter {
       body.append(contentsOf: value)
       body.append(UInt8(ascii: ","))
     }
-    return body.endIndex
+    let cut = body.endIndex
+    try content(&self)
+    body.append(contentsOf: "}}".utf8)
+    return RenderedPush(headers: [], body: body, handleOffset: cut)
   }
 
   private mutating func appendObject<E: Error>(_ content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) {

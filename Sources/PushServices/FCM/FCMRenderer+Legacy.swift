@@ -1,8 +1,9 @@
 import FanfareCore
 
 extension FCMRenderer {
-  /// Maps a legacy message to v1, each member to all the places that the legacy servers took it to: Android's, Apple's and the web's. A
-  /// member that it does not have is taken from the send, for Android only.
+  /// Maps a legacy message to v1, each member to all the places that the legacy servers took it to: Android's, Apple's and the
+  /// web's. The time to live, where it names none, is the send's, in all of them; another member that it does not have is taken
+  /// from the send for Android only.
   static func render(_ message: LegacyMessage, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
     guard !message.hasTarget else { throw .targetInPayload }
     guard !message.data.isEmpty || !message.notification.isEmpty || message.isContentAvailable else { throw .payloadEmpty }
@@ -20,24 +21,27 @@ extension FCMRenderer {
       }
     }
     let data = message.data.map { (key: $0.key, value: json($0.value)) }
-    try appendAPNs(of: message, for: send, to: &writer)
-    if let seconds = message.timeToLive {
-      writer.append("webpush") { writer in
-        writer.append("headers") { $0.append("TTL", String(seconds)) }
+    return try writer.finish(data: data) { (writer) throws(PushOutcome) in
+      try appendAPNs(of: message, for: send, to: &writer)
+      if let seconds = message.timeToLive {
+        writer.append("webpush") { writer in
+          writer.append("headers") { $0.append("TTL", String(seconds)) }
+        }
+      } else {
+        appendWebTimeToLive(to: &writer)
+      }
+      try writer.append("android") { (writer) throws(PushOutcome) in
+        writer.append("priority", (message.priority ?? send.priority) == .high ? "HIGH" : "NORMAL")
+        if let seconds = message.timeToLive {
+          writer.append("ttl", "\(seconds)s")
+        } else {
+          writer.append("ttl", mark: .timeToLive, unit: "s")
+        }
+        if let key = message.collapseKey ?? send.collapseKey, !key.isEmpty { writer.append("collapse_key", key) }
+        writer.append("restricted_package_name", message.restrictedPackageName)
+        try appendAndroidNotification(shown, to: &writer)
       }
     }
-    func appendAndroid(_ writer: inout FCMMessageWriter) throws(PushOutcome) {
-      writer.append("priority", (message.priority ?? send.priority) == .high ? "HIGH" : "NORMAL")
-      if let seconds = message.timeToLive { writer.append("ttl", "\(seconds)s") }
-      if let key = message.collapseKey ?? send.collapseKey, !key.isEmpty { writer.append("collapse_key", key) }
-      writer.append("restricted_package_name", message.restrictedPackageName)
-      try appendAndroidNotification(shown, to: &writer)
-    }
-    guard message.timeToLive == nil else {
-      try writer.append("android", object: appendAndroid)
-      return writer.finish(data: data)
-    }
-    return try writer.finish(data: data, android: appendAndroid)
   }
 
   private static func appendAndroidNotification(
@@ -55,7 +59,7 @@ extension FCMRenderer {
     }
   }
 
-  /// Appends `apns`, where the message says anything that Apple's devices can be told.
+  /// Appends `apns`: how long the push lives, and what else the message says that Apple's devices can be told.
   private static func appendAPNs(
     of message: LegacyMessage, for send: SendRequest, to writer: inout FCMMessageWriter
   ) throws(PushOutcome) {
@@ -68,8 +72,6 @@ extension FCMRenderer {
     let hasPayload =
       hasAlert || message.isContentAvailable || message.isMutableContent
       || ["badge", "sound", "click_action"].contains { shown[$0] != nil }
-    let hasHeaders = message.priority != nil || message.timeToLive != nil || message.collapseKey != nil
-    guard hasPayload || hasHeaders else { return }
     let badge = try shown["badge"].map { (text) throws(PushOutcome) -> Int64 in
       guard let number = Int64(text) else { throw .badPayload }
       return number
@@ -78,13 +80,15 @@ extension FCMRenderer {
       guard key.utf8.count <= APNsRenderer.maximumCollapseLength, HeaderValue.isSound(key) else { throw .badCollapseID }
     }
     try writer.append("apns") { (writer) throws(PushOutcome) in
-      if hasHeaders {
-        writer.append("headers") { writer in
-          // Apple takes no other priority than 5 for a push that shows nothing.
-          if let priority = message.priority { writer.append("apns-priority", priority == .high && !shown.isEmpty ? "10" : "5") }
-          if let seconds = message.timeToLive { writer.append("apns-expiration", String(send.acceptedAt.seconds + seconds)) }
-          writer.append("apns-collapse-id", message.collapseKey)
+      writer.append("headers") { writer in
+        // Apple takes no other priority than 5 for a push that shows nothing.
+        if let priority = message.priority { writer.append("apns-priority", priority == .high && !shown.isEmpty ? "10" : "5") }
+        if let seconds = message.timeToLive {
+          writer.append("apns-expiration", String(send.acceptedAt.seconds + seconds))
+        } else {
+          writer.append("apns-expiration", mark: .expiry)
         }
+        writer.append("apns-collapse-id", message.collapseKey)
       }
       guard hasPayload else { return }
       try writer.append("payload") { (writer) throws(PushOutcome) in

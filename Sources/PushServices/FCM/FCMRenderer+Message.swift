@@ -4,7 +4,8 @@ extension FCMRenderer {
   /// The most that fits `notification_count`, an int32.
   private static let maximumCount = Int(Int32.max)
 
-  /// Renders a portable message: `notification` where there is a title or a text, `data`, and the rest under `android`.
+  /// Renders a portable message: `notification` where there is a title or a text, `data`, the rest under `android`, and for every
+  /// kind of device how long it lives.
   static func render(_ message: Message, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
     var size = (message.title?.utf8.count ?? 0) + (message.body?.utf8.count ?? 0)
     var writer = FCMMessageWriter()
@@ -22,12 +23,32 @@ extension FCMRenderer {
     }
     guard size <= payloadLimit else { throw .payloadTooLarge }
     return writer.finish(data: data) { writer in
-      appendCommon(of: send, to: &writer)
-      guard message.badge != nil || message.sound != nil else { return }
-      writer.append("notification") { writer in
-        if let badge = message.badge { writer.append("notification_count", number: Int64(min(max(badge, 0), maximumCount))) }
-        writer.append("sound", message.sound)
+      appendAppleExpiry(to: &writer)
+      appendWebTimeToLive(to: &writer)
+      writer.append("android") { writer in
+        writer.append("ttl", mark: .timeToLive, unit: "s")
+        appendCommon(of: send, to: &writer)
+        guard message.badge != nil || message.sound != nil else { return }
+        writer.append("notification") { writer in
+          if let badge = message.badge { writer.append("notification_count", number: Int64(min(max(badge, 0), maximumCount))) }
+          writer.append("sound", message.sound)
+        }
       }
+    }
+  }
+
+  /// Appends `apns` with the moment when the push's life ends, in seconds since 1970. FCM would say 30 days by itself (its
+  /// reference of `ApnsConfig`).
+  static func appendAppleExpiry(to writer: inout FCMMessageWriter) {
+    writer.append("apns") { writer in
+      writer.append("headers") { $0.append("apns-expiration", mark: .expiry) }
+    }
+  }
+
+  /// Appends `webpush` with the seconds that the push still has (RFC 8030 section 5.2). FCM would say four weeks by itself.
+  static func appendWebTimeToLive(to writer: inout FCMMessageWriter) {
+    writer.append("webpush") { writer in
+      writer.append("headers") { $0.append("TTL", mark: .timeToLive) }
     }
   }
 

@@ -17,7 +17,8 @@ package struct FCMRequestWriter {
   /// The request for a push that has not expired.
   package func request(for push: Push, ticket: UInt64) -> HTTP2Request {
     let remaining = push.expiresAt - now
-    let body = FCMBody.complete(push.rendering, id: push.id, token: push.handle, timeToLive: remaining.components.seconds)
+    let body = FCMBody.complete(
+      push.rendering, id: push.id, token: push.handle, expiresAt: push.expiresAt, timeToLive: remaining.components.seconds)
     return HTTP2Request(
       ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout, patience: remaining)
   }

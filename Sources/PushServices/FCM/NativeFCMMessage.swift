@@ -15,6 +15,10 @@ struct NativeFCMMessage {
   private(set) var hasTarget = false
   /// Whether it uses `android_v2`, which excludes `android`.
   private(set) var hasAndroidV2 = false
+  /// Whether it speaks to Apple's devices.
+  private(set) var hasAPNs = false
+  /// Whether it speaks to browsers.
+  private(set) var hasWebPush = false
   private(set) var hasTimeToLive = false
   private(set) var hasPriority = false
   private(set) var hasCollapseKey = false
@@ -42,7 +46,12 @@ struct NativeFCMMessage {
         try value.readObject { (key, reader) throws(JSONError) in _ = try measuredString(&reader, key: key) }
         members.append((name, try reader.readRaw()))
       default:
-        if name == "android_v2" || name == "androidV2" { hasAndroidV2 = true }
+        switch name {
+        case "android_v2", "androidV2": hasAndroidV2 = true
+        case "apns": hasAPNs = true
+        case "webpush": hasWebPush = true
+        default: break
+        }
         members.append((name, try reader.readRaw()))
       }
     }

@@ -16,6 +16,7 @@ extension PushOutcome {
       case .responseTooLarge: ("ResponseTooLarge", .retryHere)
       case .deadlineExceeded: ("DeadlineExceeded", .retryLater)
       case .requestTooLarge: ("HeadersTooLarge", .malformed)
+      case .superseded: ("ConnectionsRenewed", .retryHere)
       case .queueFull: ("QueueFull", .retryLater)
       case .closed: ("Closed", .retryLater)
       }

@@ -93,7 +93,8 @@ enum StoreJSON {
   /// The endpoints with their URLs.
   static func endpoints(_ endpoints: SimulatorEndpoints, tenant: String) -> [UInt8] {
     let urls = [
-      ("apns", "https://\(endpoints.host):\(endpoints.apnsPort)"), ("fcm", "https://\(endpoints.host):\(endpoints.fcmPort)"),
+      ("apns", "https://\(endpoints.authority):\(endpoints.apnsPort)"),
+      ("fcm", "https://\(endpoints.authority):\(endpoints.fcmPort)"),
       ("googleToken", endpoints.googleTokenURL), ("wns", endpoints.wnsURL), ("liveToken", endpoints.liveTokenURL),
       ("entraToken", endpoints.entraTokenURL(tenant: tenant)), ("admin", endpoints.adminURL),
     ]

@@ -6,6 +6,9 @@ import SwiftASN1
 import X509
 
 extension SimulatorCredentials {
+  /// The hosts of this machine that the simulator's certificate is good for.
+  static let certificateHosts = ["127.0.0.1", "::1", "localhost"]
+
   /// The names that the simulator's certificate is good for: those of the machine itself, and those of the services it plays, for clients
   /// that are led here while they believe to talk to the real ones.
   static let certificateNames = [

@@ -11,6 +11,8 @@ struct StoreStripe {
   private var firstKept = 0
   private var identities: RecentIdentities
   private var accepted = [Int](repeating: 0, count: SimulatedService.allCases.count)
+  /// Of those accepted, the ones whose answer was withheld.
+  private var unanswered = [Int](repeating: 0, count: SimulatedService.allCases.count)
   private var duplicates = [Int](repeating: 0, count: SimulatedService.allCases.count)
   private var answers: [AnswerKey: Int] = [:]
 
@@ -52,6 +54,11 @@ struct StoreStripe {
     accepted[service.index] += 1
   }
 
+  /// Takes it back that an accepted push or token request was answered.
+  mutating func countUnanswered(_ service: SimulatedService) {
+    unanswered[service.index] += 1
+  }
+
   /// Counts an answer that accepts nothing.
   mutating func count(_ label: String, by service: SimulatedService) {
     answers[AnswerKey(service: service, label: label), default: 0] += 1
@@ -77,9 +84,8 @@ struct StoreStripe {
     for service in SimulatedService.allCases {
       counts.services[service, default: .init()].accepted += accepted[service.index]
       counts.services[service, default: .init()].duplicates += duplicates[service.index]
-      if accepted[service.index] > 0 {
-        counts.services[service, default: .init()].answers["200", default: 0] += accepted[service.index]
-      }
+      let answered = accepted[service.index] - unanswered[service.index]
+      if answered > 0 { counts.services[service, default: .init()].answers["200", default: 0] += answered }
     }
     for (key, count) in answers { counts.services[key.service, default: .init()].answers[key.label, default: 0] += count }
   }

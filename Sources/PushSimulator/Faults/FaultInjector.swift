@@ -27,7 +27,7 @@ struct FaultInjector: Sendable {
     case .dropConnection:
       reaction = Reaction(ending: .dropConnection)
     case .acceptAndDrop:
-      if refusal == nil { _ = accept() }
+      if refusal == nil, accept().isAccepted { store.countUnanswered(service, handle: handle) }
       reaction = Reaction(ending: .dropConnection)
     case .silence:
       reaction = Reaction(ending: .silence)

@@ -18,6 +18,8 @@ extension HubSettings {
           name: name, credentials: credentials, endpoints: try JSONDecoder().decode(SimulatorEndpoints.self, from: endpoints),
           serviceAccount: Array(account))
         (apns, fcm, wns) = (simulated.apns, simulated.fcm, simulated.wns)
+        apns?.maximumConnections = maximumConnections.apns
+        fcm?.maximumConnections = maximumConnections.fcm
       } catch {
         throw SettingsError("hub.\(name).simulator", "must be the directory of a running `fanfare simulator`: \(error)")
       }

@@ -36,7 +36,7 @@ enum WorkerRole {
     let settings = runtime.settings
     var configuration = settings.worker.configuration
     configuration.consumerGroup = settings.workerGroup
-    for hub in settings.hubs { configuration.pushesPerMinute[hub.name] = hub.fcm.map { [.fcm: $0.maximumPerMinute] } }
+    for hub in settings.hubs { configuration.pushesPerMinute[hub.name] = hub.fcmPushesPerMinute.map { [.fcm: $0] } }
     var consumer = configuration.consumer(client: client, topics: settings.kafka.topics)
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)

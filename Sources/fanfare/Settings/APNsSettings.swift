@@ -7,7 +7,7 @@ import PushServices
 /// - `apns.keyIDFile` (text): instead of `apns.keyID`, a file with it, so that another key can be used without a restart.
 /// - `apns.host` (text, default `api.push.apple.com`; development builds: `api.sandbox.push.apple.com`), `apns.port` (1…65535, default 443)
 /// - `apns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
-/// - `apns.maximumConnections` (1…1000, default 4)
+/// - `apns.maximumConnections` (1…1000, default 4), to a simulator, too
 struct APNsSettings: Sendable {
   let configuration: APNsConfiguration
   /// The key and, where it comes from a file, its id.
@@ -28,8 +28,7 @@ struct APNsSettings: Sendable {
     configuration.host = try reader.string("\(prefix).host", default: configuration.host)
     configuration.port = try reader.int("\(prefix).port", default: configuration.port, in: 1...65535)
     configuration.trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
-    configuration.maximumConnections = try reader.int(
-      "\(prefix).maximumConnections", default: configuration.maximumConnections, in: 1...1000)
+    configuration.maximumConnections = try Self.connections(of: hub, from: reader)
     self.configuration = configuration
     guard key != nil else {
       for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value != nil {
@@ -40,6 +39,11 @@ struct APNsSettings: Sendable {
     for (name, value) in [("keyID", keyID), ("teamID", teamID), ("topic", topic)] where value == nil {
       throw SettingsError("\(prefix).\(name)", "is missing: APNs needs keyFile, keyID, teamID and topic")
     }
+  }
+
+  /// The hub's `apns.maximumConnections`.
+  static func connections(of hub: HubName, from reader: SettingsReader) throws(SettingsError) -> Int {
+    try reader.int("hub.\(hub).apns.maximumConnections", default: 4, in: 1...1000)
   }
 
   /// The key and its id, read anew. Throws when a file cannot be read.

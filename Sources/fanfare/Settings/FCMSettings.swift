@@ -7,9 +7,9 @@ import PushServices
 /// - `fcm.host` (text, default `fcm.googleapis.com`), `fcm.port` (1…65535, default 443)
 /// - `fcm.tokenEndpoint` (text): where access tokens come from, instead of the key file's `token_uri`.
 /// - `fcm.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
-/// - `fcm.maximumConnections` (1…1000, default 10)
+/// - `fcm.maximumConnections` (1…1000, default 10), to a simulator, too
 /// - `fcm.maximumPerMinute` (1…100000000, default 600000): the project's quota, which all workers share. They make no more pushes in any 60
-///   seconds. Hubs of one project each have a part of it, to be set here.
+///   seconds. Hubs of one project each have a part of it, to be set here. A simulator has no quota but one that is set here.
 struct FCMSettings: Sendable {
   let configuration: FCMConfiguration
   /// The service account's key file.
@@ -24,8 +24,8 @@ struct FCMSettings: Sendable {
     let port = try reader.int("\(prefix).port", default: 443, in: 1...65535)
     let tokenEndpoint = try reader.optionalString("\(prefix).tokenEndpoint")
     let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
-    let maximumConnections = try reader.int("\(prefix).maximumConnections", default: 10, in: 1...1000)
-    maximumPerMinute = try reader.int("\(prefix).maximumPerMinute", default: 600_000, in: 1...100_000_000)
+    let maximumConnections = try Self.connections(of: hub, from: reader)
+    maximumPerMinute = try Self.quota(of: hub, default: 600_000, from: reader)
     guard let file else { return nil }
     self.file = file
     let account = try SettingsReader.contents(of: file, key: "\(prefix).serviceAccountFile")
@@ -40,6 +40,16 @@ struct FCMSettings: Sendable {
     } catch {
       throw SettingsError("\(prefix).serviceAccountFile", "cannot be used: \(error)")
     }
+  }
+
+  /// The hub's `fcm.maximumConnections`.
+  static func connections(of hub: HubName, from reader: SettingsReader) throws(SettingsError) -> Int {
+    try reader.int("hub.\(hub).fcm.maximumConnections", default: 10, in: 1...1000)
+  }
+
+  /// The hub's `fcm.maximumPerMinute`, or the default where nothing is said.
+  static func quota(of hub: HubName, default fallback: Int, from reader: SettingsReader) throws(SettingsError) -> Int {
+    try reader.int("hub.\(hub).fcm.maximumPerMinute", default: fallback, in: 1...100_000_000)
   }
 
   /// The account whose key file lies there, read anew. Throws when it cannot be used.

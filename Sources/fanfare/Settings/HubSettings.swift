@@ -3,7 +3,8 @@ import FrontEnd
 
 /// One hub: who its callers are, and its credentials at the push services. All keys are under `hub.NAME.`.
 ///
-/// - `simulator` (text): a directory of `fanfare simulator`: all three platforms go there, and the keys below are not needed.
+/// - `simulator` (text): a directory of `fanfare simulator`: all three platforms go there, and the keys below are not needed. A
+///   worker waits half a minute for a simulator that is starting.
 /// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` takes every user whose password equals the name, and refuses
 ///   to serve anything but a loopback address unless `authentication.allowRemote` is true.
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
@@ -25,7 +26,11 @@ struct HubSettings: Sendable {
   let quota: SendQuota?
   let apns: APNsSettings?
   let fcm: FCMSettings?
+  /// The most pushes to FCM of all workers in any 60 seconds; nil: as many as they can, to a simulator that was given no quota.
+  let fcmPushesPerMinute: Int?
   let wns: WNSSettings?
+  /// The most connections of a process to APNs, and to FCM; to a simulator's, too.
+  let maximumConnections: (apns: Int, fcm: Int)
 
   init(_ name: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(name)"
@@ -49,6 +54,11 @@ struct HubSettings: Sendable {
     quota = rate == 0 ? nil : SendQuota(perSecond: rate, burst: burst == 0 ? rate : burst)
     apns = try APNsSettings(hub: name, from: reader)
     fcm = try FCMSettings(hub: name, from: reader)
+    let simulatedQuota = simulator == nil ? 0 : try FCMSettings.quota(of: name, default: 0, from: reader)
+    fcmPushesPerMinute = fcm?.maximumPerMinute ?? (simulatedQuota == 0 ? nil : simulatedQuota)
     wns = try WNSSettings(hub: name, from: reader)
+    maximumConnections = (
+      try APNsSettings.connections(of: name, from: reader), try FCMSettings.connections(of: name, from: reader)
+    )
   }
 }

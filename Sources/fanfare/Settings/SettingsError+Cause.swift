@@ -1,5 +1,6 @@
 import Ledger
 import PostgreSQL
+import PushSimulator
 import RDKafka
 import Registry
 import Worker
@@ -17,8 +18,11 @@ extension SettingsError {
       self.init("registry.postgres.url", "must lead to a database of which the user may make and use tables: \(error)")
     case let error as LedgerError where error.code == .unusable:
       self.init("ledger.path", "must be a ledger, or a new file in a directory that can be written: \(error)")
+    case let error as LedgerError where error.code == .unusableDatabase:
+      self.init("ledger.postgres.url", "must lead to a database of which the user may make and use tables: \(error)")
     case let error as WorkerConfiguration.Problem:
       self.init("worker.\(error.property)", "must be \(error.expected)")
+    case let error as SimulatorConfigurationError: self.init("simulator.\(error.field)", error.problem)
     default: return nil
     }
   }

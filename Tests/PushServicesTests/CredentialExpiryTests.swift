@@ -1,0 +1,93 @@
+import Crypto
+import FanfareCore
+import Logging
+import Metrics
+import Support
+import Synchronization
+import Testing
+
+@testable import PushServices
+
+/// The gauge that tells operators when a credential ends.
+@Suite struct CredentialExpiryTests {
+  private static let certificates = Result { try TestCertificates() }
+  private let clock = ManualClock(at: Fixtures.now)
+
+  private func sender(_ configuration: APNsConfiguration, measuredBy metrics: LastValues) throws -> APNsSender {
+    try withMetricsFactory(metrics) {
+      try APNsSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
+    }
+  }
+
+  @Test func theGaugeFollowsTheProviderTokenInUse() async throws {
+    let isExpired = Mutex(false)
+    let double = try await HTTP2Double(Self.certificates.get()) { _ in
+      isExpired.withLock { $0 } ? .answer(.init(status: 403, body: #"{"reason":"ExpiredProviderToken"}"#)) : .answer(.init())
+    }
+    let configuration = TestKeys.apns(port: double.port, trustRoots: try Self.certificates.get().authorityPEM)
+    let gauges = LastValues()
+    let sender = try sender(configuration, measuredBy: gauges)
+    func push() async throws {
+      let push = Push(
+        ticket: 1, id: Fixtures.pushID, handle: "0a", rendering: try sender.render(Fixtures.send(Message(body: "hello"))),
+        expiresAt: clock.now() + .seconds(60))
+      _ = try await Outcomes.submit([push], to: sender)
+    }
+    /// Seconds from the start of the test to the end of the credential.
+    var lifetime: Int? {
+      gauges["fanfare_push_credential_expiry_timestamp_seconds"].map { Int($0) - Int(Fixtures.now.seconds) }
+    }
+    try await Outcomes.running(sender) { _ in
+      try await push()
+      #expect(lifetime == 3600)
+      clock.advance(by: .seconds(44 * 60))
+      try await push()
+      #expect(lifetime == 3600)
+      // The next token.
+      clock.advance(by: .seconds(60))
+      try await push()
+      #expect(lifetime == 45 * 60 + 3600)
+      // The one in place of a token that Apple calls expired.
+      clock.advance(by: .seconds(20 * 60))
+      isExpired.withLock { $0 = true }
+      try await push()
+      #expect(lifetime == 65 * 60 + 3600)
+      isExpired.withLock { $0 = false }
+      // The first one of another key.
+      clock.advance(by: .seconds(60))
+      _ = try sender.use(privateKey: P256.Signing.PrivateKey().pemRepresentation, keyID: "GHI456JKLM")
+      try await push()
+      #expect(lifetime == 66 * 60 + 3600)
+    }
+    await double.close()
+  }
+}
+
+/// Metrics of which nothing is kept but the last value of each recorder.
+private final class LastValues: MetricsFactory {
+  private final class Recorder: RecorderHandler {
+    let value = Mutex<Double?>(nil)
+
+    func record(_ value: Int64) { record(Double(value)) }
+    func record(_ value: Double) { self.value.withLock { $0 = value } }
+  }
+
+  private let recorders = Mutex<[String: Recorder]>([:])
+
+  /// What was recorded last under the label; nil where nothing was.
+  subscript(label: String) -> Double? { recorders.withLock { $0[label] }?.value.withLock { $0 } }
+
+  func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+    recorders.withLock { recorders in
+      let recorder = recorders[label] ?? Recorder()
+      recorders[label] = recorder
+      return recorder
+    }
+  }
+
+  func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler { NOOPMetricsHandler.instance }
+  func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler { NOOPMetricsHandler.instance }
+  func destroyCounter(_ handler: any CounterHandler) {}
+  func destroyRecorder(_ handler: any RecorderHandler) {}
+  func destroyTimer(_ handler: any TimerHandler) {}
+}
