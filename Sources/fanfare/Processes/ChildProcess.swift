@@ -13,6 +13,8 @@ final class ChildProcess: Sendable {
   /// Its exit status, once.
   private let ended: AsyncStream<Int32>
   private let process: Mutex<Process>
+  /// Empty once the process has ended and been waited for.
+  private let gone = DispatchGroup()
   private let errors: URL
   private let file: URL?
 
@@ -68,7 +70,9 @@ final class ChildProcess: Sendable {
     process.standardError = try FileHandle(forWritingTo: errors)
     process.standardInput = FileHandle.nullDevice
     let (started, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    process.terminationHandler = { process in
+    gone.enter()
+    process.terminationHandler = { [gone] process in
+      gone.leave()
       end.yield(process.terminationStatus)
       end.finish()
       hasEnded.signal()
@@ -76,8 +80,11 @@ final class ChildProcess: Sendable {
     let failure = Mutex<(any Error)?>(nil)
     // A thread of its own that lives as long as the process: the kernel ends the process with the thread that has started it. It also reads, as
     // Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way.
-    Thread.detachNewThread {
-      do { try process.run() } catch { failure.withLock { $0 = error } }
+    Thread.detachNewThread { [gone] in
+      do { try process.run() } catch {
+        gone.leave()
+        failure.withLock { $0 = error }
+      }
       let isRunning = failure.withLock { $0 == nil }
       started.signal()
       guard isRunning else { return }
@@ -130,12 +137,15 @@ final class ChildProcess: Sendable {
   /// Whether it has not ended yet.
   var isRunning: Bool { process.withLock { $0.isRunning } }
 
-  /// Ends the process if it still runs, without ceremony.
+  /// Ends the process if it still runs, without ceremony, and returns when it is gone: what it has used is then among what this process's ended
+  /// children have used, where a measurement that begins next does not take it for its own child's. Blocks for some milliseconds, five seconds at
+  /// most.
   func destroy() {
     process.withLock { process in
       // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block that one.
       if process.isRunning { kill(process.processIdentifier, SIGKILL) }
     }
+    _ = gone.wait(timeout: .now() + 5)
   }
 
   /// Sends it a signal, if it still runs.

@@ -33,6 +33,8 @@ final class BenchDatabase: Sendable {
       let server = try PrivateServer(settings: [
         "shared_buffers": "\(rig.options.isQuick ? 128 : megabytes)MB", "maintenance_work_mem": "1GB", "wal_level": "minimal",
         "max_wal_senders": "0", "max_wal_size": "16GB", "checkpoint_timeout": "1h", "autovacuum": "off",
+        // It waits for the disk, as a server that matters does.
+        "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
         // What is written anyway is not written twice.
         "wal_init_zero": "off",
       ])
@@ -61,14 +63,14 @@ final class BenchDatabase: Sendable {
     return try result.get()
   }
 
-  /// Runs `body` with an empty registry's connection string, and leaves nothing behind at a server that was named.
-  func withEmptyRegistry<Value>(_ body: (_ connection: String) async throws -> Value) async throws -> Value {
+  /// Runs `body` with the connection string of an empty schema, and leaves nothing behind at a server that was named.
+  func withEmptySchema<Value>(_ body: (_ connection: String) async throws -> Value) async throws -> Value {
     let schema = "\(prefix)_empty"
     let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
     defer { pool.close() }
     _ = try await pool.withConnection { try $0.execute("CREATE SCHEMA \(schema)").affected }
     let result: Result<Value, any Error>
-    do { result = .success(try await body("\(connection) options='-c search_path=\(schema)'")) } catch {
+    do { result = .success(try await body(connection(to: schema))) } catch {
       result = .failure(error)
     }
     _ = try await pool.withConnection { try $0.execute("DROP SCHEMA \(schema) CASCADE").affected }
@@ -94,8 +96,14 @@ final class BenchDatabase: Sendable {
     let start = ContinuousClock.now
     try await crowd.load(into: pool)
     return Filled(
-      crowd: crowd, registry: registry, settings: #"{postgres: {url: "\#(connection) options='-c search_path=\#(schema)'"}}"#,
+      crowd: crowd, registry: registry, settings: #"{postgres: {url: "\#(connection(to: schema))"}}"#,
       loading: .now - start)
+  }
+
+  /// The connection string of a process that is to see this schema alone, in either of libpq's forms.
+  private func connection(to schema: String) -> String {
+    guard connection.contains("://") else { return "\(connection) options='-c search_path=\(schema)'" }
+    return connection + (connection.contains("?") ? "&" : "?") + "options=-c%20search_path%3D\(schema)"
   }
 
   private func configuration(_ schema: String?) -> PostgreSQLConfiguration {

@@ -92,7 +92,8 @@ final class BenchPipeline: Sendable {
     }
   }
 
-  /// Starts a worker that pushes to the sink, and ends it when `body` has returned. It drains as any worker does. `registry` is a file.
+  /// Starts a worker that pushes to the sink, and ends it when `body` has returned. It drains as any worker does. `registry` is a file;
+  /// `connections` are those to APNs at most, and those to a simulator's FCM.
   func withWorker<Value>(
     registry: String, connections: Int, settings: String = "", _ body: (ChildProcess) async throws -> Value
   ) async throws -> Value {
@@ -107,7 +108,15 @@ final class BenchPipeline: Sendable {
   ) async throws -> Value {
     let hub =
       if case .simulator(_, let directory) = sink.kind {
-        "hub: {default: {authentication: {method: demo}, simulator: \(directory)}}\n"
+        """
+        hub:
+          default:
+            authentication: {method: demo}
+            simulator: \(directory)
+            apns: {maximumConnections: \(connections)}
+            fcm: {maximumConnections: \(connections)}
+
+        """
       } else {
         rig.apnsSettings(sink, connections: connections)
       }
@@ -162,6 +171,12 @@ final class BenchPipeline: Sendable {
       if batch.count == 20_000 { try await flush() }
     }
     try await flush()
+  }
+
+  /// How many sends were ever put on the topic, whoever did it.
+  func produced() async throws -> Int {
+    let reader = try LogReader(client: client, logger: rig.logger)
+    return try await reader.ends(of: try await reader.partitions(of: [topics.sends])).reduce(0) { $0 + Int(max(0, $1.offset)) }
   }
 
   /// What the worker has used when so many status records (or devices) have come. Throws when that takes longer than the limit.

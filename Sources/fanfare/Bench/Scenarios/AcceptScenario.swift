@@ -30,8 +30,9 @@ struct AcceptScenario: BenchScenario {
     let singles = try await bench.pairs {
       try await post(constantBase, posts)
     } product: {
-      try await withFrontEnd(rig) { base, api in
-        _ = try await post(base, posts / 10)
+      let warmUp = posts / 10
+      return try await withFrontEnd(rig, takes: warmUp + posts) { base, api in
+        _ = try await post(base, warmUp)
         return try await measure(api) { try await post(base, posts) }
       }
     }
@@ -39,19 +40,19 @@ struct AcceptScenario: BenchScenario {
       scenario: "\(name), one by one", unit: "sends", sink: "Kafka, acks=all", pairs: singles, goals: [.share(0.6)])
     single.notes.append("the ceiling is Hummingbird as it comes, answering a constant; \(connections) connections")
 
-    let (lines, batches) = (1000, rig.options.scaled(100, floor: 8))
+    let (lines, batches, warmUp) = (1000, rig.options.scaled(400, floor: 8), rig.options.scaled(40, floor: 8))
     let batch = (0..<lines).map {
       #"{"to":{"user":"user-\#($0)"},"message":{"title":"Number \#($0)","body":"The score is 3 to 1"}}"#
     }
     var runs: [MeasuredPair] = []
     for _ in 0..<rig.options.pairs {
-      let measurement = try await withFrontEnd(rig) { base, api in
+      let measurement = try await withFrontEnd(rig, takes: (warmUp + batches) * lines) { base, api in
         func post(_ count: Int) async throws -> Measurement {
           try await load.post(
             [base + "/api/sends/batch"], requests: count, connections: 4,
             headers: [Self.headers[0], "content-type: application/x-ndjson"], body: Array(batch.joined(separator: "\n").utf8))
         }
-        _ = try await post(max(8, batches / 10))
+        _ = try await post(warmUp)
         return try await measure(api) { try await post(batches) }
       }
       runs.append(
@@ -67,15 +68,19 @@ struct AcceptScenario: BenchScenario {
     return [single, batched]
   }
 
-  /// Runs a front end over a cluster of its own, and ends both.
+  /// Runs a front end over a cluster of its own, and ends both. Throws unless so many sends lie on the topic in the end: a batch is answered 200,
+  /// whatever became of its lines.
   private func withFrontEnd(
-    _ rig: BenchRig, _ body: @escaping @Sendable (String, ChildProcess) async throws -> Measurement
+    _ rig: BenchRig, takes sends: Int, _ body: @escaping @Sendable (String, ChildProcess) async throws -> Measurement
   ) async throws -> Measurement {
     let nowhere = Sink(kind: .external, host: "", port: 0, trustRoots: nil, process: nil)
     return try await BenchPipeline.with(rig, sink: nowhere) { pipeline in
-      try await pipeline.withFrontEnd(registry: rig.path("accept.sqlite")) { api, port in
+      let measurement = try await pipeline.withFrontEnd(registry: rig.path("accept.sqlite")) { api, port in
         try await body("http://127.0.0.1:\(port)", api)
       }
+      let taken = try await pipeline.produced()
+      guard taken == sends else { throw BenchError("\(sends) sends were posted, and \(taken) lie on the topic") }
+      return measurement
     }
   }
 

@@ -7,15 +7,18 @@ import Synchronization
 struct EngineScenario: BenchScenario {
   let name = "engine"
 
+  /// Pushes on each connection before the measurement: the handshakes are not what is measured.
+  private static let handshakes = 100
+
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
     let rig = bench.rig
     let sink = try await Sink.start(rig)
     defer { sink.stop() }
-    let pushes = rig.options.scaled(200_000)
     var reports: [ScenarioReport] = []
     for connections in rig.options.connections {
+      let pushes = rig.options.scaled(200_000, floor: 2 * Self.handshakes * connections)
       // Warm-up of both sides.
-      _ = try await push(pushes / 10, connections: connections, to: sink, rig: rig)
+      _ = try await push(max(pushes / 10, 2 * Self.handshakes * connections), connections: connections, to: sink, rig: rig)
       let pairs = try await bench.pairs {
         try await bench.ceiling?.run(sink, pushes: pushes, connections: connections)
       } product: {
@@ -43,15 +46,15 @@ struct EngineScenario: BenchScenario {
     let pool = try HTTP2ConnectionPool(configuration: configuration, eventLoopGroup: rig.eventLoopGroup, logger: rig.logger)
     async let running: Void = pool.run()
     let load = EngineLoad(pool: pool, specimen: rig.specimen, authority: "\(sink.host):\(sink.port)", count: count)
-    // The handshakes are not what is measured.
-    try await load.run(connections * 100)
+    let measured = count - connections * Self.handshakes
+    try await load.run(connections * Self.handshakes)
     let (start, before) = (ContinuousClock.now, try ProcessUsage())
-    try await load.run(count - connections * 100)
+    try await load.run(measured)
     let (end, after) = (ContinuousClock.now, try ProcessUsage())
     await pool.close(timeout: .seconds(5))
     await running
     return Measurement(
-      count: count - connections * 100, seconds: (end - start) / .seconds(1), cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+      count: measured, seconds: (end - start) / .seconds(1), cpuSeconds: after.cpuSeconds - before.cpuSeconds,
       peakBytes: after.peakBytes)
   }
 }
@@ -80,7 +83,7 @@ private final class EngineLoad: Sendable {
     paths = (0..<min(count, 1000)).map { HTTP2Headers(path: "/3/device/" + Population.handle($0)) }
   }
 
-  /// Sends that many more. Throws when one of them is not answered with 200.
+  /// Sends that many more, at least one. Throws when one of them is not answered with 200.
   func run(_ count: Int) async throws {
     try await withCheckedThrowingContinuation { continuation in
       let first = state.withLock { state in

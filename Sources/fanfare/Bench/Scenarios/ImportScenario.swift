@@ -33,7 +33,7 @@ struct ImportScenario: BenchScenario {
   }
 
   private func take(_ file: String, _ devices: Int, _ database: BenchDatabase, _ rig: BenchRig) async throws -> Measurement {
-    try await database.withEmptyRegistry { connection in
+    try await database.withEmptySchema { connection in
       let process = try ChildProcess(
         ["registrations", "import", "--json", file], name: "import", environment: ["FANFARE_REGISTRY_POSTGRES_URL": connection],
         directory: rig.directory, keepsOutput: true)

@@ -13,30 +13,29 @@ struct LedgerScenario: BenchScenario {
   /// Records of a batch, as by default.
   private static let batch = 5000
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
-    guard PrivateServer.programs != nil else {
+    guard let database = try BenchDatabase(bench.rig) else {
       var report = ScenarioReport(scenario: name, unit: "sends", sink: "–")
       report.notes.append("not measured: PostgreSQL is not installed")
       return [report]
     }
-    // It waits for the disk, as a server that matters does.
-    let server = try PrivateServer(settings: [
-      "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "shared_buffers": "1GB", "max_wal_size": "8GB",
-    ])
     var reports: [ScenarioReport] = []
     for ledgers in [1, 2] {
       var report = ScenarioReport(
         scenario: "\(name), \(ledgers) sharing the work", unit: "sends", sink: "PostgreSQL", goals: [.rate(40_000)])
       let sends = bench.rig.options.scaled(300_000, floor: 20_000)
       report.pairs = try await bench.pairs(
-        ceiling: { nil }, product: { try await measure(ledgers, sends, server, bench.rig.logger) })
+        ceiling: { nil },
+        product: {
+          try await database.withEmptySchema { try await measure(ledgers, sends, $0, bench.rig.logger) }
+        })
       reports.append(report)
     }
     return reports
   }
 
-  private func measure(_ count: Int, _ sends: Int, _ server: PrivateServer, _ logger: Logger) async throws -> Measurement {
+  private func measure(_ count: Int, _ sends: Int, _ connection: String, _ logger: Logger) async throws -> Measurement {
     let hub = HubName("bench-\(UInt32.random(in: 0...UInt32.max))") ?? .default
-    var database = PostgreSQLConfiguration(connection: server.connection)
+    var database = PostgreSQLConfiguration(connection: connection)
     database.maximumConnections = 4
     let ledgers = try (0..<count).map { _ in
       try PostgreSQLLedger(PostgreSQLLedgerConfiguration(database: database), logger: logger)
