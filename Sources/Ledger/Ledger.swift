@@ -58,7 +58,6 @@ final class Ledger: Service {
   /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`. `complaint` says
   /// nothing of that: a consumer keeps its partitions while no broker can be reached.
   func checkKafka() async throws {
-    // Not for the watermarks: librdkafka waits for those without end.
     _ = try await consumer.committed([TopicPartition(topic: configuration.topics.sends, partition: 0)])
   }
 

@@ -168,12 +168,19 @@ package final class Consumer: Sendable {
     try await refuge?.kept(partitions) ?? []
   }
 
-  /// The partition's first offset and the one after its last, as the broker has them now.
+  /// The partition's first offset and the one after its last, as the broker has them now. Throws `timedOut` when they have not both come within
+  /// twice the `commitTimeout`.
   package func watermarks(_ partition: TopicPartition) async throws(RDKafkaError) -> (low: Int64, high: Int64) {
     let handle = try openHandle().handle
     let timeout = configuration.commitTimeout.timeoutMilliseconds
     return try await BlockingCalls.run { () throws(RDKafkaError) in
-      try handle.queryWatermarks(partition, timeoutMilliseconds: timeout)
+      func offset(_ end: Handle.End) throws(RDKafkaError) -> Int64 {
+        guard let end = try handle.ends(end, of: [partition], timeoutMilliseconds: timeout).first else {
+          throw RDKafkaError(code: .unknownTopic, message: "the broker says nothing of \(partition)")
+        }
+        return max(0, end.offset)
+      }
+      return (try offset(.first), try offset(.next))
     }
   }
 

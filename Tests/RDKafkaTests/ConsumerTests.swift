@@ -281,6 +281,22 @@ struct ConsumerTests {
     await run
   }
 
+  /// librdkafka's own question for the watermarks is: it outlives its time limit while no broker can be reached.
+  @Test func theEndsOfAPartitionAreNotAskedForWithoutALimit() async throws {
+    let kafka = try TestKafka.embedded()
+    let partition = TopicPartition(topic: try await kafka.topic(partitions: 1), partition: 0)
+    var configuration = ConsumerConfiguration(client: kafka.client(), groupID: kafka.group(), topics: [partition.topic])
+    (configuration.commitTimeout, configuration.closeTimeout) = (.seconds(2), .milliseconds(500))
+    let consumer = try Consumer(configuration: configuration, logger: TestKafka.quietLogger)
+    async let run: Void = consumer.run()
+    #expect(try await consumer.watermarks(partition) == (0, 0))
+    try kafka.cluster?.setBroker(isUp: false)
+    await #expect(throws: RDKafkaError.self) { try await consumer.watermarks(partition) }
+    await consumer.close()
+    await run
+    kafka.cluster?.close()
+  }
+
   /// librdkafka before 2.3 ends the process when it destroys such a member.
   @Test func aConsumerThatHasJoinedAndWasNeverGivenAnAssignmentCanBeClosed() async throws {
     let kafka = try TestKafka.embedded()

@@ -27,16 +27,6 @@ extension Handle {
     if let error = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event))?.firstError { throw error }
   }
 
-  /// The first offset and the one after the last, as the broker knows them, blocking the thread.
-  func queryWatermarks(_ partition: TopicPartition, timeoutMilliseconds: Int32) throws(RDKafkaError) -> (low: Int64, high: Int64)
-  {
-    var (low, high): (Int64, Int64) = (0, 0)
-    let status = unsafe rd_kafka_query_watermark_offsets(
-      pointer, partition.topic, partition.partition, &low, &high, timeoutMilliseconds)
-    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "\(partition)") }
-    return (low, high)
-  }
-
   /// The watermarks as of the last fetch, if there was one; asks nobody.
   func cachedWatermarks(_ partition: TopicPartition) -> (low: Int64, high: Int64)? {
     var (low, high): (Int64, Int64) = (-1, -1)
