@@ -8,7 +8,7 @@ package struct WorkerConfiguration: Sendable {
 
   // What may be held.
 
-  /// The most records taken and not settled.
+  /// The most records taken and not settled. While a service is silent, those that it has are not counted, up to as many again.
   package var maximumRecords = 5_000
   /// The most bytes of such records, which decoded and rendered take several times as many. No more is asked for than is likely
   /// to fit: where records are suddenly larger, it is exceeded by what is on its way before the rest is taken back.
@@ -33,7 +33,8 @@ package struct WorkerConfiguration: Sendable {
   /// The most devices that a send to a tag, an expression or everyone may have to be dispatched in one piece; a larger one is divided into pages.
   package var undividedDevices = 2_000
   /// How many devices a page of a broadcast and the head start of the next one are to have: what a crash repeats, or a little more where the slice of a
-  /// page happens to hold more. Each page costs a status record and a row in the registry.
+  /// page happens to hold more. Each page costs a status record and a row in the registry. No more than what fits in one retry
+  /// record, should none of them be reached: of the 8 MiB that a record may have each takes some 250 bytes.
   package var pageDevices = 5_000
   /// How many of them the next page may push to while the last pushes of the one before it are answered and noted.
   var headStart: Int { pageDevices / 5 }
@@ -116,7 +117,7 @@ package struct WorkerConfiguration: Sendable {
       ("lookUpBatch", lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
       ("maximumSegments", maximumSegments, 1...Ticket.maximumSlots / 2),
       ("maximumSegmentBytes", maximumSegmentBytes, 1...Int.max), ("undividedDevices", undividedDevices, 1...100_000),
-      ("pageDevices", pageDevices, 1...100_000),
+      ("pageDevices", pageDevices, 1...25_000),
       ("lookUpPage", lookUpPage, 1...100_000), ("segments", segments, 1...10_000),
       ("maximumBulkPushesPerSender", maximumBulkPushesPerSender, 1...Int.max),
       ("broadcastFailureSample", broadcastFailureSample, 1...Int.max),

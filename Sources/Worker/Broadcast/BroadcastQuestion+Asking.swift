@@ -8,10 +8,13 @@ extension BroadcastQuestion {
   ) async throws -> BroadcastAnswer.Outcome {
     switch self {
     case .survey(_, let query, let broadcast, let createdBefore):
-      let devices = try await registry.page(
-        query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices)
+      var devices: AudiencePage?
+      if let query {
+        devices = try await registry.page(query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices)
+      }
       // After the devices: a small audience is dispatched as soon as this is known.
-      return .survey(devices, try await broadcasts.steering(of: [broadcast]).first?.course ?? .running)
+      let progress = try await broadcasts.progress(of: broadcast, at: now)
+      return .survey(devices, progress?.steering.course ?? .running, pages: progress?.pages ?? 0)
     case .plan(_, let broadcast, let pages):
       let plan = try await broadcasts.plan(broadcast, pages: pages, at: now)
       return .plan(pages: plan.pages, isAnnounced: plan.isAnnounced)
@@ -22,7 +25,7 @@ extension BroadcastQuestion {
       return .pages(try await broadcasts.finishedPages(of: broadcast, in: range))
     case .page(_, let query, let slice, let createdBefore, _):
       return .devices(try await registry.page(query, of: slice, createdBefore: createdBefore, limit: limits.lookUpPage))
-    case .reserve(_, let pushes, let broadcast, let perSecond):
+    case .reserve(_, let pushes, let broadcast, let perSecond), .permits(_, let pushes, let broadcast, let perSecond):
       return .moment(try await broadcasts.reserve(pushes, of: broadcast, perSecond: perSecond, at: now))
     case .finish(_, let broadcast, let pages):
       try await broadcasts.finish(pages, of: broadcast, at: now)

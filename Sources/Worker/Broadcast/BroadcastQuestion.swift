@@ -2,8 +2,9 @@ import FanfareCore
 
 /// What the state machine wants to know, or to have known, about broadcasts and shared quotas. Each is asked again until it is answered.
 enum BroadcastQuestion: Sendable {
-  /// Which devices does the audience begin with, and what is wanted of the broadcast? Tells a small audience from one that must be divided.
-  case survey(Ticket, AudienceQuery, BroadcastID, createdBefore: UnixTime)
+  /// Which devices does the audience begin with, what is wanted of the broadcast, and is it divided already? Tells a small
+  /// audience from one that must be divided. Without a query: of a send that has expired, whose devices do not matter any more.
+  case survey(Ticket, AudienceQuery?, BroadcastID, createdBefore: UnixTime)
   /// The broadcast is to have so many pages, unless that is fixed already.
   case plan(Ticket, BroadcastID, pages: Int)
   /// All segments of the broadcast are durable.
@@ -14,6 +15,8 @@ enum BroadcastQuestion: Sendable {
   case page(Ticket, AudienceQuery, RegistrationSlice, createdBefore: UnixTime, askedAt: Int64)
   /// When may so many devices be pushed to?
   case reserve(Ticket, Int, BroadcastID, perSecond: Int)
+  /// When may so many devices be pushed to of what a page has put off and has come back?
+  case permits(DispatchState.Parked, Int, BroadcastID, perSecond: Int)
   /// These pages are finished.
   case finish(Ticket, BroadcastID, [Int])
   /// What is wanted of these broadcasts?
@@ -30,7 +33,8 @@ enum BroadcastQuestion: Sendable {
 struct BroadcastAnswer: Sendable {
   /// What a question has led to.
   enum Outcome: Sendable {
-    case survey(AudiencePage, Steering.Course)
+    /// No devices where none were asked for; 0 pages where there is no plan.
+    case survey(AudiencePage?, Steering.Course, pages: Int)
     case devices(AudiencePage)
     case plan(pages: Int, isAnnounced: Bool)
     case pages([Int])

@@ -10,8 +10,8 @@ extension DispatchState {
     }
     failedQuestions = 0
     switch (answer.question, outcome) {
-    case (.survey(let ticket, _, let broadcast, _), .survey(let found, let course)):
-      surveyed(ticket, broadcast, found, course, at: now, into: &effects)
+    case (.survey(let ticket, _, let broadcast, _), .survey(let found, let course, let pages)):
+      surveyed(ticket, broadcast, found, course, pages: pages, at: now, into: &effects)
     case (.plan(let ticket, let broadcast, _), .plan(let pages, let isAnnounced)):
       planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced, at: now, into: &effects)
     case (.announce(let ticket, _), .noted): if isCurrent(ticket) { conclude(ticket.slot) }
@@ -19,6 +19,8 @@ extension DispatchState {
     case (.page(let ticket, _, let slice, _, let askedAt), .devices(let page)):
       found(ticket, page, in: slice, askedAt: askedAt, at: now)
     case (.reserve(let ticket, let count, _, _), .moment(let moment)): reserved(ticket, count, from: moment)
+    case (.permits(let parked, let count, _, let perSecond), .moment(let moment)):
+      permitted(parked, Permits(count: count, from: moment, perSecond: perSecond), at: now, into: &effects)
     case (.finish(let ticket, _, _), .noted): finished(ticket)
     case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings)
     case (.course(let parked, _), .courses(let steerings)):
@@ -32,13 +34,13 @@ extension DispatchState {
     }
   }
 
-  /// Puts a question again, unless it has lost its meaning meanwhile: whom a send is for that has expired.
-  mutating func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
-    guard case .survey(let ticket, _, _, _) = question, isCurrent(ticket), now.wall >= items[ticket.slot].expiresAt else {
-      return effects.questions.append(question)
-    }
-    openSurveys -= 1
-    settle(ticket.slot, as: .expired, at: now, into: &effects)
+  /// Puts a question again. Of a send that has expired meanwhile only whether it has a plan is asked: no expiry may be told of it
+  /// while its pages run.
+  func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
+    guard case .survey(let ticket, _, let broadcast, let createdBefore) = question, isCurrent(ticket),
+      now.wall >= items[ticket.slot].expiresAt
+    else { return effects.questions.append(question) }
+    effects.questions.append(.survey(ticket, nil, broadcast, createdBefore: createdBefore))
   }
 
   /// All of a record is done: its offsets settle.

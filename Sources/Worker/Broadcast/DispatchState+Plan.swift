@@ -12,25 +12,31 @@ extension DispatchState {
   mutating func survey(at now: Moment, into effects: inout Effects) {
     while openSurveys < Self.mostSurveys, devices < configuration.maximumDevices, let ticket = toSurvey.popFirst() {
       guard isCurrent(ticket), items[ticket.slot].phase == .resolving, let send = items[ticket.slot].send else { continue }
-      guard now.wall < items[ticket.slot].expiresAt else {
-        settle(ticket.slot, as: .expired, at: now, into: &effects)
-        continue
-      }
       openSurveys += 1
-      // A device for whose platform the send holds nothing to show is none of its devices.
-      let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
+      // A device for whose platform the send holds nothing to show is none of its devices. Also of what has expired it is asked
+      // whether it was divided before a worker died.
+      let query =
+        now.wall < items[ticket.slot].expiresAt
+        ? AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms) : nil
       let broadcast = BroadcastID(hub: send.hub, send: send.identity)
       effects.questions.append(.survey(ticket, query, broadcast, createdBefore: send.acceptedAt))
     }
   }
 
-  /// It is known what the send's audience begins with, and what is wanted of the send.
+  /// It is known what the send's audience begins with, what is wanted of the send, and into how many pages it has been divided
+  /// already.
   mutating func surveyed(
-    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage, _ course: Steering.Course, at now: Moment,
+    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ course: Steering.Course, pages: Int, at now: Moment,
     into effects: inout Effects
   ) {
     openSurveys -= 1
     guard isCurrent(ticket), items[ticket.slot].phase == .resolving, let send = items[ticket.slot].send else { return }
+    // Whatever has become of its audience since: the pages that others go through are the send, and whoever is in none of them is
+    // not counted.
+    guard pages == 0 else { return effects.questions.append(.plan(ticket, broadcast, pages: pages)) }
+    guard let found, now.wall < items[ticket.slot].expiresAt else {
+      return settle(ticket.slot, as: .expired, at: now, into: &effects)
+    }
     // A rate is kept by pages only, and only they can be paused; the pages of what is cancelled are never begun.
     guard found.last != nil || course != .running || send.maximumPerSecond.map({ found.targets.count > $0 }) == true else {
       return receive(found.targets, for: ticket, checkedAt: now.uptime, at: now, into: &effects)

@@ -7,7 +7,7 @@ import RDKafka
 /// A page is done when each of its devices has its result, its status record is acknowledged, and the store that all workers share has taken note
 /// that it is finished; the next one is pushed only then, but for a head start while the last pushes of the one before it are answered and noted: so
 /// the connections need not fall idle between two pages. What a crash repeats at most is a page and a head start of each broadcast, and those that wait
-/// for their rates.
+/// for their rates; and of what pages have put off and has come back, as many devices again as a page has, of all broadcasts together.
 extension DispatchState {
   /// A segment has come.
   mutating func begin(

@@ -70,7 +70,7 @@ extension DispatchState {
   mutating func finishSettling(at now: Moment, into effects: inout Effects) {
     guard drains.contains(where: { $0.lastCommit == nil }) || (shutdownDeadline != nil && !hasDrained) else { return }
     putOffWhatCannotProgress(at: now, into: &effects)
-    let isProgressing = items.contains { canProgress($0) }
+    let isProgressing = items.contains { canProgress($0, at: now) }
     for index in drains.indices where drains[index].lastCommit == nil {
       guard !isProgressing || now.uptime >= drains[index].deadline else { continue }
       drains[index].lastCommit = commits.next
@@ -83,8 +83,9 @@ extension DispatchState {
     commits.hurry()
   }
 
-  /// Whether waiting for the item can bring it to its end: not where a device waits for a repetition or for a sender that is stopped.
-  private func canProgress(_ item: WorkItem) -> Bool {
+  /// Whether waiting for the item can bring it to its end: not where a device waits for a repetition, or for a sender that is
+  /// stopped or has nothing of its quota left.
+  private func canProgress(_ item: WorkItem, at now: Moment) -> Bool {
     guard item.phase != .vacant, !item.isAbandoned, ledger.isOwned(item.origin), !ledger.isOpen(item.origin) else { return false }
     return switch item.phase {
     case .settling: true
@@ -96,10 +97,16 @@ extension DispatchState {
           switch device.phase {
           case .done, .putOff, .withdrawn, .inFlight, .checking: true
           case .resting, .waiting: false
-          case .queued: senders[device.sender].gate.state == .closed
+          case .queued: !isHeldUp(device.sender, at: now)
           }
         }
     }
+  }
+
+  /// Whether what is queued for the sender must wait for a moment that nobody knows: until it works again, or has something of
+  /// its quota.
+  func isHeldUp(_ sender: Int, at now: Moment) -> Bool {
+    senders[sender].gate.state != .closed || senders[sender].quota.isDry(at: now.wall)
   }
 
   private mutating func giveUpWhatHasNotStarted() {

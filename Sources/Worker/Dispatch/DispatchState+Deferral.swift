@@ -44,16 +44,20 @@ extension DispatchState {
     }
   }
 
-  private mutating func resume(_ retry: RetryRecord, in slot: Int, at now: Moment, into effects: inout Effects) {
+  /// Goes on with it. Of a send with a rate, only so many devices are pushed to, one after another, as have a permit.
+  mutating func resume(
+    _ retry: RetryRecord, in slot: Int, permits: Permits? = nil, at now: Moment, into effects: inout Effects
+  ) {
     let hub = items[slot].hub
     items[slot].send = retry.send
     items[slot].expiresAt = expiry(of: retry.send)
-    items[slot].resumed = WorkItem.Resumed(
-      part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals,
-      cameEarly: retry.notBefore > now.wall + configuration.longestRest, counts: retry.counts)
-    items[slot].isBulk = retry.parts > 1
+    holdRoom(for: retry, in: slot, weight: 0, at: now)
+    items[slot].isBulk = retry.parts > 1 || retry.isOfPage
     items[slot].phase = .dispatching
     items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, at: now) }
+    if let rate = retry.send.maximumPerSecond, retry.isOfPage, now.wall < items[slot].expiresAt {
+      space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate), at: now)
+    }
     items[slot].openDevices = retry.devices.count
     devices += retry.devices.count
     // The last one that closes settles the item, so every one is counted as open before any is closed.
@@ -66,7 +70,13 @@ extension DispatchState {
         finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
       case .withdrawn: break
       case .resting: resting.insert(ticket(slot, device: index), due: device.due)
-      case .queued, .checking, .inFlight, .waiting: enqueue(slot, index, for: device.sender)
+      case .queued, .checking, .inFlight, .waiting:
+        // At once, not with the next look at what waits for a stopped sender: more than one page has no room here.
+        if items[slot].isBulk, !mayPush(device.sender, at: now), let delay = outageDelay(of: slot, index, at: now) {
+          putOff(slot, index, for: delay, at: now, into: &effects)
+        } else {
+          enqueue(slot, index, for: device.sender)
+        }
       }
     }
   }
@@ -151,7 +161,7 @@ extension DispatchState {
         let device = items[slot].devices[index]
         let isStuck =
           device.phase == .resting || device.phase == .waiting
-          || (device.phase == .queued && senders[device.sender].gate.state != .closed)
+          || (device.phase == .queued && isHeldUp(device.sender, at: now))
         guard isStuck, now.wall + shortest.delay < items[slot].expiresAt else { continue }
         putOff(slot, index, for: shortest.delay, at: now, into: &effects)
       }

@@ -187,6 +187,7 @@ extension DispatchState {
   mutating func vacate(_ slot: Int) {
     count(slot, times: -1)
     devices -= items[slot].devices.count
+    if let weight = items[slot].resumed?.weight { returned -= weight }
     let generation = items[slot].generation &+ 1
     items[slot] = WorkItem()
     items[slot].generation = generation

@@ -140,7 +140,8 @@ extension DispatchState {
     }
   }
 
-  /// It is known whose the device is now. If its sender was stopped meanwhile, the ticket goes to `stopped`.
+  /// It is known whose the device is now. If its sender was stopped meanwhile, or what was reserved of its quota lapsed, the
+  /// ticket goes to `stopped`.
   private mutating func recheck(
     _ ticket: Ticket, against targets: [Target], checkedAt: Int64, stopped: inout [Ticket], at now: Moment,
     into effects: inout Effects
@@ -162,11 +163,13 @@ extension DispatchState {
     items[slot].devices[index].target = target
     items[slot].devices[index].checkedAt = checkedAt
     items[slot].devices[index].phase = .queued
-    if senders[sender].gate.state == .closed || senders[sender].probe == ticket {
+    let isStopped = senders[sender].gate.state != .closed
+    if !isStopped || senders[sender].probe == ticket, senders[sender].quota.allowsPush(at: now.wall) {
       submit(ticket, at: now, into: &effects)
+      spendQuota(of: sender, for: ticket)
     } else {
       stopped.append(ticket)
-      passFirstAttempt(slot, index)
+      if isStopped { passFirstAttempt(slot, index) }
     }
   }
 }

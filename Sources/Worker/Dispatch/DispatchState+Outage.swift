@@ -8,7 +8,7 @@ import RDKafka
 /// kept of sends to users, and not over the worker's end or a change of the partition's owner.
 extension DispatchState {
   /// The longest that anything is put off at once for an outage.
-  private static let longestDelay = Duration.seconds(300)
+  static let longestDelay = Duration.seconds(300)
   /// How many pushes of a sender shall come back a second while it is stopped, only to be put off again: each is two more records for Kafka to keep.
   private static let rounds = 100
   /// And how many may, so that none comes back when the outage is long over; and so many do where there was no room for them after it.
@@ -22,11 +22,13 @@ extension DispatchState {
   /// The same for one that is not remembered, so that nobody wakes it.
   private static let shortPatience: Int64 = 250
   /// So long before it would expire, a push waits for none before it any more.
-  private static let lastCall = Duration.seconds(2)
+  static let lastCall = Duration.seconds(2)
   /// How many pushes a stopped sender keeps in memory, to try with one after another.
   private static let probesKept = 4
   /// How many that were refused already it keeps: that they were is known here only.
   private static let refusedKept = 64
+  /// The most devices that an item has which is kept.
+  private static let mostDevicesKept = 16
 
   /// Remembers that the push is kept from its device, where the order of such pushes is known; returns whether it is.
   @discardableResult
@@ -151,7 +153,7 @@ extension DispatchState {
   }
 
   /// How much later than that what is put off for so long may come back.
-  private func lateness(of delay: Duration) -> Duration {
+  func lateness(of delay: Duration) -> Duration {
     topics.retry(for: delay).map { RetryPump.lateness(of: $0.delay) } ?? .zero
   }
 
@@ -177,8 +179,9 @@ extension DispatchState {
       for ticket in senders[sender].queue.removeAll() {
         guard let device = device(ticket), device.phase == .queued else { continue }
         let (slot, index) = (ticket.slot, ticket.device)
-        // A page keeps none, for all of its broadcast waits for it.
-        if isFarBehind || items[slot].isPage {
+        // A page keeps none, for all of its broadcast waits for it; nor does any other record that is large: a few would take all
+        // of the room.
+        if isFarBehind || items[slot].isPage || items[slot].devices.count > Self.mostDevicesKept {
           leaving.append(ticket)
         } else if device.heldAt != nil, refused.count < Self.refusedKept {
           refused.append(ticket)
@@ -200,6 +203,26 @@ extension DispatchState {
         putOff(ticket.slot, ticket.device, inOrderFor: delay, at: now, into: &effects)
       }
     }
+  }
+
+  /// What is not counted against the limits of what is held, because nobody can hurry it: records whose pushes a service has that
+  /// says nothing. No more than as much again, which then lasts until their time is up; what queues behind them is put off. How
+  /// many records and bytes a push stands for is an estimate: one that has several on their way there is counted for each, and
+  /// weighs as much as any other.
+  var excused: (records: Int, bytes: Int) {
+    var pushes = 0
+    for sender in senders.indices where senders[sender].isSilent || senders[sender].gate.state != .closed {
+      pushes += max(0, senders[sender].unanswered - senders[sender].bulkInFlight)
+    }
+    guard pushes > 0, records > 0 else { return (0, 0) }
+    // All that is held must find a slot.
+    let excused = min(pushes, records, configuration.maximumRecords, Ticket.maximumSlots / 8)
+    return (excused, min(bytes / records * excused, configuration.maximumBytes))
+  }
+
+  /// Whether what is held leaves little room for more.
+  var isShortOfRoom: Bool {
+    records > configuration.maximumRecords * 3 / 4 || bytes > configuration.maximumBytes / 4 * 3
   }
 
   /// The sender works again: what waits for it in memory has its turn as what was put off has.

@@ -9,7 +9,8 @@ extension DispatchState {
     for number in senders.indices {
       let sender = (firstSender + number) % senders.count
       while pushes < configuration.maximumPushes, senders[sender].inFlight < configuration.maximumPushesPerSender,
-        senders[sender].gate.allowance(at: now.uptime) > 0, senders[sender].quota.allowsPush(at: now.wall),
+        senders[sender].gate.allowance(at: now.uptime) > 0,
+        senders[sender].quota.allowsPush(besides: senders[sender].checking, at: now.wall),
         let ticket = senders[sender].queue.popFirst(
           mayTakeBulk: senders[sender].bulkInFlight < configuration.maximumBulkPushesPerSender)
       {
@@ -43,7 +44,8 @@ extension DispatchState {
     for result in results {
       let ticket = Ticket(rawValue: result.ticket)
       releasePlace(of: sender, for: ticket)
-      if result.outcome.verdict != .unknown { hear(from: sender, at: now) }
+      // Of whom nothing more is expected nothing need be heard: the silence ends with the last push, however that ended.
+      if result.outcome.verdict != .unknown || senders[sender].unanswered == 0 { hear(from: sender, at: now) }
       // Items that were given up get no result any more; their pushes only give back their places, and tell about the sender.
       let isOpen = phase(of: ticket) == .inFlight
       let isProbe = senders[sender].probe == ticket
@@ -258,7 +260,7 @@ extension DispatchState {
     if items[slot].openFirstAttempts == 0 { advanceLane(slot) }
   }
 
-  /// Something was heard of the service.
+  /// Something was heard of the service, or nothing is to be heard any more.
   private mutating func hear(from sender: Int, at now: Moment) {
     senders[sender].quietSince = senders[sender].unanswered > 0 ? now.uptime : nil
     senders[sender].isSilent = false
@@ -282,7 +284,11 @@ extension DispatchState {
           }
         }
       }
-      if senders[sender].gate.endure(silence: silence, inFlight: senders[sender].unanswered, at: now.uptime) {
+      let held = senders[sender].unanswered - senders[sender].bulkInFlight + senders[sender].queue.singles
+      let isCrowding = held > configuration.maximumRecords / 2
+      if senders[sender].gate.endure(
+        silence: silence, inFlight: senders[sender].unanswered, isCrowding: isCrowding, at: now.uptime)
+      {
         effects.alarm(.serviceUnavailable(sender: sender, reason: "Silence"))
         passFirstAttempts(of: sender)
       }
@@ -310,9 +316,10 @@ extension DispatchState {
     if ticket.isBulk { senders[sender].bulkInFlight += 1 }
   }
 
-  /// The longest that a device of the item rests in memory: nobody waits for the end of a single send, but all of a broadcast waits for its page.
+  /// The longest that a device of the item rests in memory: nobody waits for the end of a single send, but all of a broadcast
+  /// waits for its page, and what was put off of other pages for what has come back of one.
   private func longestRest(of slot: Int) -> Duration {
-    items[slot].isPage ? min(configuration.longestRest, .seconds(1)) : configuration.longestRest
+    items[slot].isBulk ? min(configuration.longestRest, .seconds(1)) : configuration.longestRest
   }
 
   /// A push is answered, or a reserved place is not needed.

@@ -1,11 +1,44 @@
 import FanfareCore
 
 extension DispatchState {
-  /// A ticket was taken from the sender's queue: it counts if it is on its way to the service.
+  /// A ticket was taken from the sender's queue, or its device was looked up: it counts if it is on its way to the service. What
+  /// is being looked up does not count yet: it may take longer than what is reserved now lasts.
   mutating func spendQuota(of sender: Int, for ticket: Ticket) {
     switch phase(of: ticket) {
-    case .inFlight, .checking: senders[sender].quota.spend()
-    case .queued, .resting, .waiting, .done, .putOff, .withdrawn, nil: break
+    case .inFlight: senders[sender].quota.spend()
+    case .checking, .queued, .resting, .waiting, .done, .putOff, .withdrawn, nil: break
+    }
+  }
+
+  /// Puts off the tail of what waits for a shared quota, beyond what that lets through while anything may wait in memory, until
+  /// its turn: it would take the room of what is for others. A page stays, for it is small, and all of a broadcast would go round
+  /// through the retry topics if its pages did.
+  mutating func putOffWhatExceedsItsQuota(at now: Moment, into effects: inout Effects) {
+    guard let shortest = topics.retries.first?.delay else { return }
+    for sender in senders.indices where senders[sender].gate.state == .closed {
+      guard let quota = senders[sender].quota.quota else { continue }
+      // However little that is, some stay: what comes back would otherwise leave again before its turn.
+      let limit = max(PushQueue.share, quota.pushes(in: configuration.longestRest))
+      let (count, singles) = (senders[sender].queue.count, senders[sender].queue.singles)
+      guard count > limit else { continue }
+      // Each lane keeps its share, and what the other has no use for.
+      let share = limit / PushQueue.share
+      var (singleRoom, bulkRoom) = (max(limit - share, limit - (count - singles)), max(share, limit - singles))
+      var leaving: [Ticket] = []
+      for ticket in senders[sender].queue.removeAll() where phase(of: ticket) == .queued {
+        let hasRoom = ticket.isBulk ? bulkRoom > 0 || items[ticket.slot].isPage : singleRoom > 0
+        if ticket.isBulk { bulkRoom -= 1 } else { singleRoom -= 1 }
+        if hasRoom { senders[sender].queue.append(ticket) } else { leaving.append(ticket) }
+      }
+      for (number, ticket) in leaving.enumerated() {
+        let delay = max(shortest, min(quota.time(of: limit + number + 1), Self.longestDelay))
+        guard delay + lateness(of: delay) + Self.lastCall < items[ticket.slot].expiresAt - now.wall else {
+          // It would not live to see its turn there.
+          senders[sender].queue.append(ticket)
+          continue
+        }
+        putOff(ticket.slot, ticket.device, inOrderFor: delay, at: now, into: &effects)
+      }
     }
   }
 
@@ -14,7 +47,7 @@ extension DispatchState {
     // A sender that is stopped has no use for it.
     let isWaiting =
       !senders[sender].queue.isEmpty && senders[sender].gate.allowance(at: now.uptime) > 0
-      && !senders[sender].quota.allowsPush(at: now.wall)
+      && !senders[sender].quota.allowsPush(besides: senders[sender].checking, at: now.wall)
     guard let request = senders[sender].quota.request(isWaiting: isWaiting, at: now.wall) else { return }
     effects.questions.append(.quota(sender: sender, request.pushes, request.quota, lead: request.lead))
   }

@@ -47,6 +47,12 @@ struct DispatchState: Sendable {
   var toResolve: Deque<Ticket> = []
   /// What was put off and has come back, and waits for room for its devices.
   var parked: Deque<Parked> = []
+  /// What pages have put off and has come back, and waits until what has come back before it is done.
+  var parkedPages: Deque<Parked> = []
+  /// Bytes of those records.
+  var parkedPageBytes = 0
+  /// What has come back of pages and is being pushed: the sum of its weights.
+  var returned = 0
   /// Items whose audience may be of any size, and of which it is to be asked how large it is.
   var toSurvey: Deque<Ticket> = []
   /// Devices whose owner is to be looked up once more.
@@ -105,6 +111,9 @@ struct DispatchState: Sendable {
     let value: ArraySlice<UInt8>
     /// The log's, in milliseconds; negative: none.
     let timestamp: Int64
+    /// How many devices of a page it wants to push to now, and at least a page's where the broadcast has a rate, which all such
+    /// records share; 0 of anything else.
+    var weight = 0
   }
 
   /// Partitions that are being given back.
@@ -149,6 +158,7 @@ struct DispatchState: Sendable {
   mutating func finishTurn(at now: Moment, into effects: inout Effects) {
     walkSegments(at: now, into: &effects)
     if !parked.isEmpty { resumeParked(at: now, into: &effects) }
+    if !parkedPages.isEmpty { resumeParkedPages(at: now, into: &effects) }
     pump(at: now, into: &effects)
     askRegistry(at: now, into: &effects)
     survey(at: now, into: &effects)
@@ -179,12 +189,16 @@ struct DispatchState: Sendable {
     }
     while let question = unanswered.popDue(at: now.uptime) { askAgain(question, at: now, into: &effects) }
     noticeSilence(at: now, into: &effects)
-    if now.uptime >= sweepDue {
+    if now.uptime < sweepDue {
+      // Not later: a second of what is read may be more than there is room for.
+      if isShortOfRoom { putOffWhatIsStopped(at: now, into: &effects) }
+    } else {
       sweepDue = now.uptime + 1000
       isFarBehind = ledger.largestSpan > configuration.maximumSpan / 2
       sweepStoppedSenders(at: now, into: &effects)
       sweepOrder(at: now)
       putOffWhatIsStopped(at: now, into: &effects)
+      putOffWhatExceedsItsQuota(at: now, into: &effects)
     }
     if now.uptime >= dropsDue {
       dropsDue = now.uptime + 1000
@@ -235,10 +249,11 @@ struct DispatchState: Sendable {
   /// How many records to ask for: only what there is room for, and not in crumbs. Negative: to ask for so many fewer.
   private mutating func creditToGrant() -> Int {
     guard shutdownDeadline == nil, drains.isEmpty else { return 0 }
-    let left = configuration.maximumBytes - bytes
+    let excused = excused
+    let left = configuration.maximumBytes + excused.bytes - bytes
     // At least one, however large the last ones were: only by what comes is it known that the next ones are smaller.
     let fitting = left > 0 ? max(1, typicalSize.records(in: left)) : 0
-    let change = min(configuration.maximumRecords - records, fitting, 2048) - credit
+    let change = min(configuration.maximumRecords + excused.records - records, fitting, 2048) - credit
     // What was asked for when the records seemed to be small is taken back once they turn out not to be.
     if change >= 0 {
       guard change > 0, credit <= 0 || change >= min(512, configuration.maximumRecords / 8),

@@ -3,7 +3,8 @@ import DequeModule
 /// Pushes that wait for room at one sender. Two lanes, so that nobody's single send waits behind a broadcast to millions: of `share` pushes that are
 /// taken while both lanes wait, one is a broadcast's. A pure value.
 struct PushQueue: Sendable {
-  private static let share = 8
+  /// Of so many pushes that are taken while both lanes wait, one is a broadcast's.
+  static let share = 8
 
   private var single: Deque<Ticket> = []
   private var bulk: Deque<Ticket> = []
@@ -12,6 +13,8 @@ struct PushQueue: Sendable {
 
   var count: Int { single.count + bulk.count }
   var isEmpty: Bool { single.isEmpty && bulk.isEmpty }
+  /// How many of them are not of broadcasts.
+  var singles: Int { single.count }
   /// Whether pushes of broadcasts wait.
   var hasBulk: Bool { !bulk.isEmpty }
 

@@ -101,9 +101,11 @@ struct SenderGate: Sendable {
     return true
   }
 
-  /// The service has been silent for so many milliseconds with so many pushes in flight. Returns whether it counts as unavailable from now on.
-  mutating func endure(silence: Int64, inFlight: Int, at uptime: Int64) -> Bool {
-    guard state == .closed, silence >= policy.silence.milliseconds, inFlight >= policy.misses else { return false }
+  /// The service has been silent for so many milliseconds with so many pushes in flight; less of that is endured where it is
+  /// crowding out the others. Returns whether it counts as unavailable from now on.
+  mutating func endure(silence: Int64, inFlight: Int, isCrowding: Bool, at uptime: Int64) -> Bool {
+    let limit = isCrowding ? min(policy.patience, policy.silence) : policy.silence
+    guard state == .closed, silence >= limit.milliseconds, inFlight >= policy.misses else { return false }
     state = .open
     openedAt = uptime
     cause = .outage

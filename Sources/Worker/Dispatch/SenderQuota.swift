@@ -30,12 +30,18 @@ struct SenderQuota: Sendable {
     self.quota = quota
   }
 
-  /// Whether a push may be handed over now.
-  mutating func allowsPush(at now: UnixTime) -> Bool {
+  /// Whether a push may be handed over now, and so many others, which are being looked up, after it.
+  mutating func allowsPush(besides checks: Int = 0, at now: UnixTime) -> Bool {
     guard quota != nil else { return true }
     if current?.isOver(at: now) != false { (current, next) = (next, nil) }
     if current?.isOver(at: now) == true { current = nil }
-    return current.map { $0.from <= now } ?? false
+    return current.map { $0.from <= now && $0.rest > checks } ?? false
+  }
+
+  /// Whether nothing may be handed over now, as seen by who does not.
+  func isDry(at now: UnixTime) -> Bool {
+    func isUsable(_ reservation: Reservation?) -> Bool { reservation.map { !$0.isOver(at: now) && $0.from <= now } ?? false }
+    return quota != nil && !isUsable(current) && !isUsable(next)
   }
 
   /// A push was handed over.
@@ -64,6 +70,14 @@ struct SenderQuota: Sendable {
     askedAt = nil
     next = Reservation(size: pushes, from: moment, rest: pushes)
   }
+}
+
+extension PushQuota {
+  /// How many pushes it lets through in that time, from all workers together.
+  func pushes(in time: Duration) -> Int { perMinute * Int(min(time, .seconds(3600)).milliseconds) / 61_000 }
+
+  /// In what time it lets so many pushes through.
+  func time(of pushes: Int) -> Duration { .milliseconds(Int64(pushes) * 61_000 / Int64(perMinute)) }
 }
 
 extension WorkerConfiguration {

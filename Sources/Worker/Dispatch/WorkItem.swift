@@ -105,6 +105,8 @@ struct WorkItem: Sendable {
     let cameEarly: Bool
     /// How further devices of the part have ended.
     let counts: OutcomeCounts
+    /// What it takes of the room for what pages have put off: see `DispatchState.Parked`.
+    let weight: Int
   }
 
   /// What the send shows on one platform.

@@ -10,8 +10,8 @@ import Worker
 /// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
 /// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
 /// - `worker.maximumBulkPushesPerSender` (1…1000000, default 1000): those of them that may be broadcasts'.
-/// - `worker.pageDevices` (1…100000, default 5000): how many devices a page of a broadcast and the head start of the next one are to
-///   have: what a crash repeats at most.
+/// - `worker.pageDevices` (1…25000, default 5000): how many devices a page of a broadcast and the head start of the next one are
+///   to have: what a crash repeats at most.
 /// - `worker.broadcastFailureShare` (0…1, default 0.5): the share of a page whose failure pauses its broadcast.
 /// - `worker.defaultTimeToLive` (seconds, default 86400): the life of a send that names none.
 /// - `worker.drainSeconds` (seconds, default 20): from SIGTERM until what is in flight is given up.
@@ -33,7 +33,7 @@ struct WorkerSettings: Sendable {
       "worker.maximumPushesPerSender", default: worker.maximumPushesPerSender, in: 1...1_000_000)
     worker.maximumBulkPushesPerSender = try reader.int(
       "worker.maximumBulkPushesPerSender", default: worker.maximumBulkPushesPerSender, in: 1...1_000_000)
-    worker.pageDevices = try reader.int("worker.pageDevices", default: worker.pageDevices, in: 1...100_000)
+    worker.pageDevices = try reader.int("worker.pageDevices", default: worker.pageDevices, in: 1...25_000)
     worker.broadcastFailureShare = try reader.share(
       "worker.broadcastFailureShare", default: worker.broadcastFailureShare)
     worker.defaultTimeToLive = try reader.seconds("worker.defaultTimeToLive", default: 86_400, in: 1...2_419_200)

@@ -21,7 +21,8 @@ struct BroadcastDesk {
     switch question {
     case .survey(_, let query, let broadcast, _):
       return .survey(
-        page(query, .whole, limit: limits.undividedDevices, registry), steerings[broadcast]?.course ?? .running)
+        query.map { page($0, .whole, limit: limits.undividedDevices, registry) }, steerings[broadcast]?.course ?? .running,
+        pages: plans[broadcast] ?? 0)
     case .page(_, let query, let slice, _, _): return .devices(page(query, slice, limit: limits.lookUpPage, registry))
     case .plan(_, let broadcast, let pages):
       let held = plans[broadcast] ?? pages
@@ -35,7 +36,7 @@ struct BroadcastDesk {
     case .finish(_, let broadcast, let pages):
       finished[broadcast, default: []].formUnion(pages)
       return .noted
-    case .reserve(_, let count, let broadcast, let perSecond):
+    case .reserve(_, let count, let broadcast, let perSecond), .permits(_, let count, let broadcast, let perSecond):
       let start = max(next[broadcast] ?? now, now)
       next[broadcast] = start + .milliseconds(1000 * count / perSecond)
       return .moment(start)

@@ -1,0 +1,187 @@
+import FanfareCore
+import Support
+import Testing
+
+@testable import Worker
+
+/// What a push service that does not answer, or takes little, leaves of the worker's room for the others.
+struct StoppedRoomTests {
+  private func desk(
+    retryDelays: [Int] = [2, 15, 60, 300], _ configure: (inout WorkerConfiguration) -> Void = { _ in }
+  ) -> Desk {
+    var desk = Desk(retryDelays: retryDelays, configure: configure)
+    for number in 0..<200 {
+      desk.register("a\(number)", .apns)
+      desk.register("f\(number)", .fcm)
+    }
+    return desk
+  }
+
+  /// A page that was put off and is due: so many devices with iPhones.
+  static func page(_ desk: inout Desk, number: Int = 0, devices: Int, rate: Int? = nil) -> RetryRecord {
+    let targets = (0..<devices).map { Desk.target("p\(number)-\($0)", .apns) }
+    for target in targets { desk.registry[.registration(target.registration)] = [target] }
+    let waiting = targets.map { target in
+      RetryRecord.Device.waiting(
+        RetryRecord.Waiting(
+          registration: target.registration, platform: .apns, notBefore: desk.wall, attempts: 0, heldAttempts: 0, waits: 0,
+          wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0))
+    }
+    let send = SendRequest(
+      id: .random(), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
+      content: Content(message: Message(body: "hello")), maximumPerSecond: rate)
+    return RetryRecord(
+      send: send, part: number, parts: 50, attempt: SegmentRecord.attempt(of: send), deferrals: 1, devices: waiting)
+  }
+
+  @Test func `what was heard last before a pause is no silence after it`() {
+    var desk = desk { $0.retry.unansweredRetries = 0 }
+    desk.deliver(desk.send(to: .user("a0")))
+    desk.answer(desk.pushes[0], PushOutcome(.unknown, reason: "DeadlineExceeded"))
+    #expect(desk.statuses.count == 1)
+    desk.advance(.seconds(3600))
+    for number in 0..<30 { desk.deliver(desk.send(to: .user("a\(number)"))) }
+    desk.advance(.milliseconds(50))
+    #expect(desk.state.senders[0].gate.state == .closed && !desk.state.senders[0].isSilent && desk.alarms.isEmpty)
+    desk.advance(.seconds(6))
+    #expect(desk.state.senders[0].gate.state == .open, "but nothing for six seconds is")
+  }
+
+  @Test func `a stopped service keeps no large records in memory to try with`() {
+    var desk = desk { $0.maximumPushes = 1 }
+    desk.deliver(desk.send(to: .user("a0")))
+    for number in 0..<6 { desk.deliver([Self.page(&desk, number: number, devices: 100).encoded(at: desk.wall)]) }
+    desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
+    #expect(desk.state.senders[0].gate.state == .open && desk.state.records == 7)
+    desk.advance(.seconds(1))
+    #expect(!desk.state.items.contains { $0.isBulk && $0.phase == .dispatching })
+    #expect(desk.retries.count == 6 && desk.state.records == 1)
+  }
+
+  @Test func `the records of a silent service do not keep those of others from being asked for`() {
+    var desk = desk(retryDelays: []) { $0.maximumRecords = 60 }
+    desk.credit = 0
+    // As many as were asked for when the worker began; none of them is answered.
+    for number in 0..<60 { desk.deliver(desk.send(to: .user("a\(number)"))) }
+    desk.advance(.seconds(1))
+    #expect(desk.credit == 0)
+    desk.advance(.milliseconds(1_100))
+    #expect(desk.state.senders[0].isSilent)
+    #expect(desk.credit == 60)
+    for number in 60..<120 { desk.deliver(desk.send(to: .user("a\(number)"))) }
+    desk.advance(.milliseconds(50))
+    #expect(desk.credit == 60 && desk.state.records == 120, "no more than as many again")
+  }
+
+  @Test func `a silent service that takes more than half of the room is left alone sooner, and its queue with it`() {
+    var desk = desk {
+      $0.maximumRecords = 60
+      $0.maximumPushesPerSender = 25
+    }
+    for number in 0..<60 { desk.deliver(desk.send(to: .user("a\(number)"))) }
+    desk.advance(.milliseconds(1_990))
+    #expect(desk.state.senders[0].gate.state == .closed)
+    desk.advance(.milliseconds(50))
+    #expect(desk.state.senders[0].gate.state == .open)
+    desk.advance(.milliseconds(50))
+    #expect(desk.state.senders[0].queue.count == 4 && desk.retries.count == 31)
+  }
+
+  @Test func `what a quota will not let through for long leaves the worker, in order`() throws {
+    var desk = Desk(retryDelays: [2, 15, 60, 300]) { $0.pushesPerMinute = [.default: [.fcm: 600]] }
+    desk.answersQuestions = false
+    for number in 0..<300 {
+      desk.register("f\(number)", .fcm)
+      desk.deliver(desk.send(to: .user("f\(number)")))
+    }
+    desk.advance(.seconds(1))
+    // Ten seconds at a tenth of a second each, or a little less.
+    #expect((90...100).contains(desk.state.senders[1].queue.count))
+    #expect(desk.state.records == desk.state.senders[1].queue.count)
+    let dues = try desk.retries.map { try RetryRecord.decode($0.value[...], recordTime: desk.wall).notBefore }
+    #expect(dues == dues.sorted() && dues.count >= 200)
+    #expect(try #require(dues.last) > desk.wall + .seconds(25))
+    #expect(try #require(dues.last) < desk.wall + .seconds(35))
+  }
+
+  @Test func `but a page that waits for a quota stays, and so do some pushes however small it is`() {
+    var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) {
+      $0.pageDevices = 100
+      $0.lookUpPage = 100
+      $0.pushesPerMinute = [.default: [.fcm: 6]]
+    }
+    for number in 0..<30 { desk.register("f\(number)", .fcm) }
+    desk.answersQuestions = false
+    func answer() {
+      for _ in 0..<10 {
+        desk.questions.removeAll { if case .quota = $0 { true } else { false } }
+        desk.answerQuestions()
+      }
+    }
+    _ = BroadcastTests.divided(&desk)
+    answer()
+    BroadcastTests.begin(&desk)
+    answer()
+    let page = desk.state.senders[1].queue.count
+    #expect(page > 8)
+    desk.advance(.seconds(1))
+    #expect(desk.state.senders[1].queue.count == page && desk.retries.isEmpty)
+    for number in 0..<30 { desk.deliver(desk.send(to: .user("f\(number)"))) }
+    desk.advance(.seconds(1))
+    #expect(desk.state.senders[1].queue.count == page + 7 && desk.retries.count == 23)
+  }
+
+  @Test func `a registry slower than what is reserved lasts keeps nobody waiting for ever`() {
+    var desk = Desk { $0.pushesPerMinute = [.default: [.fcm: 6000]] }
+    for number in 0..<50 {
+      desk.register("f\(number)", .fcm)
+      desk.deliver(desk.send(to: .user("f\(number)")))
+    }
+    desk.answersLookUps = false
+    var (askedAt, answered): (Int64?, Int) = (nil, 0)
+    for _ in 0..<6000 where desk.statuses.count < 50 {
+      desk.advance(.milliseconds(20))
+      if desk.openLookUp != nil, askedAt == nil { askedAt = desk.uptime }
+      if let asked = askedAt, desk.uptime >= asked + 1000 {
+        askedAt = nil
+        desk.answerLookUp()
+      }
+      desk.answerAll(from: answered)
+      answered = desk.pushes.count
+    }
+    #expect(desk.statuses.count == 50 && desk.pushes.count == 50)
+    #expect(desk.uptime < 60_000)
+  }
+
+  @Test func `a worker that leaves puts off what waits for a quota`() {
+    var desk = Desk(retryDelays: [2, 15, 60, 300]) { $0.pushesPerMinute = [.default: [.fcm: 600]] }
+    desk.answersQuestions = false
+    desk.register("bob", .apns, .fcm)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answerAll()
+    #expect(desk.pushes.map(\.handle) == ["bob-0"])
+    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    #expect(desk.retries.count == 1 && desk.position == 1)
+    desk.turn()
+    #expect(desk.isToLeave)
+  }
+
+  @Test func `what was looked up for so long that its part of the quota lapsed waits for another`() throws {
+    var desk = Desk { $0.pushesPerMinute = [.default: [.fcm: 600]] }
+    desk.answersQuestions = false
+    desk.register("bob", .fcm)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.advance(.milliseconds(300))
+    desk.answersLookUps = false
+    desk.answerQuestions()
+    #expect(desk.state.senders[1].checking == 1)
+    desk.advance(.milliseconds(800))
+    desk.answerLookUp()
+    #expect(desk.pushes.isEmpty && desk.state.pushes == 0)
+    desk.answersLookUps = true
+    desk.answerQuestions()
+    #expect(desk.pushes.count == 1)
+    desk.answerAll()
+    #expect(desk.statuses.count == 1 && desk.state.pushes == 0)
+  }
+}
