@@ -54,7 +54,7 @@ extension DispatchState {
     holdRoom(for: retry, in: slot, weight: 0, at: now)
     items[slot].isBulk = retry.parts > 1 || retry.isOfPage
     items[slot].phase = .dispatching
-    items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, at: now) }
+    items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, acceptedAt: retry.send.acceptedAt, at: now) }
     if let rate = retry.send.maximumPerSecond, retry.isOfPage, now.wall < items[slot].expiresAt {
       space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate), at: now)
     }
@@ -81,7 +81,9 @@ extension DispatchState {
     }
   }
 
-  private func progress(of device: RetryRecord.Device, hub: Int, at now: Moment) -> DeviceProgress {
+  private func progress(
+    of device: RetryRecord.Device, hub: Int, acceptedAt: UnixTime, at now: Moment
+  ) -> DeviceProgress {
     // Without a handle, and so never sent to before it was looked up.
     func unknown(_ registration: RegistrationID, _ platform: Platform) -> DeviceProgress {
       var progress = DeviceProgress(
@@ -110,7 +112,8 @@ extension DispatchState {
       progress.reason = device.reason
       progress.status = device.status
       if let first = device.firstAttemptAt {
-        progress.firstAttemptAt = now.uptime - max(0, now.wall.milliseconds - first.milliseconds)
+        // By a clock that was behind it may lie before there was anything to try.
+        progress.firstAttemptAt = now.uptime - max(0, (now.wall - max(first, acceptedAt)).milliseconds)
       }
       // Another device of the same record was due earlier, or the topic's delay is shorter.
       progress.due = now.uptime + (device.notBefore - now.wall).milliseconds

@@ -269,6 +269,20 @@ struct DeferralTests {
     #expect(desk.pushes.count == 2)
   }
 
+  @Test func `what was first tried by a clock that is behind has not been tried for that long`() throws {
+    var desk = desk()
+    desk.register("bob", .apns)
+    let send = desk.send(to: .user("bob"))
+    desk.wall = desk.wall + .seconds(-7200)
+    desk.deliver(send)
+    desk.answer(desk.pushes[0], later(60))
+    desk.wall = desk.wall + .seconds(7200)
+    desk.advance(.seconds(65))
+    desk.deliver([desk.retries[0].value])
+    desk.answer(desk.pushes[1], PushOutcome(.retryLater, reason: "ServerError", status: 503))
+    #expect(desk.statuses.isEmpty, "it is tried again")
+  }
+
   @Test func `a clock set back while another device is open makes what was put off wait no longer`() throws {
     var desk = desk()
     desk.register("bob", .apns, .fcm)
