@@ -8,15 +8,15 @@ import Testing
 /// The program as somebody meets it on the command line.
 @Suite(.serialized) struct CommandTests {
   /// Runs the program until it ends, in a directory that holds nothing but a file `notes`.
-  private func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> (
-    status: Int32, lines: [String], errors: String
-  ) {
+  private func run(
+    _ arguments: [String], environment: [String: String] = [:], within limit: Duration = .seconds(120)
+  ) async throws -> (status: Int32, lines: [String], errors: String) {
     try await withDirectory("command") { directory in
       try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: directory.appending(path: "notes"))
       let process = try ChildProcess(
         arguments, name: arguments.first ?? "fanfare", environment: environment, directory: directory)
       defer { process.destroy() }
-      let status = try await process.exitStatus(within: .seconds(120))
+      let status = try await process.exitStatus(within: limit)
       var lines: [String] = []
       // The output ends with the process: reading on until there is nothing more.
       while let line = try? await process.line() { lines.append(line) }
@@ -45,7 +45,8 @@ import Testing
     (["replay", "--to", "2026-01-01T00:00:00Z"], "--from"),
     (["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
     (["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "--hub", "nowhere"], "no hub nowhere"),
-    (["faults", "--devices", "999"], "--devices"),
+    (["faults", "--devices", "999"], "--devices"), (["faults", "--row", "earthquake"], "--row"),
+    (["faults", "--quick", "--row", "GOAWAY"], "--quick"), (["demo", "--broadcast", "2000"], "--broadcast"),
   ])
   func aBadOptionIsNamed(command: [String], option: String) async throws {
     let (status, _, errors) = try await run(command, environment: Self.kafka)
@@ -149,5 +150,18 @@ import Testing
     #expect((report["delivered"] as? Int ?? 0) > 2000)
     #expect((report["rejected"] as? Int ?? 0) > 0)
     #expect(lines.contains { $0.contains("arrived     on alice's iPhone") && $0.contains("From bob: Hello from Kafka") })
+  }
+
+  /// However few they are, there is time for a pause and two deaths.
+  @Test(.timeLimit(.minutes(5))) func theSmallestBroadcastOfTheDemoSurvivesItsWorkers() async throws {
+    let (status, lines, errors) = try await run(["demo", "--broadcast", "2001", "--once"], within: .seconds(280))
+    #expect(status == 0, "\(errors)")
+    #expect(lines.contains("Paused.") && lines.contains("Resumed."))
+    #expect(lines.filter { $0.hasPrefix("Killed the worker") }.count == 2)
+    let last = try #require(lines.last)
+    let report = try #require(try JSONSerialization.jsonObject(with: Data(last.utf8)) as? [String: Any])
+    #expect(report["delivered"] as? Int == 2001)
+    #expect(report["arrived"] as? Int == 2001)
+    #expect(report["pages"] as? Int ?? 0 >= 20)
   }
 }

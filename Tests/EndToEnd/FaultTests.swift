@@ -16,9 +16,34 @@ import Testing
       for row in rows {
         #expect(row["accepted"] as? Int ?? 0 > 0, "\(row)")
         #expect(row["lost"] as? Int == 0, "\(row)")
+        #expect(row["inFlight"] as? Int == 0, "\(row)")
         #expect(row["accountingErrors"] as? Int == 0, "\(row)")
       }
-      #expect(status == 0)
+      // Also the bounds on what is repeated.
+      #expect(status == 0, "\(rows)\n\(faults.lastWords)")
+    }
+  }
+
+  @Test(arguments: [SIGINT, SIGTERM])
+  func whoeverInterruptsItFindsNothingLeftBehind(signal: Int32) async throws {
+    try await withDirectory("interrupted") { directory in
+      let faults = try ChildProcess(
+        ["faults", "--row", "nothing", "--json"], name: "faults", environment: ["TMPDIR": directory.path],
+        directory: directory, keepsOutput: true)
+      defer { faults.destroy() }
+      @Sendable func deployments() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("fanfare-faults-") }
+      }
+      try await eventually("the deployment's ledger") {
+        try deployments().contains {
+          FileManager.default.fileExists(atPath: directory.appending(path: "\($0)/ledger/ledger.sqlite").path)
+        }
+      }
+      faults.signal(signal)
+      #expect(try await faults.exitStatus() == 128 + signal)
+      #expect(try deployments().isEmpty)
+      // What there is, which is nothing yet.
+      #expect(try faults.output() == #"{"rows":[]}"# + "\n")
     }
   }
 }

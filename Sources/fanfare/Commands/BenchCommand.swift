@@ -75,6 +75,11 @@ struct BenchCommand: AsyncParsableCommand {
       connections: quick ? [connections[0]] : connections, isQuick: quick, kafka: kafka)
     (options.registrations, options.postgres) = (registrations, postgres)
     if let sink, let (host, port) = Self.address(sink) { options.sink = (host, port, sinkRoots) }
+    let (wanted, json) = (options, json)
+    try await endingWithSignals { try await Self.run(wanted, json: json) }
+  }
+
+  private static func run(_ options: BenchOptions, json: Bool) async throws {
     var reports: [ScenarioReport] = []
     if !json { Console.print(ScenarioReport.tableHead) }
     try await BenchRun.run(options) { report in

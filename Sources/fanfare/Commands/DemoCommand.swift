@@ -11,7 +11,7 @@ struct DemoCommand: AsyncParsableCommand {
       afterwards; no configuration is read.
       """)
 
-  @Flag(help: "Run the stream of sends, print what came of it as one line of JSON, and exit: 0 only if nothing was lost.")
+  @Flag(help: "Run the stream of sends, print what came of it as one line of JSON, and exit: 0 only if none was refused or lost.")
   var once = false
 
   @Option(help: ArgumentHelp("How many sends the stream has, 1 to 1000000.", valueName: "count"))
@@ -20,8 +20,9 @@ struct DemoCommand: AsyncParsableCommand {
   @Option(
     help: ArgumentHelp(
       """
-      Instead: one broadcast to so many devices, 2001 to 1000000, with its progress and the commands that pause, resume and cancel it. Its worker \
-      is a process of its own that you may kill: another one takes over. With --once all that is done for you.
+      Instead: one broadcast to so many devices, 2001 to 1000000, with its progress and the commands that pause, resume and cancel \
+      it. Its worker is a process of its own that you may kill: another one takes over. With --once all that is done for you, and \
+      pushed slowly enough for it.
       """, valueName: "devices"))
   var broadcast: Int?
 

@@ -7,6 +7,9 @@ import Registry
 
 /// What a visitor is shown of a broadcast: how far it is, how it is steered, and that it survives the death of its worker.
 struct BroadcastTour: Sendable {
+  /// How long nothing may move before it is given up; a worker that was killed is missed after ten seconds.
+  private static let patience = Duration.seconds(120)
+
   let devices: Int
   /// Whether the visitor's part is played, too: a pause, and a kill.
   let isOnce: Bool
@@ -15,6 +18,11 @@ struct BroadcastTour: Sendable {
   let simulator: PushSimulator
   let worker: DemoWorker
   let checks: [any ReadinessCheck]
+
+  /// What comes next of the visitor's part.
+  private enum Step {
+    case pause, resume, kill, nothing
+  }
 
   /// A send as the HTTP API reports it.
   private struct Report: Decodable {
@@ -33,6 +41,16 @@ struct BroadcastTour: Sendable {
     var delivered: Int { counts?.values.reduce(0) { $0 + ($1["delivered"] ?? 0) } ?? 0 }
   }
 
+  /// How many devices a page of the broadcast has: a page is what a pause waits for, so there are 20 at least.
+  static func pageDevices(of devices: Int) -> Int { min(5_000, max(1, devices / 20)) }
+
+  /// Pushes a second: a visitor is to have time to look, and the visitor's part, where it is played, time to be played. So
+  /// that takes ten seconds of few devices, which say nothing about speed anyway, and three of many.
+  private var rate: Int {
+    guard isOnce else { return max(100, devices / 60) }
+    return devices / (devices < 100_000 ? 10 : 3)
+  }
+
   /// Walks through it. True if every device has it once in the account, and the devices agree.
   func run() async throws -> Bool {
     Console.print(
@@ -44,10 +62,8 @@ struct BroadcastTour: Sendable {
     try await register()
     try worker.start()
     defer { worker.kill() }
-    // A visitor is to have time to look.
-    let rate = isOnce ? "" : #","maxPerSecond":\#(max(100, devices / 60))"#
-    let answer = try await api.request(
-      "POST", "/api/sends", user: "alice", body: #"{"to":{"everyone":true},"message":{"title":"Goal!","body":"3 to 1"}\#(rate)}"#)
+    let body = #"{"to":{"everyone":true},"message":{"title":"Goal!","body":"3 to 1"},"maxPerSecond":\#(rate)}"#
+    let answer = try await api.request("POST", "/api/sends", user: "alice", body: body)
     let id = try JSONDecoder().decode(Report.self, from: answer).id
     if !isOnce { showCommands(api, id) }
     let start = ContinuousClock.now
@@ -81,19 +97,33 @@ struct BroadcastTour: Sendable {
     }
   }
 
-  /// Shows how far it is until it has ended; another worker takes over from one that was killed.
+  /// Shows how far it is until it has ended; another worker takes over from one that was killed. Throws `DemoError` when
+  /// nothing moves any more, the worker fails, or there was no time for the visitor's part.
   private func follow(_ id: String, _ api: APIClient) async throws -> Report {
-    var step = 0
+    var step = Step.pause
+    var last = (course: "", pages: 0, delivered: 0)
+    var lastMove = ContinuousClock.now
+    var failure: (any Error)?
     while true {
       if try worker.restartIfEnded() { say("The worker has ended; process \(worker.id ?? 0) takes over.") }
+      var report: Report?
       // Right after it was accepted the ledger may not know it yet.
-      let report = try? await report(of: id, api)
+      do { report = try await self.report(of: id, api) } catch { failure = error }
       if let report {
         progress(report)
-        if report.state != "accepted" { return report }
-        if isOnce, let broadcast = report.broadcast, broadcast.pages > 0 {
-          try await play(&step, broadcast, id, api)
+        guard report.state == "accepted" else {
+          if isOnce, step != .nothing { throw DemoError("the broadcast was over before its worker was killed twice") }
+          return report
         }
+        let course = report.broadcast?.course ?? ""
+        let place = (course, report.broadcast?.finishedPages ?? 0, report.delivered)
+        // A visitor may leave it paused for as long as it pleases.
+        if place != last || (course == "paused" && !isOnce) { (last, lastMove) = (place, .now) }
+        if isOnce, let broadcast = report.broadcast, broadcast.pages > 0 { try await play(&step, broadcast, id, api) }
+      }
+      guard ContinuousClock.now - lastMove < Self.patience else {
+        let reason = failure.map { ": \($0)" } ?? ""
+        throw DemoError("the broadcast has not moved for \(Self.patience.components.seconds) seconds\(reason)")
       }
       try await Task.sleep(for: .milliseconds(isOnce || Console.isTerminal ? 100 : 1000))
     }
@@ -104,23 +134,23 @@ struct BroadcastTour: Sendable {
   }
 
   /// The visitor's part: pauses when a quarter is done, kills the worker, resumes; kills it once more when half is done.
-  private func play(_ step: inout Int, _ broadcast: Report.Broadcast, _ id: String, _ api: APIClient) async throws {
+  private func play(_ step: inout Step, _ broadcast: Report.Broadcast, _ id: String, _ api: APIClient) async throws {
     switch step {
-    case 0 where broadcast.finishedPages * 4 >= broadcast.pages:
+    case .pause where broadcast.finishedPages * 4 >= broadcast.pages:
       _ = try await api.request("POST", "/api/sends/\(id)/pause", user: "alice", body: "")
       say("Paused.")
       worker.kill()
       say("Killed the worker (process \(worker.id ?? 0)).")
-      step = 1
-    case 1:
+      step = .resume
+    case .resume:
       _ = try await api.request("POST", "/api/sends/\(id)/resume", user: "alice", body: "")
       say("Resumed.")
-      step = 2
-    case 2 where broadcast.finishedPages * 2 >= broadcast.pages:
+      step = .kill
+    case .kill where broadcast.finishedPages * 2 >= broadcast.pages:
       worker.kill()
       say("Killed the worker (process \(worker.id ?? 0)) in full swing.")
-      step = 3
-    default: break
+      step = .nothing
+    case .pause, .kill, .nothing: break
     }
   }
 

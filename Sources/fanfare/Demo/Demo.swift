@@ -24,13 +24,13 @@ struct Demo {
   let port: Int
   let isOnce: Bool
 
-  /// Runs until everything has been shown, and then, unless it is to run only once, until the visitor ends it. True if every accepted send was
-  /// settled and nothing was lost.
+  /// Runs until everything has been shown, and then, unless it is to run only once, until the visitor ends it. True if every
+  /// send was accepted and settled and nothing was lost.
   func run() async throws -> Bool {
-    let directory = FileManager.default.temporaryDirectory.appending(
-      path: "fanfare-demo-\(ProcessInfo.processInfo.processIdentifier)")
+    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-demo-\(UUID())")
+    // Nobody else's: what is there already is refused.
     try FileManager.default.createDirectory(
-      at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer {
       do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
     }
@@ -95,6 +95,7 @@ struct Demo {
         directory: directory,
         environment: environment(in: directory).merging([
           "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_HUB_DEFAULT_SIMULATOR": keys,
+          "FANFARE_WORKER_PAGE_DEVICES": "\(BroadcastTour.pageDevices(of: devices))",
         ]) { $1 })
       let tour = BroadcastTour(
         devices: devices, isOnce: isOnce, frontEnd: frontEnd, registry: registry, simulator: simulator, worker: worker,

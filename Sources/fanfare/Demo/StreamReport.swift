@@ -47,8 +47,8 @@ struct StreamReport: Sendable {
   /// Sends answered with success that are not on the topic, sends without an end, and deliveries on record that no device saw.
   var lost: Int { max(0, posted - accepted) + max(0, accepted - settled) + max(0, delivered - (arrived - duplicates)) }
 
-  /// Whether the account is closed and nothing is missing.
-  var isComplete: Bool { accepted == settled && lost == 0 }
+  /// Whether so many sends were posted, the account is closed and nothing is missing.
+  func isComplete(of sends: Int) -> Bool { posted == sends && accepted == settled && lost == 0 }
 
   /// The report on one line.
   var json: String {

@@ -15,7 +15,7 @@ struct Tour: Sendable {
   let endpoints: SimulatorEndpoints
   let checks: [any ReadinessCheck]
 
-  /// Walks through it. True if every accepted send was settled and nothing was lost.
+  /// Walks through it. True if every send was accepted and settled and nothing was lost.
   func run() async throws -> Bool {
     Console.print(
       "Fanfare \(Build.version): everything in one process. Kafka is embedded, in memory and volatile; the push services are simulated."
@@ -30,12 +30,12 @@ struct Tour: Sendable {
     let report = try await Stream(sends: sends, users: visitors.users, api: api, simulator: simulator, ledger: ledger).run()
     guard !isOnce else {
       Console.print(report.json)
-      return report.isComplete
+      return report.isComplete(of: sends)
     }
     Console.print(report.json)
     showCommands(api)
     try await follow(visitors)
-    return report.isComplete
+    return report.isComplete(of: sends)
   }
 
   private func register(_ devices: [Visitors.Device], with api: APIClient, isShown: Bool) async throws {

@@ -22,6 +22,8 @@ actor FaultDeployment {
   /// The addresses of front ends, by name.
   private var callers: [String: APIClient] = [:]
   private var simulator: APIClient?
+  /// When the injury was over, where the scenario has gone on after that.
+  private(set) var healedAt: ContinuousClock.Instant?
   /// What a scenario has noted, for looking at the arrivals afterwards.
   private(set) var moments: [UnixTime] = []
   /// The broadcast that a scenario has posted.
@@ -29,7 +31,7 @@ actor FaultDeployment {
   nonisolated let history: LedgerReader
   nonisolated let ledgerDisk: SmallDisk
 
-  private init(directory: URL, topics: FaultTopics) throws {
+  private init(directory: URL, topics: FaultTopics, settings: [String: String]) throws {
     self.directory = directory
     var logger = Logger(label: "fanfare.faults")
     logger.logLevel = .error
@@ -38,7 +40,7 @@ actor FaultDeployment {
     func path(_ name: String) -> String { directory.appending(path: name).path }
     ledgerDisk = SmallDisk(directory: directory.appending(path: "ledger"))
     try FileManager.default.createDirectory(at: ledgerDisk.directory, withIntermediateDirectories: true)
-    environment = [
+    let common = [
       "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true",
       "FANFARE_KAFKA_RETRY_DELAYS": topics.retryDelays.map(String.init).joined(separator: ","),
       "FANFARE_WORKER_LONGEST_REST": "1",
@@ -51,35 +53,35 @@ actor FaultDeployment {
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator", "FANFARE_LOG_LEVEL": "notice",
       "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
     ]
+    environment = common.merging(settings) { $1 }
     history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
   }
 
-  /// Runs `body` in a deployment that is ready, and ends every process of it in any case.
-  ///
-  /// `hasSmallDisk`: whether the ledger has a small file system of its own.
+  /// Runs `body` in a deployment as the scenario wants it, once that is ready, and ends every process of it in any case.
   static func with<Value: Sendable>(
-    topics: FaultTopics, hasSmallDisk: Bool, _ body: (FaultDeployment) async throws -> Value
+    _ scenario: FaultScenario, _ body: (FaultDeployment) async throws -> Value
   ) async throws -> Value {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-faults-\(UUID())")
+    // Nobody else's: what is there already is refused.
     try FileManager.default.createDirectory(
-      at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer {
       do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
     }
-    let deployment = try FaultDeployment(directory: directory, topics: topics)
-    if hasSmallDisk { try await deployment.ledgerDisk.mount() }
+    let deployment = try FaultDeployment(directory: directory, topics: scenario.topics, settings: scenario.settings)
+    if scenario.needsSmallDisk { try await deployment.ledgerDisk.mount() }
+    let result: Result<Value, any Error>
     do {
       try await deployment.startAll()
-      let value = try await body(deployment)
-      await deployment.destroy()
-      if hasSmallDisk { try await deployment.ledgerDisk.unmount() }
-      return value
+      result = .success(try await body(deployment))
     } catch {
-      Console.error(await deployment.lastWords)
-      await deployment.destroy()
-      if hasSmallDisk { try await deployment.ledgerDisk.unmount() }
-      throw error
+      // Whoever has ended it wants no reasons.
+      if !Task.isCancelled { Console.error(await deployment.lastWords) }
+      result = .failure(error)
     }
+    await deployment.destroy()
+    if scenario.needsSmallDisk { try await deployment.ledgerDisk.unmount() }
+    return try result.get()
   }
 
   private func startAll() async throws {
@@ -163,6 +165,9 @@ actor FaultDeployment {
     return id
   }
 
+  /// Notes that the injury is over; what is told last counts.
+  func noteHealed() { healedAt = .now }
+
   /// Notes the moment.
   func note() { moments.append(SystemWallClock().now()) }
 
@@ -238,12 +243,12 @@ actor FaultDeployment {
     return false
   }
 
-  /// What `fanfare audit` says: its exit status, and its JSON object.
-  func audit() async throws -> (status: Int32, report: String) {
+  /// What `fanfare audit` says: its exit status, its JSON object, and the end of what it wrote to standard error.
+  func audit() async throws -> (status: Int32, report: String, words: String) {
     let audit = try ChildProcess(
       ["audit", "--json"], name: "audit", environment: environment, directory: directory, keepsOutput: true)
     let status = try await audit.exitStatus(within: .seconds(120))
-    return (status, try audit.output())
+    return (status, try audit.output(), audit.lastWords)
   }
 
   /// A client of the deployment's Kafka, for who writes to the topics without the front end.

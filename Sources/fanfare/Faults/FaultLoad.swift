@@ -52,7 +52,7 @@ final class FaultLoad: Sendable {
             #"{"platform":"ios","instId":"i-\#(user)","deviceToken":"\#(Self.iPhone(of: user))"}"#,
             #"{"platform":"android","instId":"a-\#(user)","deviceToken":"device-\#(user)"}"#,
           ]
-          if user % 10 == 0 {
+          if Self.hasWindows(user) {
             bodies.append(
               #"{"platform":"windows","instId":"w-\#(user)","channelUri":"https://cloud.notify.windows.com/?token=channel-\#(user)"}"#
             )
@@ -63,6 +63,15 @@ final class FaultLoad: Sendable {
       try await group.waitForAll()
     }
   }
+
+  /// Whether the user that the send of that number goes to has a device of the platform.
+  static func hasDevice(ofSend number: Int, on platform: Platform) -> Bool {
+    platform != .wns || hasWindows(user(ofSend: number))
+  }
+
+  private static func hasWindows(_ user: Int) -> Bool { user % 10 == 0 }
+
+  private static func user(ofSend number: Int) -> Int { number % FaultDeployment.users }
 
   /// The handle of the user's iPhone.
   static func iPhone(of user: Int) -> String {
@@ -91,7 +100,7 @@ final class FaultLoad: Sendable {
     let lines = numbers.map { number in
       let seconds = timeToLive(of: number).map { #","ttl":\#($0.components.seconds)"# } ?? ""
       return
-        #"{"to":{"user":"user-\#(number % FaultDeployment.users)"},"message":{"body":"\#(Self.mark)\#(number)"}\#(seconds)}"#
+        #"{"to":{"user":"user-\#(Self.user(ofSend: number))"},"message":{"body":"\#(Self.mark)\#(number)"}\#(seconds)}"#
     }
     let at = SystemWallClock().now()
     let client = frontEnds[first / Self.batch % frontEnds.count]

@@ -1,13 +1,11 @@
-import Worker
-
 /// What one injury has led to.
-struct FaultRow: Sendable, Encodable {
+struct FaultRow: Sendable {
   let fault: String
   /// Sends that a front end called accepted.
   let accepted: Int
   /// Sends settled, of all that are on the topic.
   let settled: Int
-  /// Sends that wait for their time when nothing else moves any more.
+  /// Sends without an end, although all the time that anything may take has passed.
   let inFlight: Int
   /// Sends accepted of which nothing became, or that the audit misses.
   let lost: Int
@@ -15,7 +13,9 @@ struct FaultRow: Sendable, Encodable {
   let repeated: Int
   /// The same for each injury, sorted, where they can be told apart.
   let repeatedEach: [Int]
-  /// Where the audit, the ledger and the front end's word do not agree.
+  /// How many that may be.
+  let repeatLimit: RepeatLimit
+  /// Where the audit, the ledger, the devices and the front end's word do not agree, and pushes that should have ended otherwise.
   let accountingErrors: Int
   /// What else there was to see; nil where the numbers say it all.
   let observed: String?
@@ -32,19 +32,24 @@ struct FaultRow: Sendable, Encodable {
   var tableRow: String {
     var repeats = "\(repeated)"
     if let last = repeatedEach.last {
-      repeats += " (each time: median \(medianRepeated), most \(last), of \(repeatedEach.count))"
+      repeats += " (each time: median \(RepeatLimit.median(of: repeatedEach)), most \(last), of \(repeatedEach.count))"
     }
+    if !isWithinRepeats { repeats += ", TOO MANY" }
     let settled = inFlight == 0 ? "\(settled)" : "\(settled), \(inFlight) in flight"
     let seconds = (secondsToRecover * 10).rounded() / 10
     let name = observed.map { "\(fault) (\($0))" } ?? fault
     return "| \(name) | \(accepted) | \(settled) | \(lost) | \(repeats) | \(accountingErrors) | \(seconds) s |"
   }
 
-  /// Whether the promises were kept. What a kill repeats was in flight, and in most cases little of it.
-  var isGood: Bool {
-    let inFlight = WorkerConfiguration().maximumPushes
-    return lost == 0 && accountingErrors == 0 && repeatedEach.last ?? 0 <= inFlight && medianRepeated <= inFlight / 10
-  }
+  /// Whether the promises were kept, and everything has come to an end.
+  var isGood: Bool { lost == 0 && inFlight == 0 && accountingErrors == 0 && isWithinRepeats }
 
-  private var medianRepeated: Int { repeatedEach.isEmpty ? 0 : repeatedEach[(repeatedEach.count - 1) / 2] }
+  private var isWithinRepeats: Bool { repeatLimit.allows(repeated: repeated, each: repeatedEach) }
+}
+
+extension FaultRow: Encodable {
+  // Without the limit: the exit status says whether it was kept.
+  private enum CodingKeys: CodingKey {
+    case fault, accepted, settled, inFlight, lost, repeated, repeatedEach, accountingErrors, observed, secondsToRecover
+  }
 }

@@ -54,6 +54,7 @@ extension FaultScenario {
         // Until then nothing can be pushed there; somebody has to notice first.
         try await Task.sleep(for: .seconds(5))
         try deployment.install(files)
+        await deployment.noteHealed()
         try await Task.sleep(for: .seconds(5))
       }
       return []

@@ -6,6 +6,12 @@ struct FaultScenario: Sendable {
   let name: String
   /// How many records must be set aside, no more and no less.
   let deadLetters: Int
+  /// How many pushes it may bring to their devices a second time.
+  let repeats: RepeatLimit
+  /// Whether it may keep every answer to a push from coming, until that is given up unconfirmed.
+  let mayStayUnconfirmed: Bool
+  /// Settings of the deployment's processes beside what all rows have, as environment variables.
+  let settings: [String: String]
   /// Whether the ledger's file lies on a small file system of its own, which only root can make.
   let needsSmallDisk: Bool
   /// Whether it is short enough for every run of CI.
@@ -16,12 +22,13 @@ struct FaultScenario: Sendable {
   let timeToLive: Duration?
   /// Looks at what has arrived, once everything is quiet.
   let inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)?
-  /// Injures, and heals. Returns the pushes repeated by each injury where they can be told apart.
+  /// Injures, and heals; tells the deployment when it has healed, unless that is the last thing it does. Returns the pushes
+  /// repeated by each injury where they can be told apart.
   let injure: @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
 
   init(
-    _ name: String, isQuick: Bool = false, deadLetters: Int = 0, needsSmallDisk: Bool = false,
-    topics: FaultTopics = .few, timeToLive: Duration? = nil,
+    _ name: String, isQuick: Bool = false, deadLetters: Int = 0, repeats: RepeatLimit = .none, mayStayUnconfirmed: Bool = false,
+    settings: [String: String] = [:], needsSmallDisk: Bool = false, topics: FaultTopics = .few, timeToLive: Duration? = nil,
     inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)? = nil,
     injure: @escaping @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
   ) {
@@ -29,6 +36,9 @@ struct FaultScenario: Sendable {
     self.isQuick = isQuick
     self.topics = topics
     self.deadLetters = deadLetters
+    self.repeats = repeats
+    self.mayStayUnconfirmed = mayStayUnconfirmed
+    self.settings = settings
     self.needsSmallDisk = needsSmallDisk
     self.timeToLive = timeToLive
     self.inspect = inspect
@@ -43,6 +53,8 @@ extension FaultScenario {
       Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
+        await deployment.noteHealed()
+        // Among the good ones that come after it.
         try await Task.sleep(for: .seconds(5))
         return []
       },
@@ -54,21 +66,7 @@ extension FaultScenario {
       try await Task.sleep(for: .seconds(5))
       return []
     },
-    FaultScenario("kill -9 of a worker, again and again", isQuick: true) { deployment, isQuick in
-      var repeated: [Int] = []
-      var before = try await deployment.arrivals().repeated
-      for number in 0..<(isQuick ? 2 : 20) {
-        try await Task.sleep(for: .milliseconds(Int64.random(in: 200...3000)))
-        try await deployment.kill("worker", number % FaultDeployment.workers)
-        try await deployment.start("worker", number % FaultDeployment.workers)
-        // The embedded cluster takes so long to miss the dead one and to share out its partitions; then what it leaves is done again.
-        try await Task.sleep(for: .seconds(12))
-        let now = try await deployment.arrivals().repeated
-        repeated.append(now - before)
-        before = now
-      }
-      return repeated
-    },
+    KilledWorker.scenario,
     FaultScenario("kill -9 of the api") { deployment, _ in
       for _ in 0..<3 {
         try await Task.sleep(for: .milliseconds(Int64.random(in: 500...1500)))
@@ -93,15 +91,19 @@ extension FaultScenario {
       try deployment.ledgerDisk.free()
       return []
     },
-    FaultScenario("a worker frozen past its session") { deployment, _ in
+    // What it had under way somebody else has done meanwhile.
+    FaultScenario("a worker frozen past its session", repeats: .some) { deployment, _ in
       try await Task.sleep(for: .seconds(2))
       try await deployment.freeze("worker", 0)
       try await Task.sleep(for: .seconds(20))
       try await deployment.resume("worker", 0)
+      await deployment.noteHealed()
+      // It has to find out that it has lost its place.
       try await Task.sleep(for: .seconds(5))
       return []
     },
-    FaultScenario("the simulator frozen: no service answers") { deployment, _ in
+    // What had reached it is taken when it goes on, and by then was given up here.
+    FaultScenario("the simulator frozen: no service answers", repeats: .some) { deployment, _ in
       try await deployment.freeze("simulator")
       try await Task.sleep(for: .seconds(15))
       try await deployment.resume("simulator")
@@ -110,20 +112,23 @@ extension FaultScenario {
   ]
 
   private static let kafka = [
-    FaultScenario("all brokers down for 30 s") { deployment, _ in
+    // The group may miss its members for so long that the partitions get other owners, while nothing can be committed.
+    FaultScenario("all brokers down for 30 s", repeats: .some) { deployment, _ in
       try await Task.sleep(for: .seconds(2))
       try deployment.cluster.setBroker(isUp: false)
       try await Task.sleep(for: .seconds(30))
       try deployment.cluster.setBroker(isUp: true)
       return []
     },
-    FaultScenario("broker connections cut", isQuick: true) { deployment, isQuick in
+    FaultScenario("broker connections cut", isQuick: true, repeats: .some) { deployment, isQuick in
       for _ in 0..<(isQuick ? 2 : 5) {
         try await Task.sleep(for: .seconds(1))
         for request in [EmbeddedCluster.Request.produce, .fetch, .heartbeat] {
           try deployment.cluster.inject([.disconnect, .disconnect, .disconnect], into: request)
         }
       }
+      await deployment.noteHealed()
+      // What is injected waits for the requests that it is for.
       try await Task.sleep(for: .seconds(3))
       return []
     },
@@ -133,6 +138,7 @@ extension FaultScenario {
         try deployment.cluster.inject(
           [.notLeader, .requestTimedOut, .notEnoughReplicas, .notEnoughReplicasAfterAppend, .disconnect], into: .produce)
       }
+      await deployment.noteHealed()
       try await Task.sleep(for: .seconds(3))
       return []
     },
@@ -148,7 +154,10 @@ extension FaultScenario {
     service(
       "429 storm", #"{"service":"apns","action":"answer","status":429,"reason":"TooManyRequests","retryAfter":3}"#, seconds: 8),
     service("GOAWAY storm", #"{"service":"apns","action":"goaway","share":0.02}"#, seconds: 10),
-    service("connections dropped by the service", #"{"service":"apns","action":"drop","share":0.02}"#, seconds: 10),
+    // With the one push that is dropped go the answers to all that were under way on its connection, to some again and again.
+    service(
+      "connections dropped by the service", #"{"service":"apns","action":"drop","share":0.02}"#, seconds: 10, repeats: .some,
+      mayStayUnconfirmed: true),
     service("one platform answers nothing", #"{"service":"apns","action":"silence"}"#, seconds: 40),
     service("one platform answers 503", #"{"service":"fcm","action":"answer","status":503}"#, seconds: 15),
     service(
@@ -156,8 +165,12 @@ extension FaultScenario {
   ]
 
   /// The push service fails for that long.
-  private static func service(_ name: String, _ fault: String, seconds: Int) -> FaultScenario {
-    FaultScenario(name, isQuick: name == "429 storm") { deployment, _ in
+  private static func service(
+    _ name: String, _ fault: String, seconds: Int, repeats: RepeatLimit = .none, mayStayUnconfirmed: Bool = false
+  ) -> FaultScenario {
+    FaultScenario(
+      name, isQuick: name == "429 storm", repeats: repeats, mayStayUnconfirmed: mayStayUnconfirmed
+    ) { deployment, _ in
       try await deployment.order(fault)
       try await Task.sleep(for: .seconds(seconds))
       try await deployment.withdrawFaults()

@@ -10,7 +10,10 @@ struct KilledBroadcast {
   let devices: Int
 
   var scenario: FaultScenario {
-    FaultScenario("kill -9 of every worker, three times during a broadcast", inspect: inspect) { deployment, _ in
+    // How many of them may be the broadcast's is looked at in the end.
+    FaultScenario(
+      "kill -9 of every worker, three times during a broadcast", repeats: .some, inspect: inspect
+    ) { deployment, _ in
       try await Population.iPhones(devices, tags: [("crowd", 0..<devices)]).register(in: deployment.registry)
       // Slow enough that it is under way each time: for 25 seconds without the kills.
       let body = #"{"to":{"tag":"crowd"},"message":{"body":"Goal"},"maxPerSecond":\#(devices / 25)}"#
@@ -19,6 +22,7 @@ struct KilledBroadcast {
       for number in 0..<Self.kills {
         for worker in 0..<FaultDeployment.workers { try await deployment.kill("worker", worker) }
         for worker in 0..<FaultDeployment.workers { try await deployment.start("worker", worker) }
+        await deployment.noteHealed()
         // The group has to miss the dead ones first.
         try await Task.sleep(for: .seconds(number == Self.kills - 1 ? 1 : 14))
       }

@@ -14,10 +14,13 @@ struct SmallDisk: Sendable {
     try await run("/bin/mount", ["-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs", directory.path])
   }
 
-  /// Makes it a directory like any other again; what it held is gone.
+  /// Makes it a directory like any other again; what it held is gone. Also in a task that is cancelled.
   func unmount() async throws {
-    // Lazily: who has read the file in this process may still hold it open.
-    try await run("/bin/umount", ["-l", directory.path])
+    // In a task of its own, which nobody cancels: a mount would outlive this process.
+    try await Task {
+      // Lazily: who has read the file in this process may still hold it open.
+      try await run("/bin/umount", ["-l", directory.path])
+    }.value
   }
 
   /// Takes all the room that is left.

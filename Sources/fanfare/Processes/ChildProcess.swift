@@ -137,6 +137,15 @@ final class ChildProcess: Sendable {
   /// Whether it has not ended yet.
   var isRunning: Bool { process.withLock { $0.isRunning } }
 
+  /// Whether it has ended by itself and with a failure; false where somebody has ended it.
+  var hasFailed: Bool {
+    process.withLock { process in
+      guard !process.isRunning else { return false }
+      let status = process.terminationStatus
+      return process.terminationReason == .exit ? status != 0 : ![SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM].contains(status)
+    }
+  }
+
   /// Ends the process if it still runs, without ceremony, and returns when it is gone: what it has used is then among what this process's ended
   /// children have used, where a measurement that begins next does not take it for its own child's. Blocks for some milliseconds, five seconds at
   /// most.
