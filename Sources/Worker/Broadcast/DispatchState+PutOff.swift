@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 
 /// What a page of a broadcast has put off follows the broadcast's course, too, when it comes back.
@@ -18,10 +19,7 @@ extension DispatchState {
     case .paused:
       // What has expired ends as any other does, and what expires meanwhile is not pushed before.
       guard let delay = topics.retries.first?.delay, now.wall < expiry(of: retry.send) else { return self.parked.append(parked) }
-      let later = retry.putOffAgain(until: now.wall + delay)
-      items[slot].phase = .settling
-      items[slot].unacknowledged = 1
-      produce(later, for: slot, at: now, into: &effects)
+      produceAgain(retry, after: delay, in: slot, at: now, into: &effects)
     case .cancelled:
       items[slot].phase = .settling
       items[slot].unacknowledged = 1
@@ -32,8 +30,8 @@ extension DispatchState {
   }
 
   /// Lets what a page has put off wait until there is room for it: what has come back and is being pushed is no more than a page,
-  /// for all of it is repeated after a crash. Where so much waits that it would take the room of everything else, it comes back
-  /// later.
+  /// for all of it is repeated after a crash. Where so much waits that it would take the room of everything else, or for long, it
+  /// comes back later.
   private mutating func park(_ parked: Parked, _ retry: RetryRecord, at now: Moment, into effects: inout Effects) {
     var parked = parked
     parked.weight = weight(of: retry, in: parked.ticket.slot, at: now)
@@ -41,12 +39,42 @@ extension DispatchState {
     if !parkedPages.isEmpty, parkedPageBytes + parked.value.count > configuration.maximumBytes / 4,
       let delay = topics.retries.first?.delay, now.wall + delay + RetryPump.lateness(of: delay) < expiry(of: retry.send)
     {
-      items[parked.ticket.slot].phase = .settling
-      items[parked.ticket.slot].unacknowledged = 1
-      return produce(retry.putOffAgain(until: now.wall + delay), for: parked.ticket.slot, at: now, into: &effects)
+      return produceAgain(retry, after: delay, in: parked.ticket.slot, at: now, into: &effects)
     }
+    parked.since = now.uptime
+    parked.expiresAt = expiry(of: retry.send)
     parkedPageBytes += parked.value.count
     parkedPages.append(parked)
+  }
+
+  /// Lets come back later what has waited for room for long, and all of it where nothing may stay: the positions of its
+  /// partitions stand still meanwhile, and nobody asks whether its broadcast is still to be pushed. What would not live that
+  /// long stays.
+  mutating func putOffWhatIsParked(at now: Moment, into effects: inout Effects) {
+    guard !parkedPages.isEmpty, let delay = topics.retries.first?.delay else { return }
+    let back = now.wall + delay + RetryPump.lateness(of: delay)
+    let all = parkedPages
+    parkedPages.removeAll()
+    for next in all {
+      let slot = next.ticket.slot
+      let isOpen = isCurrent(next.ticket) && items[slot].phase == .resolving
+      let hasWaited = isFarBehind || now.uptime - next.since > configuration.longestRest.milliseconds
+      guard isOpen, hasWaited, back < next.expiresAt, let retry = read(next, at: now) else {
+        parkedPages.append(next)
+        continue
+      }
+      parkedPageBytes -= next.value.count
+      produceAgain(retry, after: delay, in: slot, at: now, into: &effects)
+    }
+  }
+
+  /// Writes the record of the item again as it is, to come back after so long.
+  private mutating func produceAgain(
+    _ retry: RetryRecord, after delay: Duration, in slot: Int, at now: Moment, into effects: inout Effects
+  ) {
+    items[slot].phase = .settling
+    items[slot].unacknowledged = 1
+    produce(retry.putOffAgain(until: now.wall + delay), for: slot, at: now, into: &effects)
   }
 
   /// How much of the room for what pages have put off the record takes.
@@ -79,14 +107,12 @@ extension DispatchState {
       parkedPageBytes -= next.value.count
       guard isOpen, let retry = read(next, at: now) else { continue }
       holdRoom(for: retry, in: slot, weight: next.weight, at: now)
-      guard let rate = retry.send.maximumPerSecond, let delay = topics.retries.first?.delay, now.wall < expiry(of: retry.send)
-      else {
+      guard let rate = retry.send.maximumPerSecond, !topics.retries.isEmpty, now.wall < expiry(of: retry.send) else {
         resume(retry, in: slot, at: now, into: &effects)
         continue
       }
-      // As many as can be pushed until the others are back.
-      let milliseconds = Int(min(delay, configuration.longestRest).milliseconds)
-      let count = max(1, min(pushable(of: retry, in: slot, at: now), rate * milliseconds / 1000))
+      // A second's at most: what every worker reserves at a time is how far ahead of the others the last one is.
+      let count = max(1, min(pushable(of: retry, in: slot, at: now), rate))
       let broadcast = BroadcastID(hub: retry.send.hub, send: retry.send.identity)
       effects.questions.append(.permits(next, count, broadcast, perSecond: rate))
     }
@@ -109,7 +135,8 @@ extension DispatchState {
   }
 
   /// Gives each device that could be pushed to now its time, as its broadcast's rate allows; those without a permit come back
-  /// later and ask again.
+  /// later and ask again. So do those whose sender is stopped, for it may work again while they rest, and those whose time is too
+  /// far ahead to rest here.
   mutating func space(_ slot: Int, _ permits: Permits, at now: Moment) {
     guard let shortest = topics.retries.first?.delay else { return }
     // A moment that seems to be far ahead is that of a clock that was set back.
@@ -118,14 +145,14 @@ extension DispatchState {
     let rest = max(now.uptime + shortest.milliseconds, from + Int64(permits.count * 1000 / permits.perSecond))
     var number = 0
     for (index, device) in items[slot].devices.enumerated() {
-      guard device.phase == .queued || device.phase == .resting, device.sender >= 0, mayPush(device.sender, at: now) else {
-        continue
-      }
-      let isPermitted = number < permits.count
+      guard device.phase == .queued || device.phase == .resting, device.sender >= 0 else { continue }
+      let mayPush = mayPush(device.sender, at: now)
+      let isPermitted = number < permits.count && mayPush
       let due = max(device.due, isPermitted ? from + Int64(number * 1000 / permits.perSecond) : rest)
       items[slot].devices[index].due = due
-      items[slot].devices[index].phase = !isPermitted ? .putOff : due > now.uptime ? .resting : .queued
-      number += 1
+      let isToLeave = !isPermitted || due > now.uptime + configuration.longestRest.milliseconds
+      items[slot].devices[index].phase = isToLeave ? .putOff : due > now.uptime ? .resting : .queued
+      if mayPush { number += 1 }
     }
   }
 

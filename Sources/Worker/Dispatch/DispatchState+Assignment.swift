@@ -70,7 +70,7 @@ extension DispatchState {
   mutating func finishSettling(at now: Moment, into effects: inout Effects) {
     guard drains.contains(where: { $0.lastCommit == nil }) || (shutdownDeadline != nil && !hasDrained) else { return }
     putOffWhatCannotProgress(at: now, into: &effects)
-    let isProgressing = items.contains { canProgress($0, at: now) }
+    let isProgressing = items.contains { canProgress($0) }
     for index in drains.indices where drains[index].lastCommit == nil {
       guard !isProgressing || now.uptime >= drains[index].deadline else { continue }
       drains[index].lastCommit = commits.next
@@ -84,8 +84,8 @@ extension DispatchState {
   }
 
   /// Whether waiting for the item can bring it to its end: not where a device waits for a repetition, or for a sender that is
-  /// stopped or has nothing of its quota left.
-  private func canProgress(_ item: WorkItem, at now: Moment) -> Bool {
+  /// stopped. More of a quota may come any moment; where it will not, and there are retry topics, the device is put off before.
+  private func canProgress(_ item: WorkItem) -> Bool {
     guard item.phase != .vacant, !item.isAbandoned, ledger.isOwned(item.origin), !ledger.isOpen(item.origin) else { return false }
     return switch item.phase {
     case .settling: true
@@ -97,7 +97,7 @@ extension DispatchState {
           switch device.phase {
           case .done, .putOff, .withdrawn, .inFlight, .checking: true
           case .resting, .waiting: false
-          case .queued: !isHeldUp(device.sender, at: now)
+          case .queued: senders[device.sender].gate.state == .closed
           }
         }
     }

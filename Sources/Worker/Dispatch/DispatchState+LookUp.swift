@@ -48,7 +48,8 @@ extension DispatchState {
     }
     // Back to the head of their queues, in the order they had.
     for ticket in stopped.reversed() {
-      guard let device = device(ticket), device.phase == .queued else { continue }
+      // What was called back meanwhile gets into its queue when the page goes on, and must not be there twice.
+      guard let device = device(ticket), device.phase == .queued, items[ticket.slot].page?.isParked != true else { continue }
       senders[device.sender].queue.prepend(ticket)
     }
   }

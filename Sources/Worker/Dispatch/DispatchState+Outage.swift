@@ -27,7 +27,7 @@ extension DispatchState {
   private static let probesKept = 4
   /// How many that were refused already it keeps: that they were is known here only.
   private static let refusedKept = 64
-  /// The most devices that an item has which is kept.
+  /// The most devices that an item has of which more than one refused device is kept.
   private static let mostDevicesKept = 16
 
   /// Remembers that the push is kept from its device, where the order of such pushes is known; returns whether it is.
@@ -176,17 +176,25 @@ extension DispatchState {
     guard !topics.retries.isEmpty else { return }
     for sender in senders.indices where senders[sender].gate.state != .closed {
       var (trying, refused, leaving): ([Ticket], [Ticket], [Ticket]) = ([], [], [])
+      var largeSlots = Set<Int>()
       for ticket in senders[sender].queue.removeAll() {
         guard let device = device(ticket), device.phase == .queued else { continue }
         let (slot, index) = (ticket.slot, ticket.device)
-        // A page keeps none, for all of its broadcast waits for it; nor does any other record that is large: a few would take all
-        // of the room.
-        if isFarBehind || items[slot].isPage || items[slot].devices.count > Self.mostDevicesKept {
+        let isLarge = items[slot].devices.count > Self.mostDevicesKept
+        // A page keeps none, for all of its broadcast waits for it, nor does what it has put off: that has the room that is for
+        // all others.
+        if isFarBehind || items[slot].isBulk {
           leaving.append(ticket)
-        } else if device.heldAt != nil, refused.count < Self.refusedKept {
+        } else if device.heldAt != nil, refused.count < Self.refusedKept,
+          // Of another record that is large one, of a few such: they would take all of the room. If the fault is its own, only
+          // one that is kept shows it.
+          !isLarge || (largeSlots.count < Self.probesKept && largeSlots.insert(slot).inserted)
+        {
           refused.append(ticket)
           remember(slot, index, due: now.uptime)
-        } else if device.heldAt == nil, trying.count < Self.probesKept, older(than: slot, index, at: now, limit: 1) == 0 {
+        } else if device.heldAt == nil, !isLarge, trying.count < Self.probesKept,
+          older(than: slot, index, at: now, limit: 1) == 0
+        {
           trying.append(ticket)
           remember(slot, index, due: now.uptime)
         } else {
@@ -195,6 +203,8 @@ extension DispatchState {
       }
       for ticket in trying + refused { senders[sender].queue.append(ticket) }
       for ticket in oldestFirst(leaving) {
+        // A device may be in the queue twice, where its page was paused and resumed meanwhile.
+        guard phase(of: ticket) == .queued else { continue }
         guard let delay = outageDelay(of: ticket.slot, ticket.device, at: now) else {
           remember(ticket.slot, ticket.device, due: now.uptime)
           senders[sender].queue.append(ticket)

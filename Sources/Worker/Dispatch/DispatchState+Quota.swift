@@ -12,7 +12,7 @@ extension DispatchState {
 
   /// Puts off the tail of what waits for a shared quota, beyond what that lets through while anything may wait in memory, until
   /// its turn: it would take the room of what is for others. A page stays, for it is small, and all of a broadcast would go round
-  /// through the retry topics if its pages did.
+  /// through the retry topics if its pages did; so does what pages have put off, of which no more than a page is here.
   mutating func putOffWhatExceedsItsQuota(at now: Moment, into effects: inout Effects) {
     guard let shortest = topics.retries.first?.delay else { return }
     for sender in senders.indices where senders[sender].gate.state == .closed {
@@ -26,11 +26,12 @@ extension DispatchState {
       var (singleRoom, bulkRoom) = (max(limit - share, limit - (count - singles)), max(share, limit - singles))
       var leaving: [Ticket] = []
       for ticket in senders[sender].queue.removeAll() where phase(of: ticket) == .queued {
-        let hasRoom = ticket.isBulk ? bulkRoom > 0 || items[ticket.slot].isPage : singleRoom > 0
+        let stays = items[ticket.slot].isPage || (items[ticket.slot].resumed?.weight ?? 0) > 0
+        let hasRoom = ticket.isBulk ? bulkRoom > 0 || stays : singleRoom > 0
         if ticket.isBulk { bulkRoom -= 1 } else { singleRoom -= 1 }
         if hasRoom { senders[sender].queue.append(ticket) } else { leaving.append(ticket) }
       }
-      for (number, ticket) in leaving.enumerated() {
+      for (number, ticket) in leaving.enumerated() where phase(of: ticket) == .queued {
         let delay = max(shortest, min(quota.time(of: limit + number + 1), Self.longestDelay))
         guard delay + lateness(of: delay) + Self.lastCall < items[ticket.slot].expiresAt - now.wall else {
           // It would not live to see its turn there.
@@ -44,11 +45,12 @@ extension DispatchState {
 
   /// Has more reserved for the sender if it will need it.
   mutating func askForQuota(of sender: Int, at now: Moment, into effects: inout Effects) {
-    // A sender that is stopped has no use for it.
-    let isWaiting =
-      !senders[sender].queue.isEmpty && senders[sender].gate.allowance(at: now.uptime) > 0
-      && !senders[sender].quota.allowsPush(besides: senders[sender].checking, at: now.wall)
-    guard let request = senders[sender].quota.request(isWaiting: isWaiting, at: now.wall) else { return }
+    let checks = senders[sender].checking
+    // What is being looked up leaves in the moment that is answered, or has to be looked up again. Beside that a sender that is
+    // stopped has no use for any.
+    let needed = checks + (!senders[sender].queue.isEmpty && senders[sender].gate.allowance(at: now.uptime) > 0 ? 1 : 0)
+    let isWaiting = needed > 0 && !senders[sender].quota.allowsPush(besides: needed - 1, at: now.wall)
+    guard let request = senders[sender].quota.request(isWaiting: isWaiting, checks: checks, at: now.wall) else { return }
     effects.questions.append(.quota(sender: sender, request.pushes, request.quota, lead: request.lead))
   }
 }

@@ -114,6 +114,9 @@ struct DispatchState: Sendable {
     /// How many devices of a page it wants to push to now, and at least a page's where the broadcast has a rate, which all such
     /// records share; 0 of anything else.
     var weight = 0
+    /// Uptime since which it has waited for room; meaningful in `parkedPages`, as is its expiry.
+    var since: Int64 = 0
+    var expiresAt = UnixTime(milliseconds: 0)
   }
 
   /// Partitions that are being given back.
@@ -199,6 +202,7 @@ struct DispatchState: Sendable {
       sweepOrder(at: now)
       putOffWhatIsStopped(at: now, into: &effects)
       putOffWhatExceedsItsQuota(at: now, into: &effects)
+      putOffWhatIsParked(at: now, into: &effects)
     }
     if now.uptime >= dropsDue {
       dropsDue = now.uptime + 1000

@@ -51,14 +51,15 @@ struct SenderQuota: Sendable {
     used += 1
   }
 
-  /// How many pushes are to be reserved now; nil for none. `isWaiting` says whether some could not be handed over.
-  mutating func request(isWaiting: Bool, at now: UnixTime) -> (quota: PushQuota, pushes: Int, lead: Duration)? {
+  /// How many pushes are to be reserved now; nil for none. `isWaiting` says whether some could not be handed over, `checks` how
+  /// many are being looked up, and will be as soon as that is answered.
+  mutating func request(isWaiting: Bool, checks: Int, at now: UnixTime) -> (quota: PushQuota, pushes: Int, lead: Duration)? {
     guard let quota, askedAt == nil, next == nil else { return nil }
     // Ahead of time while it goes on, so that nothing has to wait for the answer.
     let isRunningOut = current.map { $0.rest * 2 <= $0.size || now >= $0.from + PushQuota.lifetime / 2 } ?? false
-    guard isWaiting || (isRunningOut && used > 0) else { return nil }
+    guard isWaiting || (isRunningOut && used + checks > 0) else { return nil }
     let least = max(1, quota.largestReservation / 100)
-    let size = min(quota.largestReservation, max(least, 2 * used))
+    let size = min(quota.largestReservation, max(least, 2 * used, checks))
     (askedAt, used) = (now, 0)
     return (quota, size, lead)
   }

@@ -55,6 +55,26 @@ struct HeldPushTests {
     #expect(desk.position == 13)
   }
 
+  @Test func `so does one of many devices, although the others of them wait elsewhere`() {
+    var desk = Desk(retryDelays: [2, 15]) { $0.probeInterval = .seconds(5) }
+    desk.registry[.user("crowd")] = [Desk.target("bad-0", .fcm)] + (0..<20).map { Desk.target("good-\($0)", .fcm) }
+    desk.deliver(desk.send(to: .user("crowd")))
+    var answered = 0
+    for number in 0..<60 {
+      desk.register("a\(number)", .fcm)
+      desk.deliver(desk.send(to: .user("a\(number)")))
+      while answered < desk.pushes.count {
+        let push = desk.pushes[answered]
+        desk.answer(push, push.handle == "bad-0" ? Self.refusal : PushOutcome(.accepted, status: 200))
+        answered += 1
+      }
+      desk.advance(.seconds(2))
+    }
+    let failed = desk.statuses.flatMap(\.devices).filter { $0.outcome != .delivered }
+    #expect(failed.map(\.outcome) == [.failed] && failed.map(\.reason) == ["TopicDisallowed"])
+    #expect(stops(desk) == 3)
+  }
+
   @Test func `the last refusal of such a push is no test of the sender: another may try at once`() {
     var desk = desk(maximumPushes: 1)
     for user in ["b", "bad", "a"] { desk.deliver(desk.send(to: .user(user))) }

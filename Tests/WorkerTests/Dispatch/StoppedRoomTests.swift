@@ -17,19 +17,21 @@ struct StoppedRoomTests {
     return desk
   }
 
-  /// A page that was put off and is due: so many devices with iPhones.
-  static func page(_ desk: inout Desk, number: Int = 0, devices: Int, rate: Int? = nil) -> RetryRecord {
+  /// A page that was put off and is due, or will be after so long: so many devices with iPhones.
+  static func page(
+    _ desk: inout Desk, number: Int = 0, devices: Int, rate: Int? = nil, after delay: Duration = .zero, timeToLive: Int? = nil
+  ) -> RetryRecord {
     let targets = (0..<devices).map { Desk.target("p\(number)-\($0)", .apns) }
     for target in targets { desk.registry[.registration(target.registration)] = [target] }
     let waiting = targets.map { target in
       RetryRecord.Device.waiting(
         RetryRecord.Waiting(
-          registration: target.registration, platform: .apns, notBefore: desk.wall, attempts: 0, heldAttempts: 0, waits: 0,
-          wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0))
+          registration: target.registration, platform: .apns, notBefore: desk.wall + delay, attempts: 0, heldAttempts: 0,
+          waits: 0, wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0))
     }
     let send = SendRequest(
       id: .random(), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
-      content: Content(message: Message(body: "hello")), maximumPerSecond: rate)
+      content: Content(message: Message(body: "hello")), timeToLive: timeToLive, maximumPerSecond: rate)
     return RetryRecord(
       send: send, part: number, parts: 50, attempt: SegmentRecord.attempt(of: send), deferrals: 1, devices: waiting)
   }
@@ -131,25 +133,32 @@ struct StoppedRoomTests {
     #expect(desk.state.senders[1].queue.count == page + 7 && desk.retries.count == 23)
   }
 
-  @Test func `a registry slower than what is reserved lasts keeps nobody waiting for ever`() {
+  @Test(arguments: [1, 50], [400, 780, 1000])
+  func `a registry slower than what is reserved lasts keeps nobody waiting for ever`(sends: Int, milliseconds: Int64) {
     var desk = Desk { $0.pushesPerMinute = [.default: [.fcm: 6000]] }
-    for number in 0..<50 {
+    desk.answersQuestions = false
+    for number in 0..<sends {
       desk.register("f\(number)", .fcm)
       desk.deliver(desk.send(to: .user("f\(number)")))
     }
     desk.answersLookUps = false
+    // Long enough for all to be looked up once more.
+    desk.advance(.milliseconds(300))
     var (askedAt, answered): (Int64?, Int) = (nil, 0)
-    for _ in 0..<6000 where desk.statuses.count < 50 {
-      desk.advance(.milliseconds(20))
+    for _ in 0..<6000 where desk.statuses.count < sends {
+      desk.advance(.milliseconds(17))
       if desk.openLookUp != nil, askedAt == nil { askedAt = desk.uptime }
-      if let asked = askedAt, desk.uptime >= asked + 1000 {
+      if let asked = askedAt, desk.uptime >= asked + milliseconds {
         askedAt = nil
         desk.answerLookUp()
       }
       desk.answerAll(from: answered)
       answered = desk.pushes.count
+      // The store of the quotas takes its time, too.
+      desk.advance(.milliseconds(3))
+      desk.answerQuestions()
     }
-    #expect(desk.statuses.count == 50 && desk.pushes.count == 50)
+    #expect(desk.statuses.count == sends && desk.pushes.count == sends)
     #expect(desk.uptime < 60_000)
   }
 

@@ -1,0 +1,160 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// What pages have put off and has come back: what it may take, how long it may stay, and how fast it leaves.
+struct ReturnedPageTests {
+  private static let refusal = PushOutcome(.configurationError, reason: "BadTopic", status: 400)
+  private static let accepted = PushOutcome(.accepted, status: 200)
+
+  /// Delivers a record that was put off.
+  private func deliver(_ record: RetryRecord, to desk: inout Desk) { desk.deliver([record.encoded(at: desk.wall)]) }
+
+  @Test func `what comes back for a stopped service keeps its rate when that works again`() {
+    var desk = Desk(retryDelays: [2, 15]) { $0.probeInterval = .seconds(2) }
+    desk.register("bob", .apns)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], Self.refusal)
+    deliver(StoppedRoomTests.page(&desk, devices: 200, rate: 20, after: .seconds(4)), to: &desk)
+    #expect(desk.retries.count == 1 && desk.state.devices == 1)
+    desk.advance(.milliseconds(2_500))
+    desk.answer(desk.pushes[1], Self.accepted)
+    #expect(desk.state.senders[0].gate.state == .closed)
+    desk.advance(.seconds(2))
+    #expect(desk.pushes.count == 2)
+  }
+
+  @Test func `a small part of a broadcast is not kept to try with: all others would wait for its room`() {
+    var desk = Desk(retryDelays: [2, 15])
+    deliver(StoppedRoomTests.page(&desk, devices: 8, rate: 20), to: &desk)
+    for step in 1...8 {
+      #expect(desk.pushes.count == step)
+      desk.advance(.milliseconds(50))
+    }
+    desk.answerAll(Self.refusal)
+    desk.advance(.seconds(1))
+    #expect(desk.state.returned == 0 && desk.state.records == 0 && desk.retries.count == 1)
+  }
+
+  /// A desk with a page that is being pushed, and two that wait for its room.
+  private func crowded(timeToLive: Int? = nil, maximumSpan: Int = 100) -> Desk {
+    var desk = Desk(retryDelays: [2, 15]) {
+      $0.pageDevices = 50
+      $0.maximumSpan = maximumSpan
+      $0.circuit.patience = .seconds(600)
+      $0.circuit.silence = .seconds(600)
+    }
+    deliver(StoppedRoomTests.page(&desk, devices: 40), to: &desk)
+    for number in 1...2 {
+      deliver(StoppedRoomTests.page(&desk, number: number, devices: 40, timeToLive: timeToLive), to: &desk)
+    }
+    return desk
+  }
+
+  @Test func `what finds no room does not stay for long`() throws {
+    var desk = crowded()
+    for _ in 0..<9 { desk.advance(.seconds(1)) }
+    #expect(desk.state.parkedPages.count == 2 && desk.retries.isEmpty)
+    for _ in 0..<3 { desk.advance(.seconds(1)) }
+    #expect(desk.state.parkedPages.isEmpty && desk.state.parkedPageBytes == 0 && desk.state.records == 1)
+    let times = try desk.retries.map { try RetryRecord.decode($0.value[...], recordTime: desk.wall).notBefore }
+    #expect(times.count == 2 && times.allSatisfy { $0 > desk.wall && $0 <= desk.wall + .seconds(2) })
+  }
+
+  @Test func `unless it would not live that long`() {
+    var desk = crowded(timeToLive: 12)
+    for _ in 0..<11 { desk.advance(.seconds(1)) }
+    #expect(desk.state.parkedPages.count == 2 && desk.retries.isEmpty)
+    desk.answerAll(Self.accepted)
+    #expect(desk.pushes.count == 80 && desk.state.parkedPages.count == 1)
+  }
+
+  @Test func `what finds no room does not stay where much is read behind it`() {
+    var desk = crowded(maximumSpan: 4)
+    desk.advance(.seconds(1))
+    #expect(desk.state.isFarBehind)
+    #expect(desk.state.parkedPages.isEmpty && desk.state.parkedPageBytes == 0 && desk.retries.count == 2)
+  }
+
+  @Test func `no more than a second's pushes are reserved at a time`() {
+    var desk = Desk(retryDelays: [15])
+    desk.answersQuestions = false
+    deliver(StoppedRoomTests.page(&desk, devices: 200, rate: 20), to: &desk)
+    desk.answerQuestions()
+    let counts = desk.questions.compactMap { if case .permits(_, let count, _, _) = $0 { count } else { nil } }
+    #expect(counts == [20])
+  }
+
+  @Test func `what may be pushed only much later does not wait for that in memory`() {
+    var desk = Desk(retryDelays: [2, 15, 60])
+    let record = StoppedRoomTests.page(&desk, devices: 8, rate: 20)
+    desk.broadcasts.next[BroadcastID(hub: record.send.hub, send: record.send.identity)] = desk.wall + .seconds(40)
+    deliver(record, to: &desk)
+    #expect(desk.pushes.isEmpty && desk.retries.map(\.topic) == ["fanfare.retry.60s"] && desk.state.records == 0)
+  }
+
+  @Test func `what waits for a quota stays while it has its room`() {
+    var desk = Desk(retryDelays: [15]) { $0.pushesPerMinute = [.default: [.apns: 60]] }
+    desk.answersQuestions = false
+    deliver(StoppedRoomTests.page(&desk, devices: 40), to: &desk)
+    desk.answerQuestions()
+    desk.advance(.seconds(1))
+    desk.advance(.seconds(1))
+    #expect(desk.state.senders[0].queue.count == 40 && desk.state.items.allSatisfy { $0.openDevices == $0.devices.count })
+  }
+
+  @Test func `a moment without a quota does not give up what was begun`() {
+    var desk = Desk { $0.pushesPerMinute = [.default: [.fcm: 600]] }
+    desk.answersQuestions = false
+    desk.register("bob", .fcm, .fcm)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answerQuestions()
+    desk.answerAll()
+    #expect(desk.pushes.count == 1 && desk.state.senders[1].queue.count == 1)
+    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    var isToLeave = desk.isToLeave
+    #expect(!isToLeave)
+    desk.answerQuestions()
+    desk.answerAll(from: 1)
+    desk.turn()
+    #expect(desk.pushes.count == 2 && desk.statuses.count == 1 && desk.position == 1)
+    isToLeave = desk.isToLeave
+    #expect(isToLeave)
+  }
+
+  @Test func `a page that is paused while it is looked up again is put off once`() throws {
+    var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) { $0.maximumPushes = 3 }
+    _ = BroadcastTests.divided(&desk)
+    let broadcast = try #require(desk.broadcasts.plans.keys.first)
+    func steer(_ course: Steering.Course, _ desk: inout Desk) {
+      desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+      desk.advance(.milliseconds(600))
+      desk.advance(.milliseconds(10))
+    }
+    BroadcastTests.begin(&desk)
+    steer(.paused, &desk)
+    desk.answersLookUps = false
+    steer(.running, &desk)
+    // Of two places two devices are looked up again, and one push is still on its way.
+    let sent = desk.pushes.filter { Ticket(rawValue: $0.ticket).slot == Ticket(rawValue: desk.pushes[0].ticket).slot }
+    for push in sent.dropFirst() { desk.answer(push, Self.accepted) }
+    #expect(desk.state.senders.reduce(0) { $0 + $1.checking } > 0)
+    steer(.paused, &desk)
+    desk.answer(sent[0], Self.refusal)
+    while desk.openLookUp != nil { desk.answerLookUp() }
+    steer(.running, &desk)
+    desk.advance(.seconds(1))
+    for item in desk.state.items where item.phase == .dispatching {
+      let open = item.devices.count {
+        switch $0.phase {
+        case .queued, .checking, .inFlight, .resting, .waiting: true
+        case .done, .putOff, .withdrawn: false
+        }
+      }
+      #expect(item.openDevices == open)
+    }
+  }
+}
