@@ -174,13 +174,13 @@ enum PostgreSQLSchema {
       );
       """,
       """
+      DROP INDEX scheduled_send_newest;
       CREATE INDEX scheduled_send_waiting ON scheduled_sends (hub, scheduled_at, id)
         WHERE state IN ('held', 'paused') AND lease IS NULL;
       CREATE INDEX scheduled_send_waiting_by_sender ON scheduled_sends (hub, sender, scheduled_at, id)
         WHERE state IN ('held', 'paused') AND lease IS NULL;
       CREATE INDEX scheduled_send_waiting_by_audience ON scheduled_sends (hub, audience, scheduled_at, id)
         WHERE state IN ('held', 'paused') AND lease IS NULL;
-      DROP INDEX scheduled_send_newest;
       """,
     ])
 }

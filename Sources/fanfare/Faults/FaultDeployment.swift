@@ -247,6 +247,7 @@ actor FaultDeployment {
   func audit() async throws -> (status: Int32, report: String, words: String) {
     let audit = try ChildProcess(
       ["audit", "--json"], name: "audit", environment: environment, directory: directory, keepsOutput: true)
+    defer { audit.destroy() }
     let status = try await audit.exitStatus(within: .seconds(120))
     return (status, try audit.output(), audit.lastWords)
   }
