@@ -15,6 +15,11 @@ package enum Hexadecimal {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
+  /// The bytes as text: two lower-case digits each.
+  package static func text(_ bytes: some Sequence<UInt8>) -> String {
+    String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0 & 0xF)] }, as: UTF8.self)
+  }
+
   /// The eight lower-case ASCII digits of a number, the first of them in the most significant byte. All at once: an identifier has 32.
   static func digits(_ number: UInt32) -> UInt64 {
     // One digit's value into each byte, by halves.

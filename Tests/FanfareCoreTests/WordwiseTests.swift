@@ -54,4 +54,9 @@ struct WordwiseTests {
     let text = String(word, radix: 16)
     return String(repeating: "0", count: 16 - text.count) + text
   }
+
+  @Test func bytesAreTwoDigitsEach() {
+    #expect(Hexadecimal.text([0x00, 0x7F, 0xA5]) == "007fa5")
+    #expect(Hexadecimal.text([]).isEmpty)
+  }
 }

@@ -11,11 +11,8 @@ struct DescriptionRoute: Sendable {
 
   init() {
     // Made of the document, so that front ends of one version agree on it and those of two do not.
-    var text = [UInt8(ascii: "\"")]
-    for byte in Fingerprint("openapi", body: PackageResources.openapi_json[...]).digest.prefix(8) {
-      text += [Hexadecimal.digit(byte >> 4), Hexadecimal.digit(byte & 0xF)]
-    }
-    mark = String(decoding: text + [UInt8(ascii: "\"")], as: UTF8.self)
+    let digest = Fingerprint("openapi", body: PackageResources.openapi_json[...]).digest
+    mark = "\"\(Hexadecimal.text(digest.prefix(8)))\""
   }
 
   /// Adds the route. It belongs to the process, not to a hub.

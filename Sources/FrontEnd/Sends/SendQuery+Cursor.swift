@@ -3,12 +3,7 @@ import FanfareCore
 extension SendQuery.Position {
   /// As callers are given it: its 24 bytes in hexadecimal.
   var cursor: String {
-    var text: [UInt8] = []
-    for byte in (0..<8).map({ UInt8(truncatingIfNeeded: acceptedAt.milliseconds >> (56 - $0 * 8)) }) + send.bytes {
-      text.append(Hexadecimal.digit(byte >> 4))
-      text.append(Hexadecimal.digit(byte & 0xF))
-    }
-    return String(decoding: text, as: UTF8.self)
+    Hexadecimal.text((0..<8).map { UInt8(truncatingIfNeeded: acceptedAt.milliseconds >> (56 - $0 * 8)) } + send.bytes)
   }
 
   /// Reads `cursor`; nil for anything else.

@@ -61,9 +61,6 @@ struct Visitors: Sendable {
 
   /// An APNs token of the usual 64 digits, that asks the simulator for no fault.
   private static func token() -> String {
-    let digits = (RegistrationID.random().bytes + RegistrationID.random().bytes).flatMap { byte in
-      [Hexadecimal.digit(byte >> 4), Hexadecimal.digit(byte & 0xF)]
-    }
-    return "1" + String(decoding: digits.dropFirst(), as: UTF8.self)
+    "1" + Hexadecimal.text(RegistrationID.random().bytes + RegistrationID.random().bytes).dropFirst()
   }
 }
