@@ -72,8 +72,8 @@ extension ConsumerConfiguration {
     "client.id",
   ]
 
-  /// Whether librdkafka's debugging lines are wanted only for what they say about joining.
-  var readsJoinStates: Bool { autoCommitInterval == nil && client.properties["debug"] == nil }
+  /// Whether librdkafka's debugging lines are read for what they say about joining; see `Membership`.
+  var readsJoinStates: Bool { autoCommitInterval == nil }
 
   /// The properties of a consumer, in the order in which they are set.
   var properties: PropertySet {
@@ -98,10 +98,12 @@ extension ConsumerConfiguration {
         Property("check.crcs", "true"),
       ]
     if let autoCommitInterval { required.append(Property("auto.commit.interval.ms", "\(autoCommitInterval.wholeMilliseconds)")) }
-    // Says when the member joins again; see `Membership`.
-    if readsJoinStates { required.append(Property("debug", "cgrp")) }
     if client.tuning == .embedded { required.append(Property("fetch.error.backoff.ms", "50")) }
     if let instanceID { required.append(Property("group.instance.id", instanceID)) }
+    // A producer of the same client may be meant to make larger messages.
+    var further = client.properties.filter { $0.key != "message.max.bytes" }
+    // Whatever else is to be debugged: of several contexts each counts, also one that is named twice.
+    if readsJoinStates { further["debug"] = client.properties["debug"].map { "\($0),cgrp" } ?? "cgrp" }
     return PropertySet(
       required: required,
       ifSupported: [
@@ -109,8 +111,7 @@ extension ConsumerConfiguration {
         Property("fetch.queue.backoff.ms", "20"),
         Property("enable.metrics.push", "false"),
       ],
-      // A producer of the same client may be meant to make larger messages.
-      further: client.properties.filter { $0.key != "message.max.bytes" },
+      further: further,
       reserved: Self.reservedProperties
     )
   }

@@ -116,6 +116,10 @@ import Testing
     (record(data: #"{"to":{"user":"bob"},"message":{"badge":-1}}"#), .undecodable, "data.message.badge must be 0 to 2147483647"),
     (record(data: #"{"to":{"user":"bob"},"message":{"badge":1.5}}"#), .undecodable, "data.message.badge must be a whole number"),
     (record(data: #"{"to":{"user":"bob"},"message":{"body":3}}"#), .undecodable, "data.message.body must be a string"),
+    (
+      record(data: #"{"to":{"user":"bob"},"message":{"data":{"caf\#u{E9}":"1","k":"2","cafe\#u{301}":"3"}}}"#), .undecodable,
+      "data.message.data.cafe\u{301} is another spelling of a key before it"
+    ),
     (record(data: #"{"platforms":["apns","pager"]}"#), .undecodable, "data.platforms[1] must be \"apns\", \"fcm\" or \"wns\""),
     (record(data: #"{"ttl":2419201}"#), .undecodable, "data.ttl must be 0 to 2419200 seconds"),
     (record(data: #"{"native":{"apns":"text"}}"#), .undecodable, "data.native.apns must be an object"),
@@ -134,6 +138,26 @@ import Testing
     let segment = SegmentRecord(send: send, pages: 7, range: 2..<5).encoded(at: Self.time)
     #expect(segment.count > SendRequest.maximumRecordSize)
     #expect(try SegmentRecord.decode(segment[...], recordTime: Self.time).send == send)
+  }
+
+  /// A member that only a later version knows stays with its send wherever this one writes it anew.
+  @Test func whatIsNotKnownOfASendSurvives() throws {
+    let data = #"{"later":{"a":[1.50,null]},"to":{"user":"bob"},"k\u0065y\n":"é","message":{"body":"x"}}"#
+    let send = try SendRequest.decode(Array(Self.record(data: data).utf8)[...], recordTime: Self.time)
+    let retry = RetryRecordTests.record(send: send).encoded(at: Self.time)
+    let segment = SegmentRecord(send: send, pages: 7, range: 2..<5).encoded(at: Self.time)
+    for record in [send.encoded(), retry, segment, send.replayed(by: .random(), on: .all).encoded()] {
+      #expect(String(decoding: record, as: UTF8.self).contains(#","later":{"a":[1.50,null]},"key\n":"é"}}"#))
+    }
+    #expect(try RetryRecord.decode(retry[...], recordTime: Self.time).send == send)
+    #expect(try SegmentRecord.decode(segment[...], recordTime: Self.time).send == send)
+  }
+
+  /// Of members of one name the last counts, in `data` as anywhere.
+  @Test func aMessagesDataGivenTwiceIsTheLast() throws {
+    let data = #"{"to":{"user":"bob"},"message":{"data":{"a":"1","b":"2"},"data":{"a":"3","a":"4"}}}"#
+    let send = try SendRequest.decode(Array(Self.record(data: data).utf8)[...], recordTime: Self.time)
+    #expect(send.content.message?.data == ["a": "4"])
   }
 
   /// A producer that counts microseconds where milliseconds are due: what is kept is what can be written.

@@ -59,6 +59,16 @@ import Testing
     }
   }
 
+  /// Kafka's default is a megabyte.
+  @Test func theDocumentsTopicsTakeTheLargestRecord() throws {
+    #expect(checker.channels.count == 5)
+    for (name, channel) in checker.channels {
+      let kafka = (channel["bindings"] as? [String: Any])?["kafka"] as? [String: Any]
+      let configuration = try #require(kafka?["topicConfiguration"] as? [String: Any])
+      #expect(configuration["max.message.bytes"] as? Int == StatusRecord.maximumRecordSize, "\(name)")
+    }
+  }
+
   @Test func theDocumentNamesEveryWord() throws {
     func words(_ path: String...) -> [String]? {
       var node: Any? = checker.schemas

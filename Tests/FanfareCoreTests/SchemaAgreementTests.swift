@@ -35,7 +35,7 @@ import Testing
     to(#""registration":"0190F5FE-7C00-7000-8000-000000000001""#),
     device("apns", "00fF"), device("APNS", text(400, "a")), device("fcm", "a:b~!"), device("gCm", text(2048)),
     device("wns", "https://notify.windows.com"), device("WNS", "HTTPS://Dm3p.Notify.Windows.Com:443/w/?token=a%2b[]"),
-    device("wns", "https://notify.windows.com?x"), device("wns", "https://..notify.windows.com/"),
+    device("wns", "https://notify.windows.com?x"), device("wns", "https://a.\(text(63)).notify.windows.com/"),
     send(#""message":{"title":""}"#), send(#""message":{"badge":0}"#), send(#""message":{"badge":2147483647}"#),
     send(#""message":{"data":{"k":""}}"#), send(#""message":{"data":{\#(keys(100))}}"#),
     send(#""message":{"sound":"\#(text(256))"}"#),
@@ -65,6 +65,7 @@ import Testing
     to(#""device":"00ff""#), to(#""device":{"platform":"apns"}"#), to(#""device":{"handle":"00ff"}"#),
     device("apns", "00ff", more: #","later":1"#), device("pager", "00ff"), device("apns", ""), device("apns", "00f"),
     device("apns", "zz"), device("apns", text(402, "a")), device("fcm", "a b"), device("fcm", "é"), device("fcm", text(2049)),
+    device("wns", "https://..notify.windows.com/"), device("wns", "https://\(text(64)).notify.windows.com/"),
     device("wns", "http://notify.windows.com/"), device("wns", "https://evilnotify.windows.com/"),
     device("wns", "https://notify.windows.com.evil.example/"), device("wns", "https://u@notify.windows.com/"),
     device("wns", "https://notify.windows.com:8443/"), device("wns", "https://notify.windows.com:443:443/"),
@@ -98,6 +99,7 @@ import Testing
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1""#, true),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","source":7,"later":[]"#, true),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":"2026-11-21t08:00:00+01:00""#, true),
+    (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":null"#, true),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":"today""#, false),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":7"#, false),
     (#""specversion":"1.1","id":"\#(CodecTests.id)","type":"fanfare.send.v1""#, false),
@@ -213,5 +215,40 @@ import Testing
     let record = Array(String(decoding: status.encoded(), as: UTF8.self).replacing(part, with: replacement).utf8)
     #expect(try checker.complaints(about: record, schema: "StatusEvent", .open).isEmpty == isSound)
     #expect(isRead { () throws(RecordError) in try StatusRecord.decode(record[...]) } == isSound)
+  }
+
+  @Test(arguments: [
+    (#""part":0"#, #""part":0"#, true), (#""part":0"#, #""part":-1"#, false), (#""parts":1"#, #""parts":0"#, false),
+    (#""parts":1"#, #""parts":10000001"#, false), (#""parts":1"#, #""parts":1,"attempt":"x""#, false),
+    (#""deferrals":2"#, #""deferrals":1000000"#, true), (#""deferrals":2"#, #""deferrals":0"#, false),
+    (#""deferrals":2"#, #""deferrals":1000001"#, false), (#""deferrals":2"#, #""later":2"#, false),
+    (#""devices":["#, #""devices":[],"later":["#, false), (#""devices":["#, #""later":["#, false),
+    (#""platform":"apns","notBefore":"#, #""platform":"apns","later":"#, false),
+    (#""outcome":"rejected""#, #""later":0"#, false), (#""outcome":"rejected""#, #""outcome":"lost""#, false),
+    (#""attempts":3"#, #""attempts":1000000"#, true), (#""attempts":3"#, #""attempts":1000001"#, false),
+    (#""waits":2"#, #""waits":-1"#, false), (#""unanswered":true"#, #""unanswered":1"#, false),
+    (#""send":{"#, #""send":7,"later":{"#, false), (#""type":"fanfare.retry.v1""#, #""type":"fanfare.retry.v2""#, false),
+  ])
+  func retriesAreReadAsDocumented(part: String, replacement: String, isSound: Bool) throws {
+    let text = String(decoding: RetryRecordTests.record().encoded(at: CodecTests.time), as: UTF8.self)
+    let record = Array(text.replacing(part, with: replacement, maxReplacements: 1).utf8)
+    #expect(text.contains(part))
+    #expect(try checker.complaints(about: record, schema: "RetryEvent", .open).isEmpty == isSound)
+    #expect(isRead { () throws(RecordError) in try RetryRecord.decode(record[...], recordTime: CodecTests.time) } == isSound)
+  }
+
+  @Test(arguments: [
+    (#""pages":7"#, #""pages":10000000"#, true), (#""pages":7"#, #""pages":10000001"#, false),
+    (#""pages":7"#, #""later":7"#, false), (#""first":2"#, #""first":0"#, true), (#""first":2"#, #""first":-1"#, false),
+    (#""count":3"#, #""count":5"#, true), (#""count":3"#, #""count":0"#, false),
+    (#""send":{"#, #""send":7,"later":{"#, false), (#""type":"fanfare.segment.v1""#, #""type":"fanfare.segment.v2""#, false),
+  ])
+  func segmentsAreReadAsDocumented(part: String, replacement: String, isSound: Bool) throws {
+    let segment = SegmentRecord(send: CodecTests.requests[0], pages: 7, range: 2..<5)
+    let text = String(decoding: segment.encoded(at: CodecTests.time), as: UTF8.self)
+    let record = Array(text.replacing(part, with: replacement, maxReplacements: 1).utf8)
+    #expect(text.contains(part))
+    #expect(try checker.complaints(about: record, schema: "SegmentEvent", .open).isEmpty == isSound)
+    #expect(isRead { () throws(RecordError) in try SegmentRecord.decode(record[...], recordTime: CodecTests.time) } == isSound)
   }
 }

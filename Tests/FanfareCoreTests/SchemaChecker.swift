@@ -23,6 +23,8 @@ struct SchemaChecker {
 
   /// The document's schemas by name.
   let schemas: [String: Any]
+  /// The document's topics by their names in it.
+  let channels: [String: [String: Any]]
 
   init() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -30,6 +32,7 @@ struct SchemaChecker {
     let document = try Yams.load(yaml: text) as? [String: Any]
     let components = document?["components"] as? [String: Any]
     schemas = try #require(components?["schemas"] as? [String: Any])
+    channels = try #require(document?["channels"] as? [String: [String: Any]])
   }
 
   /// What is wrong with the record, in words; empty when it is as the schema says.
@@ -45,10 +48,10 @@ struct SchemaChecker {
       return try check(value, try #require(schemas[name] as? [String: Any]), at: path, reading)
     }
     var found = try checkAlternatives(value, schema, at: path)
-    switch (schema["type"] as? String, value) {
-    case ("object", .object), ("array", .array), ("string", .string), ("boolean", .boolean), (nil, _): break
-    case ("integer", .number(let number)) where number == number.rounded(): break
-    case (let type, _): return found + ["\(path) is no \(type ?? "")"]
+    // One type, or several.
+    let types = (schema["type"] as? String).map { [$0] } ?? schema["type"] as? [String]
+    if let types, !types.contains(where: { Self.isOf($0, value) }) {
+      return found + ["\(path) is no \(types.joined(separator: " or "))"]
     }
     switch value {
     case .object(let members): found += try checkObject(members, schema, at: path, reading)
@@ -67,6 +70,14 @@ struct SchemaChecker {
     case .null: break
     }
     return found
+  }
+
+  private static func isOf(_ type: String, _ value: JSONTree) -> Bool {
+    switch (type, value) {
+    case ("object", .object), ("array", .array), ("string", .string), ("boolean", .boolean), ("null", .null): true
+    case ("integer", .number(let number)): number == number.rounded()
+    default: false
+    }
   }
 
   private func checkAlternatives(_ value: JSONTree, _ schema: [String: Any], at path: String) throws -> [String] {

@@ -112,7 +112,8 @@ import Testing
     "http://cloud.notify.windows.com/?token=x", "https://evilnotify.windows.com/", "https://notify.windows.com.evil.example/",
     "https://user@cloud.notify.windows.com/", "https://cloud.notify.windows.com:8443/", "https://127.0.0.1/?notify.windows.com",
     "https://evil.example/\\@cloud.notify.windows.com/", "https://cloud.notify.windows.com/#x",
-    "https://evil.example#.notify.windows.com/",
+    "https://evil.example#.notify.windows.com/", "https://.notify.windows.com/", "https://a..notify.windows.com/",
+    "https://\(String(repeating: "a", count: 64)).notify.windows.com/",
     "https://cloud.notify.windows.com/ x",
   ])
   func channelURIsToElsewhereAreRefused(uri: String) {

@@ -1,6 +1,7 @@
-import RDKafka
 import Support
 import Testing
+
+@testable import RDKafka
 
 struct ConfigurationTests {
   private func rejection(_ properties: [String: String]) -> RDKafkaError? {
@@ -47,6 +48,19 @@ struct ConfigurationTests {
       _ = try Consumer(
         configuration: ConsumerConfiguration(client: client, groupID: "g", topics: ["t"]), logger: TestKafka.quietLogger)
     }
+  }
+
+  /// Its commits depend on what librdkafka says about joining.
+  @Test(arguments: [nil, "", "broker", "all", "cgrp", "topic, cgrp"])
+  func aConsumerThatCommitsByItselfReadsOfJoiningWhateverIsDebugged(contexts: String?) {
+    var client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test")
+    client.properties["debug"] = contexts
+    var configuration = ConsumerConfiguration(client: client, groupID: "g", topics: ["t"])
+    #expect(configuration.properties.further["debug"] == contexts)
+    configuration.autoCommitInterval = nil
+    #expect(configuration.readsJoinStates)
+    #expect(configuration.properties.further["debug"] == contexts.map { "\($0),cgrp" } ?? "cgrp")
+    #expect(throws: Never.self) { _ = try Consumer(configuration: configuration, logger: TestKafka.quietLogger) }
   }
 
   @Test func noDescriptionShowsAPropertysValue() {

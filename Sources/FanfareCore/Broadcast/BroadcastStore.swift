@@ -2,7 +2,7 @@
 /// registrations. A row may be forgotten a month after its broadcast was planned.
 ///
 /// Every method may be called from any task and any process at any time; when a change has returned it is durable, and every later call sees it.
-/// A method throws `RegistryError`, and then nothing was changed.
+/// A method throws `RegistryError`, and then nothing was changed, unless the error says that this is unknown.
 package protocol BroadcastStore: Sendable {
   /// Fixes how many pages a broadcast has, unless that is fixed already. Returns how many it has, and whether `announce` was called for it.
   func plan(_ broadcast: BroadcastID, pages: Int, at now: UnixTime) async throws -> (pages: Int, isAnnounced: Bool)

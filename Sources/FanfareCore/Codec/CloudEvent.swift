@@ -1,7 +1,7 @@
 /// The envelope that every topic record has: a CloudEvent 1.0 in structured JSON mode.
-struct CloudEvent {
-  /// The header value that marks a record as such an event.
-  static let contentType = "application/cloudevents+json"
+package struct CloudEvent {
+  /// The value of the header `content-type`, which marks a record as such an event.
+  package static let contentType = "application/cloudevents+json"
 
   /// What a record is; an incompatible version of a shape is another type.
   enum RecordType: String {
@@ -60,8 +60,10 @@ struct CloudEvent {
           }
           later = try reader.readUnchecked()
         case "time":
-          time = try reader.readTime()
-          guard time != nil else { throw reader.error("must be an RFC 3339 date-time") }
+          // CloudEvents' JSON format: null is the same as a missing attribute.
+          let isMissing = try reader.readNull()
+          time = try isMissing ? nil : reader.readTime()
+          guard isMissing || time != nil else { throw reader.error("must be an RFC 3339 date-time") }
         default: try reader.skipValue()
         }
       }

@@ -67,10 +67,17 @@ extension Message {
         guard (0...Int64(Int32.max)).contains(number) else { throw reader.error("must be 0 to \(Int32.max)") }
         badge = Int(number)
       case "data":
+        try once(data.isEmpty)
+        data = [:]
         try reader.readObject { (key, reader) throws(JSONError) in
           guard !key.isEmpty else { throw reader.error("must not have an empty key") }
-          let isFirst = data.updateValue(try reader.readString(), forKey: key.text) == nil
-          guard isFirst || !strict else { throw reader.givenTwice() }
+          let name = key.text
+          if let former = data.index(forKey: name) {
+            // Two spellings of what Unicode counts as one text are one key of a dictionary: one of the values would be lost.
+            guard key.hasBytes(of: data.keys[former]) else { throw reader.error("is another spelling of a key before it") }
+            guard !strict else { throw reader.givenTwice() }
+          }
+          data[name] = try reader.readString()
           guard data.count <= maximumDataKeys else { throw reader.error("is one key more than the \(maximumDataKeys) allowed") }
         }
       default:

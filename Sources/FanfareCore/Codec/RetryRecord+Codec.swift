@@ -3,7 +3,7 @@ extension RetryRecord {
   package static let maximumRecordSize = StatusRecord.maximumRecordSize
 
   /// The record of the retry topics. Its event id is `<send>/<part>/<deferrals>`, or `<send>/<attempt>/<part>/<deferrals>` where there are several
-  /// parts; the send is in it whole, as it lay on the sends topic.
+  /// parts; the send is in it whole, with what this version does not know of its data.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
     var output = CloudEvent.begin(
@@ -53,7 +53,8 @@ extension RetryRecord {
     return output
   }
 
-  /// Reads a record of the retry topics, wherever it lies. Members that this version does not know are passed over.
+  /// Reads a record of the retry topics, wherever it lies. Members that this version does not know are passed over, but for the
+  /// send's.
   ///
   /// A record that was written later than `now` has a clock behind it that is ahead of ours: its devices' times are set back by as much, so that
   /// none waits longer from now on than was wanted when it was put off. nil: times are read as they are.

@@ -3,7 +3,8 @@ extension SegmentRecord {
   /// envelope.
   package static let maximumRecordSize = SendRequest.maximumRecordSize * 3 + 4096
 
-  /// The record of the segments topic. Its event id is `<send>/<first page>`; the send is in it whole, as it lay on the sends topic.
+  /// The record of the segments topic. Its event id is `<send>/<first page>`; the send is in it whole, with what this version does
+  /// not know of its data.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
     var output = CloudEvent.begin(.segment, time: time, capacity: 320 + request.count) { output in
@@ -23,7 +24,7 @@ extension SegmentRecord {
     return output
   }
 
-  /// Reads a record of the segments topic. Members that this version does not know are passed over.
+  /// Reads a record of the segments topic. Members that this version does not know are passed over, but for the send's.
   package static func decode(_ value: ArraySlice<UInt8>, recordTime: UnixTime) throws(RecordError) -> SegmentRecord {
     try CloudEvent.read(value, as: .segment, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
       try read(from: &reader, recordTime: recordTime)

@@ -16,6 +16,8 @@ package struct SendFields: Sendable {
   package var traceparent: String?
   package var replay: ReplayID?
   package var maximumPerSecond: Int?
+  /// See `SendRequest.unknownMembers`.
+  private(set) var unknownMembers: [UInt8] = []
 
   package init() {}
 
@@ -61,6 +63,14 @@ package struct SendFields: Sendable {
     return true
   }
 
+  /// Reads a member that `read` does not know: of a record, whose writer may know more than we do.
+  mutating func keep(_ key: JSONReader.Key, from reader: inout JSONReader) throws(JSONError) {
+    unknownMembers.append(UInt8(ascii: ","))
+    unknownMembers.appendJSON(key.text)
+    unknownMembers.append(UInt8(ascii: ":"))
+    unknownMembers.append(contentsOf: try reader.readRaw())
+  }
+
   /// The send made of what was read. Throws when `to` is missing, or both `message` and `native` are.
   package func request(id: SendID, acceptedAt: UnixTime) throws(JSONError) -> SendRequest {
     guard let audience else { throw JSONError(field: "to", problem: "is missing") }
@@ -69,7 +79,7 @@ package struct SendFields: Sendable {
     return SendRequest(
       id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms ?? .all,
       content: content, timeToLive: timeToLive, priority: priority ?? .high, collapseKey: collapseKey, traceparent: traceparent,
-      replay: replay, maximumPerSecond: maximumPerSecond)
+      replay: replay, maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers)
   }
 
   private mutating func readPlatforms(_ reader: inout JSONReader) throws(JSONError) {

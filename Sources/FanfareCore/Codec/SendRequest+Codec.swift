@@ -67,11 +67,12 @@ extension SendRequest {
       output.append(literal: #","replay":"#)
       output.appendJSON(replay)
     }
+    output.append(contentsOf: unknownMembers)
     output.append(literal: "}}")
   }
 
-  /// Reads a record of the sends topic. Members that this version does not know are passed over; `recordTime`, the log's own time of the
-  /// record, stands in where the event has none.
+  /// Reads a record of the sends topic. Of members that this version does not know those of `data` are kept as they are, and
+  /// the others passed over; `recordTime`, the log's own time of the record, stands in where the event has none.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
   ) throws(RecordError) -> SendRequest {
@@ -80,7 +81,7 @@ extension SendRequest {
       // Of several members of that name the last counts.
       fields = SendFields()
       try reader.readObject { (key, reader) throws(JSONError) in
-        if try !fields.read(key, from: &reader) { try reader.skipValue() }
+        if try !fields.read(key, from: &reader) { try fields.keep(key, from: &reader) }
       }
     }
     guard let id = event.id else { throw RecordError(.undecodable, "id must be a UUID") }

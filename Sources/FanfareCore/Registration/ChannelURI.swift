@@ -25,7 +25,8 @@ package struct ChannelURI: Hashable, Sendable {
       default: false
       }
     }
-    guard labels, authority == "notify.windows.com" || authority.hasSuffix(".notify.windows.com") else { return nil }
+    let isName = authority.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { 1...63 ~= $0.utf8.count }
+    guard labels, isName, authority == "notify.windows.com" || authority.hasSuffix(".notify.windows.com") else { return nil }
     host = authority
     pathAndQuery = rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
   }

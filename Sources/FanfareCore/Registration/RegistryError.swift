@@ -20,10 +20,14 @@ package struct RegistryError: Error, Hashable, Sendable, CustomStringConvertible
   package let code: Code
   /// For people; says which field or store is meant.
   package let message: String
+  /// Whether the change may have happened: the store was lost while it was being made durable. Only with `.unavailable`.
+  package let isOutcomeUnknown: Bool
 
-  package init(_ code: Code, _ message: String) {
+  /// Makes an error.
+  package init(_ code: Code, _ message: String, isOutcomeUnknown: Bool = false) {
     self.code = code
     self.message = message
+    self.isOutcomeUnknown = isOutcomeUnknown
   }
 
   package var description: String { message }

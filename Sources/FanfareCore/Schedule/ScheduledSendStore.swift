@@ -1,7 +1,7 @@
 /// Where sends wait for their time. All front ends that share a store take from it, each send one of them at a time.
 ///
 /// Every method may be called from any task and any process at any time; when a change has returned it is durable, and every later call sees it.
-/// A method throws `RegistryError`, and then nothing was changed.
+/// A method throws `RegistryError`, and then nothing was changed, unless the error says that this is unknown.
 package protocol ScheduledSendStore: Sendable {
   /// Holds sends, all or none. One whose id is known in its hub stays as it is, whatever has become of it.
   func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws

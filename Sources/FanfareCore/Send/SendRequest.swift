@@ -46,6 +46,9 @@ package struct SendRequest: Hashable, Sendable {
   package var replay: ReplayID? { fields.replay }
   /// The most pushes per second that all workers together may make of it; nil: as many as they can. Of no effect unless `isBroadcast`.
   package var maximumPerSecond: Int? { fields.maximumPerSecond }
+  /// The members of its record's `data` that this version does not know, in JSON, each with a comma before it: written again
+  /// wherever the send is. Nearly always empty.
+  package var unknownMembers: [UInt8] { fields.unknownMembers }
 
   /// What tells a send from every other that is to be dispatched: its id, and the replay. A replayed send is the same send, with the same ids of
   /// its pushes and the same account, but not the duplicate of a record that was dispatched.
@@ -57,12 +60,13 @@ package struct SendRequest: Hashable, Sendable {
   package init(
     id: SendID, hub: HubName = .default, sender: String? = nil, acceptedAt: UnixTime, audience: Audience,
     platforms: PlatformSet = .all, content: Content, timeToLive: Int? = nil, priority: Priority = .high,
-    collapseKey: String? = nil, traceparent: String? = nil, replay: ReplayID? = nil, maximumPerSecond: Int? = nil
+    collapseKey: String? = nil, traceparent: String? = nil, replay: ReplayID? = nil, maximumPerSecond: Int? = nil,
+    unknownMembers: [UInt8] = []
   ) {
     fields = Fields(
       id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms, content: content,
       timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent, replay: replay,
-      maximumPerSecond: maximumPerSecond)
+      maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers)
   }
 
   /// The send as it is put on the topic again, for those of its platforms.
@@ -70,7 +74,8 @@ package struct SendRequest: Hashable, Sendable {
     SendRequest(
       id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience,
       platforms: self.platforms.intersection(platforms), content: content, timeToLive: timeToLive, priority: priority,
-      collapseKey: collapseKey, traceparent: traceparent, replay: replay, maximumPerSecond: maximumPerSecond)
+      collapseKey: collapseKey, traceparent: traceparent, replay: replay, maximumPerSecond: maximumPerSecond,
+      unknownMembers: unknownMembers)
   }
 
   private final class Fields: Sendable {
@@ -89,11 +94,12 @@ package struct SendRequest: Hashable, Sendable {
     let traceparent: String?
     let replay: ReplayID?
     let maximumPerSecond: Int?
+    let unknownMembers: [UInt8]
 
     init(
       id: SendID, hub: HubName, sender: String?, acceptedAt: UnixTime, audience: Audience, platforms: PlatformSet,
       content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?, replay: ReplayID?,
-      maximumPerSecond: Int?
+      maximumPerSecond: Int?, unknownMembers: [UInt8]
     ) {
       self.id = id
       self.hub = hub
@@ -110,6 +116,7 @@ package struct SendRequest: Hashable, Sendable {
       self.traceparent = traceparent
       self.replay = replay
       self.maximumPerSecond = maximumPerSecond
+      self.unknownMembers = unknownMembers
     }
   }
 
@@ -119,7 +126,7 @@ package struct SendRequest: Hashable, Sendable {
         && left.audience == right.audience && left.platforms == right.platforms && left.content == right.content
         && left.timeToLive == right.timeToLive && left.priority == right.priority && left.collapseKey == right.collapseKey
         && left.traceparent == right.traceparent && left.replay == right.replay
-        && left.maximumPerSecond == right.maximumPerSecond
+        && left.maximumPerSecond == right.maximumPerSecond && left.unknownMembers == right.unknownMembers
   }
 
   package func hash(into hasher: inout Hasher) {

@@ -112,9 +112,12 @@ struct ConsumerLoop {
           // An automatic commit: the next one will cover the same offsets.
           logger.notice("Stored offsets were not committed", metadata: [LogKeys.error: "\(error)"])
         }
-      case .notice(.log(let level, let facility, let text)) where level >= 7 && configuration.readsJoinStates:
-        membership.read(facility: facility, text: text)
       case .notice(let notice):
+        if case .log(let level, let facility, let text) = notice, level >= 7, configuration.readsJoinStates {
+          membership.read(facility: facility, text: text)
+          // Such lines are wanted for this alone, unless somebody debugs.
+          guard configuration.client.properties["debug"] != nil else { continue }
+        }
         notice.log(to: logger)
         if case .error(let error) = notice, error.code != .unreachable || error.isFatal { report(error) }
       }
