@@ -96,7 +96,7 @@ package final class HTTP2ConnectionPool: Sendable {
   package var statistics: HTTP2PoolStatistics { guarded.withLock { $0.pool.statistics } }
 
   /// Ends the pool: waiting requests fail as `closed` at once, those on their way may finish within `timeout` and fail then. Returns
-  /// when all requests are reported and all connections are closed.
+  /// when all requests are reported and all connections have ended.
   package func close(timeout: Duration) async {
     beginClosing(timeout: timeout)
     await finished()
@@ -122,8 +122,13 @@ package final class HTTP2ConnectionPool: Sendable {
         if guarded.pool.phase != .closed { guarded.waiters.append(continuation) }
         return guarded.pool.phase == .closed
       }
-      if isClosed { continuation.resume() }
+      if isClosed { resume([continuation]) }
     }
+  }
+
+  /// Lets those go on who wait for the end: on the pool's event loop, behind the reports that are on their way there.
+  private func resume(_ waiters: [CheckedContinuation<Void, Never>]) {
+    eventLoop.execute { for waiter in waiters { waiter.resume() } }
   }
 
   private func perform(_ actions: [PoolState<ConnectionHandle>.Action]) {
@@ -139,7 +144,7 @@ package final class HTTP2ConnectionPool: Sendable {
           defer { guarded.waiters = [] }
           return guarded.waiters
         }
-        for waiter in waiters { waiter.resume() }
+        resume(waiters)
       }
     }
   }

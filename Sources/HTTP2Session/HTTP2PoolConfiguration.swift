@@ -1,3 +1,4 @@
+package import NIOCore
 package import NIOSSL
 
 /// Where a pool connects to and how it behaves.
@@ -22,6 +23,9 @@ package struct HTTP2PoolConfiguration: Sendable {
   /// The age at which a connection is replaced; nil means never. (FCM ends connections at one hour.)
   package var maximumConnectionAge: Duration?
 
+  /// Finds the addresses of the host at the port; another one than the system's for tests. Called on a thread of the pool's own,
+  /// which it may block; the addresses are tried as RFC 8305 says.
+  package var lookUp: @Sendable (String, Int) throws -> [SocketAddress] = SocketAddress.addresses
   /// Time for name lookup and TCP.
   package var connectTimeout: Duration = .seconds(5)
   /// Time from TCP to the peer's SETTINGS.

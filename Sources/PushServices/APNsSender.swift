@@ -23,10 +23,12 @@ package final class APNsSender: PushSender {
   private let eventLoop: any EventLoop
   private let logger: Logger
 
-  /// A sender that does not work before `run()`. Throws `PushConfigurationError`.
+  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every `lookInterval`. Throws
+  /// `PushConfigurationError`.
   package init(
     configuration: APNsConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
+    logger: Logger
   ) throws {
     try configuration.validate()
     self.configuration = configuration
@@ -36,7 +38,7 @@ package final class APNsSender: PushSender {
     logger[metadataKey: LogKeys.platform] = "apns"
     self.logger = logger
     credential = try APNsCredential(configuration)
-    gauges = SenderGauges(hub: configuration.hub, platform: .apns)
+    gauges = SenderGauges(hub: configuration.hub, platform: .apns, interval: lookInterval)
     eventLoop = eventLoopGroup.next()
     var pool = HTTP2PoolConfiguration(
       host: configuration.host, port: configuration.port, tls: try .pushService(trustRoots: configuration.trustRoots))
@@ -82,11 +84,7 @@ package final class APNsSender: PushSender {
       let outcome = PushOutcome(.configurationError, reason: "SigningFailed")
       return report(pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) }, to: completion)
     }
-    let isNewToken = recordedToken.withLock { recorded in
-      defer { recorded = fields.generation }
-      return recorded != fields.generation
-    }
-    if isNewToken { gauges.record(credentialExpiresAt: fields.expiresAt) }
+    record(fields)
     var writer = APNsRequestWriter(fields: fields, now: now, timeout: configuration.requestTimeout)
     var requests: [HTTP2Request] = []
     requests.reserveCapacity(pushes.count)
@@ -103,20 +101,33 @@ package final class APNsSender: PushSender {
     }
     report(refused, to: completion)
     let epoch = renewal.withLock { $0.epoch }
-    pool.submit(requests, generation: fields.keyGeneration) { [self] completions in
+    pool.submit(requests, generation: fields.connectionGeneration) { [self] completions in
       completion(results(of: completions, token: fields.generation, epoch: epoch))
     }
   }
 
   package func run() async throws {
-    do { gauges.record(credentialExpiresAt: try credential.fields(now: clock.now()).expiresAt) } catch {
-      complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
-    }
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { [gauges, pool] in await gauges.watch(pool) }
+      group.addTask { [self] in
+        await gauges.watch {
+          gauges.record(pool)
+          // Without a push, too, the token in use is never one that has ended.
+          do { record(try credential.fields(now: clock.now())) } catch {
+            complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
+          }
+        }
+      }
       await pool.run()
       group.cancelAll()
     }
+  }
+
+  private func record(_ fields: APNsCredential.Fields) {
+    let isNewToken = recordedToken.withLock { recorded in
+      defer { recorded = fields.generation }
+      return recorded != fields.generation
+    }
+    if isNewToken { gauges.record(credentialExpiresAt: fields.expiresAt) }
   }
 
   private func results(of completions: [HTTP2Completion], token: Int, epoch: Int) -> [PushResult] {
@@ -157,7 +168,7 @@ package final class APNsSender: PushSender {
       case .expiredProviderToken:
         do {
           if try credential.expired(generation: token, now: now) {
-            gauges.record(credentialExpiresAt: try credential.fields(now: now).expiresAt)
+            record(try credential.fields(now: now))
           } else {
             complain(.credential, "APNs calls a new provider token expired: is the clock right?", reason: reason.rawValue)
           }
@@ -176,7 +187,13 @@ package final class APNsSender: PushSender {
     }
     // A connection stays unusable after its token has expired, and is bound to the key of its first push.
     let wantsConnections = !reasons.isDisjoint(with: [.expiredProviderToken, .unrelatedKeyIDInToken, .idleTimeout, .shutdown])
-    if wantsConnections, renewal.withLock({ $0.isDue(epoch: epoch, now: now) }) { pool.renewConnections() }
+    guard wantsConnections, renewal.withLock({ $0.isDue(epoch: epoch, now: now) }) else { return }
+    if reasons.contains(.expiredProviderToken) {
+      // What waits was made with the token that has expired, and would spoil the new connections: the next push leaves it behind.
+      credential.leaveConnections()
+    } else {
+      pool.renewConnections()
+    }
   }
 
   private func complain(_ subject: Complaints.Subject, _ text: String, reason: String) {

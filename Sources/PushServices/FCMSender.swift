@@ -27,20 +27,20 @@ package final class FCMSender: PushSender {
   private let strangeAnswers = OncePerToken()
   private let gauges: SenderGauges
   private let clock: any WallClock
-  private let eventLoopGroup: any EventLoopGroup
   private let eventLoop: any EventLoop
   private let logger: Logger
 
-  /// A sender that does not work before `run()`. Throws `PushConfigurationError`.
+  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every `lookInterval`. Throws
+  /// `PushConfigurationError`.
   package init(
     configuration: FCMConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
+    logger: Logger
   ) throws {
     try configuration.validate()
     self.configuration = configuration
     account = Mutex(configuration.serviceAccount)
     self.clock = clock
-    self.eventLoopGroup = eventLoopGroup
     eventLoop = eventLoopGroup.next()
     var logger = logger
     logger[metadataKey: LogKeys.hub] = "\(configuration.hub)"
@@ -50,7 +50,7 @@ package final class FCMSender: PushSender {
     authority = configuration.port == 443 ? configuration.host : "\(configuration.host):\(configuration.port)"
     tls = try .pushService(trustRoots: configuration.trustRoots)
     keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: clock)
-    gauges = SenderGauges(hub: configuration.hub, platform: .fcm)
+    gauges = SenderGauges(hub: configuration.hub, platform: .fcm, interval: lookInterval)
     var pool = HTTP2PoolConfiguration(host: configuration.host, port: configuration.port, tls: tls)
     pool.maximumConnections = configuration.maximumConnections
     pool.maximumStreamsPerConnection = configuration.maximumStreamsPerConnection
@@ -98,10 +98,18 @@ package final class FCMSender: PushSender {
   }
 
   package func run() async throws {
-    // One more than is needed: one that was given up may still be closing.
-    let client = HTTPClient.pushService(tls: tls, maximumConnectionsPerHost: 2, eventLoopGroup: eventLoopGroup)
+    // One more connection than is needed: one that was given up may still be closing.
+    await HTTPClient.withPushService(tls: tls, maximumConnectionsPerHost: 2) { await run(fetchingWith: $0) }
+  }
+
+  private func run(fetchingWith client: HTTPClient) async {
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { [gauges, pool] in await gauges.watch(pool) }
+      group.addTask { [gauges, keeper, pool] in
+        await gauges.watch {
+          gauges.record(pool)
+          keeper.prepare()
+        }
+      }
       group.addTask { [self] in
         await keeper.run {
           let account = account.withLock { $0 }
@@ -121,8 +129,6 @@ package final class FCMSender: PushSender {
       await pool.run()
       group.cancelAll()
     }
-    // The connection to the token endpoint may be in any state; what matters of it is over.
-    try? await client.shutdown()
   }
 
   private func send(

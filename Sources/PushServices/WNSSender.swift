@@ -29,23 +29,24 @@ package final class WNSSender: PushSender {
   private let guarded: Mutex<Guarded>
   private let complaints = Complaints()
   private let forbiddenChannels = OncePerToken()
+  private let unreachableHosts = OncePerToken()
   private let gauges: SenderGauges
   private let clock: any WallClock
-  private let eventLoopGroup: any EventLoopGroup
   private let eventLoop: any EventLoop
   private let logger: Logger
 
-  /// A sender that does not work before `run()`. Throws `PushConfigurationError`.
+  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every `lookInterval`. Throws
+  /// `PushConfigurationError`.
   package init(
     configuration: WNSConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, logger: Logger
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
+    logger: Logger
   ) throws {
     try configuration.validate()
     self.configuration = configuration
     flow = Mutex(configuration.flow)
     writer = WNSRequestWriter(connectTo: configuration.connectTo)
     self.clock = clock
-    self.eventLoopGroup = eventLoopGroup
     eventLoop = eventLoopGroup.next()
     var logger = logger
     logger[metadataKey: LogKeys.hub] = "\(configuration.hub)"
@@ -53,7 +54,7 @@ package final class WNSSender: PushSender {
     self.logger = logger
     tls = try .pushService(trustRoots: configuration.trustRoots)
     keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: clock)
-    gauges = SenderGauges(hub: configuration.hub, platform: .wns)
+    gauges = SenderGauges(hub: configuration.hub, platform: .wns, interval: lookInterval)
     guarded = Mutex(
       Guarded(
         queue: WNSQueue(
@@ -94,15 +95,24 @@ package final class WNSSender: PushSender {
   }
 
   package func run() async throws {
-    let client = HTTPClient.pushService(
-      tls: tls, maximumConnectionsPerHost: configuration.maximumConnections, eventLoopGroup: eventLoopGroup)
+    await HTTPClient.withPushService(tls: tls, maximumConnectionsPerHost: configuration.maximumConnections) {
+      await run(with: $0)
+    }
+  }
+
+  private func run(with client: HTTPClient) async {
     guarded.withLock { $0.client = client }
     let tokens = TokenClient(
       client: client, url: WNSTokenRequest(configuration).url,
       timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock,
       logger: logger)
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { [self] in await watch() }
+      group.addTask { [self] in
+        await gauges.watch {
+          gauges.record(requests: guarded.withLock { $0.queue.inFlight })
+          keeper.prepare()
+        }
+      }
       await keeper.run {
         var configuration = configuration
         configuration.flow = flow.withLock { $0 }
@@ -115,15 +125,6 @@ package final class WNSSender: PushSender {
     let waiting = guarded.withLock { $0.queue.close() }
     for item in waiting { item.batch.report([PushResult(ticket: item.push.ticket, outcome: .closed)]) }
     await inFlightEnded()
-    // The connections may be in any state; everything on them has ended.
-    try? await client.shutdown()
-  }
-
-  private func watch() async {
-    while true {
-      gauges.record(requests: guarded.withLock { $0.queue.inFlight })
-      do { try await Task.sleep(for: SenderGauges.interval) } catch { break }
-    }
   }
 
   /// Waits for what is on its way; its deadlines bound the wait.
@@ -170,29 +171,42 @@ package final class WNSSender: PushSender {
     guard let request = writer.request(for: item.push, channel: item.channel, token: item.token.value, now: now) else {
       return end(item, .badChannel)
     }
-    let accumulator = ResponseAccumulator(request: request, maxBodySize: Self.maximumAnswerBytes)
-    client.execute(request: request, delegate: accumulator, deadline: item.deadline).futureResult
+    let exchange = WNSExchange(request, maximumAnswerBytes: Self.maximumAnswerBytes)
+    client.execute(request: request, delegate: exchange, deadline: item.deadline).futureResult
       .whenComplete { [self] result in
         switch result {
         case .failure(let error):
-          let outcome = PushOutcome(wnsError: error)
-          if outcome == .notSent { complaints.set(.connection, "cannot connect to WNS") }
-          end(item, outcome)
-        case .success(let response): end(item, self.outcome(of: response, token: item.token.generation))
+          end(item, outcome(of: error, wasSent: exchange.wasSent, item), answered: false)
+        case .success(let response):
+          end(item, outcome(of: response, token: item.token.generation), answered: true)
         }
         sendNext()
       }
   }
 
-  private func end(_ item: WNSQueue.Item, _ outcome: PushOutcome) {
+  private func end(_ item: WNSQueue.Item, _ outcome: PushOutcome, answered: Bool? = nil) {
     item.batch.report([PushResult(ticket: item.push.ticket, outcome: outcome)])
     let finished = guarded.withLock { guarded in
-      guarded.queue.ended()
+      guarded.queue.ended(item.channel.host, answered: answered, now: .now())
       guard guarded.queue.isFinished else { return nil as CheckedContinuation<Void, Never>? }
       defer { guarded.finished = nil }
       return guarded.finished
     }
     finished?.resume()
+  }
+
+  private func outcome(of error: any Error, wasSent: Bool, _ item: WNSQueue.Item) -> PushOutcome {
+    let outcome = PushOutcome(wnsError: error, wasSent: wasSent)
+    guard outcome == .notSent else { return outcome }
+    let host = item.channel.host
+    let isOfHost = guarded.withLock { $0.queue.othersAnswer(than: host, now: .now()) }
+    let isNews =
+      isOfHost
+      ? unreachableHosts.isNews(generation: item.token.generation) : complaints.set(.connection, "cannot connect to WNS")
+    if isNews {
+      logger.warning("push service not reached", metadata: [LogKeys.host: "\(host)", LogKeys.error: "\(error)"])
+    }
+    return isOfHost ? .hostUnreachable : outcome
   }
 
   private func outcome(of response: HTTPClient.Response, token: Int) -> PushOutcome {

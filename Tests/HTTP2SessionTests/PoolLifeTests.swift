@@ -1,4 +1,6 @@
+import Dispatch
 import HTTP2Session
+import NIOPosix
 import Synchronization
 import Testing
 
@@ -66,6 +68,44 @@ import Testing
       await bench.pool.close(timeout: .milliseconds(50))
       #expect(bench.completions.values.count == 4)
       #expect(bench.completions.values.allSatisfy { $0.error?.code == .closed && $0.error?.wasPossiblyProcessed == true })
+    }
+  }
+
+  @Test func reportsEverythingBeforeItIsClosed() async throws {
+    let pool = try Bench.pool(port: 1, events: Probe()) { _ in }
+    let completions = Probe<HTTP2Completion>()
+    pool.submit((0..<100).map { Bench.request($0) }) { completions.add(contentsOf: $0) }
+    await pool.close(timeout: .zero)
+    #expect(completions.values.count == 100)
+  }
+
+  /// NIO's own look-ups wait for one another on each event loop.
+  @Test func aNameThatNobodyAnswersForKeepsNoOtherPoolFromConnecting() async throws {
+    let eventLoop = Bench.group.next()
+    let (asked, answered) = (Probe<String>(), DispatchSemaphore(value: 0))
+    try await Bench.run { request, responder in
+      Bench.answer(request, responder)
+    } _: { bench in
+      let slow = try Bench.pool(port: 1, events: Probe(), on: eventLoop) {
+        $0.lookUp = { host, _ in
+          asked.add(host)
+          answered.wait()
+          return []
+        }
+        $0.reconnectBackoff = .seconds(100)
+        $0.maximumReconnectBackoff = .seconds(100)
+      }
+      let quick = try Bench.pool(port: #require(bench.server.boundPort), events: Probe(), on: eventLoop) {
+        $0.host = "localhost"
+      }
+      let runs = [slow, quick].map { pool in Task { await pool.run() } }
+      try await asked.wait(count: 1)
+      let response = try await quick.execute(Bench.request(1))
+      #expect(response.status == 200)
+      answered.signal()
+      await slow.close(timeout: .zero)
+      await quick.close(timeout: .zero)
+      for run in runs { await run.value }
     }
   }
 

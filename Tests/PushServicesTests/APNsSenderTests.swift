@@ -185,6 +185,40 @@ import Testing
     #expect(Set(double.requests.map { $0.request.headers["authorization"] }).count == 2)
   }
 
+  /// A connection is of no use once a token on it has expired: what waits with that token must not go to the next one.
+  @Test func whatWaitsWithAnExpiredTokenIsLeftBehind() async throws {
+    let expired = Mutex<String?>(nil)
+    let double = try await HTTP2Double(Self.certificates.get()) { request in
+      expired.withLock { $0 } == request.headers["authorization"]
+        ? .answer(.init(status: 403, body: #"{"reason":"ExpiredProviderToken"}"#)) : .answer(.init())
+    }
+    try await Outcomes.running(sender(double) { $0.maximumStreamsPerConnection = 1 }) { sender in
+      expectEqual(try await verdicts(sender, push(sender)), [.accepted])
+      clock.advance(by: .seconds(21 * 60))
+      expired.withLock { $0 = double.requests.first?.request.headers["authorization"] }
+      let (reports, reported) = AsyncStream.makeStream(of: PushResult.self)
+      // As the worker does, the first that is answered is sent again in the moment of its answer.
+      let again = Mutex<Push?>(try push(sender, ticket: 100))
+      sender.submit(try (1...50).map { try push(sender, ticket: $0) }) { results in
+        for result in results { reported.yield(result) }
+        guard let push = again.withLock({ $0.take() }) else { return }
+        sender.submit([push]) { results in for result in results { reported.yield(result) } }
+      }
+      var outcomes: [UInt64: PushOutcome] = [:]
+      for await result in reports {
+        outcomes[result.ticket] = result.outcome
+        if outcomes.count == 51 { break }
+      }
+      #expect(outcomes[1]?.verdict == .reauthenticate)
+      #expect(outcomes[50] == PushOutcome(.retryHere, reason: "ConnectionsRenewed"))
+      #expect(outcomes[100]?.verdict == .accepted)
+    }
+    // The one that was accepted, the first of the batch, and what went out in the turn of its answer.
+    let old = expired.withLock { $0 }
+    #expect(double.requests.count { $0.request.headers["authorization"] == old } <= 3)
+    await double.close()
+  }
+
   @Test func aRefusalOfTheAppIsComplainedOfUntilSomethingWorks() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       request.path.hasSuffix("ff") ? .answer(.init(status: 400, body: #"{"reason":"TopicDisallowed"}"#)) : .answer(.init())

@@ -110,6 +110,65 @@ import Testing
     #expect(use() == ("a", false))
   }
 
+  @Test func aTokenThatWorkedIsUsedAgainWhileThereIsNoOther() {
+    _ = use()
+    grant("a")
+    state.worked(generation: 1)
+    time = time + .seconds(60)
+    #expect(refused(1) == (.reauthenticate, true))
+    state.fetched(.unavailable(status: 503, retryAfter: nil), now: time)
+    #expect(use() == ("a", false))
+    // What was refused together with the first comes late.
+    #expect(refused(1) == (.reauthenticate, false))
+    #expect(use() == ("a", false))
+    state.worked(generation: 2)
+    // It is refused for good: the endpoint is asked no faster for that.
+    #expect(refused(2) == (.reauthenticate, true))
+    state.fetched(.unavailable(status: 503, retryAfter: nil), now: time)
+    #expect(refused(3) == (.reauthenticate, false))
+    #expect(use() == ("retryLater TokenUnavailable", false))
+    time = time + .seconds(2)
+    #expect(use() == ("wait", true))
+    grant("b")
+    #expect(use() == ("b", false))
+    #expect(refused(4, "UNAUTHENTICATED") == (.configurationError, false))
+  }
+
+  @Test func aTokenThatWorkedIsNotUsedAgainOnceTheCredentialIsRefusedOrReplaced() {
+    for isReplaced in [false, true] {
+      state = AccessTokenState()
+      _ = use()
+      grant("a")
+      state.worked(generation: 1)
+      time = time + .seconds(60)
+      #expect(refused(1) == (.reauthenticate, true))
+      if isReplaced {
+        _ = state.credentialReplaced(now: time)
+      } else {
+        state.fetched(.refused(reason: "invalid_grant", status: 400), now: time)
+        time = time + .seconds(60)
+        #expect(use() == ("wait", true))
+      }
+      state.fetched(.unavailable(status: 503, retryAfter: nil), now: time)
+      #expect(use().0 != "a")
+    }
+  }
+
+  @Test func anotherCredentialIsUsedAtOnceWhateverIsGrantedToTheOneBefore() {
+    #expect(use() == ("wait", true))
+    _ = state.credentialReplaced(now: time)
+    grant("old")
+    #expect(use() == ("old", true))
+    #expect(use() == ("old", false))
+    // And not given up when that is not to be had.
+    state.fetched(.unavailable(status: 503, retryAfter: nil), now: time)
+    #expect(use() == ("old", false))
+    time = time + .seconds(1)
+    #expect(use() == ("old", true))
+    grant("new")
+    #expect(use() == ("new", false))
+  }
+
   @Test func anotherCredentialIsTriedAtOnceWhateverTheOneBeforeWasTold() {
     _ = use()
     state.fetched(.refused(reason: "invalid_grant", status: 400), now: time)

@@ -2,6 +2,7 @@ import Crypto
 import FanfareCore
 import Logging
 import Metrics
+import NIOHTTP1
 import Support
 import Synchronization
 import Testing
@@ -9,15 +10,68 @@ import Testing
 @testable import PushServices
 
 /// The gauge that tells operators when a credential ends.
-@Suite struct CredentialExpiryTests {
+@Suite(.timeLimit(.minutes(1))) struct CredentialExpiryTests {
   private static let certificates = Result { try TestCertificates() }
   private let clock = ManualClock(at: Fixtures.now)
 
-  private func sender(_ configuration: APNsConfiguration, measuredBy metrics: LastValues) throws -> APNsSender {
+  private func sender(
+    _ configuration: APNsConfiguration, measuredBy metrics: LastValues, lookInterval: Duration = .seconds(5)
+  ) throws -> APNsSender {
     try withMetricsFactory(metrics) {
-      try APNsSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
+      try APNsSender(configuration: configuration, clock: clock, lookInterval: lookInterval, logger: Logger(label: "test"))
     }
   }
+
+  @Test func aQuietHubsProviderTokenIsReplaced() async throws {
+    let gauges = LastValues()
+    let configuration = TestKeys.apns(port: 1, trustRoots: try Self.certificates.get().authorityPEM)
+    try await staysInTheFuture(
+      gauges, of: sender(configuration, measuredBy: gauges, lookInterval: .milliseconds(5)), startingWith: 3600)
+  }
+
+  @Test func aQuietHubsAccessTokenIsReplaced() async throws {
+    let endpoint = try await HTTP1Server(Self.certificates.get()) { _ in
+      .init(status: .ok, body: #"{"access_token":"t","expires_in":3600}"#)
+    }
+    let url = "https://localhost:\(endpoint.port)/token"
+    var google = FCMConfiguration(serviceAccount: try ServiceAccountKey(json: TestKeys.serviceAccountFile()))
+    google.tokenEndpoint = url
+    google.trustRoots = try Self.certificates.get().authorityPEM
+    var windows = WNSConfiguration(flow: .store(packageSID: "ms-app://s-1-15-2-1", secret: "s"))
+    windows.tokenEndpoint = url
+    windows.trustRoots = google.trustRoots
+    let (fcm, wns) = (LastValues(), LastValues())
+    try await staysInTheFuture(
+      fcm,
+      of: withMetricsFactory(fcm) {
+        try FCMSender(
+          configuration: google, clock: clock, lookInterval: .milliseconds(5), logger: Logger(label: "test"))
+      }, startingWith: 3600)
+    clock.advance(by: .seconds(-70 * 60))
+    try await staysInTheFuture(
+      wns,
+      of: withMetricsFactory(wns) {
+        try WNSSender(
+          configuration: windows, clock: clock, lookInterval: .milliseconds(5), logger: Logger(label: "test"))
+      }, startingWith: 3600)
+    try await endpoint.close()
+  }
+
+  /// Runs a sender for 70 minutes, without a push.
+  private func staysInTheFuture(
+    _ gauges: LastValues, of sender: some PushSender, startingWith lifetime: Int64
+  ) async throws {
+    func end(is seconds: Int64) async {
+      for await _ in gauges.updates where gauges[Self.gauge] == Double(Fixtures.now.seconds + seconds) { return }
+    }
+    try await Outcomes.running(sender) { _ in
+      await end(is: lifetime)
+      clock.advance(by: .seconds(70 * 60))
+      await end(is: 70 * 60 + lifetime)
+    }
+  }
+
+  private static let gauge = "fanfare_push_credential_expiry_timestamp_seconds"
 
   @Test func theGaugeFollowsTheProviderTokenInUse() async throws {
     let isExpired = Mutex(false)
@@ -35,7 +89,7 @@ import Testing
     }
     /// Seconds from the start of the test to the end of the credential.
     var lifetime: Int? {
-      gauges["fanfare_push_credential_expiry_timestamp_seconds"].map { Int($0) - Int(Fixtures.now.seconds) }
+      gauges[Self.gauge].map { Int($0) - Int(Fixtures.now.seconds) }
     }
     try await Outcomes.running(sender) { _ in
       try await push()
@@ -67,19 +121,31 @@ import Testing
 private final class LastValues: MetricsFactory {
   private final class Recorder: RecorderHandler {
     let value = Mutex<Double?>(nil)
+    private let update: AsyncStream<Void>.Continuation
+
+    init(update: AsyncStream<Void>.Continuation) { self.update = update }
 
     func record(_ value: Int64) { record(Double(value)) }
-    func record(_ value: Double) { self.value.withLock { $0 = value } }
+    func record(_ value: Double) {
+      self.value.withLock { $0 = value }
+      update.yield()
+    }
   }
 
+  /// Something has been recorded.
+  let updates: AsyncStream<Void>
+  private let update: AsyncStream<Void>.Continuation
+
   private let recorders = Mutex<[String: Recorder]>([:])
+
+  init() { (updates, update) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
 
   /// What was recorded last under the label; nil where nothing was.
   subscript(label: String) -> Double? { recorders.withLock { $0[label] }?.value.withLock { $0 } }
 
   func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
     recorders.withLock { recorders in
-      let recorder = recorders[label] ?? Recorder()
+      let recorder = recorders[label] ?? Recorder(update: update)
       recorders[label] = recorder
       return recorder
     }

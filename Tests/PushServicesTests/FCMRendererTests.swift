@@ -27,6 +27,10 @@ import Testing
   /// What every message that leaves it open says to Apple's devices and to browsers about a push that ends a minute from now.
   private static let lifetime =
     #""apns":{"headers":{"apns-expiration":"1795248060"}},"webpush":{"headers":{"TTL":"60"}}"#
+  /// The same where a message shows nothing.
+  private static let backgroundLifetime =
+    #""apns":{"headers":{"apns-priority":"5","apns-push-type":"background","apns-expiration":"1795248060"},"#
+    + #""payload":{"aps":{"content-available":1}}},"webpush":{"headers":{"TTL":"60"}}"#
   private static let id = #""pushId":"11112222-3333-8444-8555-666677778888""#
 
   @Test func message() throws {
@@ -41,7 +45,7 @@ import Testing
   @Test func dataOnlyAndPriority() throws {
     #expect(
       try Self.body(Fixtures.send(Message(data: ["message": "hello"]), priority: .normal))
-        == #"{"message":{"data":{"message":"hello",\#(Self.id)},"token":"T",\#(Self.lifetime),"#
+        == #"{"message":{"data":{"message":"hello",\#(Self.id)},"token":"T",\#(Self.backgroundLifetime),"#
         + #""android":{"ttl":"60s","priority":"NORMAL"}}}"#)
   }
 
@@ -51,14 +55,6 @@ import Testing
       #expect(member(message, "android", "ttl") as? String == text)
       #expect(member(message, "webpush", "headers", "TTL") as? String == String(text.dropLast()))
     }
-  }
-
-  /// When it was accepted is no difference between two payloads: FCM's verdict on the one is proof for the other.
-  @Test func aRenderingSaysNothingOfTheTime() throws {
-    let later = SendRequest(
-      id: Fixtures.sendID, acceptedAt: Fixtures.now + .seconds(5), audience: .user("bob"),
-      content: Content(message: Message(body: "b")), timeToLive: 7)
-    #expect(try FCMRenderer.render(later).body == FCMRenderer.render(Fixtures.send(Message(body: "b"))).body)
   }
 
   @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
@@ -73,7 +69,10 @@ import Testing
   }
 
   @Test(arguments: ["from", "message_type", "google.x", "gcm.notification.title", "pushId"]) func reservedKeys(key: String) {
-    let bodies = ["{\"data\":{\"\(key)\":\"v\"}}", "{\"data\":{\"\(key)\":1}}"]
+    let bodies = [
+      "{\"data\":{\"\(key)\":\"v\"}}", "{\"data\":{\"\(key)\":1}}", "{\"android\":{\"data\":{\"\(key)\":\"v\"}}}",
+      "{\"webpush\":{\"data\":{\"\(key)\":\"v\"}}}",
+    ]
     for content in [Content(message: Message(data: [key: "v"]))] + bodies.map({ Content(fcm: Array($0.utf8)) }) {
       #expect(throws: PushOutcome(.rejected, reason: "ReservedDataKey")) { try FCMRenderer.render(Fixtures.send(content)) }
     }
@@ -86,6 +85,7 @@ import Testing
     for content in [
       Content(message: Message(body: fits + "x")), Content(message: Message(data: ["k": fits])),
       Content(fcm: Array(#"{"data":{"k":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
+      Content(fcm: Array(#"{"android":{"data":{"k":"\#(String(repeating: "x", count: 4096))"}}}"#.utf8)),
       Content(fcm: Array(#"{"data":{"k":7,"l":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
     ] {
       #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) { try FCMRenderer.render(Fixtures.send(content)) }
@@ -103,10 +103,19 @@ import Testing
       #"{"data":{"k":"v",ID},"token":"T",LIFE,"android":{"ttl":"60s","priority":"normal","collapseKey":"own","notification":{"icon":"i"}}}"#
     ),
     (
-      #"{"android":{"ttl":"5s"},"webpush":{"x":[1,2]}}"#,
-      #"{"webpush":{"x":[1,2]},"data":{ID},"token":"T","apns":{"headers":{"apns-expiration":"1795248060"}},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"}}"#
+      #"{"notification":{"title":"t"},"android":{"ttl":"5s"},"webpush":{"x":[1,2]}}"#,
+      #"{"notification":{"title":"t"},"data":{ID},"token":"T","apns":{"headers":{"apns-expiration":"1795248060"}},"webpush":{"x":[1,2]},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"}}"#
     ),
     (#"{"android_v2":{"background_sync":{}}}"#, #"{"android_v2":{"background_sync":{}},"data":{ID},"token":"T",LIFE}"#),
+    // Data for one kind of device takes the place of the message's, unless there are none.
+    (
+      #"{"data":{"k":"v"},"android":{"ttl":"5s","data":{"a":"b"}},"webpush":{"data":{"w":"x"},"y":1},"apns":{}}"#,
+      #"{"apns":{},"data":{"k":"v",ID},"token":"T","webpush":{"y":1,"data":{"w":"x",ID}},"android":{"ttl":"5s","data":{"a":"b",ID},"priority":"HIGH","collapse_key":"c"}}"#
+    ),
+    (
+      #"{"data":{"k":"v"},"android":{"ttl":"5s","data":{}},"webpush":null,"apns":{}}"#,
+      #"{"apns":{},"data":{"k":"v",ID},"token":"T","webpush":{"headers":{"TTL":"60"}},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"}}"#
+    ),
     (#"{"data":{}}"#, ""), ("{}", ""),
   ])
   func nativeMessage(native: String, expected: String) throws {
@@ -115,7 +124,8 @@ import Testing
       #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try FCMRenderer.render(send) }
       return
     }
-    let message = expected.replacingOccurrences(of: "ID", with: Self.id).replacingOccurrences(of: "LIFE", with: Self.lifetime)
+    let message = expected.replacingOccurrences(of: "ID", with: Self.id).replacingOccurrences(
+      of: "LIFE", with: Self.backgroundLifetime)
     #expect(try Self.body(send) == #"{"message":"# + message + "}")
   }
 

@@ -231,6 +231,39 @@ import Testing
     try await laboratory.close()
   }
 
+  /// FCM as it is to an iPhone: what shows nothing and is no background push it answers as if the token were none.
+  @Test func noDeviceIsGivenUpForWhatOnlyAppleFindsWrong() async throws {
+    let laboratory = try await laboratory { request in
+      let body = String(decoding: request.body, as: UTF8.self)
+      let isBackground = body.contains(#""apns-priority":"5""#) && body.contains(#""content-available":1"#)
+      guard body.contains(#""token":"iphone""#), !isBackground else { return .answer(.init()) }
+      let violation = #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
+      return .answer(.init(status: 400, body: #"{"error":{"status":"INVALID_ARGUMENT","details":[\#(violation)]}}"#))
+    }
+    try await Outcomes.running(laboratory.sender) { sender in
+      func verdicts(_ content: Content) async throws -> [PushOutcome.Verdict] {
+        let rendering = try sender.render(Fixtures.send(content))
+        var verdicts: [PushOutcome.Verdict] = []
+        for handle in ["android", "iphone"] {
+          let push = Push(
+            ticket: 1, id: Fixtures.pushID, handle: handle, rendering: rendering, expiresAt: clock.now() + .seconds(60))
+          verdicts += try await Outcomes.verdicts([push], to: sender)
+        }
+        return verdicts
+      }
+      for content in [
+        Content(message: Message(data: ["k": "v"])), Content(fcm: Array(#"{"data":{"k":"v"}}"#.utf8)),
+        Content(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
+      ] {
+        expectEqual(try await verdicts(content), [.accepted, .accepted])
+      }
+      // What the caller says to Apple may be wrong for Apple alone.
+      let own = Content(fcm: Array(#"{"data":{"k":"v"},"apns":{"headers":{"apns-priority":"10"}}}"#.utf8))
+      for _ in 0..<2 { expectEqual(try await verdicts(own), [.accepted, .rejected]) }
+    }
+    try await laboratory.close()
+  }
+
   @Test func whatWaitsForATokenIsReportedAtTheEnd() async throws {
     let laboratory = try await laboratory()
     let sender = laboratory.sender

@@ -5,8 +5,9 @@ import Testing
 @testable import PushServices
 
 @Suite struct LegacyMessageTests {
-  private func message(_ legacy: String, priority: Priority = .high) throws -> [String: Any] {
-    try FCMRendererTests.message(Fixtures.send(Content(fcm: Array(legacy.utf8)), priority: priority))
+  private func message(_ legacy: String, priority: Priority = .high, timeToLive: Int64 = 60) throws -> [String: Any] {
+    try FCMRendererTests.message(
+      Fixtures.send(Content(fcm: Array(legacy.utf8)), priority: priority), timeToLive: timeToLive)
   }
 
   private func same(_ found: Any?, _ expected: String) throws -> Bool {
@@ -37,7 +38,8 @@ import Testing
     (#"{"time_to_live":30,"data":{"k":"v"}}"#, ["android", "ttl"], #""30s""#),
     (#"{"time_to_live":"30","data":{"k":"v"}}"#, ["webpush", "headers", "TTL"], #""30""#),
     (#"{"time_to_live":30,"data":{"k":"v"}}"#, ["apns", "headers", "apns-expiration"], #""1795248030""#),
-    (#"{"time_to_live":9999999,"data":{"k":"v"}}"#, ["android", "ttl"], #""2419200s""#),
+    (#"{"time_to_live":9999999,"data":{"k":"v"}}"#, ["android", "ttl"], #""60s""#),
+    (#"{"time_to_live":9999999,"data":{"k":"v"}}"#, ["apns", "headers", "apns-expiration"], #""1795248060""#),
     (#"{"collapse_key":"c","data":{"k":"v"}}"#, ["android", "collapse_key"], #""c""#),
     (#"{"collapse_key":"c","data":{"k":"v"}}"#, ["apns", "headers", "apns-collapse-id"], #""c""#),
     (#"{"restricted_package_name":"p","data":{"k":"v"}}"#, ["android", "restricted_package_name"], #""p""#),
@@ -71,7 +73,18 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"{"delay_while_idle":false,"data":{"message":"hello"}}"#, #"{"headers":{"apns-expiration":"1795248060"}}"#),
+    (
+      #"{"delay_while_idle":false,"data":{"message":"hello"}}"#,
+      #"{"headers":{"apns-priority":"5","apns-push-type":"background","apns-expiration":"1795248060"},"payload":{"aps":{"content-available":1}}}"#
+    ),
+    (
+      #"{"priority":"high","data":{"k":"v"},"notification":{"icon":"i"}}"#,
+      #"{"headers":{"apns-priority":"5","apns-push-type":"background","apns-expiration":"1795248060"},"payload":{"aps":{"content-available":1}}}"#
+    ),
+    (
+      #"{"content_available":true,"notification":{"badge":1}}"#,
+      #"{"headers":{"apns-expiration":"1795248060"},"payload":{"aps":{"badge":1,"content-available":1}}}"#
+    ),
     (
       #"{"priority":"high","notification":{"title":"t","badge":1}}"#,
       #"{"headers":{"apns-priority":"10","apns-expiration":"1795248060"},"payload":{"aps":{"badge":1}}}"#
@@ -82,6 +95,17 @@ import Testing
     #expect(try same(message["apns"], apns))
     #expect(try same(message["webpush"], #"{"headers":{"TTL":"60"}}"#))
     #expect(member(message, "android", "ttl") as? String == "60s")
+  }
+
+  /// What it names counts from the acceptance of the send, not from each attempt; and the send, which ends after a minute, bounds
+  /// it.
+  @Test func aTimeToLiveIsCountedDown() throws {
+    for (remaining, text) in [(Int64(60), "30"), (40, "10"), (30, "0"), (10, "0")] {
+      let message = try message(#"{"time_to_live":30,"data":{"k":"v"}}"#, timeToLive: remaining)
+      #expect(member(message, "android", "ttl") as? String == text + "s")
+      #expect(member(message, "webpush", "headers", "TTL") as? String == text)
+      #expect(member(message, "apns", "headers", "apns-expiration") as? String == "1795248030")
+    }
   }
 
   @Test func dryRun() throws {

@@ -1,6 +1,8 @@
 import FanfareCore
 import Logging
+import NIOCore
 import NIOHTTP1
+import NIOPosix
 import Support
 import Synchronization
 import Testing
@@ -161,6 +163,70 @@ import Testing
     expectEqual(
       try await Outcomes.submit(pushes, to: sender), Array(repeating: PushOutcome(.retryLater, reason: "QueueFull"), count: 3))
     try await server.close()
+  }
+
+  /// Nobody has seen what was to go over connections that end before they are one; and the log is told once.
+  @Test func whatFindsNoConnectionIsNotInDoubt() async throws {
+    let server = try await server()
+    let closing = try await listener { try $0.pipeline.syncOperations.addHandler(Closing()) }
+    let port = try #require(closing.localAddress?.port)
+    let log = LogRecorder()
+    try await Outcomes.running(sender(server, log: log) { $0.connectTo = ("localhost", port) }) { sender in
+      for _ in 0..<3 {
+        let outcomes = try await Outcomes.submit((0..<20).map { try push(sender, ticket: $0) }, to: sender)
+        #expect(outcomes == Array(repeating: PushOutcome(.retryLater, reason: "NotSent"), count: 20))
+      }
+      #expect(sender.complaint == "cannot connect to WNS")
+      // Not even what is refused waits until the time to connect is up.
+      try await closing.close()
+      let start = ContinuousClock.now
+      expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.retryLater, reason: "NotSent")])
+      #expect(ContinuousClock.now - start < .seconds(4))
+    }
+    #expect(log.count(of: "push service not reached") == 1)
+    try await server.close()
+  }
+
+  @Test func whatHasNoConnectionInTimeIsNotInDoubt() async throws {
+    let server = try await server()
+    let (connections, connected) = AsyncStream.makeStream(of: (any Channel).self)
+    let silent = try await listener { connected.yield($0) }
+    let port = try #require(silent.localAddress?.port)
+    try await Outcomes.running(
+      sender(server) {
+        $0.connectTo = ("localhost", port)
+        $0.requestTimeout = .milliseconds(500)
+      }
+    ) { sender in
+      var outcome = PushOutcome(.retryLater, reason: "TokenUnavailable")
+      // On a busy machine the token may take longer than that.
+      for _ in 0..<50 where outcome.reason == "TokenUnavailable" {
+        clock.advance(by: .seconds(60))
+        outcome = try await Outcomes.submit([push(sender)], to: sender)[0]
+      }
+      #expect(outcome == PushOutcome(.retryLater, reason: "NotSent"))
+      // The client waits for the end of what it has begun.
+      for await connection in connections {
+        connection.close(promise: nil)
+        break
+      }
+    }
+    try await silent.close()
+    try await server.close()
+  }
+
+  /// Takes connections, of which nobody says a word.
+  private func listener(_ connected: @escaping @Sendable (any Channel) throws -> Void) async throws -> any Channel {
+    try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try connected(channel) } }
+      .bind(host: "127.0.0.1", port: 0).get()
+  }
+
+  /// Resets every connection, for it leaves unread what the client has begun with.
+  private final class Closing: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    func channelActive(context: ChannelHandlerContext) { context.close(promise: nil) }
   }
 
   @Test func silenceIsUnknown() async throws {

@@ -91,12 +91,18 @@ final class ClientConnection {
   /// Connects. The handlers are added once TCP is up, because several addresses may be tried with a channel each.
   func open() {
     eventLoop.assertInEventLoop()
+    let (configuration, timeout) = (settings.configuration, TimeAmount(settings.configuration.connectTimeout))
     ClientBootstrap(group: eventLoop)
-      .connectTimeout(TimeAmount(settings.configuration.connectTimeout))
+      .connectTimeout(timeout)
+      .resolver(
+        HostLookup(
+          of: configuration.host, port: configuration.port, until: .now() + timeout, on: settings.lookUpQueue,
+          eventLoop: eventLoop, configuration.lookUp)
+      )
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
       .channelOption(.tcpOption(.init(rawValue: TCP_USER_TIMEOUT)), value: settings.acknowledgementTimeout)
       .channelOption(.writeBufferWaterMark, value: .init(low: 128 * 1024, high: 512 * 1024))
-      .connect(host: settings.configuration.host, port: settings.configuration.port)
+      .connect(host: configuration.host, port: configuration.port)
       .assumeIsolated()
       .whenComplete { result in
         switch result {

@@ -1,3 +1,4 @@
+import Dispatch
 import NIOCore
 import NIOSSL
 
@@ -21,6 +22,8 @@ struct ClientConnectionSettings: Sendable {
   let acknowledgementTimeout: Int
   /// `tickInterval` as NIO counts it.
   let tickInterval: TimeAmount
+  /// Where the host is looked up, by one connection after another.
+  let lookUpQueue = DispatchQueue(label: "http2.look-up")
 
   /// Throws if a setting is out of range or the TLS configuration cannot be used.
   init(_ configuration: HTTP2PoolConfiguration) throws {

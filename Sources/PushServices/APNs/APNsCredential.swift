@@ -8,16 +8,17 @@ package final class APNsCredential: Sendable {
   package struct Fields: Sendable {
     let generation: Int
     /// Counts the changes of key: what is signed with one may not go where another was used (Apple, "Establishing a token-based
-    /// connection to APNs": a connection belongs to the team, and the family of keys, of its first push).
-    let keyGeneration: Int
+    /// connection to APNs": a connection belongs to the team, and the family of keys, of its first push). Tokens that APNs calls
+    /// expired count too: they make a connection unusable.
+    let connectionGeneration: Int
     let expiresAt: UnixTime
     private let alertNow: HTTP2Headers
     private let alertWhenConvenient: HTTP2Headers
     private let background: HTTP2Headers
 
-    init(token: ProviderTokenState.Token, keyGeneration: Int, authority: String, topic: String) {
+    init(token: ProviderTokenState.Token, connectionGeneration: Int, authority: String, topic: String) {
       generation = token.generation
-      self.keyGeneration = keyGeneration
+      self.connectionGeneration = connectionGeneration
       expiresAt = token.issuedAt + ProviderTokenState.maximumAge
       func block(_ pushClass: APNsRenderer.Class) -> HTTP2Headers {
         var headers = HTTP2Headers()
@@ -47,7 +48,7 @@ package final class APNsCredential: Sendable {
 
   private struct Guarded {
     var signer: ProviderTokenSigner
-    var keyGeneration = 0
+    var connectionGeneration = 0
     var tokens = ProviderTokenState()
     var fields: Fields?
   }
@@ -68,7 +69,7 @@ package final class APNsCredential: Sendable {
     try guarded.withLock { guarded in
       let token = try guarded.tokens.token(now: now, sign: guarded.signer.sign)
       if let fields = guarded.fields, fields.generation == token.generation { return fields }
-      let fields = Fields(token: token, keyGeneration: guarded.keyGeneration, authority: authority, topic: topic)
+      let fields = Fields(token: token, connectionGeneration: guarded.connectionGeneration, authority: authority, topic: topic)
       guarded.fields = fields
       return fields
     }
@@ -79,9 +80,17 @@ package final class APNsCredential: Sendable {
     guarded.withLock { guarded in
       guard !signer.isSame(as: guarded.signer) else { return false }
       guarded.signer = signer
-      guarded.keyGeneration += 1
+      guarded.connectionGeneration += 1
       guarded.tokens.forget()
       return true
+    }
+  }
+
+  /// Nothing from now on goes where requests went until now.
+  func leaveConnections() {
+    guarded.withLock { guarded in
+      guarded.connectionGeneration += 1
+      guarded.fields = nil
     }
   }
 

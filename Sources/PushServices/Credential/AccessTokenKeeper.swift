@@ -59,7 +59,8 @@ final class AccessTokenKeeper: Sendable {
     for waiter in waiters { waiter(.failure(.closed)) }
   }
 
-  /// Starts a fetch if one is due, so that the first push, or the first after a quiet time, need not wait.
+  /// Starts a fetch if one is due, so that the first push, or the first after a quiet time, need not wait, and the credential in
+  /// use is never one that has ended.
   func prepare() {
     let now = clock.now()
     if guarded.withLock({ $0.tokens.use(now: now).startsFetch }) { waker.yield() }

@@ -35,14 +35,21 @@ struct AccessTokenState: Sendable {
   private var isDoubtful = false
   /// Whether the credential was replaced while a fetch with the one before was on its way.
   private var isOutdated = false
+  /// Whether the present token was got with a credential that has been replaced since.
+  private var isSuperseded = false
   /// Whether the present token was fetched because the one before it was refused.
   private var isReplacement = false
+  /// The token that was refused although it had worked, until there is another. One odd answer must not stop the sender while
+  /// none is to be had.
+  private var fallback: AccessToken?
+  /// Whether the present token is the one that was refused, used again because there was no other, and has not worked since.
+  private var isFallback = false
 
   /// Decides on pushes to be sent now. True in the second place asks for a fetch to be started.
   mutating func use(now: UnixTime) -> (Use, startsFetch: Bool) {
     if let token, now < token.expiresAt {
       let isDue = token.expiresAt - now <= Self.renewalMargin(lifetime: token.expiresAt - (fetchedAt ?? now))
-      return (.send(token), isDue && beginFetch(now: now))
+      return (.send(token), (isDue || isSuperseded) && beginFetch(now: now))
     }
     token = nil
     if isFetching { return (.wait, false) }
@@ -59,7 +66,10 @@ struct AccessTokenState: Sendable {
   /// Takes the answer to a fetch in.
   mutating func fetched(_ answer: TokenAnswer, now: UnixTime) {
     isFetching = false
-    defer { isOutdated = false }
+    defer {
+      isOutdated = false
+      fallback = nil
+    }
     if isOutdated {
       // What the credential before was refused says nothing about this one.
       guard case .granted = answer else { return }
@@ -74,6 +84,8 @@ struct AccessTokenState: Sendable {
       failure = nil
       hasWorked = false
       isDoubtful = false
+      isFallback = false
+      isSuperseded = isOutdated
     case .refused(let reason, let status):
       failure = PushOutcome(.configurationError, reason: reason, status: status)
       nextAttemptAt = now + Self.maximumBackoff
@@ -82,13 +94,21 @@ struct AccessTokenState: Sendable {
       let backoff = min(Self.firstBackoff * (1 << min(failures - 1, 6)), Self.maximumBackoff)
       failure = PushOutcome(.retryLater, reason: "TokenUnavailable", status: status)
       nextAttemptAt = now + min(max(retryAfter ?? backoff, backoff), Self.maximumBackoff)
+      guard let fallback, now < fallback.expiresAt else { return }
+      // Under another number, so that what was refused before does not count against it.
+      generation += 1
+      token = AccessToken(value: fallback.value, expiresAt: fallback.expiresAt, generation: generation)
+      isFallback = true
     }
   }
 
   /// The credential is another one now. The token that the one before has got is used until there is a new one, unless the service has refused it.
   /// True asks for a fetch to be started.
   mutating func credentialReplaced(now: UnixTime) -> Bool {
-    if isDoubtful { token = nil }
+    if isDoubtful || isFallback { token = nil }
+    fallback = nil
+    isFallback = false
+    isSuperseded = true
     isReplacement = false
     failure = nil
     nextAttemptAt = nil
@@ -103,6 +123,7 @@ struct AccessTokenState: Sendable {
     hasWorked = true
     isReplacement = false
     isDoubtful = false
+    isFallback = false
   }
 
   /// Whether a push has been taken with the token of this generation.
@@ -121,10 +142,16 @@ struct AccessTokenState: Sendable {
       nextAttemptAt = now + Self.maximumBackoff
       return (.configurationError, false)
     }
+    if isFallback {
+      isFallback = false
+      self.token = nil
+      return (.reauthenticate, beginFetch(now: now))
+    }
     if hasWorked, let fetchedAt, now - fetchedAt < Self.minimumAge, now >= fetchedAt {
       isDoubtful = true
       return (.reauthenticate, false)
     }
+    if hasWorked { fallback = token }
     self.token = nil
     isReplacement = true
     nextAttemptAt = nil

@@ -39,11 +39,13 @@ struct FCMMessageWriter {
     body.appendJSON(number)
   }
 
-  /// Appends a string member that is a number which each push has of its own, and `unit` behind it.
-  mutating func append(_ key: String, mark: FCMBody.Mark, unit: String = "") {
+  /// Appends a string member that is a time which each push has of its own, but `end` where that comes first, and `unit` behind
+  /// it.
+  mutating func append(_ key: String, mark: FCMBody.Mark, until end: UnixTime? = nil, unit: String = "") {
     begin(key)
     body.append(UInt8(ascii: "\""))
     body.append(mark.rawValue)
+    if let end { body.appendJSON(max(end.seconds, 0)) }
     body.append(contentsOf: unit.utf8)
     body.append(UInt8(ascii: "\""))
   }
@@ -56,7 +58,8 @@ struct FCMMessageWriter {
 
   /// Ends the message with its data and the members that `content` appends, in which alone there may be marks.
   consuming func finish<E: Error>(
-    data: [(key: String, value: ArraySlice<UInt8>)], then content: (inout FCMMessageWriter) throws(E) -> Void
+    data: [(key: String, value: ArraySlice<UInt8>)], isProvable: Bool = true,
+    then content: (inout FCMMessageWriter) throws(E) -> Void
   ) throws(E) -> RenderedPush {
     begin("data")
     body.append(UInt8(ascii: "{"))
@@ -69,7 +72,7 @@ struct FCMMessageWriter {
     let cut = body.endIndex
     try content(&self)
     body.append(contentsOf: "}}".utf8)
-    return RenderedPush(headers: [], body: body, handleOffset: cut)
+    return RenderedPush(headers: [], body: body, handleOffset: cut, isProvable: isProvable)
   }
 
   private mutating func appendObject<E: Error>(_ content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) {

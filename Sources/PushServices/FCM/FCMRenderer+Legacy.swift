@@ -2,8 +2,8 @@ import FanfareCore
 
 extension FCMRenderer {
   /// Maps a legacy message to v1, each member to all the places that the legacy servers took it to: Android's, Apple's and the
-  /// web's. The time to live, where it names none, is the send's, in all of them; another member that it does not have is taken
-  /// from the send for Android only.
+  /// web's. The time to live, where it names none or a longer one, is the send's, in all of them; another member that it does not
+  /// have is taken from the send for Android only.
   static func render(_ message: LegacyMessage, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
     guard !message.hasTarget else { throw .targetInPayload }
     guard !message.data.isEmpty || !message.notification.isEmpty || message.isContentAvailable else { throw .payloadEmpty }
@@ -21,22 +21,13 @@ extension FCMRenderer {
       }
     }
     let data = message.data.map { (key: $0.key, value: json($0.value)) }
+    let end = message.timeToLive.map { send.acceptedAt + .seconds($0) }
     return try writer.finish(data: data) { (writer) throws(PushOutcome) in
-      try appendAPNs(of: message, for: send, to: &writer)
-      if let seconds = message.timeToLive {
-        writer.append("webpush") { writer in
-          writer.append("headers") { $0.append("TTL", String(seconds)) }
-        }
-      } else {
-        appendWebTimeToLive(to: &writer)
-      }
+      try appendAPNs(of: message, until: end, to: &writer)
+      appendWebTimeToLive(until: end, to: &writer)
       try writer.append("android") { (writer) throws(PushOutcome) in
         writer.append("priority", (message.priority ?? send.priority) == .high ? "HIGH" : "NORMAL")
-        if let seconds = message.timeToLive {
-          writer.append("ttl", "\(seconds)s")
-        } else {
-          writer.append("ttl", mark: .timeToLive, unit: "s")
-        }
+        writer.append("ttl", mark: .timeToLive, until: end, unit: "s")
         if let key = message.collapseKey ?? send.collapseKey, !key.isEmpty { writer.append("collapse_key", key) }
         writer.append("restricted_package_name", message.restrictedPackageName)
         try appendAndroidNotification(shown, to: &writer)
@@ -61,7 +52,7 @@ extension FCMRenderer {
 
   /// Appends `apns`: how long the push lives, and what else the message says that Apple's devices can be told.
   private static func appendAPNs(
-    of message: LegacyMessage, for send: SendRequest, to writer: inout FCMMessageWriter
+    of message: LegacyMessage, until end: UnixTime?, to writer: inout FCMMessageWriter
   ) throws(PushOutcome) {
     let shown = message.notification
     let localized = [
@@ -69,8 +60,10 @@ extension FCMRenderer {
       ("body_loc_args", "loc-args"), ("subtitle", "subtitle"),
     ]
     let hasAlert = localized.contains { shown[$0.0] != nil }
+    let showsNothing = !hasAlert && !["title", "body", "image", "badge", "sound"].contains { shown[$0] != nil }
+    let isContentAvailable = showsNothing || message.isContentAvailable
     let hasPayload =
-      hasAlert || message.isContentAvailable || message.isMutableContent
+      hasAlert || isContentAvailable || message.isMutableContent
       || ["badge", "sound", "click_action"].contains { shown[$0] != nil }
     let badge = try shown["badge"].map { (text) throws(PushOutcome) -> Int64 in
       guard let number = Int64(text) else { throw .badPayload }
@@ -81,13 +74,12 @@ extension FCMRenderer {
     }
     try writer.append("apns") { (writer) throws(PushOutcome) in
       writer.append("headers") { writer in
-        // Apple takes no other priority than 5 for a push that shows nothing.
-        if let priority = message.priority { writer.append("apns-priority", priority == .high && !shown.isEmpty ? "10" : "5") }
-        if let seconds = message.timeToLive {
-          writer.append("apns-expiration", String(send.acceptedAt.seconds + seconds))
-        } else {
-          writer.append("apns-expiration", mark: .expiry)
+        if showsNothing {
+          appendBackgroundHeaders(to: &writer)
+        } else if let priority = message.priority {
+          writer.append("apns-priority", priority == .high ? "10" : "5")
         }
+        writer.append("apns-expiration", mark: .expiry, until: end)
         writer.append("apns-collapse-id", message.collapseKey)
       }
       guard hasPayload else { return }
@@ -110,7 +102,7 @@ extension FCMRenderer {
           if let badge { writer.append("badge", number: badge) }
           writer.append("sound", shown["sound"])
           writer.append("category", shown["click_action"])
-          if message.isContentAvailable { writer.append("content-available", number: 1) }
+          if isContentAvailable { writer.append("content-available", number: 1) }
           if message.isMutableContent { writer.append("mutable-content", number: 1) }
         }
       }

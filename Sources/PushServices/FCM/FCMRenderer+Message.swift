@@ -23,7 +23,7 @@ extension FCMRenderer {
     }
     guard size <= payloadLimit else { throw .payloadTooLarge }
     return writer.finish(data: data) { writer in
-      appendAppleExpiry(to: &writer)
+      appendApple(showsNothing: message.title == nil && message.body == nil, to: &writer)
       appendWebTimeToLive(to: &writer)
       writer.append("android") { writer in
         writer.append("ttl", mark: .timeToLive, unit: "s")
@@ -39,16 +39,29 @@ extension FCMRenderer {
 
   /// Appends `apns` with the moment when the push's life ends, in seconds since 1970. FCM would say 30 days by itself (its
   /// reference of `ApnsConfig`).
-  static func appendAppleExpiry(to writer: inout FCMMessageWriter) {
+  static func appendApple(showsNothing: Bool, to writer: inout FCMMessageWriter) {
     writer.append("apns") { writer in
-      writer.append("headers") { $0.append("apns-expiration", mark: .expiry) }
+      writer.append("headers") { writer in
+        if showsNothing { appendBackgroundHeaders(to: &writer) }
+        writer.append("apns-expiration", mark: .expiry)
+      }
+      guard showsNothing else { return }
+      writer.append("payload") { $0.append("aps") { $0.append("content-available", number: 1) } }
     }
   }
 
-  /// Appends `webpush` with the seconds that the push still has (RFC 8030 section 5.2). FCM would say four weeks by itself.
-  static func appendWebTimeToLive(to writer: inout FCMMessageWriter) {
+  /// Appends the headers of a push that shows nothing. With `content-available`, they are the only form in which Apple takes one;
+  /// of another FCM says that the device's token is no token.
+  static func appendBackgroundHeaders(to writer: inout FCMMessageWriter) {
+    writer.append("apns-priority", "5")
+    writer.append("apns-push-type", "background")
+  }
+
+  /// Appends `webpush` with the seconds that the push still has (RFC 8030 section 5.2), none after `end`. FCM would say four
+  /// weeks by itself.
+  static func appendWebTimeToLive(until end: UnixTime? = nil, to writer: inout FCMMessageWriter) {
     writer.append("webpush") { writer in
-      writer.append("headers") { $0.append("TTL", mark: .timeToLive) }
+      writer.append("headers") { $0.append("TTL", mark: .timeToLive, until: end) }
     }
   }
 

@@ -5,28 +5,42 @@ struct NativeFCMMessage {
   /// A member and its value, as JSON.
   typealias Member = (key: String, value: ArraySlice<UInt8>)
 
-  /// The members, without `data` and `android`.
+  /// What it says to one kind of device.
+  typealias Part = (members: [Member], data: [Member])
+
+  /// The members, without `data`, `android` and `webpush`.
   private(set) var members: [Member] = []
   /// The members of `data`.
   private(set) var data: [Member] = []
-  /// The members of `android`.
-  private(set) var android: [Member] = []
+  /// `android`: its members, without `data`, and those of its `data`, which override the message's unless there are none.
+  private(set) var android: Part = ([], [])
+  /// `webpush`, likewise; nil where it does not speak to browsers.
+  private(set) var webPush: Part?
   /// Whether it names whom it goes to.
   private(set) var hasTarget = false
   /// Whether it uses `android_v2`, which excludes `android`.
   private(set) var hasAndroidV2 = false
   /// Whether it speaks to Apple's devices.
   private(set) var hasAPNs = false
-  /// Whether it speaks to browsers.
-  private(set) var hasWebPush = false
-  private(set) var hasTimeToLive = false
-  private(set) var hasPriority = false
-  private(set) var hasCollapseKey = false
+  /// Whether it has a notification for all kinds of devices.
+  private(set) var hasNotification = false
   private(set) var hasReservedDataKey = false
-  /// Bytes of the keys and values of `data` and `notification`, which FCM limits.
-  private(set) var payloadSize = 0
+  private var notificationSize = 0
+  private var largestData = 0
 
-  /// Takes a message apart. Throws when it is no JSON object, or `android`, `data` or `notification` is not what it must be.
+  /// Bytes of the keys and values of `notification` and of the largest `data`, which FCM limits.
+  var payloadSize: Int { notificationSize + largestData }
+
+  /// Whether it says something of its own to one kind of devices, which FCM checks for these alone.
+  var speaksToOneKind: Bool {
+    hasAPNs || hasAndroidV2 || webPush != nil || !(android.members + android.data).isEmpty
+  }
+
+  /// Whether there is nothing in it.
+  var isEmpty: Bool { (members + data + android.members + android.data).isEmpty && webPush == nil }
+
+  /// Takes a message apart. Throws when it is no JSON object, or `android`, `data`, `notification` or `webpush` is not what it
+  /// must be.
   init(_ json: [UInt8]) throws(JSONError) {
     var reader = try JSONReader(json[...])
     try reader.readObject { (key, reader) throws(JSONError) in
@@ -35,47 +49,56 @@ struct NativeFCMMessage {
       case "token", "fid", "topic", "condition":
         hasTarget = true
         try reader.skipValue()
-      case "android": try readAndroid(&reader)
-      case "data":
-        try reader.readObject { (key, reader) throws(JSONError) in
-          if FCMRenderer.isReserved(key.text) { hasReservedDataKey = true }
-          data.append((key.text, try measuredString(&reader, key: key)))
-        }
+      case "android": android = try readPart(&reader)
+      case "webpush":
+        // To FCM null is the same as absent.
+        if try reader.nextKind() == .null { return try reader.skipValue() }
+        webPush = try readPart(&reader)
+      case "data": data = try readData(&reader)
       case "notification":
+        hasNotification = true
         var value = reader
-        try value.readObject { (key, reader) throws(JSONError) in _ = try measuredString(&reader, key: key) }
+        try value.readObject { (key, reader) throws(JSONError) in
+          notificationSize += key.count + (try reader.readString()).utf8.count
+        }
         members.append((name, try reader.readRaw()))
       default:
         switch name {
         case "android_v2", "androidV2": hasAndroidV2 = true
         case "apns": hasAPNs = true
-        case "webpush": hasWebPush = true
         default: break
         }
         members.append((name, try reader.readRaw()))
       }
     }
     try reader.finish()
-    if hasAndroidV2, !android.isEmpty { throw JSONError(field: "android", problem: "excludes android_v2") }
-  }
-
-  private mutating func readAndroid(_ reader: inout JSONReader) throws(JSONError) {
-    try reader.readObject { (key, reader) throws(JSONError) in
-      let name = key.text
-      switch name {
-      case "ttl": hasTimeToLive = true
-      case "priority": hasPriority = true
-      case "collapse_key", "collapseKey": hasCollapseKey = true
-      default: break
-      }
-      android.append((name, try reader.readRaw()))
+    if hasAndroidV2, !(android.members + android.data).isEmpty {
+      throw JSONError(field: "android", problem: "excludes android_v2")
     }
   }
 
-  /// Reads a string, counts it, and gives it as JSON.
-  private mutating func measuredString(_ reader: inout JSONReader, key: JSONReader.Key) throws(JSONError) -> ArraySlice<UInt8> {
-    let text = try reader.readString()
-    payloadSize += key.count + text.utf8.count
-    return FCMRenderer.json(text)
+  private mutating func readPart(_ reader: inout JSONReader) throws(JSONError) -> Part {
+    var part: Part = ([], [])
+    try reader.readObject { (key, reader) throws(JSONError) in
+      if case "data" = key, try reader.nextKind() == .object {
+        part.data = try readData(&reader)
+      } else {
+        part.members.append((key.text, try reader.readRaw()))
+      }
+    }
+    return part
+  }
+
+  private mutating func readData(_ reader: inout JSONReader) throws(JSONError) -> [Member] {
+    var data: [Member] = []
+    var size = 0
+    try reader.readObject { (key, reader) throws(JSONError) in
+      let (name, text) = (key.text, try reader.readString())
+      if FCMRenderer.isReserved(name) { hasReservedDataKey = true }
+      size += key.count + text.utf8.count
+      data.append((name, FCMRenderer.json(text)))
+    }
+    largestData = max(largestData, size)
+    return data
   }
 }

@@ -2,7 +2,8 @@ import FanfareCore
 import Synchronization
 
 /// Which payloads FCM has lately taken for some device. An answer that blames the token of one device is believed only then: FCM blames
-/// tokens for faults of the message too, and a broadcast of a bad message must not cost a fleet its tokens.
+/// tokens for faults of the message too, and a broadcast of a bad message must not cost a fleet its tokens. A message that says something of
+/// its caller's to one kind of devices is never proven: what Android's take may be wrong for Apple's, and nobody here knows which are which.
 final class ProvenPayloads: Sendable {
   /// How many are remembered.
   private static let capacity = 64
@@ -16,6 +17,7 @@ final class ProvenPayloads: Sendable {
 
   /// A device's service has taken the payload.
   func insert(_ rendering: RenderedPush) {
+    guard rendering.isProvable else { return }
     let fingerprint = rendering.body.hashValue
     guarded.withLock { guarded in
       guard !guarded.fingerprints.contains(fingerprint) else { return }

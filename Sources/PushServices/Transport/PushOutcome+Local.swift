@@ -26,4 +26,6 @@ extension PushOutcome {
   static let closed = PushOutcome(.retryLater, reason: "Closed")
   /// No connection, or no free stream, was to be had within the request's time; the service has not seen it.
   static let notSent = PushOutcome(.retryLater, reason: "NotSent")
+  /// The host of the device's channel was not reached, although the service was at other hosts.
+  static let hostUnreachable = PushOutcome(.retryLater, reason: "HostUnreachable")
 }

@@ -4,14 +4,13 @@ import Metrics
 
 /// What is measured of every sender.
 struct SenderGauges: Sendable {
-  /// How often connections and streams are looked at.
-  static let interval: Duration = .seconds(5)
-
   private let connections: Gauge
   private let streams: Gauge
   private let credentialExpiry: Gauge
+  private let interval: Duration
 
-  init(hub: HubName, platform: Platform) {
+  init(hub: HubName, platform: Platform, interval: Duration) {
+    self.interval = interval
     let dimensions = [("hub", hub.rawValue), ("platform", platform.rawValue)]
     connections = Gauge(label: "fanfare_push_connections", dimensions: dimensions)
     streams = Gauge(label: "fanfare_push_streams", dimensions: dimensions)
@@ -29,13 +28,18 @@ struct SenderGauges: Sendable {
     streams.record(requests)
   }
 
-  /// Looks at a pool from time to time, until the task is cancelled.
-  func watch(_ pool: HTTP2ConnectionPool) async {
+  /// The pool as it is now.
+  func record(_ pool: HTTP2ConnectionPool) {
+    let statistics = pool.statistics
+    connections.record(statistics.connections + statistics.draining)
+    streams.record(statistics.openStreams)
+  }
+
+  /// Looks at once and from time to time, until the task is cancelled.
+  func watch(_ look: () -> Void) async {
     while true {
-      let statistics = pool.statistics
-      connections.record(statistics.connections + statistics.draining)
-      streams.record(statistics.openStreams)
-      do { try await Task.sleep(for: Self.interval) } catch { break }
+      look()
+      do { try await Task.sleep(for: interval) } catch { break }
     }
   }
 }

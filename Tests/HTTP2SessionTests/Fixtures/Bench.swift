@@ -50,7 +50,8 @@ struct Bench {
 
   /// A pool for a server on this machine, impatient as tests are.
   static func pool(
-    port: Int, events: Probe<HTTP2PoolEvent>, configure: (inout HTTP2PoolConfiguration) -> Void
+    port: Int, events: Probe<HTTP2PoolEvent>, on group: any EventLoopGroup = group,
+    configure: (inout HTTP2PoolConfiguration) -> Void
   ) throws -> HTTP2ConnectionPool {
     var configuration = HTTP2PoolConfiguration(host: "127.0.0.1", port: port, tls: try certificates.get().clientTLS())
     configuration.serverName = "localhost"
