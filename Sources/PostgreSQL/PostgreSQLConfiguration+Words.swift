@@ -1,4 +1,7 @@
 extension PostgreSQLConfiguration {
+  /// The longest that nothing may be said within a transaction; then the server ends the session.
+  private static let idleLimit: Duration = .seconds(60)
+
   /// Throws `configuration` where the connection string is none.
   package func validate() throws(PostgreSQLError) { _ = try words() }
 
@@ -14,7 +17,12 @@ extension PostgreSQLConfiguration {
     fallback("keepalives_idle", "30")
     fallback("tcp_user_timeout", "\(Int((statementTimeout + .seconds(2)) / .milliseconds(1)))")
     words["client_encoding"] = "UTF8"
-    var options = [words["options"], "-c statement_timeout=\(Int(statementTimeout / .milliseconds(1)))"].compactMap(\.self)
+    // Whoever vanishes within a transaction must not keep its rows for as long as the server takes a silent peer for alive, which
+    // may be hours. An engine that does not know a setting lets nobody in who brings it: all of them know these two.
+    var options = [
+      words["options"], "-c statement_timeout=\(Int(statementTimeout / .milliseconds(1)))",
+      "-c idle_in_transaction_session_timeout=\(Int(Self.idleLimit / .milliseconds(1)))",
+    ].compactMap(\.self)
     options += settings.sorted { $0.key < $1.key }.map { "-c \($0.key)=\($0.value)" }
     words["options"] = options.joined(separator: " ")
     return words

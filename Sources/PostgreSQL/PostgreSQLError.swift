@@ -68,9 +68,10 @@ extension PostgreSQLError {
   init(sqlState: String?, constraint: String?) {
     let code: Code =
       switch sqlState?.prefix(2) {
-      // No state: libpq itself. 08 connection, 25006 a standby, 53 resources, 55P03 a lock, 57 an operator or a time-out, 58 and XX the system.
+      // No state: libpq itself. 08 connection, 25006 a standby, 25P03 a session ended for idleness, 53 resources, 55P03 a lock, 57 an operator or a
+      // time-out, 58 and XX the system.
       case nil, "08", "53", "57", "58", "XX": .unavailable
-      case "25" where sqlState == "25006": .unavailable
+      case "25" where sqlState == "25006" || sqlState == "25P03": .unavailable
       case "55" where sqlState == "55P03": .unavailable
       case "23", "40": .conflict
       case "28", "3D": .configuration

@@ -119,24 +119,25 @@ package final class PostgreSQLPool: Sendable {
 
   private func connect() throws -> sending PostgreSQLConnection {
     let deadline = ContinuousClock.now + configuration.waitLimit
-    if let notBefore = reconnection.withLock({ $0.notBefore }) {
+    // Looked at again after each pause: another attempt may have failed meanwhile.
+    while let notBefore = reconnection.withLock({ $0.notBefore }), notBefore > .now {
       // Whoever would wait too long is told at once.
       guard notBefore <= deadline else { throw PostgreSQLError(.unavailable, hint: "no connection") }
       Pause.until(notBefore)
     }
     do {
       var reason = ""
+      let start = ContinuousClock.now
       let handle: ConnectionHandle
       do { handle = try ConnectionHandle(words) { reason = $0 } } catch {
-        let failures = reconnection.withLock { state in
-          state.failed(at: .now, random: .random(in: 0...1))
-          return state.failures
+        let (counts, failures) = reconnection.withLock { state in
+          (state.failed(begunAt: start, at: .now, random: .random(in: 0...1)), state.failures)
         }
         if let password = words["password"], !password.isEmpty {
           reason = reason.split(separator: password).joined(separator: "…")
         }
         // An outage is told when it begins, and then less and less often.
-        if failures.nonzeroBitCount == 1 {
+        if counts, failures.nonzeroBitCount == 1 {
           logger.warning(
             "Cannot connect to PostgreSQL",
             metadata: [LogKeys.error: "\(error)", LogKeys.reason: "\(reason)", LogKeys.failures: "\(failures)"])

@@ -22,7 +22,7 @@ package final class PrivateServer: Sendable {
     shift 2
     "$bin/initdb" -D "$directory/data" -U fanfare -A trust -E UTF8 --locale=C --no-sync >"$directory/log" 2>&1 &&
     "$bin/pg_ctl" -D "$directory/data" -l "$directory/log" -w -t 60 -o "$*" start >>"$directory/log" 2>&1 &&
-    echo ready
+    echo ready || echo failed
     cat >/dev/null
     "$bin/pg_ctl" -D "$directory/data" -m immediate stop >/dev/null 2>&1
     rm -rf "$directory"

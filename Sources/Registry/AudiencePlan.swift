@@ -36,12 +36,18 @@ struct AudiencePlan: Hashable, Sendable {
     }
   }
 
+  /// A plan for the query's audience by the weights that are known, and by those that `estimate` gives for the others; see `TagWeights`.
+  init(_ query: AudienceQuery, weights: TagWeights, estimate: ([String]) throws -> [Int]) rethrows {
+    let weights = try weights.weights(of: Self.tagsToWeigh(for: query.audience), hub: query.hub, estimate: estimate)
+    self.init(query.audience) { weights[$0] ?? 0 }
+  }
+
   private init(source: Source, condition: TagExpression?) {
     self.source = source
     self.condition = condition
   }
 
-  /// The tags whose weights a plan for the audience may depend on, so that a store can ask for all of them at once.
+  /// The tags whose weights a plan for the audience may depend on, whatever they are, so that a store can ask for all of them at once.
   static func tagsToWeigh(for audience: Audience) -> Set<String> {
     var tags: Set<String> = []
     _ = AudiencePlan(audience) { tag in

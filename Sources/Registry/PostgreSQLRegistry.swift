@@ -104,7 +104,8 @@ package final class PostgreSQLRegistry: Sendable {
   private static func registryError(_ error: any Error) -> RegistryError {
     switch error {
     case let error as RegistryError: error
-    case let error as PostgreSQLError: RegistryError(.unavailable, "the registry cannot be used now: \(error)")
+    case let error as PostgreSQLError:
+      RegistryError(.unavailable, "the registry cannot be used now: \(error)", isOutcomeUnknown: error.isOutcomeUnknown)
     case is CancellationError: RegistryError(.unavailable, "the registry cannot be used now: the caller has gone")
     default: RegistryError(.unavailable, "the registry cannot be used now: \(type(of: error))")
     }

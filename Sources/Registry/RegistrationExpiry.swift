@@ -22,17 +22,45 @@ package struct RegistrationExpiry: Sendable {
     self.clock = clock
   }
 
-  /// Looks at every registration once. After each step `pause` is told what it has removed, and returns when the next may be made.
-  package func walk(pause: (_ hub: HubName, _ removed: Int) async throws -> Void) async throws {
-    for hub in hubs {
-      var slice: RegistrationSlice? = .whole
+  /// Looks at every registration once, from somewhere on and round: of walks that end early, with a process that is replaced, each
+  /// looks at others. `start` says where in all hubs' ids it begins, from 0 up to but not 1.
+  ///
+  /// After each step `pause` is told how many registrations it has removed, or why it could not be made, and returns when the next
+  /// may be made, or that same one again. Throws what `pause` throws.
+  package func walk(
+    from start: Double = .random(in: 0..<1), pause: (_ hub: HubName, _ removed: Result<Int, RegistryError>) async throws -> Void
+  ) async throws {
+    for (hub, part) in round(from: start) {
+      var slice: RegistrationSlice? = part
       while let rest = slice {
         let now = clock.now()
-        let step = try await directory.expire(
-          seenBefore: now + (.zero - lifetime), hub: hub, of: rest, limit: Self.step, at: now)
-        slice = step.last.flatMap(rest.after)
-        try await pause(hub, step.removed)
+        let removed: Result<Int, RegistryError>
+        do {
+          let step = try await directory.expire(
+            seenBefore: now + (.zero - lifetime), hub: hub, of: rest, limit: Self.step, at: now)
+          removed = .success(step.removed)
+          slice = step.last.flatMap(rest.after)
+        } catch let error as RegistryError {
+          removed = .failure(error)
+        }
+        try await pause(hub, removed)
       }
     }
+  }
+
+  /// The hubs' ids from there on: the rest of a hub, the other hubs, and what comes before in the first one.
+  private func round(from start: Double) -> [(hub: HubName, part: RegistrationSlice)] {
+    let pages = 1024
+    let place = Int(start * Double(hubs.count * pages))
+    guard hubs.indices.contains(place / pages) else { return [] }
+    let (first, page) = (place / pages, place % pages)
+    let middle = RegistrationSlice.page(page, of: pages).first
+    var parts = [(hub: hubs[first], part: RegistrationSlice(first: middle, last: RegistrationSlice.whole.last))]
+    parts += (hubs[(first + 1)...] + hubs[..<first]).map { ($0, .whole) }
+    if page > 0 {
+      let last = RegistrationSlice.page(page - 1, of: pages).last
+      parts.append((hubs[first], RegistrationSlice(first: RegistrationSlice.whole.first, last: last)))
+    }
+    return parts
   }
 }

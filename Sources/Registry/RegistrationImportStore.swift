@@ -1,7 +1,7 @@
 package import FanfareCore
 
 /// Where registrations are taken in by the thousand, as a file brings them. Called by `fanfare registrations import` alone; throws `RegistryError`,
-/// and then nothing was changed.
+/// and then nothing was changed, unless the error says that this is unknown.
 ///
 /// Every method may be called from any task at any time, while apps register and workers read.
 package protocol RegistrationImportStore: Sendable {

@@ -50,10 +50,11 @@ enum RegistrationRules {
     stored.user.hasSameBytes(as: user) || (stored.platform == platform && stored.handle.hasSameBytes(as: handle))
   }
 
-  /// Since when a registration is its user's: from now on, unless it was before.
+  /// Since when a registration is its user's: from now on, unless it was before. Never after `now`, from which on its handle counts:
+  /// the clocks of machines differ, and a file may tell of an earlier time than is stored.
   static func createdAt(by user: String, replacing stored: Registration?, at now: UnixTime) -> UnixTime {
     guard let stored, stored.user.hasSameBytes(as: user) else { return now }
-    return stored.createdAt
+    return min(stored.createdAt, now)
   }
 
   /// The registration that takes the place of an installation's: its handle counts as reported anew only where it is another.

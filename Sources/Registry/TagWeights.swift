@@ -16,16 +16,24 @@ final class TagWeights: Sendable {
 
   private let known = Mutex<[Key: (weight: Int, until: ContinuousClock.Instant)]>([:])
 
-  /// The weight of the tag, from `estimate` when it is not known or no longer.
-  func weight(of tag: String, hub: HubName, estimate: () throws -> Int) rethrows -> Int {
-    let (key, now) = (Key(hub: hub, tag: tag), ContinuousClock.now)
-    if let entry = known.withLock({ $0[key] }), entry.until > now { return entry.weight }
-    let weight = try estimate()
+  /// The weights of the tags; of those that are not known or no longer `estimate` gives them, asked once and for all of them in their order.
+  func weights(of tags: Set<String>, hub: HubName, estimate: ([String]) throws -> [Int]) rethrows -> [String: Int] {
+    guard !tags.isEmpty else { return [:] }
+    let now = ContinuousClock.now
+    var weights = known.withLock { known in
+      tags.reduce(into: [String: Int]()) { weights, tag in
+        if let entry = known[Key(hub: hub, tag: tag)], entry.until > now { weights[tag] = entry.weight }
+      }
+    }
+    let missing = tags.filter { weights[$0] == nil }.sorted()
+    guard !missing.isEmpty else { return weights }
+    let estimates = zip(missing, try estimate(missing))
     known.withLock { known in
       if known.count >= Self.capacity { known.removeAll(keepingCapacity: true) }
-      known[key] = (weight, now + Self.lifetime)
+      for (tag, weight) in estimates { known[Key(hub: hub, tag: tag)] = (weight, now + Self.lifetime) }
     }
-    return weight
+    for (tag, weight) in estimates { weights[tag] = weight }
+    return weights
   }
 
   /// About how many devices carry a tag of which the lowest ids, `sample` of them, reach up to that id: ids are spread evenly.

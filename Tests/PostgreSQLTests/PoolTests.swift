@@ -184,9 +184,34 @@ import Testing
       $0.statementTimeout = .seconds(7)
     } _: { pool in
       let rows = try await pool.read { connection in
-        [try connection.execute("SHOW statement_timeout").text(0, 0), try connection.execute("SHOW client_encoding").text(0, 0)]
+        try ["statement_timeout", "idle_in_transaction_session_timeout", "client_encoding"].map {
+          try connection.execute("SHOW \($0)").text(0, 0)
+        }
       }
-      #expect(rows == ["7s", "UTF8"])
+      #expect(rows == ["7s", "1min", "UTF8"])
+    }
+  }
+
+  @Test func aTransactionInWhichNothingIsSaidIsEnded() async throws {
+    try await withPool { pool in
+      try await pool.withConnection { try $0.executeScript("CREATE TABLE locked (n integer); INSERT INTO locked VALUES (1)") }
+      let gate = Gate()
+      let attempts = Atomic(0)
+      async let forgetful: Void = pool.transaction { connection in
+        if attempts.wrappingAdd(1, ordering: .relaxed).newValue == 1 {
+          try connection.execute("SELECT n FROM locked FOR UPDATE")
+          try connection.execute("SET LOCAL idle_in_transaction_session_timeout = 1")
+          gate.hold()
+        }
+        try connection.execute("UPDATE locked SET n = n + 1")
+      }
+      await gate.held()
+      // Has the row as soon as the server has taken it from the other.
+      _ = try await pool.transaction { try $0.execute("UPDATE locked SET n = n * 10").affected }
+      gate.release()
+      try await forgetful
+      #expect(attempts.load(ordering: .relaxed) == 2, "nothing was committed, so it was done again")
+      #expect(try await pool.read { try $0.execute("SELECT n FROM locked").integer(0, 0) } == 11)
     }
   }
 

@@ -78,8 +78,24 @@ import Testing
   @Test func aWeightIsRememberedPerHub() throws {
     let weights = TagWeights()
     let other = try #require(HubName("other"))
-    #expect(weights.weight(of: "a", hub: .default) { 1 } == 1)
-    #expect(weights.weight(of: "a", hub: .default) { 2 } == 1)
-    #expect(weights.weight(of: "a", hub: other) { 3 } == 3)
+    #expect(weights.weights(of: ["a"], hub: .default) { _ in [1] } == ["a": 1])
+    #expect(weights.weights(of: ["a"], hub: .default) { _ in [2] } == ["a": 1])
+    #expect(weights.weights(of: ["a"], hub: other) { _ in [3] } == ["a": 3])
+  }
+
+  @Test func allWeightsThatAreNotKnownAreAskedForAtOnce() throws {
+    let weights = TagWeights()
+    var asked: [[String]] = []
+    func plan(_ expression: String) throws -> AudiencePlan {
+      AudiencePlan(query(.expression(try TagExpression(expression))), weights: weights) { tags in
+        asked.append(tags)
+        return tags.map { Self.weights[$0] ?? 100 }
+      }
+    }
+    #expect(try plan("(big || c) && (small || tiny)").source == .tags(["small", "tiny"]))
+    #expect(try plan("big && huge && c").source == .tags(["c"]))
+    #expect(try plan("big && c").source == .tags(["c"]))
+    #expect(try plan("a || !b").source == .registrations)
+    #expect(asked == [["big", "c", "small", "tiny"], ["huge"]])
   }
 }

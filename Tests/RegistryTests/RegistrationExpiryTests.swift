@@ -1,5 +1,6 @@
 import FanfareCore
 import Support
+import Synchronization
 import Testing
 
 @testable import Registry
@@ -20,7 +21,7 @@ import Testing
     }
     func walk() async throws -> [HubName: Int] {
       var removed: [HubName: Int] = [:]
-      try await expiry.walk { removed[$0, default: 0] += $1 }
+      try await expiry.walk { removed[$0, default: 0] += try $1.get() }
       return removed
     }
     let early = try await register("h1")
@@ -56,7 +57,70 @@ import Testing
     clock.advance(by: .seconds(10))
     var steps: [Int] = []
     let expiry = RegistrationExpiry(directory: registry, hubs: [.default], lifetime: .seconds(1), clock: clock)
-    try await expiry.walk { steps.append($1) }
+    try await expiry.walk(from: 0) { steps.append(try $1.get()) }
     #expect(steps == [RegistrationExpiry.step, 200])
+  }
+
+  @Test(arguments: [0, 0.3, 0.5, 0.75, 0.9999]) func aWalkBeginsAnywhereAndLooksAtEverything(start: Double) async throws {
+    let hubs = [HubName.default, try #require(HubName("other"))]
+    let directory = ScriptedDirectory()
+    let expiry = RegistrationExpiry(directory: directory, hubs: hubs, lifetime: .seconds(1), clock: clock)
+    try await expiry.walk(from: start) { _, _ in }
+    let asked = directory.asked
+    #expect(asked.first?.hub == hubs[start < 0.5 ? 0 : 1])
+    for hub in hubs {
+      var rest: RegistrationSlice? = .whole
+      for slice in asked.filter({ $0.hub == hub }).map(\.slice).sorted(by: { $0.first < $1.first }) {
+        #expect(slice.first == rest?.first)
+        rest = rest?.after(slice.last)
+      }
+      #expect(rest == nil)
+    }
+    let share = asked.first.map { RegistrationSlice.whole.share(upTo: $0.slice.first) } ?? 0
+    #expect(abs(share - (start * 2).truncatingRemainder(dividingBy: 1)) < 0.01)
+  }
+
+  @Test func aStepThatFailsIsMadeAgain() async throws {
+    let failure = RegistryError(.unavailable, "not now")
+    let answers: [Result<ExpiryStep, RegistryError>] = [
+      .success(ExpiryStep(removed: 1, last: RegistrationSlice.page(1, of: 4).last)),
+      .success(ExpiryStep(removed: 2, last: RegistrationSlice.page(2, of: 4).last)), .failure(failure),
+    ]
+    let directory = ScriptedDirectory(answers)
+    let expiry = RegistrationExpiry(directory: directory, hubs: [.default], lifetime: .seconds(1), clock: clock)
+    var steps: [Result<Int, RegistryError>] = []
+    try await expiry.walk(from: 0.25) { steps.append($1) }
+    #expect(steps == [.success(1), .success(2), .failure(failure), .success(0), .success(0)])
+    #expect(directory.asked.map { $0.slice.first.high >> 62 } == [1, 2, 3, 3, 0], "each a quarter")
+  }
+}
+
+/// A directory that answers as it is told and writes down what it is asked to clear out; in the end, that there was nothing.
+private final class ScriptedDirectory: RegistrationDirectory {
+  private let state: Mutex<(asked: [(hub: HubName, slice: RegistrationSlice)], answers: [Result<ExpiryStep, RegistryError>])>
+
+  init(_ answers: [Result<ExpiryStep, RegistryError>] = []) { state = Mutex((asked: [], answers: answers)) }
+
+  var asked: [(hub: HubName, slice: RegistrationSlice)] { state.withLock(\.asked) }
+
+  func expire(
+    seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
+  ) async throws -> ExpiryStep {
+    try state.withLock { state -> Result<ExpiryStep, RegistryError> in
+      state.asked.append((hub, slice))
+      return state.answers.isEmpty ? .success(ExpiryStep(removed: 0, last: nil)) : state.answers.removeFirst()
+    }.get()
+  }
+
+  func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? { nil }
+
+  func list(_ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int) async throws -> RegistrationPage {
+    RegistrationPage(registrations: [], last: nil)
+  }
+
+  func revise(
+    _ former: Registration, by application: InstallationApplication, at now: UnixTime
+  ) async throws -> Registration {
+    former
   }
 }

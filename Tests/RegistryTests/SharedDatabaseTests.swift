@@ -164,6 +164,48 @@ import Testing
     }
   }
 
+  @Test func aChangeThatMayHaveHappenedIsToldAsThat() async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      let now = clock.now()
+      let held = ScheduledSend(
+        send: SendRequest(
+          id: .random(), sender: "alice", acceptedAt: now, audience: .user("bob"), content: Content(message: Message(body: "b")),
+          timeToLive: 60),
+        scheduledAt: now)
+      // The session ends while it commits: who asked does not hear whether it has.
+      try await registry.read { connection in
+        try connection.executeScript(
+          """
+          CREATE FUNCTION vanish() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+          CREATE CONSTRAINT TRIGGER vanishing AFTER INSERT ON scheduled_sends DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION vanish();
+          """)
+      }
+      let unknown = await #expect(throws: RegistryError.self) { try await registry.hold([held], at: now) }
+      #expect(unknown?.code == .unavailable && unknown?.isOutcomeUnknown == true)
+      registry.close()
+      let refused = await #expect(throws: RegistryError.self) { try await registry.hold([held], at: now) }
+      #expect(refused?.code == .unavailable && refused?.isOutcomeUnknown == false)
+    }
+  }
+
+  @Test func weightsOfManyTagsAreEstimatedAtOnce() async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      let weights = try await registry.read { connection in
+        try connection.execute(
+          """
+          INSERT INTO tags (hub, tag, registration, platform, handle, registered_at, created_at)
+          SELECT 'default', CASE WHEN n <= 3000 THEN 'many' ELSE 'few' END, gen_random_uuid(), 1, 'h' || n, 0, 0
+          FROM generate_series(1, 3002) AS n
+          """)
+        return try PostgreSQLAudiencePager.weights(of: ["few", "a\nb", "many", "none"], hub: .default, connection)
+      }
+      #expect(weights[0] == 2 && weights[1] == 0 && weights[3] == 0)
+      #expect((2000...4500).contains(weights[2]))
+    }
+  }
+
   @Test func lookingUpNeverScans() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let plan = try await registry.read { connection in

@@ -29,9 +29,15 @@ extension Refusal {
       case .notFound: .notFound
       case .forbidden: .forbidden
       case .conflict: .conflict
-      default: .registryUnavailable
+      default: error.isOutcomeUnknown ? .outcomeUnknown : .registryUnavailable
       }
-    self.init(code, code == .registryUnavailable ? "the registry cannot take the request now" : error.message)
+    let message =
+      switch code {
+      case .outcomeUnknown: "the registry has not confirmed the request; it may have been taken all the same"
+      case .registryUnavailable: "the registry cannot take the request now"
+      default: error.message
+      }
+    self.init(code, message)
   }
 
   private init(_ error: RDKafkaError) {

@@ -5,11 +5,12 @@ package import FanfareCore
 /// One JSON object: `{"id":"…","user":"alice","platform":"apns","handle":"…","installation":"…","tags":["news"],"registeredAt":"…","createdAt":"…",
 /// "lastSeen":"…"}`, which is what `GET /api/registrations/{id}` answers.
 /// - `user`, `platform` (`apns`, `fcm` or `gcm`, `wns`) and `handle` must be there; what they may be is what an app may register.
-/// - `id`: a UUID. Without it, that of the registration that the installation has or that holds the handle; a new one where there is none.
+/// - `id`: a random UUID (version 4). Without it, that of the registration that the installation has or that holds the handle; a new
+///   one where there is none.
 /// - `installation`: the id by which the app registers, if it registers by installation.
 /// - `tags`: may be missing. The user's and the installation's own need not be among them.
 /// - `registeredAt`: when the app reported the handle last (RFC 3339). Without it `lastSeen`; without both, the time of the import.
-/// - `createdAt`: when the user registered the device first; not after `registeredAt`, which it is where it is missing.
+/// - `createdAt`: when the user registered the device first; `registeredAt` where it is missing or later.
 /// - `lastSeen`: when the app was heard of last; `registeredAt` where it is missing or earlier.
 package struct RegistrationLine: Sendable {
   /// The most bytes of a line.
@@ -68,6 +69,10 @@ package struct RegistrationLine: Sendable {
       case "id":
         guard id == nil else { throw reader.givenTwice() }
         guard let known = try reader.readRegistrationID() else { throw reader.error("must be a UUID") }
+        // Ids that sort by time or count upwards would all be in one page of a broadcast, and the others empty.
+        guard known.high & 0xF000 == 0x4000, known.low >> 62 == 0b10 else {
+          throw reader.error("must be a random UUID (version 4)")
+        }
         id = known
       case "user": user = try text(user, &reader)
       case "platform":
@@ -102,9 +107,6 @@ package struct RegistrationLine: Sendable {
         throw JSONError(field: "handle", problem: complaint)
       }
       let registeredAt = registeredAt ?? seenAt ?? now
-      if let createdAt, createdAt > registeredAt {
-        throw JSONError(field: "createdAt", problem: "must not be after registeredAt")
-      }
       let tags: [String]
       do throws(RegistryError) {
         tags = try RegistrationRules.tags(of: user, given: self.tags ?? [], installation: installation)
@@ -114,7 +116,7 @@ package struct RegistrationLine: Sendable {
       return Registration(
         id: id ?? .random(), hub: hub, user: user, platform: platform,
         handle: DeviceHandle.normalized(handle, platform: platform), tags: tags, installation: installation,
-        registeredAt: registeredAt, createdAt: createdAt ?? registeredAt, seenAt: seenAt)
+        registeredAt: registeredAt, createdAt: min(createdAt ?? registeredAt, registeredAt), seenAt: seenAt)
     }
   }
 }

@@ -22,12 +22,14 @@ struct PostgreSQLRegistrationTable {
     return row
   }
 
-  /// What has that id, locked in the order that everybody keeps: first the handle that it holds.
-  func findLockingHandle(_ id: RegistrationID, at now: UnixTime) throws -> RegistrationRow? {
+  /// What has that id, locked in the order that everybody keeps: first its installation, then the handle that it holds.
+  func findLockingAll(_ id: RegistrationID, at now: UnixTime) throws -> RegistrationRow? {
     guard let seen = try find(id, locking: false) else { return nil }
+    let installation = seen.registration?.installation
+    if let installation { try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)]) }
     if let handle = seen.handle { _ = try holder(of: handle) }
     let row = try find(id, at: now)
-    if let row, row.handle != seen.handle { throw PostgreSQLError.overtaken }
+    if let row, row.handle != seen.handle || row.registration?.installation != installation { throw PostgreSQLError.overtaken }
     return row
   }
 

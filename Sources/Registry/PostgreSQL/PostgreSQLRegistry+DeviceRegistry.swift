@@ -70,7 +70,7 @@ extension PostgreSQLRegistry: DeviceRegistry {
   package func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws {
     try await write(at: now) { connection in
       let table = PostgreSQLRegistrationTable(connection, hub)
-      guard let stored = try table.findLockingHandle(id, at: now), let owner = stored.registration?.user,
+      guard let stored = try table.findLockingAll(id, at: now), let owner = stored.registration?.user,
         owner.hasSameBytes(as: user)
       else { throw RegistryError(.notFound, "there is no such registration") }
       try table.remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
@@ -102,21 +102,34 @@ extension PostgreSQLRegistry: DeviceRegistry {
     }
   }
 
-  /// Drops devices that a push service called dead; see `DeviceRegistry`.
+  /// Drops devices that a push service called dead; see `DeviceRegistry`. What was dropped before an error stays so.
   package func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
-    guard !verdicts.isEmpty else { return [] }
-    return try await write(at: now) { connection in
-      var dropped: [RegistrationID] = []
-      for verdict in verdicts {
-        let table = PostgreSQLRegistrationTable(connection, verdict.hub)
-        guard let stored = try table.findLockingHandle(verdict.registration, at: now), let registration = stored.registration,
-          registration.handle.hasSameBytes(as: verdict.handle),
-          verdict.since.map({ registration.registeredAt < $0 }) ?? true
-        else { continue }
-        try table.remove(stored, leaving: Tombstone(cause: .dead, detail: verdict.reason, at: now))
-        dropped.append(stored.id)
-      }
-      return dropped
+    // In one order: two workers that were told of the same devices wait for each other, and not in a circle.
+    try await remove(verdicts.sorted { $0.registration < $1.registration }, at: now) { connection, verdict in
+      let table = PostgreSQLRegistrationTable(connection, verdict.hub)
+      guard let stored = try table.findLockingAll(verdict.registration, at: now), let registration = stored.registration,
+        registration.handle.hasSameBytes(as: verdict.handle),
+        verdict.since.map({ registration.registeredAt < $0 }) ?? true
+      else { return nil }
+      try table.remove(stored, leaving: Tombstone(cause: .dead, detail: verdict.reason, at: now))
+      return stored.id
     }
   }
+
+  /// Removes what the closure removes for each of the elements; it gives what it has removed. A few at a time are one transaction:
+  /// whoever registers one of them anew waits for no more than these.
+  func remove<Element: Sendable>(
+    _ elements: [Element], at now: UnixTime,
+    _ body: @escaping @Sendable (PostgreSQLConnection, Element) throws -> RegistrationID?
+  ) async throws -> [RegistrationID] {
+    var removed: [RegistrationID] = []
+    for start in stride(from: 0, to: elements.count, by: Self.removalsAtOnce) {
+      let some = elements[start..<min(start + Self.removalsAtOnce, elements.count)]
+      removed += try await write(at: now) { connection in try some.compactMap { try body(connection, $0) } }
+    }
+    return removed
+  }
+
+  /// The most registrations that one transaction removes.
+  private static let removalsAtOnce = 100
 }

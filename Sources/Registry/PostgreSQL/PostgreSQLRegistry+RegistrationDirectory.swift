@@ -67,19 +67,15 @@ extension PostgreSQLRegistry: RegistrationDirectory {
     }
     let end = examined < limit || last == slice.last ? nil : last
     guard !stale.isEmpty else { return ExpiryStep(removed: 0, last: end) }
-    let removed = try await write(at: now) { connection in
+    let removed = try await remove(stale, at: now) { connection, id in
       let table = PostgreSQLRegistrationTable(connection, hub)
-      var removed = 0
-      for id in stale {
-        // The app may have come back in between.
-        guard let stored = try table.findLockingHandle(id, at: now), let registration = stored.registration,
-          registration.seenAt < seenBefore
-        else { continue }
-        try table.remove(stored, leaving: Tombstone(cause: .expired, detail: "", at: now))
-        removed += 1
-      }
-      return removed
+      // The app may have come back in between.
+      guard let stored = try table.findLockingAll(id, at: now), let registration = stored.registration,
+        registration.seenAt < seenBefore
+      else { return nil }
+      try table.remove(stored, leaving: Tombstone(cause: .expired, detail: "", at: now))
+      return id
     }
-    return ExpiryStep(removed: removed, last: end)
+    return ExpiryStep(removed: removed.count, last: end)
   }
 }

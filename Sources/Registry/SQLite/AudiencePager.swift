@@ -16,9 +16,7 @@ struct AudiencePager {
     self.db = db
     hub = query.hub
     platforms = query.platforms
-    plan = try AudiencePlan(query.audience) { tag in
-      try weights.weight(of: tag, hub: query.hub) { try Self.weight(of: tag, hub: query.hub, db) }
-    }
+    plan = try AudiencePlan(query, weights: weights) { try $0.map { try Self.weight(of: $0, hub: query.hub, db) } }
   }
 
   /// The next devices in the slice; see `DeviceRegistry.page`.

@@ -9,8 +9,8 @@ extension SQLiteRegistry: RegistrationImportStore {
   package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
     try await write { db in
       if let file = batch.file {
-        let done = try Self.finished(db, file, batch.hub).first { $0.bytes.lowerBound == batch.bytes.lowerBound }
-        if let done { return ImportOutcome(counts: done.counts) }
+        let done = try Self.finished(db, file, batch.hub, from: batch.bytes.lowerBound)
+        if let done = done.first { return ImportOutcome(counts: done.counts) }
       }
       let table = RegistrationTable(db, batch.hub)
       var outcome = ImportOutcome(counts: batch.counts)
@@ -72,13 +72,17 @@ extension SQLiteRegistry: RegistrationImportStore {
     }
   }
 
-  private static func finished(_ db: Database, _ file: ImportID, _ hub: HubName) throws -> [FinishedImportBatch] {
+  /// The notes of a file, or the one of the batch that begins at that byte.
+  private static func finished(
+    _ db: Database, _ file: ImportID, _ hub: HubName, from firstByte: Int64? = nil
+  ) throws -> [FinishedImportBatch] {
     let statement = try db.cachedStatement(
       sql: """
         SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches
-        WHERE hub = ? AND file = ? ORDER BY first_byte
+        WHERE hub = ? AND file = ?\(firstByte == nil ? "" : " AND first_byte = ?") ORDER BY first_byte
         """)
-    return try Row.fetchAll(statement, arguments: [hub.rawValue, file.data]).map { row in
+    let arguments: StatementArguments = [hub.rawValue, file.data] + StatementArguments(firstByte.map { [$0] } ?? [])
+    return try Row.fetchAll(statement, arguments: arguments).map { row in
       let counts = ImportCounts.fields.indices.map { row[$0 + 2] as Int64 }
       return FinishedImportBatch(bytes: (row[0] as Int64)..<(row[1] as Int64), counts: ImportCounts(counts))
     }

@@ -119,6 +119,23 @@ extension DeviceRegistryConformance {
         #expect(again.counts.unchanged == 10 && again.counts.read == 10)
         #expect(try await store.everything() == before, "nothing crosses from one hub to another")
       },
+      Self("what was registered by clocks that differ is exported and imported, too") { store in
+        let other = try #require(HubName("other"))
+        let later = UnixTime.start + .milliseconds(5)
+        _ = try await store.register("alice", "h1", at: later)
+        // A file tells of an earlier time than is stored.
+        let words = #""user":"alice","platform":"fcm","handle":"h1","registeredAt":"\#(UnixTime.start)","lastSeen":"\#(later)""#
+        #expect(try await store.bring(["{\(words)}"], at: later).counts.replaced == 1)
+        // Another machine's clock is behind.
+        let bob = try await store.register("bob", "h2", at: later)
+        _ = try await store.complete(bob.id, "bob", "h2", at: .start)
+        for moment in [later, .start] { _ = try await store.install("i-1", "carol", "h3", at: moment) }
+        let before = try await store.everything()
+        #expect(before.map(\.createdAt) == [.start, .start, .start] && before.map(\.registeredAt) == [.start, .start, .start])
+        let outcome = try await store.bring(before.map { String(decoding: $0.json, as: UTF8.self) }, hub: other, at: later)
+        #expect(outcome.counts.imported == 3)
+        #expect(try await store.everything(hub: other).map(\.json) == before.map(\.json))
+      },
       Self("among many lines that are new those that are not are seen") { store in
         let alice = try await store.register("alice", "h1")
         let bob = try await store.install("i-1", "bob", "h2")

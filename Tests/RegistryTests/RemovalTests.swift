@@ -1,0 +1,98 @@
+import FanfareCore
+import Foundation
+import PostgreSQL
+import Support
+import Testing
+
+@testable import Registry
+
+/// Devices are removed while their apps register.
+@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct RemovalTests {
+  private let clock = ManualClock()
+
+  @Test func whoRegistersAnewDoesNotWaitForAllThatAreDropped() async throws {
+    try await withPostgreSQLRegistry { registry, configuration in
+      let lines = try (1...250).map { number in
+        let text = #"{"user":"alice","platform":"fcm","handle":"h\#(number)","installation":"i-\#(number)"}"#
+        return try RegistrationLine(Array(text.utf8)[...], number: number, hub: .default, at: clock.now())
+      }
+      let batch = ImportBatch(hub: .default, file: nil, bytes: 0..<1, lines: lines, counts: ImportCounts())
+      #expect(try await registry.take(batch, at: clock.now()).counts.imported == lines.count)
+      let devices = try await registry.list(.everyone, hub: .default, of: .whole, limit: 1000).registrations
+      let (first, last) = (try #require(devices.first), try #require(devices.last))
+      clock.advance(by: .seconds(1))
+
+      let database = try Database(configuration)
+      let isDone = DispatchSemaphore(value: 0)
+      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
+      async let holder: Void = database.pool.transaction { connection in
+        defer { locked.finish() }
+        try connection.execute("SELECT 1 FROM handles WHERE handle = $1 FOR UPDATE", [.text(last.handle)])
+        locked.finish()
+        isDone.wait()
+      }
+      for await _ in locking {}
+      async let dropped = registry.drop(devices.map(Self.verdict), at: clock.now())
+      defer { isDone.signal() }
+      try await database.someoneWaits()
+      let application = InstallationApplication(
+        installation: try #require(first.installation), hub: .default, user: "alice", platform: .fcm, handle: first.handle)
+      let anew = try await registry.install(application, at: clock.now())
+      isDone.signal()
+      try await holder
+      #expect(try await dropped == devices.map(\.id))
+      #expect(try await registry.list(.everyone, hub: .default, of: .whole, limit: 1000).registrations == [anew])
+      #expect(try await registry.tombstone(of: first.id, hub: .default)?.cause == .dead)
+    }
+  }
+
+  @Test func whatIsDroppedIsLockedInTheOrderOfRegistering() async throws {
+    try await withPostgreSQLRegistry { registry, configuration in
+      let device = try await registry.install(
+        InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"), at: clock.now())
+      let database = try Database(configuration)
+      let isWaitedFor = DispatchSemaphore(value: 0)
+      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
+      // As an app that registers its installation does.
+      async let registering: Void = database.pool.transaction { connection in
+        defer { locked.finish() }
+        try connection.execute("SELECT 1 FROM installations WHERE installation = 'i-1' FOR UPDATE")
+        locked.finish()
+        isWaitedFor.wait()
+        try connection.execute("SELECT 1 FROM handles WHERE handle = 'h1' FOR UPDATE NOWAIT")
+        try connection.execute("SELECT 1 FROM registrations WHERE handle = 'h1' FOR UPDATE NOWAIT")
+      }
+      for await _ in locking {}
+      async let dropped = registry.drop([Self.verdict(device)], at: clock.now())
+      defer { isWaitedFor.signal() }
+      try await database.someoneWaits()
+      isWaitedFor.signal()
+      try await registering
+      #expect(try await dropped == [device.id])
+    }
+  }
+
+  private static func verdict(_ device: Registration) -> DeadDevice {
+    DeadDevice(hub: .default, registration: device.id, handle: device.handle, since: nil, reason: "Unregistered")
+  }
+}
+
+/// The registry's database, looked at from outside.
+private final class Database: Sendable {
+  let pool: PostgreSQLPool
+
+  init(_ configuration: PostgreSQLConfiguration) throws {
+    pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
+  }
+
+  deinit { pool.close() }
+
+  /// Returns when one of the test's sessions waits for a lock.
+  func someoneWaits() async throws {
+    let waiting = """
+      SELECT count(*) FROM pg_stat_activity
+      WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
+      """
+    while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) == 0 { await Task.yield() }
+  }
+}
