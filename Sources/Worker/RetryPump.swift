@@ -133,7 +133,7 @@ package final class RetryPump: Service {
   private func release(_ due: [PumpState.Held]) {
     guard !due.isEmpty else { return }
     let post = post
-    sink.submit(due.map { ProducerRecord(topic: topics.sends, key: $0.key, value: $0.value) }) { results in
+    sink.submit(due.map { ProducerRecord(topic: topics.sends, key: $0.key, event: $0.value) }) { results in
       var refusal: RDKafkaError?
       var answers: [(held: PumpState.Held, isDurable: Bool)] = []
       for (held, result) in zip(due, results) {

@@ -14,19 +14,20 @@ package struct WorkerConfiguration: Sendable {
   /// to fit: where records are suddenly larger, it is exceeded by what is on its way before the rest is taken back.
   package var maximumBytes = 4 << 20
   /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one batch of look-ups,
-  /// and by one record that was put off.
+  /// and by one record that was put off. Pages of paused broadcasts keep a quarter of it at most, where there are retry topics.
   package var maximumDevices = 200_000
   /// The most pushes handed to senders and not yet answered, all senders together.
   package var maximumPushes = 10_000
   /// The same for one sender: no platform that does not answer can take every place. At least as many as its connections have streams.
   package var maximumPushesPerSender = 5_000
-  /// The farthest that work in one partition may run ahead of its first unsettled record; reached, no further records are taken.
+  /// The farthest that work in one partition may run ahead of its first unsettled record; reached, no further records are taken. Of
+  /// segments of broadcasts, of which paused ones stay unsettled, only no further segments.
   package var maximumSpan = 100_000
   /// The most settled sends remembered, to recognise duplicates; fewer than 524,288, by which time the place of one may look as if it were its own again.
   package var rememberedSends = 65_536
   /// The most pushes of one sender that are remembered as kept from their devices by an outage; of more the order is not kept.
   package var maximumOrdered = 100_000
-  /// The most audiences in one request to the registry. An audience of unknown size counts for many.
+  /// The most audiences in one request to the registry, each of which counts once, however large it is.
   package var lookUpBatch = 512
   /// The most devices in one status record; the results of a larger send are spread over several.
   package var devicesPerStatus = 2_000

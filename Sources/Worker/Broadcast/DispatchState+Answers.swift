@@ -22,7 +22,7 @@ extension DispatchState {
     case (.permits(let parked, let count, _, let perSecond), .moment(let moment)):
       permitted(parked, Permits(count: count, from: moment, perSecond: perSecond), at: now, into: &effects)
     case (.finish(let ticket, _, _), .noted): finished(ticket)
-    case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings)
+    case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings, at: now)
     case (.course(let parked, _), .courses(let steerings)):
       resume(parked, of: steerings.first?.course ?? .running, at: now, into: &effects)
     case (.steer(let broadcast, _), .courses(let steerings)):

@@ -1,3 +1,4 @@
+import DequeModule
 import FanfareCore
 import RDKafka
 
@@ -11,7 +12,7 @@ extension DispatchState {
     switch course {
     case .running:
       guard page.isParked else { return }
-      page.isParked = false
+      (page.isParked, page.isLeaving) = (false, false)
       items[slot].page = page
       for (index, device) in items[slot].devices.enumerated() where device.phase == .queued {
         // Whose it is by now is another question.
@@ -27,7 +28,7 @@ extension DispatchState {
     case .cancelled:
       guard !page.isCut else { return }
       page.isCut = true
-      page.isParked = false
+      (page.isParked, page.isLeaving) = (false, false)
       page.slice = nil
       page.found = []
       page.taken = 0
@@ -40,6 +41,35 @@ extension DispatchState {
       }
       for (index, device) in items[slot].devices.enumerated() where device.phase == .queued {
         enqueue(slot, index, for: device.sender)
+      }
+    }
+  }
+
+  /// Has what is left of a paused page put off: its devices would take the room of everything else for as long as the pause
+  /// lasts. What would not live until it comes back stays.
+  mutating func leave(_ slot: Int, at now: Moment, into effects: inout Effects) {
+    guard items[slot].page?.isLeaving == false, let delay = topics.retries.first?.delay,
+      now.wall + delay + RetryPump.lateness(of: delay) < items[slot].expiresAt
+    else { return }
+    items[slot].page?.isLeaving = true
+    putOffWhatIsLeft(of: slot, at: now, into: &effects)
+  }
+
+  /// Puts off what has been answered, or looked up, of the pages that leave since they began to.
+  mutating func putOffWhatIsLeaving(at now: Moment, into effects: inout Effects) {
+    for ticket in pages where isCurrent(ticket) && items[ticket.slot].page?.isLeaving == true {
+      putOffWhatIsLeft(of: ticket.slot, at: now, into: &effects)
+    }
+  }
+
+  private mutating func putOffWhatIsLeft(of slot: Int, at now: Moment, into effects: inout Effects) {
+    guard let broadcast = items[slot].broadcast,
+      let delay = delay(ofPaused: broadcast, until: items[slot].expiresAt, at: now)
+    else { return }
+    for index in items[slot].devices.indices {
+      switch items[slot].devices[index].phase {
+      case .queued, .resting: putOff(slot, index, for: delay, at: now, into: &effects)
+      case .checking, .inFlight, .waiting, .done, .putOff, .withdrawn: break
       }
     }
   }
@@ -94,8 +124,9 @@ extension DispatchState {
     _ page: inout OpenPage, _ slot: Int, _ send: SendRequest, room: Int, at now: Moment, into effects: inout Effects
   ) {
     var room = room
+    let delay = page.isLeaving ? delay(ofPaused: page.broadcast, until: items[slot].expiresAt, at: now) : nil
     // What has expired is not pushed, and so need not wait.
-    if let rate = send.maximumPerSecond, now.wall < items[slot].expiresAt {
+    if let rate = send.maximumPerSecond, now.wall < items[slot].expiresAt, delay == nil {
       reserve(&page, slot, rate: rate, at: now, into: &effects)
       room = min(room, page.permits)
     }
@@ -117,10 +148,12 @@ extension DispatchState {
     devices += count
     for index in first..<first + count {
       let sender = items[slot].devices[index].sender
-      if sender >= 0 {
-        enqueue(slot, index, for: sender)
-      } else {
+      if sender < 0 {
         finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+      } else if let delay {
+        putOff(slot, index, for: delay, at: now, into: &effects)
+      } else {
+        enqueue(slot, index, for: sender)
       }
     }
   }
@@ -142,7 +175,7 @@ extension DispatchState {
     guard isCurrent(ticket), var page = items[ticket.slot].page, page.isLookingUp else { return }
     page.isLookingUp = false
     // What was paused or cancelled meanwhile has no use for it.
-    if !page.isCut, !page.isParked {
+    if !page.isCut, !page.isParked || page.isLeaving {
       page.found = found.targets
       page.taken = 0
       // The answer of a slow registry is good for this moment: asking again would never end.
@@ -224,6 +257,6 @@ extension DispatchState {
       devices: devices, counts: counts, traceparent: send.traceparent)
     effects.productions.append(
       Production(kind: .page, ticket: ticket(slot)),
-      ProducerRecord(topic: topics.status, key: Array(send.id.description.utf8), value: status.encoded()))
+      ProducerRecord(topic: topics.status, key: Array(send.id.description.utf8), event: status.encoded()))
   }
 }

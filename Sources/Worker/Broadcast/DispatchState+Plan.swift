@@ -73,7 +73,7 @@ extension DispatchState {
       key.appendJSON(segment.range.lowerBound)
       effects.productions.append(
         Production(kind: .segment, ticket: self.ticket(slot)),
-        ProducerRecord(topic: topics.segments, key: key, value: segment.encoded(at: now.wall)))
+        ProducerRecord(topic: topics.segments, key: key, event: segment.encoded(at: now.wall)))
     }
   }
 }

@@ -8,19 +8,29 @@ extension DispatchState {
     let count: Int
     let from: UnixTime
     let perSecond: Int
+
+    /// For how long they may be used: a second's are reserved at a time.
+    static let span = Duration.seconds(1)
   }
 
   /// It is known what is wanted of the broadcast of which something has come back.
   mutating func resume(_ parked: Parked, of course: Steering.Course, at now: Moment, into effects: inout Effects) {
     let slot = parked.ticket.slot
     guard isCurrent(parked.ticket), items[slot].phase == .resolving, let retry = read(parked, at: now) else { return }
+    let broadcast = BroadcastID(hub: retry.send.hub, send: retry.send.identity)
     switch course {
-    case .running: park(parked, retry, at: now, into: &effects)
+    case .running:
+      pauses[broadcast] = nil
+      park(parked, retry, at: now, into: &effects)
     case .paused:
       // What has expired ends as any other does, and what expires meanwhile is not pushed before.
-      guard let delay = topics.retries.first?.delay, now.wall < expiry(of: retry.send) else { return self.parked.append(parked) }
+      let expiresAt = expiry(of: retry.send)
+      guard now.wall < expiresAt, let delay = delay(ofPaused: broadcast, until: expiresAt, at: now) else {
+        return self.parked.append(parked)
+      }
       produceAgain(retry, after: delay, in: slot, at: now, into: &effects)
     case .cancelled:
+      pauses[broadcast] = nil
       items[slot].phase = .settling
       items[slot].unacknowledged = 1
       produce(
@@ -29,13 +39,30 @@ extension DispatchState {
     }
   }
 
-  /// Lets what a page has put off wait until there is room for it: what has come back and is being pushed is no more than a page,
-  /// for all of it is repeated after a crash. Where so much waits that it would take the room of everything else, or for long, it
-  /// comes back later.
+  /// How long what pages of a paused broadcast have put off stays away: half of the time for which this worker knows of the pause,
+  /// and five minutes at most. So little goes round however long the pause lasts, and what comes back after it is late by half of
+  /// it at most. No less than the shortest time there is; what expires meanwhile ends soon after. nil where there are no retry
+  /// topics.
+  mutating func delay(ofPaused broadcast: BroadcastID, until expiresAt: UnixTime, at now: Moment) -> Duration? {
+    guard let shortest = topics.retries.first?.delay, let longest = topics.retries.last?.delay else { return nil }
+    let since = pauses[broadcast]?.since ?? now.uptime
+    pauses[broadcast] = (since, now.uptime)
+    return max(shortest, min(.milliseconds(now.uptime - since) / 2, longest, Self.longestDelay, expiresAt - now.wall))
+  }
+
+  /// Forgets pauses of which nothing comes back any more: others have it, or it has ended.
+  mutating func forgetPauses(at now: Moment) {
+    guard !pauses.isEmpty else { return }
+    pauses = pauses.filter { now.uptime - $0.value.seen < 2 * Self.longestDelay.milliseconds }
+  }
+
+  /// Lets what a page has put off wait until there is room for it: what has come back and is being pushed to a service is no more
+  /// than a page, for all of it is repeated after a crash. Where so much waits that it would take the room of everything else, or
+  /// for long, it comes back later.
   private mutating func park(_ parked: Parked, _ retry: RetryRecord, at now: Moment, into effects: inout Effects) {
     var parked = parked
-    parked.weight = weight(of: retry, in: parked.ticket.slot, at: now)
-    guard parked.weight > 0 else { return self.parked.append(parked) }
+    guard let room = room(for: retry, in: parked.ticket.slot, at: now) else { return self.parked.append(parked) }
+    parked.room = room
     if !parkedPages.isEmpty, parkedPageBytes + parked.value.count > configuration.maximumBytes / 4,
       let delay = topics.retries.first?.delay, now.wall + delay + RetryPump.lateness(of: delay) < expiry(of: retry.send)
     {
@@ -77,21 +104,21 @@ extension DispatchState {
     produce(retry.putOffAgain(until: now.wall + delay), for: slot, at: now, into: &effects)
   }
 
-  /// How much of the room for what pages have put off the record takes.
-  private func weight(of retry: RetryRecord, in slot: Int, at now: Moment) -> Int {
-    guard retry.isOfPage else { return 0 }
-    let count = pushable(of: retry, in: slot, at: now)
-    return count > 0 && retry.send.maximumPerSecond != nil ? max(count, configuration.pageDevices) : count
-  }
-
-  /// How many devices of the record could be pushed to now or soon.
-  private func pushable(of retry: RetryRecord, in slot: Int, at now: Moment) -> Int {
-    let hub = items[slot].hub
-    return retry.devices.count { device in
-      guard case .waiting(let device) = device, device.notBefore <= now.wall + configuration.longestRest else { return false }
-      let sender = table.sender(hub: hub, platform: device.platform)
-      return sender >= 0 && mayPush(sender, at: now)
+  /// What room the record takes; nil where nothing of it could be pushed now or soon, or no page has put it off.
+  private func room(for retry: RetryRecord, in slot: Int, at now: Moment) -> WorkItem.Returned? {
+    guard retry.isOfPage else { return nil }
+    let rate = retry.send.maximumPerSecond
+    let soon = now.wall + (rate == nil ? configuration.longestRest : Permits.span)
+    var (count, platforms) = (0, PlatformSet())
+    for case .waiting(let device) in retry.devices where device.notBefore <= soon {
+      let sender = table.sender(hub: items[slot].hub, platform: device.platform)
+      guard sender >= 0, mayPush(sender, at: now) else { continue }
+      count += 1
+      platforms.formUnion(PlatformSet(device.platform))
     }
+    guard count > 0 else { return nil }
+    let broadcast = rate.map { _ in BroadcastID(hub: retry.send.hub, send: retry.send.identity) }
+    return WorkItem.Returned(weight: min(count, rate ?? count), platforms: platforms, rated: broadcast)
   }
 
   /// Whether the sender may be given anything now.
@@ -99,32 +126,64 @@ extension DispatchState {
 
   /// Goes on with what pages have put off as far as there is room, and asks when that of broadcasts with a rate may be pushed.
   mutating func resumeParkedPages(at now: Moment, into effects: inout Effects) {
-    while devices < configuration.maximumDevices, let next = parkedPages.first {
+    while devices < configuration.maximumDevices, let index = nextParkedPage() {
+      let next = parkedPages.remove(at: index)
       let slot = next.ticket.slot
-      let isOpen = isCurrent(next.ticket) && items[slot].phase == .resolving
-      guard !isOpen || returned == 0 || returned + next.weight <= configuration.pageDevices else { return }
-      parkedPages.removeFirst()
       parkedPageBytes -= next.value.count
-      guard isOpen, let retry = read(next, at: now) else { continue }
-      holdRoom(for: retry, in: slot, weight: next.weight, at: now)
+      guard isOpen(next), let retry = read(next, at: now) else { continue }
+      holdRoom(for: retry, in: slot, next.room, at: now)
       guard let rate = retry.send.maximumPerSecond, !topics.retries.isEmpty, now.wall < expiry(of: retry.send) else {
         resume(retry, in: slot, at: now, into: &effects)
         continue
       }
       // A second's at most: what every worker reserves at a time is how far ahead of the others the last one is.
-      let count = max(1, min(pushable(of: retry, in: slot, at: now), rate))
+      let count = room(for: retry, in: slot, at: now)?.weight ?? 1
       let broadcast = BroadcastID(hub: retry.send.hub, send: retry.send.identity)
       effects.questions.append(.permits(next, count, broadcast, perSecond: rate))
     }
   }
 
+  /// Which of what pages have put off can go on now; nil for none. What goes to a service waits behind all that has waited for its
+  /// room before, but for what waits until another part of its own broadcast, which has a rate, is through.
+  private func nextParkedPage() -> Int? {
+    var full = [PlatformSet](repeating: [], count: table.hubs.count)
+    for (index, next) in parkedPages.enumerated() {
+      guard isOpen(next) else { return index }
+      if let broadcast = next.room.rated, ratedReturned.contains(broadcast) { continue }
+      let hub = items[next.ticket.slot].hub
+      if full[hub].isDisjoint(with: next.room.platforms), hasRoom(for: next.room, of: hub) { return index }
+      full[hub].formUnion(next.room.platforms)
+    }
+    return nil
+  }
+
+  private func isOpen(_ parked: Parked) -> Bool {
+    isCurrent(parked.ticket) && items[parked.ticket.slot].phase == .resolving
+  }
+
+  private func hasRoom(for room: WorkItem.Returned, of hub: Int) -> Bool {
+    room.platforms.platforms.allSatisfy { platform in
+      let returned = senders[hub * 3 + platform.ordinal].returned
+      return returned == 0 || returned + room.weight <= configuration.pageDevices
+    }
+  }
+
   /// The item takes so much of the room for what pages have put off, until it is gone, unless it does so already.
-  mutating func holdRoom(for retry: RetryRecord, in slot: Int, weight: Int, at now: Moment) {
+  mutating func holdRoom(for retry: RetryRecord, in slot: Int, _ room: WorkItem.Returned?, at now: Moment) {
     guard items[slot].resumed == nil else { return }
-    returned += weight
     items[slot].resumed = WorkItem.Resumed(
       part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals,
-      cameEarly: retry.notBefore > now.wall + configuration.longestRest, counts: retry.counts, weight: weight)
+      cameEarly: retry.notBefore > now.wall + configuration.longestRest, counts: retry.counts)
+    guard let room else { return }
+    items[slot].role = .returned(room)
+    if let broadcast = room.rated { ratedReturned.insert(broadcast) }
+    for platform in room.platforms.platforms { senders[items[slot].hub * 3 + platform.ordinal].returned += room.weight }
+  }
+
+  /// The room is free again.
+  mutating func giveBack(_ room: WorkItem.Returned, of hub: Int) {
+    if let broadcast = room.rated { ratedReturned.remove(broadcast) }
+    for platform in room.platforms.platforms { senders[hub * 3 + platform.ordinal].returned -= room.weight }
   }
 
   /// It is known from when on so many devices of what has come back may be pushed to.
@@ -134,9 +193,10 @@ extension DispatchState {
     resume(retry, in: slot, permits: permits, at: now, into: &effects)
   }
 
-  /// Gives each device that could be pushed to now its time, as its broadcast's rate allows; those without a permit come back
-  /// later and ask again. So do those whose sender is stopped, for it may work again while they rest, and those whose time is too
-  /// far ahead to rest here.
+  /// Gives each device that can be pushed to within the permits' own second its time, as its broadcast's rate allows; those without
+  /// a permit come back later and ask again: one that was used later would be used together with others. So do those whose time
+  /// is too far ahead to rest here, and, when the outage may be over, those whose sender is stopped, for it may work again while
+  /// they rest.
   mutating func space(_ slot: Int, _ permits: Permits, at now: Moment) {
     guard let shortest = topics.retries.first?.delay else { return }
     // A moment that seems to be far ahead is that of a clock that was set back.
@@ -144,15 +204,17 @@ extension DispatchState {
     let from = now.uptime + (isAhead ? 0 : (permits.from - now.wall).milliseconds)
     let rest = max(now.uptime + shortest.milliseconds, from + Int64(permits.count * 1000 / permits.perSecond))
     var number = 0
-    for (index, device) in items[slot].devices.enumerated() {
+    for index in items[slot].devices.indices {
+      let device = items[slot].devices[index]
       guard device.phase == .queued || device.phase == .resting, device.sender >= 0 else { continue }
       let mayPush = mayPush(device.sender, at: now)
-      let isPermitted = number < permits.count && mayPush
-      let due = max(device.due, isPermitted ? from + Int64(number * 1000 / permits.perSecond) : rest)
+      let isPermitted = number < permits.count && mayPush && device.due <= max(now.uptime, from) + Permits.span.milliseconds
+      let later = mayPush ? rest : now.uptime + (outageDelay(of: slot, index, at: now) ?? shortest).milliseconds
+      let due = max(device.due, isPermitted ? from + Int64(number * 1000 / permits.perSecond) : later)
       items[slot].devices[index].due = due
       let isToLeave = !isPermitted || due > now.uptime + configuration.longestRest.milliseconds
       items[slot].devices[index].phase = isToLeave ? .putOff : due > now.uptime ? .resting : .queued
-      if mayPush { number += 1 }
+      if isPermitted { number += 1 }
     }
   }
 

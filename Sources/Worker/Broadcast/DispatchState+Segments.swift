@@ -7,7 +7,8 @@ import RDKafka
 /// A page is done when each of its devices has its result, its status record is acknowledged, and the store that all workers share has taken note
 /// that it is finished; the next one is pushed only then, but for a head start while the last pushes of the one before it are answered and noted: so
 /// the connections need not fall idle between two pages. What a crash repeats at most is a page and a head start of each broadcast, and those that wait
-/// for their rates; and of what pages have put off and has come back, as many devices again as a page has, of all broadcasts together.
+/// for their rates or a quota; and of what pages have put off and has come back, as many devices again as a page has, of each push
+/// service, for all broadcasts together.
 extension DispatchState {
   /// A segment has come.
   mutating func begin(
@@ -24,6 +25,7 @@ extension DispatchState {
     items[slot].send = segment.send
     items[slot].expiresAt = expiry(of: segment.send)
     segments.append(ticket(slot))
+    hasNewSegments = true
     effects.questions.append(.finishedPages(ticket(slot), broadcast, segment.range))
   }
 
@@ -39,26 +41,42 @@ extension DispatchState {
 
   /// Goes on with what is open, opens the next pages, and asks what is wanted of the broadcasts.
   mutating func walkSegments(at now: Moment, into effects: inout Effects) {
-    guard !segments.isEmpty || !pages.isEmpty else { return }
+    guard !segments.isEmpty || !pausedSegments.isEmpty || !pages.isEmpty else { return }
     pages = Deque(pages.filter { isCurrent($0) })
     askCourses(at: now, into: &effects)
+    var paused = 0
     for ticket in pages {
       let course = items[ticket.slot].page.flatMap { courses[$0.broadcast] } ?? .running
       // What has expired while it was paused ends as any other does.
       follow(course == .paused && now.wall >= items[ticket.slot].expiresAt ? .running : course, ticket.slot)
+      guard items[ticket.slot].phase == .dispatching, items[ticket.slot].page?.isParked == true else { continue }
+      let count = items[ticket.slot].devices.count
+      if paused + count > configuration.maximumDevices / 4 {
+        leave(ticket.slot, at: now, into: &effects)
+      } else {
+        paused += count
+      }
     }
     var (hasTurn, next) = (true, PageTurn.none)
     var slow = Set<BroadcastID>()
     for ticket in pages {
       guard let page = items[ticket.slot].page else { continue }
+      if page.isLeaving, items[ticket.slot].phase == .dispatching {
+        goOn(ticket.slot, .whole, at: now, into: &effects)
+        continue
+      }
       // One that is paused takes nobody's turn, unless there is nothing left of it but its status.
       guard !page.isParked || (page.isExhausted && items[ticket.slot].openDevices == 0) || items[ticket.slot].phase == .settling
       else { continue }
-      let waits = waitsForItsRate(ticket.slot, page, at: now)
+      let waitsForQuota = waitsForItsQuota(ticket.slot, at: now)
+      // What is not for the service with the quota need not wait.
+      let goesOn = waitsForQuota && !slow.contains(page.broadcast)
       // Two pages of a broadcast would only share its rate, and both be repeated after a crash.
-      if waits { slow.insert(page.broadcast) }
+      if waitsForQuota || waitsForItsRate(ticket.slot, page, at: now) { slow.insert(page.broadcast) }
       let isNext = hasTurn && !slow.contains(page.broadcast)
-      if items[ticket.slot].phase == .dispatching { goOn(ticket.slot, isNext ? .whole : next, at: now, into: &effects) }
+      if items[ticket.slot].phase == .dispatching {
+        goOn(ticket.slot, isNext || goesOn ? .whole : next, at: now, into: &effects)
+      }
       next = isNext ? turn(behind: ticket.slot) : .none
       // Until the store knows that it is finished.
       if isNext { hasTurn = false }
@@ -68,11 +86,14 @@ extension DispatchState {
   }
 
   private mutating func openPages(at now: Moment, into effects: inout Effects) {
-    // One is pushed, and one is looked up meanwhile and gets its head start. Those that are paused wait aside, and so do some that wait for their rate.
+    // One is pushed, and one is looked up meanwhile and gets its head start. Those that are paused wait aside, and so do some that wait for their rate
+    // or a quota.
     var (open, slow) = (0, Set<BroadcastID>())
     for ticket in pages {
       guard let page = items[ticket.slot].page, !page.isParked else { continue }
-      if slow.count < Self.mostSlowPages, waitsForItsRate(ticket.slot, page, at: now) {
+      if slow.count < Self.mostSlowPages,
+        waitsForItsRate(ticket.slot, page, at: now) || waitsForItsQuota(ticket.slot, at: now)
+      {
         slow.insert(page.broadcast)
       } else {
         open += 1
@@ -95,12 +116,15 @@ extension DispatchState {
         open += 1
         if open == 1, let page = pages.last { goOn(page.slot, .whole, at: now, into: &effects) }
         if open == 2, let page = pages.last { goOn(page.slot, .none, at: now, into: &effects) }
-      case .paused, nil: break
+      case .paused:
+        segments.removeLast()
+        pausedSegments.append(ticket)
+      case nil: break
       }
     }
   }
 
-  /// How many pages wait for their rate at a time without keeping others from their turn.
+  /// How many pages wait for their rate or a quota at a time without keeping others from their turn.
   private static let mostSlowPages = 8
 
   /// Whether nothing can be done for the page before its broadcast's rate allows more pushes. One that has expired is ended.
@@ -108,6 +132,19 @@ extension DispatchState {
     guard items[slot].phase == .dispatching, items[slot].openDevices == 0, page.permits == 0, now.wall < items[slot].expiresAt
     else { return false }
     return page.isReserving || page.reserved.map { $0.from > now.wall } == true
+  }
+
+  /// Whether all that the page has in queues waits for a quota: what its services take meanwhile needs no turn.
+  private func waitsForItsQuota(_ slot: Int, at now: Moment) -> Bool {
+    guard items[slot].phase == .dispatching, items[slot].openDevices > 0,
+      senders.contains(where: { $0.quota.isDry(at: now.wall) && $0.queue.hasBulk })
+    else { return false }
+    var isWaiting = false
+    for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
+      guard senders[items[slot].devices[index].sender].quota.isDry(at: now.wall) else { return false }
+      isWaiting = true
+    }
+    return isWaiting
   }
 
   private mutating func openPage(of segment: Ticket) {
@@ -163,9 +200,9 @@ extension DispatchState {
 
   private mutating func askCourses(at now: Moment, into effects: inout Effects) {
     guard !isAskingCourses else { return }
-    let isNews = segments.contains { isCurrent($0) && items[$0.slot].walk.map { courses[$0.broadcast] == nil } == true }
-    guard isNews || now.uptime >= coursesDue else { return }
-    let broadcasts = Set((segments + pages).compactMap { isCurrent($0) ? items[$0.slot].broadcast : nil })
+    guard hasNewSegments || now.uptime >= coursesDue else { return }
+    hasNewSegments = false
+    let broadcasts = Set((segments + pausedSegments + pages).compactMap { isCurrent($0) ? items[$0.slot].broadcast : nil })
     guard !broadcasts.isEmpty else {
       courses = [:]
       return
@@ -176,8 +213,15 @@ extension DispatchState {
   }
 
   /// It is known what is wanted of the broadcasts.
-  mutating func steered(_ broadcasts: [BroadcastID], _ steerings: [Steering]) {
+  mutating func steered(_ broadcasts: [BroadcastID], _ steerings: [Steering], at now: Moment) {
     isAskingCourses = false
     courses = Dictionary(zip(broadcasts, steerings.map(\.course))) { _, last in last }
+    let all = pausedSegments
+    pausedSegments.removeAll()
+    for ticket in all where isCurrent(ticket) {
+      let isPaused =
+        items[ticket.slot].broadcast.map { courses[$0] == .paused } == true && now.wall < items[ticket.slot].expiresAt
+      if isPaused { pausedSegments.append(ticket) } else { segments.append(ticket) }
+    }
   }
 }

@@ -26,6 +26,8 @@ struct OpenPage: Sendable {
   var isReserving = false
   /// Whether its devices were called back because the broadcast is paused.
   var isParked = false
+  /// Whether what is left of it is put off, because it is paused and there is no room for it.
+  var isLeaving = false
   /// Whether it ends with what has been taken, because the broadcast was cancelled.
   var isCut = false
 

@@ -7,7 +7,7 @@ extension DispatchState {
     hasBeenAssigned = true
     commits.groupHasSettled()
     // At once, not with the answer: whatever comes of them is worked on from the moment they are owned.
-    for partition in partitions { ledger.assign(partition) }
+    for partition in partitions { ledger.assign(partition, isApart: partition.topic == topics.segments) }
     guard shutdownDeadline == nil, !partitions.isEmpty else {
       for partition in partitions { ledger.beginClosing(partition) }
       effects.completions.append(rebalance)

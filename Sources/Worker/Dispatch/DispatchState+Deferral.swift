@@ -51,7 +51,7 @@ extension DispatchState {
     let hub = items[slot].hub
     items[slot].send = retry.send
     items[slot].expiresAt = expiry(of: retry.send)
-    holdRoom(for: retry, in: slot, weight: 0, at: now)
+    holdRoom(for: retry, in: slot, nil, at: now)
     items[slot].isBulk = retry.parts > 1 || retry.isOfPage
     items[slot].phase = .dispatching
     items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, acceptedAt: retry.send.acceptedAt, at: now) }
@@ -178,7 +178,8 @@ extension PushOutcome {
   var isOutage: Bool {
     switch verdict {
     case .unknown: true
-    case .retryHere, .retryLater: status >= 500 || (status == 0 && !["QueueFull", "Closed", "Expired"].contains(reason))
+    case .retryHere, .retryLater:
+      status >= 500 || (status == 0 && !["QueueFull", "Closed", "Expired", "HostUnreachable"].contains(reason))
     case .accepted, .rejected, .deviceGone, .reauthenticate, .configurationError, .malformed: false
     }
   }

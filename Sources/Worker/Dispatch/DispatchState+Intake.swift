@@ -23,9 +23,7 @@ extension DispatchState {
       }
       guard let hub = table.number(of: incoming.send.hub) else {
         let error = RecordError(.unknownHub, "hub: not served by this deployment")
-        // A status tells the end of all of a send; pages of a broadcast may be delivered by workers that know the hub.
-        let send: SendRequest? = if case .segment = incoming { nil } else { incoming.send }
-        setAside(record, error: error, send: send, origin: origin, at: now, into: &effects)
+        setAside(record, error: error, send: incoming.isWholeSend ? incoming.send : nil, origin: origin, at: now, into: &effects)
         continue
       }
       switch incoming {
@@ -50,15 +48,29 @@ extension DispatchState {
       case .segment(let segment): segment.send
       }
     }
+
+    /// Whether what becomes of it is the end of all of its send. Other parts may have been delivered, or still be, by workers
+    /// that know the hub.
+    var isWholeSend: Bool {
+      switch self {
+      case .send: true
+      case .retry(let retry): retry.parts == 1
+      case .segment: false
+      }
+    }
   }
 
   private func decode(_ value: ArraySlice<UInt8>, written: UnixTime, at now: Moment) throws(RecordError) -> Incoming {
     do throws(RecordError) {
       return .send(try SendRequest.decode(value, recordTime: written))
     } catch  where error.reason == .unknownType {
-      // What is no such record either is told what it is as a send: that is what belongs here.
-      if let retry = try? RetryRecord.decode(value, recordTime: written, now: now.wall) { return .retry(retry) }
-      if let segment = try? SegmentRecord.decode(value, recordTime: written) { return .segment(segment) }
+      // A record that is faulty is told by what its own type asks of it; one of no type that belongs here, that it is no send.
+      do throws(RecordError) {
+        return .retry(try RetryRecord.decode(value, recordTime: written, now: now.wall))
+      } catch  where error.reason == .unknownType {}
+      do throws(RecordError) {
+        return .segment(try SegmentRecord.decode(value, recordTime: written))
+      } catch  where error.reason == .unknownType {}
       throw error
     }
   }
@@ -152,7 +164,7 @@ extension DispatchState {
     items[slot].unacknowledged = 1
     effects.productions.append(
       Production(kind: .deadLetter(letter), ticket: ticket(slot)),
-      ProducerRecord(topic: topics.deadLetter, key: letter.key, value: letter.encoded()))
+      ProducerRecord(topic: topics.deadLetter, key: letter.key, event: letter.encoded()))
     if let send {
       items[slot].unacknowledged = 2
       let status = StatusRecord(
@@ -162,7 +174,7 @@ extension DispatchState {
       effects.productions.append(
         Production(kind: .status, ticket: ticket(slot)),
         ProducerRecord(
-          topic: topics.status, partition: record.partition, key: Array(send.id.description.utf8), value: status.encoded()))
+          topic: topics.status, partition: record.partition, key: Array(send.id.description.utf8), event: status.encoded()))
     }
     effects.tallies.deadLetters.append(error.reason)
     effects.alarm(.deadLettered(place, reason: error.reason, detail: error.detail))
@@ -187,7 +199,7 @@ extension DispatchState {
   mutating func vacate(_ slot: Int) {
     count(slot, times: -1)
     devices -= items[slot].devices.count
-    if let weight = items[slot].resumed?.weight { returned -= weight }
+    if case .returned(let room) = items[slot].role { giveBack(room, of: items[slot].hub) }
     let generation = items[slot].generation &+ 1
     items[slot] = WorkItem()
     items[slot].generation = generation

@@ -48,8 +48,7 @@ extension DispatchState {
     }
     // Back to the head of their queues, in the order they had.
     for ticket in stopped.reversed() {
-      // What was called back meanwhile gets into its queue when the page goes on, and must not be there twice.
-      guard let device = device(ticket), device.phase == .queued, items[ticket.slot].page?.isParked != true else { continue }
+      guard let device = device(ticket), device.phase == .queued else { continue }
       senders[device.sender].queue.prepend(ticket)
     }
   }
@@ -153,6 +152,12 @@ extension DispatchState {
     releasePlace(of: sender, for: ticket)
     senders[sender].checking -= 1
     defer { endProbe(ticket, of: sender) }
+    if let page = items[slot].page, page.isParked || (page.isCut && device.history.attempts == 0) {
+      // Called back meanwhile: it gets into its queue when the page goes on, and where it does not, nobody ever hears of it.
+      items[slot].devices[index].phase = page.isParked ? .queued : .withdrawn
+      if page.isCut { items[slot].openDevices -= 1 }
+      return
+    }
     var known = targets.first { $0.registration == device.target.registration && $0.platform == device.target.platform }
     if known == nil, case .device(let platform, let handle)? = items[slot].send?.audience, let hub = items[slot].send?.hub {
       // The caller named the address itself; whether, and as what, it is registered by now does not matter.

@@ -120,6 +120,12 @@ extension DispatchState {
     return max(1, half / max(1, senders[sender].order.deviceCount))
   }
 
+  /// Puts off what is likely to expire before it is back: it would take room that others need, and nobody is to wait for it.
+  mutating func letGo(_ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects) {
+    forgetOrder(slot, index, at: now)
+    putOff(slot, index, for: delay, at: now, into: &effects)
+  }
+
   /// Puts the device off until the outage of its service may be over.
   mutating func putOff(
     _ slot: Int, _ index: Int, inOrderFor delay: Duration, at now: Moment, into effects: inout Effects
@@ -136,7 +142,7 @@ extension DispatchState {
     guard let shortest = topics.retries.first?.delay else { return nil }
     let lane = senders[items[slot].devices[index].sender]
     let isStopped = lane.gate.state != .closed
-    let round = max(shortest, min(timeOfRound(of: lane, at: now), Self.longestDelay))
+    let round = max(shortest, min(timeOfRound(of: lane, isBulk: items[slot].isBulk, at: now), Self.longestDelay))
     var delay = round
     if let place = place(slot, index, at: now), let before = place.dueBefore {
       // The pushes of a device share the round, but follow one another closely where they are few.
@@ -159,11 +165,12 @@ extension DispatchState {
 
   /// How long all that waits for the sender takes to go round once: the less it is, the sooner all of it is back after the outage, and the more, the
   /// longer, so that what goes round leaves room for everything else; but no longer than half of what the outage has lasted, unless too many came back a
-  /// second then.
-  private func timeOfRound(of lane: SenderLane, at now: Moment) -> Duration {
+  /// second then. Of broadcasts, of which nothing is remembered, it is that half: it may be much, and is late by no more.
+  private func timeOfRound(of lane: SenderLane, isBulk: Bool, at now: Moment) -> Duration {
     func time(at rounds: Int) -> Duration { .seconds(lane.order.count) / rounds }
     guard lane.gate.state != .closed else { return time(at: Self.mostRounds) }
     let half = Duration.milliseconds(now.uptime - lane.gate.openedAt) / 2
+    if isBulk { return half }
     // Of more than are counted nobody knows how many they are.
     return max(time(at: Self.mostRounds), lane.order.isFull ? half : min(time(at: Self.rounds), half))
   }
@@ -173,7 +180,8 @@ extension DispatchState {
   /// They try in the order in which they have come, whatever their age: if the oldest went before, those behind it would stay for as long as the outage
   /// lasts, and with them the positions of their partitions. Those that were refused already come after them.
   mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
-    guard !topics.retries.isEmpty else { return }
+    guard let shortest = topics.retries.first?.delay else { return }
+    let isShortOfRoom = isShortOfRoom
     for sender in senders.indices where senders[sender].gate.state != .closed {
       var (trying, refused, leaving): ([Ticket], [Ticket], [Ticket]) = ([], [], [])
       var largeSlots = Set<Int>()
@@ -206,6 +214,10 @@ extension DispatchState {
         // A device may be in the queue twice, where its page was paused and resumed meanwhile.
         guard phase(of: ticket) == .queued else { continue }
         guard let delay = outageDelay(of: ticket.slot, ticket.device, at: now) else {
+          if isShortOfRoom {
+            letGo(ticket.slot, ticket.device, for: shortest, at: now, into: &effects)
+            continue
+          }
           remember(ticket.slot, ticket.device, due: now.uptime)
           senders[sender].queue.append(ticket)
           continue

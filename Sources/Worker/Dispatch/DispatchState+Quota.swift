@@ -12,7 +12,8 @@ extension DispatchState {
 
   /// Puts off the tail of what waits for a shared quota, beyond what that lets through while anything may wait in memory, until
   /// its turn: it would take the room of what is for others. A page stays, for it is small, and all of a broadcast would go round
-  /// through the retry topics if its pages did; so does what pages have put off, of which no more than a page is here.
+  /// through the retry topics if its pages did; so does what pages have put off, of which no more than a page is here
+  /// for each service.
   mutating func putOffWhatExceedsItsQuota(at now: Moment, into effects: inout Effects) {
     guard let shortest = topics.retries.first?.delay else { return }
     for sender in senders.indices where senders[sender].gate.state == .closed {
@@ -26,7 +27,7 @@ extension DispatchState {
       var (singleRoom, bulkRoom) = (max(limit - share, limit - (count - singles)), max(share, limit - singles))
       var leaving: [Ticket] = []
       for ticket in senders[sender].queue.removeAll() where phase(of: ticket) == .queued {
-        let stays = items[ticket.slot].isPage || (items[ticket.slot].resumed?.weight ?? 0) > 0
+        let stays = items[ticket.slot].isPage || items[ticket.slot].isReturned
         let hasRoom = ticket.isBulk ? bulkRoom > 0 || stays : singleRoom > 0
         if ticket.isBulk { bulkRoom -= 1 } else { singleRoom -= 1 }
         if hasRoom { senders[sender].queue.append(ticket) } else { leaving.append(ticket) }
@@ -34,7 +35,11 @@ extension DispatchState {
       for (number, ticket) in leaving.enumerated() where phase(of: ticket) == .queued {
         let delay = max(shortest, min(quota.time(of: limit + number + 1), Self.longestDelay))
         guard delay + lateness(of: delay) + Self.lastCall < items[ticket.slot].expiresAt - now.wall else {
-          // It would not live to see its turn there.
+          // It would not live to see its turn there, and hardly does here.
+          if isShortOfRoom {
+            letGo(ticket.slot, ticket.device, for: shortest, at: now, into: &effects)
+            continue
+          }
           senders[sender].queue.append(ticket)
           continue
         }

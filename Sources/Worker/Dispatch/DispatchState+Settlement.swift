@@ -47,7 +47,7 @@ extension DispatchState {
     let key = retry.send.audience.recordKey(of: retry.send.id, hub: retry.send.hub)
     effects.productions.append(
       Production(kind: .retry(retry), ticket: ticket(slot)),
-      ProducerRecord(topic: topic.name, key: key, value: retry.encoded(at: now.wall)))
+      ProducerRecord(topic: topic.name, key: key, event: retry.encoded(at: now.wall)))
   }
 
   private func produce(
@@ -66,7 +66,7 @@ extension DispatchState {
       Production(kind: .status, ticket: ticket(slot)),
       // Sends come in runs of one partition: kept together, what becomes of them fills few batches instead of one of each of the topic's partitions.
       ProducerRecord(
-        topic: topics.status, partition: ledger.partition(of: items[slot].origin)?.partition, key: key, value: status.encoded()))
+        topic: topics.status, partition: ledger.partition(of: items[slot].origin)?.partition, key: key, event: status.encoded()))
   }
 
   /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced again until it is durable.
@@ -86,7 +86,7 @@ extension DispatchState {
       items[slot].unacknowledged -= 1
       guard items[slot].unacknowledged == 0 else { continue }
       switch items[slot].role {
-      case .send: conclude(slot)
+      case .send, .returned: conclude(slot)
       case .plan(let broadcast): effects.questions.append(.announce(self.ticket(slot), broadcast))
       case .segment(let walk): effects.questions.append(.finish(self.ticket(slot), walk.broadcast, walk.rest))
       case .page(let page): effects.questions.append(.finish(self.ticket(slot), page.broadcast, [page.number]))
@@ -130,7 +130,7 @@ extension DispatchState {
         at: letter.at, key: nil, value: [], valueSize: letter.valueSize)
       effects.productions.append(
         Production(kind: .shortenedDeadLetter, ticket: production.ticket),
-        ProducerRecord(topic: record.topic, key: nil, value: shortened.encoded()))
+        ProducerRecord(topic: record.topic, key: nil, event: shortened.encoded()))
       return
     }
     if error.code == .messageTooLarge, case .retry(let retry) = production.kind {

@@ -42,6 +42,8 @@ struct DispatchState: Sendable {
   var typicalSize = TypicalSize()
   /// Whether no further segments are to come.
   var holdsBackSegments = false
+  /// Whether, a second ago at most, as much was read of them beyond one that is not settled as may be.
+  var hasReachedSpanOfSegments = false
 
   /// Items whose devices are to be looked up.
   var toResolve: Deque<Ticket> = []
@@ -51,8 +53,10 @@ struct DispatchState: Sendable {
   var parkedPages: Deque<Parked> = []
   /// Bytes of those records.
   var parkedPageBytes = 0
-  /// What has come back of pages and is being pushed: the sum of its weights.
-  var returned = 0
+  /// Broadcasts with a rate of which something has come back and is being pushed.
+  var ratedReturned: Set<BroadcastID> = []
+  /// Broadcasts of which something has come back while they were paused: uptime when that was first so, and last.
+  var pauses: [BroadcastID: (since: Int64, seen: Int64)] = [:]
   /// Items whose audience may be of any size, and of which it is to be asked how large it is.
   var toSurvey: Deque<Ticket> = []
   /// Devices whose owner is to be looked up once more.
@@ -92,6 +96,10 @@ struct DispatchState: Sendable {
 
   /// Segments of broadcasts, in the order in which each gets its next page.
   var segments: Deque<Ticket> = []
+  /// Those whose broadcast was paused when last heard of, so that they are not looked at in every turn.
+  var pausedSegments: Deque<Ticket> = []
+  /// Whether some have come since it was asked what is wanted of the broadcasts.
+  var hasNewSegments = false
   /// Pages of broadcasts that are open: the first is being pushed, the next one is looked up meanwhile and gets a head start.
   var pages: Deque<Ticket> = []
   /// What was last heard about each broadcast of which there is a segment.
@@ -111,9 +119,8 @@ struct DispatchState: Sendable {
     let value: ArraySlice<UInt8>
     /// The log's, in milliseconds; negative: none.
     let timestamp: Int64
-    /// How many devices of a page it wants to push to now, and at least a page's where the broadcast has a rate, which all such
-    /// records share; 0 of anything else.
-    var weight = 0
+    /// The room it wants; meaningful in `parkedPages`.
+    var room = WorkItem.Returned(weight: 0, platforms: [], rated: nil)
     /// Uptime since which it has waited for room; meaningful in `parkedPages`, as is its expiry.
     var since: Int64 = 0
     var expiresAt = UnixTime(milliseconds: 0)
@@ -171,7 +178,9 @@ struct DispatchState: Sendable {
     finishDrains(at: now, into: &effects)
     leave(at: now, into: &effects)
     effects.tallies.skipped = ledger.takeSkipped()
-    let hasRoom = segmentsHeld < configuration.maximumSegments && segmentBytes < configuration.maximumSegmentBytes
+    let hasRoom =
+      segmentsHeld < configuration.maximumSegments && segmentBytes < configuration.maximumSegmentBytes
+      && !hasReachedSpanOfSegments
     if holdsBackSegments == hasRoom {
       holdsBackSegments = !hasRoom
       effects.holdsBackSegments = !hasRoom
@@ -184,7 +193,8 @@ struct DispatchState: Sendable {
     while let ticket = resting.popDue(at: now.uptime) {
       guard let device = device(ticket), device.phase == .resting else { continue }
       items[ticket.slot].devices[ticket.device].phase = .queued
-      senders[device.sender].queue.append(ticket)
+      // That of a page that is paused gets into its queue when the page goes on.
+      if items[ticket.slot].page?.isParked != true { senders[device.sender].queue.append(ticket) }
     }
     lookAtWaiting(at: now)
     while let (production, record) = refused.popDue(at: now.uptime) {
@@ -198,11 +208,14 @@ struct DispatchState: Sendable {
     } else {
       sweepDue = now.uptime + 1000
       isFarBehind = ledger.largestSpan > configuration.maximumSpan / 2
+      hasReachedSpanOfSegments = ledger.largestSpanApart >= configuration.maximumSpan
       sweepStoppedSenders(at: now, into: &effects)
       sweepOrder(at: now)
       putOffWhatIsStopped(at: now, into: &effects)
       putOffWhatExceedsItsQuota(at: now, into: &effects)
       putOffWhatIsParked(at: now, into: &effects)
+      putOffWhatIsLeaving(at: now, into: &effects)
+      forgetPauses(at: now)
     }
     if now.uptime >= dropsDue {
       dropsDue = now.uptime + 1000

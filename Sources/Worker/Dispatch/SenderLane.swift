@@ -8,6 +8,8 @@ struct SenderLane: Sendable {
   var inFlight = 0
   /// Those of them that are broadcasts'.
   var bulkInFlight = 0
+  /// What has come back of what pages have put off, and is being pushed: the sum of its weights.
+  var returned = 0
   /// The places among them whose devices are being looked up: the service knows nothing of these.
   var checking = 0
   /// Pushes that the service has and has not answered.

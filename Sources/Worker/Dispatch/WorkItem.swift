@@ -69,6 +69,18 @@ struct WorkItem: Sendable {
     case segment(SegmentWalk)
     /// One page of a segment.
     case page(OpenPage)
+    /// A record of the sends topic that holds what a page has put off, and has room to be pushed.
+    case returned(Returned)
+  }
+
+  /// What a record that a page has put off takes of the room for such.
+  struct Returned: Sendable {
+    /// How many devices it wants to push to now, no more than a second's where its broadcast has a rate.
+    let weight: Int
+    /// What services those devices are of: of each it takes so much.
+    let platforms: PlatformSet
+    /// Its broadcast, where that has a rate: of such only one record has room at a time.
+    let rated: BroadcastID?
   }
 
   /// The segment's walk; nil of any other item.
@@ -88,12 +100,15 @@ struct WorkItem: Sendable {
     switch role {
     case .segment(let walk): walk.broadcast
     case .page(let page): page.broadcast
-    case .send, .plan: nil
+    case .send, .plan, .returned: nil
     }
   }
 
   /// Whether it is a page.
   var isPage: Bool { if case .page = role { true } else { false } }
+
+  /// Whether it has room that is for what pages have put off.
+  var isReturned: Bool { if case .returned = role { true } else { false } }
 
   /// What a record that was put off says of itself.
   struct Resumed: Sendable {
@@ -105,8 +120,6 @@ struct WorkItem: Sendable {
     let cameEarly: Bool
     /// How further devices of the part have ended.
     let counts: OutcomeCounts
-    /// What it takes of the room for what pages have put off: see `DispatchState.Parked`.
-    let weight: Int
   }
 
   /// What the send shows on one platform.

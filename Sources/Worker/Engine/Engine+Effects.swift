@@ -30,7 +30,7 @@ extension Engine {
     metrics.show(state)
     if now.uptime >= lagDue {
       lagDue = now.uptime + 1000
-      metrics.show(lag: source.lag(), ledger: state.ledger, at: now.wall)
+      metrics.show(lag: source.lag(), ledger: &state.ledger, at: now.wall)
     }
     let complaints = state.complaints
     if complaints != self.complaints {

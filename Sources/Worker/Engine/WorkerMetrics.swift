@@ -94,8 +94,8 @@ struct WorkerMetrics {
   }
 
   /// Shows how far the worker is behind, in records and in the age of the oldest that is not settled. Partitions it no longer owns
-  /// read 0.
-  mutating func show(lag: [TopicPartition: Int64], ledger: PartitionLedger, at now: UnixTime) {
+  /// read 0. The ledger learns which have nothing left.
+  mutating func show(lag: [TopicPartition: Int64], ledger: inout PartitionLedger, at now: UnixTime) {
     for partition in lags.keys where lag[partition] == nil {
       lags[partition]?.records.record(0)
       lags[partition]?.seconds.record(0)
@@ -103,6 +103,7 @@ struct WorkerMetrics {
     for (partition, records) in lag {
       let gauges = gauges(of: partition)
       gauges.records.record(records)
+      if records == 0 { ledger.catchUp(partition, at: now.milliseconds) }
       let age = ledger.oldestTimestamp(of: partition).map { Double(max(0, now.milliseconds - $0)) / 1000 } ?? 0
       gauges.seconds.record(records == 0 ? 0 : age)
     }

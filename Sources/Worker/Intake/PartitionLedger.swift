@@ -7,6 +7,8 @@ package import RDKafka
 package struct PartitionLedger: Sendable {
   private struct Assignment: Sendable {
     let partition: TopicPartition
+    /// Whether what it holds may stay unsettled for long, and keeps nothing else from being read.
+    var isApart = false
     /// 0: the slot is vacant.
     var epoch: UInt32
     var offsets = OffsetTracker()
@@ -14,7 +16,8 @@ package struct PartitionLedger: Sendable {
     var isClosing = false
     /// Whether anything has settled since what is to be committed was last handed out.
     var hasChanged = false
-    /// When the last record taken was written, milliseconds since 1970; nil before the first.
+    /// When the last record taken was written, or, if that was later, when last nothing was left to be taken; milliseconds since
+    /// 1970, nil before the first.
     var lastTimestamp: Int64?
   }
 
@@ -33,16 +36,22 @@ package struct PartitionLedger: Sendable {
   /// The partitions owned, in no particular order, closing ones included.
   var partitions: [TopicPartition] { Array(slots.keys) }
 
-  /// The largest distance in any partition between the first unsettled record and the last one taken.
+  /// The largest distance in any partition that is not apart between the first unsettled record and the last one taken.
   var largestSpan: Int {
-    assignments.reduce(0) { max($0, $1.offsets.span) }
+    assignments.reduce(0) { $1.isApart ? $0 : max($0, $1.offsets.span) }
   }
 
-  /// Begins a new assignment of the partition. One that is still open is ended: the group has said so.
-  package mutating func assign(_ partition: TopicPartition) {
+  /// The same of those that are apart.
+  var largestSpanApart: Int {
+    assignments.reduce(0) { $1.isApart ? max($0, $1.offsets.span) : $0 }
+  }
+
+  /// Begins a new assignment of the partition. One that is still open is ended: the group has said so. `isApart`: what it holds may
+  /// stay unsettled for long, and keeps nothing else from being read.
+  package mutating func assign(_ partition: TopicPartition, isApart: Bool = false) {
     close(partition)
     lastEpoch += 1
-    let assignment = Assignment(partition: partition, epoch: lastEpoch)
+    let assignment = Assignment(partition: partition, isApart: isApart, epoch: lastEpoch)
     if let slot = assignments.firstIndex(where: { $0.epoch == 0 }) {
       assignments[slot] = assignment
       slots[partition] = slot
@@ -152,8 +161,16 @@ package struct PartitionLedger: Sendable {
     return skipped
   }
 
+  /// At that moment, in milliseconds since 1970, nothing of the partition is left to be taken or settled: what waits later was written
+  /// later.
+  mutating func catchUp(_ partition: TopicPartition, at moment: Int64) {
+    guard let slot = slots[partition] else { return }
+    assignments[slot].lastTimestamp = max(assignments[slot].lastTimestamp ?? moment, moment)
+  }
+
   /// When the oldest record of the partition that is not settled was written, give or take a second, in milliseconds since 1970.
-  /// Where all that were taken are settled, when the last of them was: what waits behind it is no older. nil when none was taken.
+  /// Where all that were taken are settled, when the last of them was, or nothing waited last: what waits by now is no older. nil
+  /// when neither is known.
   func oldestTimestamp(of partition: TopicPartition) -> Int64? {
     slots[partition].flatMap { assignments[$0].offsets.oldestTimestamp ?? assignments[$0].lastTimestamp }
   }

@@ -1,6 +1,7 @@
 import FanfareCore
 import Logging
 import RDKafka
+import Worker
 
 /// Puts dead letters' records back onto the topic they came from, with the keys and the bytes they had, and so under the same ids.
 struct Redrive {
@@ -35,7 +36,7 @@ struct Redrive {
         } else {
           outcome.redriven += 1
           guard !isDryRun else { return true }
-          try await writer.add(ProducerRecord(topic: letter.origin.topic, key: letter.key, value: letter.value))
+          try await writer.add(ProducerRecord(topic: letter.origin.topic, key: letter.key, event: letter.value))
         }
         return true
       }

@@ -10,6 +10,8 @@ struct BroadcastDesk {
   var steerings: [BroadcastID: Steering] = [:]
   /// From when on the next pushes of a broadcast may be made.
   var next: [BroadcastID: UnixTime] = [:]
+  /// Where the reservations of quotas end, in microseconds since 1970; nil where every one is for at once.
+  var quotas: [PushQuota: Int64]?
   /// Whether it can be asked.
   var isDown = false
 
@@ -45,7 +47,11 @@ struct BroadcastDesk {
     case .steer(let broadcast, let steering):
       steerings[broadcast] = steering
       return .courses([steering])
-    case .quota: return .moment(now)
+    case .quota(_, let pushes, let quota, let lead):
+      guard let end = quotas.map({ $0[quota] ?? 0 }) else { return .moment(now) }
+      let reservation = quota.reservation(of: pushes, behind: end, at: now + lead)
+      quotas?[quota] = reservation.end
+      return .moment(UnixTime(milliseconds: (reservation.start + 999) / 1000))
     }
   }
 

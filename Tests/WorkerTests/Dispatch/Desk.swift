@@ -8,6 +8,8 @@ import Testing
 /// A state machine on a table: time moves by hand, answers come when the test gives them, and everything it wants done is kept to be looked at.
 struct Desk {
   static let partition = TopicPartition(topic: "fanfare.sends", partition: 0)
+  /// What every record carries.
+  static let headers = [RecordHeader(name: "content-type", text: "application/cloudevents+json")]
 
   var state: DispatchState
   var wall = UnixTime(milliseconds: 1_800_000_000_000)
@@ -82,7 +84,11 @@ struct Desk {
     alarms += effects.alarms
     tallies.append(effects.tallies)
     isToLeave = isToLeave || effects.isToLeave
-    for (production, record) in effects.productions { unacknowledged.append(production, record) }
+    for (production, record) in effects.productions {
+      // Whatever is written.
+      if record.headers != Self.headers { Issue.record("\(production.kind) has the headers \(record.headers)") }
+      unacknowledged.append(production, record)
+    }
     if let lookUp = effects.lookUp {
       openLookUp = lookUp
       queries += lookUp.queries

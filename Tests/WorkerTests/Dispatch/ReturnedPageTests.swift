@@ -36,7 +36,7 @@ struct ReturnedPageTests {
     }
     desk.answerAll(Self.refusal)
     desk.advance(.seconds(1))
-    #expect(desk.state.returned == 0 && desk.state.records == 0 && desk.retries.count == 1)
+    #expect(desk.state.senders[0].returned == 0 && desk.state.records == 0 && desk.retries.count == 1)
   }
 
   /// A desk with a page that is being pushed, and two that wait for its room.

@@ -17,20 +17,21 @@ struct StoppedRoomTests {
     return desk
   }
 
-  /// A page that was put off and is due, or will be after so long: so many devices with iPhones.
+  /// A page that was put off and is due, or will be after so long: so many devices, with iPhones unless said otherwise.
   static func page(
-    _ desk: inout Desk, number: Int = 0, devices: Int, rate: Int? = nil, after delay: Duration = .zero, timeToLive: Int? = nil
+    _ desk: inout Desk, number: Int = 0, devices: Int, of hub: HubName = .default, on platform: Platform = .apns,
+    rate: Int? = nil, after delay: Duration = .zero, timeToLive: Int? = nil
   ) -> RetryRecord {
-    let targets = (0..<devices).map { Desk.target("p\(number)-\($0)", .apns) }
+    let targets = (0..<devices).map { Desk.target("p\(number)-\($0)", platform) }
     for target in targets { desk.registry[.registration(target.registration)] = [target] }
     let waiting = targets.map { target in
       RetryRecord.Device.waiting(
         RetryRecord.Waiting(
-          registration: target.registration, platform: .apns, notBefore: desk.wall + delay, attempts: 0, heldAttempts: 0,
+          registration: target.registration, platform: platform, notBefore: desk.wall + delay, attempts: 0, heldAttempts: 0,
           waits: 0, wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0))
     }
     let send = SendRequest(
-      id: .random(), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
+      id: .random(), hub: hub, sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
       content: Content(message: Message(body: "hello")), timeToLive: timeToLive, maximumPerSecond: rate)
     return RetryRecord(
       send: send, part: number, parts: 50, attempt: SegmentRecord.attempt(of: send), deferrals: 1, devices: waiting)
@@ -87,6 +88,71 @@ struct StoppedRoomTests {
     #expect(desk.state.senders[0].gate.state == .open)
     desk.advance(.milliseconds(50))
     #expect(desk.state.senders[0].queue.count == 4 && desk.retries.count == 31)
+  }
+
+  @Test func `what expires before it could come back leaves a stopped service where room is short`() throws {
+    var desk = desk(retryDelays: [15, 60, 300]) { $0.maximumRecords = 60 }
+    desk.deliver(desk.send(to: .user("a0")))
+    desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
+    for number in 1..<101 { desk.deliver(desk.send(to: .user("a\(number)"), timeToLive: 10)) }
+    #expect(desk.state.records == 101 && desk.state.credit <= 0)
+    desk.advance(.milliseconds(50))
+    #expect(desk.state.records == 5 && desk.state.credit > 0)
+    desk.deliver(desk.send(to: .user("f0")))
+    desk.answerAll(from: 1)
+    #expect(desk.statuses.count == 1 && desk.statuses[0].devices.map(\.outcome) == [.delivered])
+    desk.advance(.seconds(16))
+    desk.deliver(desk.retries.map(\.value))
+    desk.advance(.seconds(1))
+    #expect(desk.statuses.count { $0.state == .expired || $0.devices.map(\.outcome) == [.expired] } == 100)
+  }
+
+  @Test func `so do pages that expire`() {
+    var desk = desk(retryDelays: [15, 60, 300]) { $0.maximumBytes = 20_000 }
+    desk.deliver(desk.send(to: .user("a0")))
+    desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
+    for number in 0..<6 {
+      desk.deliver([Self.page(&desk, number: number, devices: 50, timeToLive: 10).encoded(at: desk.wall)])
+    }
+    desk.advance(.milliseconds(50))
+    #expect(desk.state.records == 1 && desk.retries.count == 6)
+  }
+
+  @Test func `what a quota will not see the turn of leaves where room is short`() {
+    var desk = Desk(retryDelays: [15, 60, 300]) {
+      $0.maximumRecords = 60
+      $0.pushesPerMinute = [.default: [.fcm: 6]]
+    }
+    desk.answersQuestions = false
+    for number in 0..<60 {
+      desk.register("f\(number)", .fcm)
+      desk.deliver(desk.send(to: .user("f\(number)"), timeToLive: 10))
+    }
+    desk.advance(.seconds(1))
+    #expect(desk.state.records == PushQueue.share && desk.retries.count == 60 - PushQueue.share)
+  }
+
+  @Test(arguments: [nil, 20]) func `what pages put off for a stopped service goes round ever more slowly`(rate: Int?) throws {
+    var desk = desk()
+    desk.deliver(desk.send(to: .user("a0")))
+    desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
+    var record = Self.page(&desk, devices: 40, rate: rate).encoded(at: desk.wall)
+    var (rounds, answered) = (0, 1)
+    for second in 0..<3600 {
+      if try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore <= desk.wall {
+        desk.deliver([record])
+        rounds += 1
+      }
+      // Whatever tries meanwhile is refused.
+      desk.answerAll(from: answered, PushOutcome(.configurationError, reason: "BadTopic", status: 400))
+      answered = desk.pushes.count
+      desk.advance(.seconds(1))
+      guard desk.retries.count == rounds, let last = desk.retries.last?.value, last != record else { continue }
+      record = last
+      let due = try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore
+      #expect(due <= desk.wall + .seconds(max(15, second / 2 + 1)))
+    }
+    #expect((10...60).contains(rounds))
   }
 
   @Test func `what a quota will not let through for long leaves the worker, in order`() throws {

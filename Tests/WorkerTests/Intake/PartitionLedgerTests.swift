@@ -1,3 +1,4 @@
+import FanfareCore
 import RDKafka
 import Testing
 
@@ -123,6 +124,19 @@ struct PartitionLedgerTests {
     #expect(ledger.oldestTimestamp(of: first) == 121_000)
     _ = try begin(first, 3, at: 500_000, in: &ledger)
     #expect(ledger.oldestTimestamp(of: first) == 500_000)
+  }
+
+  @Test func `the time in which nothing came is no lag of what comes then`() throws {
+    var (ledger, metrics) = (PartitionLedger(), WorkerMetrics(table: SenderTable([:])))
+    ledger.assign(first)
+    ledger.settle(try begin(first, 0, at: 1_000, in: &ledger))
+    let noon = UnixTime(milliseconds: 3 * 3_600_000)
+    metrics.show(lag: [first: 0], ledger: &ledger, at: noon)
+    // One was fetched meanwhile, and not taken yet.
+    metrics.show(lag: [first: 1], ledger: &ledger, at: noon + .seconds(1))
+    #expect(ledger.oldestTimestamp(of: first) == noon.milliseconds)
+    _ = try begin(first, 1, at: noon.milliseconds + 700, in: &ledger)
+    #expect(ledger.oldestTimestamp(of: first) == noon.milliseconds + 700)
   }
 
   @Test func `a slot that another partition has taken over does not answer for the old one`() throws {

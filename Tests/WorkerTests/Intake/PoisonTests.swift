@@ -81,4 +81,35 @@ struct PoisonTests {
     #expect(desk.deadLetters.first?.origin.topic == "fanfare.segments")
     #expect(desk.statuses.isEmpty)
   }
+
+  private static func retry(of send: SendRequest, parts: Int = 1) -> RetryRecord {
+    let device = RetryRecord.Waiting(
+      registration: .random(), platform: .fcm, notBefore: send.acceptedAt, attempts: 1, heldAttempts: 0, waits: 1,
+      wasUnanswered: false, firstAttemptAt: send.acceptedAt, reason: "Busy", status: 503)
+    return RetryRecord(
+      send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 1, devices: [.waiting(device)])
+  }
+
+  /// The end of all of a send is one status; of one of several parts nothing can be said.
+  @Test(arguments: [1, 3]) func `what was put off in an unknown hub ends its send only if it is all of it`(parts: Int) throws {
+    var desk = Desk()
+    let send = desk.send(to: .user("bob"), hub: try #require(HubName("nowhere")))
+    desk.deliver([Self.retry(of: send, parts: parts).encoded(at: desk.wall)])
+    #expect(desk.deadLetters.map(\.reason) == [.unknownHub])
+    #expect(desk.statuses.map(\.state) == (parts == 1 ? [.deadLettered] : []))
+    #expect(desk.position == 1)
+  }
+
+  @Test func `what is wrong with a record that was put off, or with a segment, is told by name`() {
+    var desk = Desk()
+    let retry = String(decoding: Self.retry(of: desk.send(to: .user("bob"))).encoded(at: desk.wall), as: UTF8.self)
+    let segment = String(
+      decoding: SegmentRecord(send: desk.send(to: .everyone), pages: 10, range: 0..<2).encoded(at: desk.wall), as: UTF8.self)
+    desk.deliver([
+      Array(retry.replacing(#""deferrals":1"#, with: #""deferrals":0"#).utf8),
+      Array(segment.replacing(#""count":2"#, with: #""count":0"#).utf8),
+    ])
+    #expect(desk.deadLetters.map(\.reason) == [.undecodable, .undecodable])
+    #expect(desk.deadLetters.map(\.detail) == ["data.deferrals must be 1 to 1000000", "data.count must be 1 to 10"])
+  }
 }

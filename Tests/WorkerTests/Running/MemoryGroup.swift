@@ -74,15 +74,17 @@ final class MemoryMember: RecordSource {
   }
 }
 
-/// Has every record at once, and remembers which topics they were for.
+/// Has every record at once, and remembers them.
 final class MemorySink: RecordSink {
-  private let written = Mutex<Set<String>>([])
+  private let written = Mutex<[ProducerRecord]>([])
 
+  /// What was written, in order.
+  var records: [ProducerRecord] { written.withLock { $0 } }
   /// The topics that something was written to.
-  var topics: Set<String> { written.withLock { $0 } }
+  var topics: Set<String> { Set(records.map(\.topic)) }
 
   func submit(_ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void) {
-    written.withLock { $0.formUnion(records.map(\.topic)) }
+    written.withLock { $0 += records }
     completion(records.map { .success(RecordPosition(topic: $0.topic, partition: 0, offset: 0)) })
   }
 }

@@ -3,6 +3,7 @@ import FoundationEssentials
 import Ledger
 import PushSimulator
 import RDKafka
+import Worker
 
 /// A cluster and a worker in processes of their own, the sends that wait for it, and what it writes: for one run.
 final class BenchPipeline: Sendable {
@@ -167,7 +168,7 @@ final class BenchPipeline: Sendable {
     }
     for send in sends {
       batch.append(
-        ProducerRecord(topic: topics.sends, key: send.audience.recordKey(of: send.id, hub: send.hub), value: send.encoded()))
+        ProducerRecord(topic: topics.sends, key: send.audience.recordKey(of: send.id, hub: send.hub), event: send.encoded()))
       if batch.count == 20_000 { try await flush() }
     }
     try await flush()

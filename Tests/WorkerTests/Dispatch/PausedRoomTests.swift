@@ -1,0 +1,151 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import Worker
+
+/// What paused broadcasts leave of the worker's room for everything else, and what they do while they are paused.
+struct PausedRoomTests {
+  private func steer(_ course: Steering.Course, _ broadcast: BroadcastID, _ desk: inout Desk) {
+    desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+    desk.advance(.milliseconds(600))
+    desk.advance(.milliseconds(10))
+  }
+
+  /// A broadcast to 200 devices with three pushes under way.
+  private func begun(
+    _ configure: (inout WorkerConfiguration) -> Void = { _ in }
+  ) throws -> (desk: Desk, send: SendRequest, broadcast: BroadcastID) {
+    var desk = BroadcastTests.desk(devices: 200, retryDelays: [2, 15]) {
+      $0.maximumPushes = 3
+      $0.lookUpPage = 4
+      configure(&$0)
+    }
+    let send = BroadcastTests.divided(&desk)
+    BroadcastTests.begin(&desk)
+    #expect(desk.pushes.count == 3)
+    return (desk, send, try #require(desk.broadcasts.plans.keys.first))
+  }
+
+  @Test(arguments: [4, 100]) func `a page that is paused in full swing does not keep sends from being looked up`(
+    lookUpPage: Int
+  ) throws {
+    var (desk, send, broadcast) = try begun {
+      $0.maximumRecords = 4
+      $0.maximumDevices = 8
+      $0.lookUpPage = lookUpPage
+    }
+    steer(.paused, broadcast, &desk)
+    BroadcastTests.answerAll(&desk)
+    desk.advance(.seconds(1))
+    #expect(desk.pushes.count == 3 && desk.state.devices == 0 && desk.retries.count == 1)
+    let value = try #require(desk.retries.first).value
+    let record = try RetryRecord.decode(value[...], recordTime: desk.wall)
+    #expect(record.counts.total == 3 && record.send == send && record.devices.count >= 1)
+    desk.register("bob", .fcm)
+    let before = desk.credit
+    for _ in 0..<4 { desk.deliver(desk.send(to: .user("bob"))) }
+    BroadcastTests.answerAll(&desk)
+    #expect(desk.pushes.count == 7 && desk.credit > before)
+    // All of the broadcast comes, once.
+    steer(.running, broadcast, &desk)
+    desk.advance(.seconds(3))
+    desk.deliver([value])
+    BroadcastTests.answerAll(&desk)
+    #expect(desk.pushes.count == 204 && Set(desk.pushes.map(\.handle)).count == 201)
+    #expect(Set(desk.statuses.filter { $0.send == send.id }.map(\.part)).count == send.pages(in: desk))
+    #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.segmentsHeld == 0)
+  }
+
+  @Test func `a page that leaves and is resumed meanwhile goes on with what it has not put off`() throws {
+    var (desk, send, broadcast) = try begun { $0.maximumDevices = 8 }
+    steer(.paused, broadcast, &desk)
+    #expect(desk.retries.isEmpty, "three pushes are not answered")
+    steer(.running, broadcast, &desk)
+    BroadcastTests.answerAll(&desk)
+    #expect(desk.retries.count == 1)
+    desk.advance(.seconds(3))
+    desk.deliver([try #require(desk.retries.first).value])
+    BroadcastTests.answerAll(&desk)
+    #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)
+    #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk))
+  }
+
+  @Test func `a few paused pages stay`() throws {
+    var (desk, _, broadcast) = try begun()
+    steer(.paused, broadcast, &desk)
+    BroadcastTests.answerAll(&desk)
+    desk.advance(.seconds(60))
+    #expect(desk.retries.isEmpty && desk.state.devices > 0)
+  }
+
+  @Test func `what has come back of a paused broadcast goes round ever more slowly`() throws {
+    var desk = Desk(retryDelays: [2, 15, 60, 300])
+    let page = StoppedRoomTests.page(&desk, devices: 3)
+    let broadcast = BroadcastID(hub: page.send.hub, send: page.send.identity)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    var record = page.encoded(at: desk.wall)
+    for second in 0..<3600 {
+      if try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore <= desk.wall {
+        desk.deliver([record])
+        record = try #require(desk.retries.last).value
+        let due = try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore
+        // Not later than by half of the pause, should that end now.
+        #expect(due <= desk.wall + .seconds(max(2, second / 2 + 1)))
+      }
+      desk.advance(.seconds(1))
+    }
+    #expect((10...60).contains(desk.retries.count) && desk.pushes.isEmpty && desk.state.pauses.count == 1)
+    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.advance(.seconds(301))
+    desk.deliver([record])
+    #expect(desk.pushes.count == 3 && desk.state.pauses.isEmpty)
+  }
+
+  @Test(arguments: [Steering.Course.paused, .cancelled])
+  func `a device that is being looked up when its broadcast is held back is not pushed to`(course: Steering.Course) throws {
+    var (desk, send, broadcast) = try begun()
+    steer(.paused, broadcast, &desk)
+    desk.answersLookUps = false
+    steer(.running, broadcast, &desk)
+    for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
+    #expect(desk.state.senders.reduce(0) { $0 + $1.checking } > 0)
+    steer(course, broadcast, &desk)
+    while desk.openLookUp != nil { desk.answerLookUp() }
+    desk.advance(.seconds(1))
+    #expect(desk.pushes.count == 3 && desk.state.pushes == 0)
+    desk.answersLookUps = true
+    steer(course == .paused ? .running : .cancelled, broadcast, &desk)
+    BroadcastTests.answerAll(&desk)
+    let count = course == .paused ? 200 : 3
+    #expect(desk.pushes.count == count && Set(desk.pushes.map(\.handle)).count == count)
+    #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.state.segmentsHeld == 0)
+  }
+
+  @Test func `paused segments keep no sends from being read, however many segments are done behind them`() throws {
+    var desk = BroadcastTests.desk(devices: 200) {
+      $0.maximumSpan = 4
+      $0.maximumRecords = 4
+    }
+    let paused = BroadcastTests.divided(&desk)
+    let broadcast = BroadcastID(hub: paused.hub, send: paused.identity)
+    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    BroadcastTests.begin(&desk)
+    desk.segments = []
+    _ = BroadcastTests.divided(&desk)
+    BroadcastTests.begin(&desk)
+    BroadcastTests.answerAll(&desk)
+    #expect(desk.pushes.count == 200 && desk.state.segmentsHeld == 3)
+    #expect(desk.state.segments.isEmpty && desk.state.pausedSegments.count == 3, "looked at when it is news")
+    desk.advance(.seconds(1))
+    #expect(!desk.state.isFarBehind && desk.state.holdsBackSegments)
+    let before = desk.credit
+    for _ in 0..<4 { desk.deliver(desk.send(to: .user("nobody"))) }
+    #expect(desk.credit > before)
+    steer(.running, broadcast, &desk)
+    BroadcastTests.answerAll(&desk)
+    desk.advance(.seconds(1))
+    #expect(desk.pushes.count == 400 && !desk.state.holdsBackSegments)
+  }
+}
