@@ -10,7 +10,8 @@ import ServiceLifecycle
 /// The HTTP server that callers talk to: registers their devices, and enqueues their sends and nothing else.
 ///
 /// Make it, then keep `run()` running: it listens until the task is cancelled or shut down gracefully, and answers what it has begun before
-/// it returns. What it stands on (registry, producer, stores) must run longer than it does.
+/// it returns; clients that do not read their answers are waited for no longer than `drainTimeout`. What it stands on (registry,
+/// producer, stores) must run longer than it does.
 package final class FrontEnd: Service {
   /// What the front end stands on.
   package struct Dependencies: Sendable {
@@ -91,11 +92,15 @@ package final class FrontEnd: Service {
     let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
       maxHeaderFieldSize: configuration.maximumHeaderFieldSize, maxHeaderListSize: configuration.maximumHeaderSize,
       maxHeaderFieldCount: configuration.maximumHeaderCount)
-    let bodyTimeout = configuration.bodyTimeout
+    let limits = configuration
     // A refused body is read to its end only as far as keeping the connection is worth it.
     let maximumBodyBytes = 4 * max(configuration.maximumBodySize, configuration.maximumBatchSize)
     let channel = HTTP1Channel.Configuration(
-      additionalChannelHandlers: [ConnectionGuard(bodyTimeout: bodyTimeout, maximumBodyBytes: maximumBodyBytes)],
+      additionalChannelHandlers: [
+        ConnectionGuard(
+          bodyTimeout: limits.bodyTimeout, writeTimeout: limits.idleTimeout, drainTimeout: limits.drainTimeout,
+          maximumBodyBytes: maximumBodyBytes)
+      ],
       idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: decoder)
     // Not Hummingbird's `Application`: it makes a logger with metadata and a task-local value for every request, which nobody reads here.
     let connections = LoopBoundChannel(configuration: channel, maximumBodySize: configuration.maximumBodySize) {

@@ -23,8 +23,11 @@ package struct FrontEndConfiguration: Sendable {
   package var maximumConnections = 8192
   /// Within what time a request's body must have arrived.
   package var bodyTimeout: Duration = .seconds(30)
-  /// After what time without a request a connection is closed; also the time for a request's header section.
+  /// After what time without a request a connection is closed; also the time for a request's header section, and after what time
+  /// (at most twice as much) one is closed whose client takes nothing of its answers.
   package var idleTimeout: Duration = .seconds(75)
+  /// How long clients have to read their answers when the front end shuts down.
+  package var drainTimeout: Duration = .seconds(20)
   /// For how long a secure payload waits for its recipient.
   package var securePayloadLifetime: Duration = .seconds(24 * 3600)
 
@@ -44,6 +47,7 @@ package struct FrontEndConfiguration: Sendable {
     try check(maximumConnections >= 1, "maximumConnections", "at least 1")
     try check(bodyTimeout > .zero, "bodyTimeout", "positive")
     try check(idleTimeout > .zero, "idleTimeout", "positive")
+    try check(drainTimeout > .zero, "drainTimeout", "positive")
     try check(
       securePayloadLifetime >= .seconds(1) && securePayloadLifetime <= .seconds(SendRequest.maximumTimeToLive),
       "securePayloadLifetime", "1 second to \(SendRequest.maximumTimeToLive) seconds")

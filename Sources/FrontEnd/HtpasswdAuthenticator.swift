@@ -5,7 +5,8 @@ import Synchronization
 
 /// Users from a password file, with bcrypt, yescrypt or SHA-512 hashes (what `htpasswd -B` and `mkpasswd` write).
 ///
-/// The file is read again when it changes; while its new content is not acceptable, the users stay as they were and the log says why.
+/// The file is read again when it changes, beside the event loops: whoever has it looked at waits, and the others are checked
+/// against the users as they were. While its new content is not acceptable, the users stay as they were and the log says why.
 package final class HtpasswdAuthenticator: Authenticator {
   /// How the authenticator spends time and memory.
   package struct Configuration: Sendable {
@@ -38,6 +39,9 @@ package final class HtpasswdAuthenticator: Authenticator {
   private let configuration: Configuration
   private let logger: Logger
   private let pool: HashingPool
+  /// Looks at the file, not behind the passwords that wait. One look may follow another at once, and a thread is free only a
+  /// moment after its work has returned.
+  private let reader = HashingPool(concurrency: 1, maximumWaiting: 1)
   private let verified: VerifiedCredentials
   private let state: Mutex<State>
 
@@ -59,7 +63,7 @@ package final class HtpasswdAuthenticator: Authenticator {
   }
 
   package func authenticate(_ credentials: BasicCredentials, hub: HubName) async throws -> Principal? {
-    reloadIfChanged()
+    await reloadIfChanged()
     let (file, generation) = state.withLock { ($0.file, $0.generation) }
     let isRight = try await verified.verify(credentials, generation: generation) { () throws(AuthenticationError) in
       let (hash, isKnown) = file.hash(of: credentials.user)
@@ -69,7 +73,7 @@ package final class HtpasswdAuthenticator: Authenticator {
     return isRight ? Principal(user: credentials.user, roles: roles.roles(of: credentials.user)) : nil
   }
 
-  private func reloadIfChanged() {
+  private func reloadIfChanged() async {
     let now = configuration.now()
     let isDue = state.withLock { state in
       guard now >= state.nextCheck else { return false }
@@ -77,6 +81,11 @@ package final class HtpasswdAuthenticator: Authenticator {
       return true
     }
     guard isDue else { return }
+    // Refused only while looks take longer than the time between them: then the one that waits sees what is new.
+    try? await reader.run { self.reload() }
+  }
+
+  private func reload() {
     let stamp = FileStamp(path: path)
     guard stamp != state.withLock({ $0.stamp }) else { return }
     do {

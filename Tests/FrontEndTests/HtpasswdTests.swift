@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import Logging
+import NIOPosix
 import Support
 import Synchronization
 import Testing
@@ -37,6 +38,29 @@ import Testing
 
     var value: Int { count.load(ordering: .relaxed) }
     func increment() { count.add(1, ordering: .relaxed) }
+  }
+
+  /// Where lines are logged: whether on an event loop.
+  private final class LogPlaces: Sendable {
+    private let places = Mutex<[Bool]>([])
+
+    var areOnEventLoops: [Bool] { places.withLock { $0 } }
+    var logger: Logger { Logger(label: "test") { _ in Handler(places: self) } }
+
+    private struct Handler: LogHandler {
+      let places: LogPlaces
+      var metadata: Logger.Metadata = [:]
+      var logLevel = Logger.Level.info
+
+      subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+      }
+
+      func log(event: LogEvent) {
+        places.places.withLock { $0.append(MultiThreadedEventLoopGroup.currentEventLoop != nil) }
+      }
+    }
   }
 
   /// A password file of the test's own, removed afterwards.
@@ -201,6 +225,26 @@ import Testing
       time.withLock { $0 += .seconds(1) }
       #expect(try await isIn("sven", "tr0ub4dor&3"))
       #expect(try await !isIn("brigitte", "new password"))
+    }
+  }
+
+  /// A large file takes as long to read as thousands of requests do to be answered.
+  @Test func `a changed file is not read on the event loop`() async throws {
+    try await withFile(Self.file) { path in
+      let time = Mutex(ContinuousClock.now)
+      var configuration = HtpasswdAuthenticator.Configuration()
+      configuration.now = { time.withLock { $0 } }
+      let places = LogPlaces()
+      let authenticator = try HtpasswdAuthenticator(path: path, configuration: configuration, logger: places.logger)
+      try Data("brigitte:\(Self.changed)\n".utf8).write(to: URL(filePath: path), options: .atomic)
+      time.withLock { $0 += .seconds(1) }
+      let executor = EventLoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
+      let (isOnLoop, principal) = try await withTaskExecutorPreference(executor) {
+        let isOnLoop = MultiThreadedEventLoopGroup.currentEventLoop != nil
+        return (isOnLoop, try await authenticator.authenticate(try credentials("brigitte", "new password"), hub: .default))
+      }
+      #expect(isOnLoop && principal != nil)
+      #expect(places.areOnEventLoops == [false])
     }
   }
 

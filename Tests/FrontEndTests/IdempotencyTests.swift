@@ -134,6 +134,41 @@ import Testing
     }
   }
 
+  /// Kafka has it, and the store does not know: whoever finds both records finds one send, on one day, and one payload.
+  @Test func `a repetition that enqueues again enqueues the same`() async throws {
+    let sink = RecordingSink()
+    let temporary = try TemporaryRegistry()
+    let claims = ForgetfulClaims(over: temporary.registry)
+    try await Harness.run({
+      $0.sink = sink
+      $0.claims = claims
+    }) { app in
+      let body = String(Self.body.dropLast()) + #","ttl":60}"#
+      let requests: [(path: String, body: String, type: String, status: Int)] = [
+        ("/api/sends", body, "application/json", 202), ("/api/sends/batch", body, Self.ndjson, 200),
+        ("/api/notifications?pns=apns&to_tag=bob", #""hello""#, "application/json", 200),
+        ("/api/notifications/secure?to_tag=bob", #""hello""#, "application/json", 200),
+      ]
+      for (number, (path, body, type, status)) in requests.enumerated() {
+        let first = app.clock.now()
+        claims.forgetOne()
+        try await post(app, path, key: "k\(number)", body: body, type: type).expectProblem(503, "registryUnavailable")
+        app.clock.advance(by: .seconds(20 * 3600))
+        #expect(try await post(app, path, key: "k\(number)", body: body, type: type).status == status)
+        let sends = try sink.sends().suffix(2)
+        #expect(Set(sends.map(\.id)).count == 1 && Set(sends.map(\.content)).count == 1)
+        #expect(sends.map(\.acceptedAt) == [first, first])
+        // It is wanted now: its time to live counts from here.
+        if type == Self.ndjson || status == 202 { #expect(sends.map(\.timeToLive) == [60, 60 + 20 * 3600]) }
+      }
+      #expect(sink.records.count == 8)
+      let announced = try #require(try sink.sends().last)
+      #expect(announced.timeToLive == 24 * 3600)
+      let payload = try await app.request(.get, "/api/notifications/\(try #require(announced.content.wns))", as: "bob")
+      #expect(try payload.json["Payload"] == "hello")
+    }
+  }
+
   @Test func aRepeatedBatchHasTheSameIDs() async throws {
     let failing = Mutex(true)
     let sink = RecordingSink { record in
@@ -201,6 +236,27 @@ import Testing
           .expectProblem(409, "keyReused")
       }
       #expect(sink.records.count == 2 && store.stored == 1)
+    }
+  }
+
+  /// A store that is out of reach when a claim is to be settled, once for every time it is told so.
+  private final class ForgetfulClaims: SendClaimStore {
+    private let store: any SendClaimStore
+    private let isForgetting = Mutex(false)
+
+    init(over store: any SendClaimStore) {
+      self.store = store
+    }
+
+    func forgetOne() { isForgetting.withLock { $0 = true } }
+
+    func claim(_ claim: SendClaim, lifetime: Duration) async throws -> SendClaim {
+      try await store.claim(claim, lifetime: lifetime)
+    }
+
+    func settle(_ claim: SendClaim) async throws {
+      guard !isForgetting.withLock({ exchange(&$0, with: false) }) else { throw RegistryError(.unavailable, "no store") }
+      try await store.settle(claim)
     }
   }
 

@@ -170,6 +170,7 @@ import Testing
     struct Marked: Error, CustomStringConvertible { let description = "marked words" }
     for (error, status, code) in [
       (RegistryError(.unavailable, "marked words"), 503, "registryUnavailable"), (Marked(), 500, "internalError"),
+      (RegistryError(.unavailable, "marked words", isOutcomeUnknown: true), 503, "outcomeUnknown"),
     ] as [(any Error, Int, String)] {
       try await Harness.run({ $0.registry = BrokenRegistry(error: error) }) { app in
         for reply in [

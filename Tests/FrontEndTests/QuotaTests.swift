@@ -1,5 +1,7 @@
 import FanfareCore
+import RDKafka
 import Support
+import Synchronization
 import Testing
 
 @testable import FrontEnd
@@ -103,6 +105,62 @@ import Testing
       #expect(try await batch(3, key: "b").status == 200)
       #expect(sink.records.count == 7)
     }
+  }
+
+  @Test(arguments: [RDKafkaError.Code.notPersisted, .queueFull, .messageTooLarge, .possiblyPersisted])
+  func `what was certainly not accepted takes no place`(code: RDKafkaError.Code) async throws {
+    let isDown = Mutex(true)
+    let sink = RecordingSink { _ in isDown.withLock { $0 } ? RDKafkaError(code: code, message: "no") : nil }
+    let notify = "/api/notifications/secure?to_tag=bob"
+    try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
+      func batch(key: String) async throws -> Reply {
+        try await app.request(
+          .post, "/api/sends/batch", body: Array(repeating: Self.send, count: 3).joined(separator: "\n"),
+          type: "application/x-ndjson", headers: [("Idempotency-Key", key)])
+      }
+      _ = try await batch(key: "a")
+      isDown.withLock { $0 = false }
+      guard code != .possiblyPersisted else { return try await batch(key: "a").expectProblem(429, "overQuota") }
+      #expect(try await batch(key: "a").status == 200)
+      try await batch(key: "b").expectProblem(429, "overQuota")
+      app.clock.advance(by: .seconds(3))
+      isDown.withLock { $0 = true }
+      for path in ["/api/sends", notify, "/api/sends", notify] {
+        let reply = try await app.request(.post, path, body: path == notify ? #""x""# : Self.send)
+        #expect([413, 503].contains(reply.status))
+      }
+      isDown.withLock { $0 = false }
+      #expect(try await batch(key: "b").status == 200)
+      #expect(sink.records.count == 6)
+    }
+  }
+
+  @Test func `what was not even tried takes no place`() async throws {
+    let hasRoom = Mutex(false)
+    let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
+    let store = CountingStore()
+    try await Harness.run({
+      $0.hubs = [FrontEndHub(name: .default, authenticator: demo, quota: SendQuota(perSecond: 1, burst: 1))]
+      $0.hasRoom = { hasRoom.withLock { $0 } }
+      $0.secureStore = store
+    }) { app in
+      try await app.request(.post, "/api/sends", body: Self.send).expectProblem(503, "overloaded")
+      hasRoom.withLock { $0 = true }
+      #expect(try await app.request(.post, "/api/sends", body: Self.send).status == 202)
+      // Nor is a payload kept that could not be announced.
+      try await app.request(.post, "/api/notifications/secure?to_tag=bob", body: #""x""#, headers: [("Idempotency-Key", "k")])
+        .expectProblem(429, "overQuota")
+      #expect(store.stored == 0)
+    }
+  }
+
+  /// One may not use up what is another's: they are two users wherever else they are looked for.
+  @Test func `names that merely look the same have each their own quota`() {
+    let quotas = SenderQuotas(SendQuota(perSecond: 1, burst: 1))
+    let now = UnixTime(milliseconds: 1_795_248_000_000)
+    #expect(quotas.take(1, by: "ren\u{E9}", at: now).taken == 1)
+    #expect(quotas.take(1, by: "rene\u{301}", at: now).taken == 1)
+    #expect(quotas.take(1, by: "ren\u{E9}", at: now).taken == 0)
   }
 
   @Test func theRateHoldsInTheLongRun() {

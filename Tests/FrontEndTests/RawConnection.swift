@@ -35,6 +35,24 @@ enum RawConnection {
     }
   }
 
+  /// Sends the bytes and reads the beginning of the answers; reads on, until the server closes the connection or breaks it off,
+  /// when `pause` has returned.
+  static func exchange(_ text: String, port: Int, pausing pause: () async throws -> Void) async throws -> String {
+    let channel = try await connect(port)
+    return try await channel.executeThenClose { inbound, outbound in
+      try await outbound.write(ByteBuffer(string: text))
+      var iterator = inbound.makeAsyncIterator()
+      var received = try await iterator.next() ?? ByteBuffer()
+      try await pause()
+      do {
+        while var chunk = try await iterator.next() { received.writeBuffer(&chunk) }
+      } catch is IOError {
+        // Broken off: what has come is all there is.
+      }
+      return String(buffer: received)
+    }
+  }
+
   private static func connect(_ port: Int) async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {
     try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .channelOption(.allowRemoteHalfClosure, value: true)

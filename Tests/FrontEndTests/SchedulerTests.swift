@@ -32,9 +32,11 @@ import Testing
     sink = RecordingSink { _ in refusal.value }
   }
 
-  private func scheduler(hasRoom: @escaping @Sendable () -> Bool = { true }) -> Scheduler {
+  private func scheduler(
+    over store: (any ScheduledSendStore)? = nil, hasRoom: @escaping @Sendable () -> Bool = { true }
+  ) -> Scheduler {
     Scheduler(
-      store: temporary.registry, sink: sink, topics: Topics(prefix: "test"), hasRoom: hasRoom, clock: clock,
+      store: store ?? temporary.registry, sink: sink, topics: Topics(prefix: "test"), hasRoom: hasRoom, clock: clock,
       logger: TestKafka.quietLogger)
   }
 
@@ -107,6 +109,47 @@ import Testing
     #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .held)
     refusal.value = nil
     clock.advance(by: Scheduler.rest)
+    #expect(await scheduler.fireDue() == .zero)
+    #expect(try sink.sends().map(\.id) == ids)
+  }
+
+  /// What is taken comes free when the lease ends, and would go again.
+  @Test(arguments: [Duration.seconds(1), Scheduler.leaseDuration])
+  func `what the store could not be told of it is told before more is taken`(outage: Duration) async throws {
+    let store = TroubledSchedule(over: temporary.registry)
+    let scheduler = scheduler(over: store)
+    let ids = try await hold(.zero)
+    store.trouble = .cannotBeToldOf
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    let more = try await hold(.zero)
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    #expect(try sink.sends().map(\.id) == ids)
+    clock.advance(by: outage)
+    store.trouble = .none
+    #expect(await scheduler.fireDue() == .zero)
+    #expect(try sink.sends().map(\.id) == ids + more)
+    clock.advance(by: Scheduler.leaseDuration)
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    #expect(sink.records.count == 2)
+
+    // And so what Kafka has refused can be cancelled again.
+    let refused = try await hold(.zero)
+    refusal.value = RDKafkaError(code: .queueFull, message: "full")
+    store.trouble = .cannotBeToldOf
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    #expect(try await temporary.registry.scheduled(refused[0], hub: .default)?.state == .fired)
+    store.trouble = .none
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    #expect(try await temporary.registry.scheduled(refused[0], hub: .default)?.state == .held)
+  }
+
+  @Test func `what others are taking is not asked for at once again`() async throws {
+    let store = TroubledSchedule(over: temporary.registry)
+    let scheduler = scheduler(over: store)
+    let ids = try await hold(.zero)
+    store.trouble = .takenByOthers
+    #expect(await scheduler.fireDue() == Scheduler.interval)
+    store.trouble = .none
     #expect(await scheduler.fireDue() == .zero)
     #expect(try sink.sends().map(\.id) == ids)
   }

@@ -57,7 +57,9 @@ import Testing
         ),
         (.post, "/api/sends/batch", #"{"to":{"user":"carol"},"message":{"body":"\#(message)"}}"#),
         (.get, "/api/sends/\(message)", nil), (.get, "/api/notifications/\(message)", nil), (.get, "/\(message)", nil),
-        (.delete, "/api/sends/\(message)", nil),
+        (.delete, "/api/sends/\(message)", nil), (.get, "/api/sends?\(handle)", nil),
+        (.get, "/api/registrations?\(handle)", nil), (.get, "/api/registrations?a%0aFORGED=1", nil),
+        (.get, "/api/registrations?\(String(repeating: "MARKTOKEN", count: 4))", nil),
       ] as [(Harness.Method, String, String?)] {
         let type = path.hasSuffix("batch") ? "application/x-ndjson" : "application/json"
         for header in [
@@ -72,8 +74,8 @@ import Testing
         "POST /api/sends HTTP/1.1\r\n\(authorization.0): \(authorization.1)\r\n\(message) \(handle)\r\n\r\n",
         "\(message)\r\n\(authorization.1)\r\n\r\n",
       ] { answers.append(try await RawConnection.exchange(raw, port: app.port)) }
-      #expect(answers.count == 31 * 3 + 3)
-      for mark in [Self.password, encoded, handle, handle.lowercased(), message] {
+      #expect(answers.count == 35 * 3 + 3)
+      for mark in [Self.password, encoded, handle, handle.lowercased(), message, "FORGED", "MARKTOKEN"] {
         #expect(!answers.contains { $0.contains(mark) })
         #expect(!log.text.contains(mark))
       }

@@ -1,5 +1,7 @@
 import FanfareCore
+import Foundation
 import Logging
+import NIOCore
 import RDKafka
 import ServiceLifecycle
 import Support
@@ -25,12 +27,14 @@ import Testing
     func release() { released.continuation.yield() }
   }
 
-  @Test func whatWasBegunIsAnsweredBeforeTheEnd() async throws {
-    let temporary = try TemporaryRegistry()
-    let sink = WaitingSink()
+  private func frontEnd(
+    over temporary: TemporaryRegistry, sink: any SendSink = RecordingSink(),
+    configure: (inout FrontEndConfiguration) -> Void = { _ in }
+  ) throws -> FrontEnd {
     var configuration = FrontEndConfiguration()
     configuration.port = 0
-    let frontEnd = try FrontEnd(
+    configure(&configuration)
+    return try FrontEnd(
       configuration: configuration,
       hubs: [FrontEndHub(name: .default, authenticator: try DemoAuthenticator(boundTo: configuration.host))],
       dependencies: FrontEnd.Dependencies(
@@ -38,24 +42,83 @@ import Testing
         broadcasts: temporary.registry, schedule: temporary.registry, history: ScriptedHistory(),
         sink: sink),
       logger: TestKafka.quietLogger)
+  }
+
+  /// Runs a front end until it has been shut down, which `body` does.
+  private func run(
+    sink: any SendSink = RecordingSink(), configure: (inout FrontEndConfiguration) -> Void = { _ in },
+    _ body: (Harness, ServiceGroup) async throws -> Void
+  ) async throws {
+    let temporary = try TemporaryRegistry()
+    let frontEnd = try frontEnd(over: temporary, sink: sink, configure: configure)
     let services = ServiceGroup(services: [frontEnd], logger: TestKafka.quietLogger)
     try await withThrowingTaskGroup { group in
       group.addTask { try await services.run() }
       let app = Harness(port: try await frontEnd.boundPort(), registry: temporary.registry, clock: ManualClock())
+      try await body(app, services)
+      try await group.waitForAll()
+    }
+  }
+
+  @Test func whatWasBegunIsAnsweredBeforeTheEnd() async throws {
+    let sink = WaitingSink()
+    try await run(sink: sink) { app, services in
       async let reply = app.request(.post, "/api/sends", body: #"{"to":{"user":"bob"},"message":{"body":"b"}}"#)
       await sink.waitUntilAsked()
       await services.triggerGracefulShutdown()
       sink.release()
-      #expect(try await reply.status == 202)
-      try await group.waitForAll()
+      let status = try await reply.status
+      #expect(status == 202)
+    }
+  }
+
+  /// Who gets only a part of a batch's answer posts the batch again. The longer one is handled part by part.
+  @Test(arguments: [31_000, 32_768]) func `a client that reads slowly gets the whole of its answer`(lines: Int) async throws {
+    try await run { app, services in
+      let body = String(repeating: lines > 32_000 ? "xx\n" : "x\n", count: lines)
+      let batch =
+        "POST /api/sends/batch HTTP/1.1\r\nHost: x\r\nAuthorization: \(Harness.basic("alice", "alice"))\r\n"
+        + "Content-Type: application/x-ndjson\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+      let text = try await RawConnection.exchange(
+        batch, port: app.port,
+        pausing: {
+          // An idle connection is closed at once: by that time the other one has been told, too.
+          _ = try await RawConnection.exchange(
+            "GET / HTTP/1.1\r\nHost: x\r\n\r\n", port: app.port,
+            pausing: {
+              await services.triggerGracefulShutdown()
+            })
+        })
+      #expect(text.hasPrefix("HTTP/1.1 200"))
+      // Counted outside of #expect, which would show ten megabytes.
+      let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
+      let head = RawConnection.split(String(text.prefix(2000)))[0].head.utf8.count { $0 == UInt8(ascii: "\n") } + 2
+      #expect(count - head == lines)
+    }
+  }
+
+  @Test func `a client that reads nothing does not keep the front end from its end`() async throws {
+    let temporary = try TemporaryRegistry()
+    let frontEnd = try frontEnd(over: temporary, configure: { $0.drainTimeout = .milliseconds(100) })
+    let services = ServiceGroup(services: [frontEnd], logger: TestKafka.quietLogger)
+    try await withThrowingTaskGroup { group in
+      group.addTask { try await services.run() }
+      let requests = String(repeating: "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", count: 500)
+      _ = try await RawConnection.exchange(
+        requests, port: try await frontEnd.boundPort(),
+        pausing: {
+          await services.triggerGracefulShutdown()
+          try await group.waitForAll()
+        })
     }
   }
 
   @Test func aPortThatIsTakenIsSaidSo() async throws {
     try await Harness.run { app in
-      await #expect(throws: (any Error).self) {
-        try await Harness.run({ $0.configuration.port = app.port }) { _ in }
-      }
+      let second = try frontEnd(over: try TemporaryRegistry(), configure: { $0.port = app.port })
+      let error = await #expect(throws: IOError.self) { try await second.run() }
+      #expect(error?.errnoCode == EADDRINUSE)
+      await #expect(throws: FrontEndError.self) { try await second.boundPort() }
     }
   }
 }

@@ -129,6 +129,7 @@ import Testing
       for (query, name) in [
         ("state=done", "state"), ("user=a:b", "user"), ("limit=0", "limit"), ("limit=201", "limit"), ("limit=x", "limit"),
         ("cursor=", "cursor"), ("cursor=\(String(repeating: "é", count: 24))", "cursor"), ("limit=1&limit=2", "limit"),
+        ("stat=settled", "stat"), ("users=a", "users"),
       ] {
         try await app.request(.get, "/api/sends?\(query)").expectProblem(400, "invalidParameter", naming: name)
       }

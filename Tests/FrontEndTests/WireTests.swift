@@ -1,4 +1,5 @@
 import FanfareCore
+import NIOCore
 import Support
 import Testing
 
@@ -95,6 +96,47 @@ import Testing
       let answers = RawConnection.split(text)
       #expect(answers.count == 21)
       #expect(try answers.dropLast().map { try JSON($0.body.utf8)["id"]?.text } == (try sink.sends().map { "\($0.id)" }))
+    }
+  }
+
+  /// What comes in one go is taken apart before anything of it is answered.
+  @Test func `of requests that come in one go only so many are taken, and the client is told`() async throws {
+    try await Harness.run { app in
+      let text = try await RawConnection.exchange(
+        String(repeating: "GET / HTTP/1.1\r\nHost: x\r\n\r\n", count: 200), port: app.port)
+      let answers = RawConnection.split(text)
+      #expect(answers.count == 128)
+      #expect(
+        answers.map { $0.head.lowercased().contains("\r\nconnection: close") } == Array(repeating: false, count: 127) + [true])
+    }
+  }
+
+  /// A few thousand of them would be all connections that there are, for ever.
+  @Test(arguments: ["GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", nil])
+  func `a client that asks on and on and reads nothing loses its connection`(request: String?) async throws {
+    try await Harness.run({
+      $0.configuration.idleTimeout = .milliseconds(200)
+      $0.configuration.maximumConnections = 1
+    }) { app in
+      // Or asks once, for much.
+      let lines = String(repeating: "x\n", count: 31_000)
+      let requests =
+        request.map { String(repeating: $0, count: 500) }
+        ?? "POST /api/sends/batch HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Type: application/x-ndjson\r\n"
+        + "Content-Length: \(lines.utf8.count)\r\n\r\n\(lines)"
+      _ = try await RawConnection.exchange(
+        requests, port: app.port,
+        pausing: {
+          // Accepted when the other one has gone; and who is slow to ask is closed, too, and tries again.
+          var text = ""
+          while text.isEmpty {
+            do {
+              text = try await RawConnection.exchange(
+                "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
+            } catch is IOError {}
+          }
+          #expect(text.hasPrefix("HTTP/1.1 404"))
+        })
     }
   }
 

@@ -45,7 +45,7 @@ enum ProblemCode: String, CaseIterable, Sendable {
   case overloaded
   /// Kafka has certainly not taken it.
   case kafkaUnavailable
-  /// Kafka has not confirmed it in time: it may have been taken all the same.
+  /// Kafka or the registry has not confirmed it in time: it may have been taken all the same.
   case outcomeUnknown
   /// The registry cannot be asked now.
   case registryUnavailable

@@ -67,7 +67,7 @@ final class WholeRequests: ChannelDuplexHandler {
       // What the client has sent all the same must not be done: it could not be answered.
       waiting.removeAll()
       state = .closed
-      whenWritten { $0.close(mode: .output, promise: nil) }
+      context.whenWritten { $0.close(mode: .output, promise: nil) }
     }
     guard case .answering = state else { return }
     state = .idle
@@ -113,7 +113,7 @@ final class WholeRequests: ChannelDuplexHandler {
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     // Where the client has closed its half, this closes the connection, and with it what is not written yet.
     guard mode == .output else { return context.close(mode: mode, promise: promise) }
-    whenWritten { $0.close(mode: mode, promise: promise) }
+    context.whenWritten { $0.close(mode: mode, promise: promise) }
   }
 
   /// What comes from the other way of handling requests.
@@ -179,21 +179,7 @@ final class WholeRequests: ChannelDuplexHandler {
 
   /// Says that nothing more will come in. The framework closes the connection then, and with it what is not written yet.
   private func endInput() {
-    whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
-  }
-
-  /// Does something as soon as the answers given so far are written, or cannot be: when no bytes at all, put behind them, are.
-  private func whenWritten(_ act: @escaping (ChannelHandlerContext) -> Void) {
-    guard let context else { return }
-    let written = context.eventLoop.makePromise(of: Void.self)
-    written.futureResult.assumeIsolated().whenComplete { _ in act(context) }
-    do {
-      let encoder = try context.pipeline.syncOperations.context(handlerType: HTTPResponseEncoder.self)
-      encoder.writeAndFlush(NIOAny(ByteBuffer()), promise: written)
-    } catch {
-      // The connection has gone, and its handlers with it.
-      written.fail(error)
-    }
+    context?.whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
   }
 
   private func isSmall(_ head: HTTPRequest) -> Bool {

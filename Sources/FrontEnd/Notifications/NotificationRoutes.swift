@@ -49,23 +49,25 @@ struct NotificationRoutes: Sendable {
     let key = try IdempotencyKey(of: request.headers)
     let recipient = try recipient(in: try Query(of: request))
     let payload = try await message(in: request)
-    let id = SecurePayloadID.random()
-    let send = send(
-      to: recipient, by: caller, request: request, platforms: .all, content: AppNotification.announcement(of: id),
-      // Nobody needs to hear of a payload that is no longer there.
-      timeToLive: Int(securePayloadLifetime.components.seconds))
+    let lifetime = securePayloadLifetime
+    // What it announces is known when it has the id that it is accepted under.
+    let send = send(to: recipient, by: caller, request: request, platforms: .all, content: Content())
     let sent = try await repetitions.run(
       key, for: Fingerprint("notifications/secure", recipient, payload), of: Submission(send: send, heldUntil: nil), by: caller
     ) { submission in
-      try intake.requireRoom()
-      // First the payload, then the word of it: a phone may ask for it at once.
-      try await secure.store(
-        payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: submission.send.acceptedAt + securePayloadLifetime
-      )
+      let id = SecurePayloadID(announcedBy: submission.send.id)
+      let announcement = submission.announcing(id, for: Int(lifetime.components.seconds))
+      var isStored = false
       do {
-        try await intake.accept(submission, into: caller.hub)
+        // First the payload, then the word of it: a phone may ask for it at once.
+        try await intake.accept(announcement, into: caller.hub) {
+          try await store(
+            payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: announcement.send.acceptedAt + lifetime)
+          isStored = true
+        }
       } catch {
-        await discard(id, after: error, caller: caller, context: context)
+        // Under a key an earlier request may have announced it, or a later one will.
+        if isStored, key == nil { await discard(id, after: error, caller: caller, context: context) }
         throw error
       }
     }
@@ -88,6 +90,16 @@ struct NotificationRoutes: Sendable {
     var response = Response.json(body)
     response.headers[.cacheControl] = "no-store"
     return response
+  }
+
+  private func store(
+    _ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime
+  ) async throws {
+    do {
+      try await secure.store(payload, id: id, hub: hub, recipient: recipient, expiresAt: expiresAt)
+    } catch let error as RegistryError where error.code == .conflict {
+      // It is there already, from the request that this one repeats.
+    }
   }
 
   /// Takes back a payload of which nobody will hear. Where the announcement may be under way all the same, the payload stays until it expires.
@@ -123,12 +135,11 @@ struct NotificationRoutes: Sendable {
   }
 
   private func send(
-    to recipient: String, by caller: Caller, request: Request, platforms: PlatformSet, content: Content, timeToLive: Int? = nil
+    to recipient: String, by caller: Caller, request: Request, platforms: PlatformSet, content: Content
   ) -> SendRequest {
     let now = clock.now()
     return SendRequest(
       id: Identities.send(at: now), hub: caller.hub.name, sender: caller.user, acceptedAt: now, audience: .user(recipient),
-      platforms: platforms, content: content, timeToLive: timeToLive,
-      traceparent: RequestIdentity.traceparent(of: request.headers))
+      platforms: platforms, content: content, traceparent: RequestIdentity.traceparent(of: request.headers))
   }
 }

@@ -6,8 +6,8 @@ import NIOHTTP1
 import NIOHTTPTypes
 
 /// Watches over one connection below the framework, on its event loop: a body that does not arrive in time or does not end costs the
-/// connection, `Expect: 100-continue` is answered, what the framework answers to malformed HTTP becomes a problem document, and a connection that is
-/// to be closed is.
+/// connection, and so do answers that are not read; `Expect: 100-continue` is answered, what the framework answers to malformed
+/// HTTP becomes a problem document, and a connection that is to be closed is, behind the answers that were given before.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -17,12 +17,18 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// How long a client has to read its last answer and close its half (RFC 9112 §9.6).
   private static let lingering = TimeAmount.seconds(2)
 
+  /// How many requests of a connection may wait for their answers. What comes in one go is taken apart as a whole: without a
+  /// limit a quarter of a megabyte of the shortest requests would take many times as much memory.
+  private static let maximumPipelined = 128
+
   private let bodyTimeout: TimeAmount
+  private let writeTimeout: TimeAmount
+  private let drainTimeout: TimeAmount
   private let maximumBodyBytes: Int
   private var isReadingBody = false
   /// What the request came with whose body is read.
   private var fields: HTTPFields = [:]
-  /// Whether the client has asked for no other answer than to the request read last.
+  /// Whether there is no other answer than to the request read last: the client wants none, or the connection is to be closed.
   private var isLastRequest = false
   /// Whether the client has offered to speak something else next. The parser takes nothing for HTTP any more from then on, and would keep whatever
   /// comes.
@@ -33,11 +39,19 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// Requests whose response has not ended.
   private var openRequests = 0
   private var isWritingResponse = false
+  /// How many responses have ended. They need not have been written.
+  private var endedResponses = 0
+  private var writeWatch: Scheduled<Void>?
+  private var drainDeadline: Scheduled<Void>?
   private var parserError: HTTPParserError?
 
-  /// `maximumBodyBytes` is beyond what any route takes: it only limits how much of a refused body is read to keep the connection.
-  init(bodyTimeout: Duration, maximumBodyBytes: Int) {
+  /// `writeTimeout`: for how long a client may read nothing of what is waiting to be written. `drainTimeout`: how long the client
+  /// has to read its answers when the server shuts down. `maximumBodyBytes` is beyond what any route takes: it only limits how
+  /// much of a refused body is read to keep the connection.
+  init(bodyTimeout: Duration, writeTimeout: Duration, drainTimeout: Duration, maximumBodyBytes: Int) {
     self.bodyTimeout = TimeAmount(bodyTimeout)
+    self.writeTimeout = TimeAmount(writeTimeout)
+    self.drainTimeout = TimeAmount(drainTimeout)
     self.maximumBodyBytes = maximumBodyBytes
   }
 
@@ -52,7 +66,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       bodyBytes = 0
       let options = head.connectionOptions
       isOffered = head.method == .connect || options.contains("upgrade")
-      isLastRequest = isOffered || options.contains("close")
+      isLastRequest = isOffered || options.contains("close") || openRequests >= Self.maximumPipelined
       // Said in the one way that is understood further on.
       if isLastRequest {
         var last = head
@@ -88,7 +102,28 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     if isReadingBody || !isOffered { context.read() }
   }
 
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event is ChannelShouldQuiesceEvent {
+      // A client that goes on asking must not keep the server from its end.
+      isLastRequest = true
+      limitDrain(context)
+    }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if !context.channel.isWritable { watchWrites(context) }
+    context.fireChannelWritabilityChanged()
+  }
+
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    if mode == .all {
+      // At once it would drop what is not written yet. The framework takes a request for answered when its answer has been handed
+      // over.
+      isLastRequest = true
+      context.whenWritten { $0.close(promise: promise) }
+      return watchWrites(context)
+    }
     guard mode == .output else { return context.close(mode: mode, promise: promise) }
     let promise = promise ?? context.eventLoop.makePromise()
     // The framework would wait until the client closes its half, or the connection counts as idle.
@@ -104,6 +139,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     bodyDeadline = nil
     closing?.cancel()
     closing = nil
+    writeWatch?.cancel()
+    writeWatch = nil
+    drainDeadline?.cancel()
+    drainDeadline = nil
     context.fireChannelInactive()
   }
 
@@ -130,6 +169,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     case .end:
       isWritingResponse = false
       openRequests -= 1
+      endedResponses += 1
     }
     context.write(data, promise: promise)
   }
@@ -143,6 +183,41 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
     context.close(promise: nil)
+  }
+
+  /// Closes the connection when nothing of what waits is written within `writeTimeout`. Nothing is added without an answer's end:
+  /// where two looks see the same, nothing was taken between them.
+  private func watchWrites(_ context: ChannelHandlerContext) {
+    guard context.channel.isActive, writeWatch == nil else { return }
+    let seen = (endedResponses, unwrittenBytes(context))
+    guard seen.1 > 0 else { return }
+    writeWatch = context.eventLoop.assumeIsolated().scheduleTask(in: writeTimeout) {
+      self.writeWatch = nil
+      if seen == (self.endedResponses, self.unwrittenBytes(context)) {
+        context.close(promise: nil)
+      } else {
+        self.watchWrites(context)
+      }
+    }
+  }
+
+  /// Closes the connection when its client has had its time to read; what is still being worked on is waited for.
+  private func limitDrain(_ context: ChannelHandlerContext) {
+    guard context.channel.isActive, drainDeadline == nil else { return }
+    drainDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: drainTimeout) {
+      self.drainDeadline = nil
+      if self.openRequests > 0, self.unwrittenBytes(context) == 0 {
+        self.limitDrain(context)
+      } else {
+        context.close(promise: nil)
+      }
+    }
+  }
+
+  /// How much has been handed over to be written, and the system has not taken.
+  private func unwrittenBytes(_ context: ChannelHandlerContext) -> Int {
+    // It fails for a connection that has gone, and nothing will be written to that.
+    (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
   }
 
   /// Writes a problem's head and body, not its end.

@@ -34,9 +34,14 @@ struct Query {
 
   /// Throws when there is a parameter besides these.
   func requireOnly(_ names: [String]) throws(Refusal) {
-    guard let unknown = parameters.first(where: { !names.contains($0.name) }) else { return }
+    guard let unknown = parameters.first(where: { !names.contains($0.name) })?.name else { return }
+    // Where a `=` was forgotten this is a value: it may be a handle, or have line breaks for the log.
+    let isName =
+      (1...32).contains(unknown.utf8.count)
+      && unknown.utf8.allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20) }
     throw Refusal(
-      .invalidParameter, "\(unknown.name.prefix(64)) is not a known parameter; known are \(names.joined(separator: ", "))")
+      .invalidParameter,
+      "\(isName ? unknown : "what is given") is not a known parameter; known are \(names.joined(separator: ", "))")
   }
 
   /// The text without percent escapes; nil when one is broken, or they do not make UTF-8.

@@ -6,8 +6,8 @@ import Synchronization
 /// Each front end counts what it is posted itself; several together let a sender that uses them all post that much at each.
 final class SenderQuotas: Sendable {
   private struct State {
-    /// By sender, in Unix microseconds.
-    var evenUntil: [String: Int64] = [:]
+    /// By the bytes of the sender's name, in Unix microseconds: names that merely look the same are two users, as everywhere.
+    var evenUntil: [[UInt8]: Int64] = [:]
     /// From how many senders on it is worthwhile to look for those that have paused.
     var sweepSize = SenderQuotas.smallestSweep
   }
@@ -36,7 +36,7 @@ final class SenderQuotas: Sendable {
   /// Takes places for sends of the sender's, as many as there are, at most `count`; or, where `asWhole`, all or none. Returns how many, and in how many
   /// seconds there will be one more, or all.
   func take(_ count: Int, by sender: String, at now: UnixTime, asWhole: Bool = false) -> (taken: Int, retryAfter: Int) {
-    let now = now.milliseconds * 1000
+    let (sender, now) = (Array(sender.utf8), now.milliseconds * 1000)
     let (interval, window) = (1_000_000 / Double(quota.perSecond), Double(quota.burst) * 1_000_000 / Double(quota.perSecond))
     return state.withLock { state in
       // Never further ahead than a burst reaches: a clock that was set back must not shut anybody out.
@@ -49,6 +49,13 @@ final class SenderQuotas: Sendable {
       let wanted = asWhole ? Double(count) : 1
       return (taken, max(1, Int(((then + wanted * interval - window) / 1_000_000).rounded(.up))))
     }
+  }
+
+  /// Gives back places that were taken for sends that were not accepted.
+  func giveBack(_ count: Int, to sender: String) {
+    // Rounded down, for what was taken was rounded up. What this leaves in the past is no more than a whole burst.
+    let time = Int64(Double(count) * 1_000_000 / Double(quota.perSecond))
+    state.withLock { $0.evenUntil[Array(sender.utf8)]? -= time }
   }
 
   /// Forgets who may post a whole burst again.

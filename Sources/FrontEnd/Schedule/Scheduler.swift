@@ -3,12 +3,14 @@ package import Logging
 import Metrics
 import RDKafka
 import ServiceLifecycle
+import Synchronization
 
 /// Puts scheduled sends onto the sends topic when their time has come. Every front end has one, and all that share a store share the work.
 ///
-/// A send is taken under a lease, produced under its own id and then marked as gone. So it goes once, unless whoever has taken it crashes between the
-/// last two, or is out of reach of the store for as long as the lease lasts: then another one produces it again, and the worker and the ledger know it
-/// by its id. What is late is produced all the same, the oldest first: the worker settles what has expired, and so it is accounted for.
+/// A send is taken under a lease, produced under its own id and then marked as gone; before that has been done no more are taken.
+/// So it goes once, unless whoever has taken it crashes between the last two, or is out of reach of the store for as long as the
+/// lease lasts: then another one produces it again, and the worker and the ledger know it by its id. What is late is produced all
+/// the same, the oldest first: the worker settles what has expired, and so it is accounted for.
 package final class Scheduler: Service {
   /// The longest time between two looks at the store. A send is at most this late, as far as it depends on the scheduler: another front end may
   /// have scheduled it meanwhile.
@@ -20,12 +22,19 @@ package final class Scheduler: Service {
   /// The most sends taken at once.
   static let batch = 200
 
+  /// What has become of what was taken, as far as the store has not been told.
+  private struct Results {
+    var fired: [ScheduledSend] = []
+    var refused: [ScheduledSend] = []
+  }
+
   private let store: any ScheduledSendStore
   private let intake: SendIntake
   private let clock: any WallClock
   private let logger: Logger
   private let lease = LeaseID.random()
   private let metrics = SchedulerMetrics()
+  private let untold = Mutex(Results())
 
   /// Makes a scheduler over a store; nothing happens before `run()`. The sink and the store must outlive it.
   package init(
@@ -51,9 +60,10 @@ package final class Scheduler: Service {
     }
   }
 
-  /// Fires what is due, a batch at most. Returns for how long nothing more is to be done.
+  /// Fires what is due, a batch at most. Returns for how long nothing more is to be done. To be called by one task at a time.
   func fireDue() async -> Duration {
     do {
+      try await tellResults()
       let now = clock.now()
       guard let next = try await store.nextDue() else { return Self.interval }
       guard next <= now else { return min(Self.interval, next - now) }
@@ -62,16 +72,18 @@ package final class Scheduler: Service {
         logger.error(
           "A scheduled send cannot be read and is set aside", metadata: [LogKeys.send: "\(send)", LogKeys.hub: "\(hub)"])
       }
-      if !due.isEmpty { try await fire(due) }
+      // Others may be taking what is due.
+      guard !due.isEmpty else { return Self.interval }
+      await fire(due)
+      try await tellResults()
       return .zero
     } catch {
-      // What is taken comes free when the lease ends.
       logger.error("Scheduled sends cannot be looked after now", metadata: [LogKeys.cause: "\(error)"])
       return Self.interval
     }
   }
 
-  private func fire(_ due: [ScheduledSend]) async throws {
+  private func fire(_ due: [ScheduledSend]) async {
     let results = await intake.produce(due.map(\.send))
     let now = clock.now()
     var (fired, refused): ([ScheduledSend], [ScheduledSend]) = ([], [])
@@ -88,7 +100,21 @@ package final class Scheduler: Service {
         if refusal.code != .outcomeUnknown { refused.append(held) }
       }
     }
-    if !fired.isEmpty { try await store.finish(fired, of: lease, at: now) }
-    if !refused.isEmpty { try await store.release(refused, of: lease, until: now + Self.rest) }
+    untold.withLock { $0 = Results(fired: fired, refused: refused) }
+  }
+
+  /// Tells the store what has become of what was taken, also when the lease has ended meanwhile: what nobody else has taken need
+  /// not go again.
+  private func tellResults() async throws {
+    let results = untold.withLock { $0 }
+    let now = clock.now()
+    if !results.fired.isEmpty {
+      try await store.finish(results.fired, of: lease, at: now)
+      untold.withLock { $0.fired = [] }
+    }
+    if !results.refused.isEmpty {
+      try await store.release(results.refused, of: lease, until: now + Self.rest)
+      untold.withLock { $0.refused = [] }
+    }
   }
 }

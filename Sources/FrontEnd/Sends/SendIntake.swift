@@ -5,7 +5,7 @@ import RDKafka
 
 /// The last stage of a send in the front end: it becomes a record, and is accepted when Kafka has it, or when it is held until its time.
 struct SendIntake: Sendable {
-  private static let headers = [RecordHeader(name: "content-type", text: "application/cloudevents+json")]
+  private static let headers = [RecordHeader(name: "content-type", text: CloudEvent.contentType)]
 
   let sink: any SendSink
   let topic: String
@@ -19,29 +19,39 @@ struct SendIntake: Sendable {
     guard hasRoom() else { throw Refusal(.overloaded, "more sends are waiting to be sent than may; nothing was accepted") }
   }
 
-  /// Accepts one send, within its sender's quota; returns when it is durable. Throws a refusal, or what the store of scheduled sends throws.
-  func accept(_ submission: Submission, into hub: HubEntry) async throws {
+  /// Accepts one send, within its sender's quota; returns when it is durable. `prepare` comes before, but after all that can
+  /// refuse it beforehand. Throws a refusal, or what `prepare` or the store of scheduled sends throws.
+  func accept(
+    _ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}
+  ) async throws {
+    if submission.heldUntil == nil { try requireRoom() }
     if let (taken, seconds) = Self.places(for: [submission], in: hub), taken == 0 { throw Refusal.overQuota(retryAfter: seconds) }
-    if let held = submission.scheduled {
-      _ = try record(of: held.send)
-      try await schedule.hold([held], at: held.scheduledAt)
-      hub.metrics.scheduled.increment()
-      return
+    var isTried = false
+    do {
+      try await prepare()
+      isTried = true
+      if let held = submission.scheduled {
+        _ = try record(of: held.send)
+        try await schedule.hold([held], at: held.scheduledAt)
+        hub.metrics.scheduled.increment()
+        return
+      }
+      let start = ContinuousClock.now
+      let record = try record(of: submission.send)
+      // The sink answers with as many results as it is given records.
+      if case .failure(let error) = await sink.send([record])[0] { throw Refusal(describing: error) }
+      hub.metrics.accepted.increment()
+      hub.metrics.acceptance.record(duration: .now - start)
+    } catch {
+      if !isTried || Refusal(describing: error).isCertain { Self.giveBack(1, for: [submission], in: hub) }
+      throw error
     }
-    try requireRoom()
-    let start = ContinuousClock.now
-    let record = try record(of: submission.send)
-    // The sink answers with as many results as it is given records.
-    if case .failure(let error) = await sink.send([record])[0] { throw Refusal(describing: error) }
-    hub.metrics.accepted.increment()
-    hub.metrics.acceptance.record(duration: .now - start)
   }
 
   /// Accepts sends, the first ones as far as the sender's quota reaches, each for itself; returns when each is durable or refused, in their order. Throws when none was even tried.
   ///
   /// `asWhole`: only if the quota reaches for all of them. Sends that are going to be repeated together would take places in vain whenever it does not.
   func accept(_ submissions: [Submission], into hub: HubEntry, asWhole: Bool) async throws(Refusal) -> [Result<Void, Refusal>] {
-    // Before places are taken, which nothing gives back.
     if submissions.contains(where: { $0.heldUntil == nil }) { try requireRoom() }
     let places = Self.places(for: submissions, in: hub, asWhole: asWhole)
     if asWhole, let places, places.taken == 0 { throw Refusal.overQuota(retryAfter: places.retryAfter) }
@@ -60,6 +70,10 @@ struct SendIntake: Sendable {
     }
     if immediate.count < admitted.count { await hold(admitted, into: hub, results: &results) }
     if let places {
+      let refused = results[..<admitted.endIndex].count {
+        if case .failure(let refusal) = $0 { refusal.isCertain } else { false }
+      }
+      if refused > 0 { Self.giveBack(refused, for: submissions, in: hub) }
       for index in admitted.endIndex..<submissions.endIndex {
         results[index] = .failure(.overQuota(retryAfter: places.retryAfter))
       }
@@ -71,8 +85,14 @@ struct SendIntake: Sendable {
   private static func places(
     for submissions: [Submission], in hub: HubEntry, asWhole: Bool = false
   ) -> (taken: Int, retryAfter: Int)? {
-    guard let quotas = hub.quotas, let send = submissions.first?.send, let sender = send.sender else { return nil }
-    return quotas.take(submissions.count, by: sender, at: send.acceptedAt, asWhole: asWhole)
+    guard let quotas = hub.quotas, let first = submissions.first, let sender = first.send.sender else { return nil }
+    return quotas.take(submissions.count, by: sender, at: first.postedAt, asWhole: asWhole)
+  }
+
+  /// Gives back places that were taken for one sender's submissions.
+  private static func giveBack(_ count: Int, for submissions: [Submission], in hub: HubEntry) {
+    guard let sender = submissions.first?.send.sender else { return }
+    hub.quotas?.giveBack(count, to: sender)
   }
 
   /// Produces sends, each for itself; returns when each is durable or refused, in their order.
@@ -138,4 +158,9 @@ struct SendIntake: Sendable {
     return ProducerRecord(
       topic: topic, key: send.audience.recordKey(of: send.id, hub: send.hub), value: value, headers: Self.headers)
   }
+}
+
+extension Refusal {
+  /// Whether a send that was refused so was certainly not accepted.
+  fileprivate var isCertain: Bool { code != .outcomeUnknown && code != .internalError }
 }

@@ -19,8 +19,9 @@ extension SendQuery.Position {
 
 extension SendQuery {
   /// What a request asks for with `state`, `user`, `limit` and `cursor`. Everybody is shown their own, operators all. Throws a refusal that names the
-  /// parameter.
+  /// parameter, also for any other.
   init(_ query: Query, by caller: Caller) throws(Refusal) {
+    try query.requireOnly(["state", "user", "limit", "cursor"])
     self.init(hub: caller.hub.name, sender: caller.roles.contains(.operator) ? nil : caller.user)
     if let word = try query.value(of: "state") {
       guard let value = SendReport.State(rawValue: word) else {
