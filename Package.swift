@@ -202,8 +202,9 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "RDKafka", "Registry", "Support", "Worker", configuration, logging,
-        yams,
+        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "RDKafka", "Registry", "Support", "Worker",
+        configuration,
+        logging, yams,
       ],
       swiftSettings: house),
     .testTarget(

@@ -70,6 +70,7 @@ final class Ledger: Service {
       group.addTask { try await self.takeIn() }
       group.addTask { await self.closeOnShutdown() }
       group.addTask { await self.reportLag() }
+      group.addTask { await self.retire() }
       group.addTask {
         try await self.record()
         throw Finished()
@@ -269,6 +270,14 @@ final class Ledger: Service {
         }
         try await Task.sleep(for: configuration.firstRetryDelay)
       }
+    }
+  }
+
+  private func retire() async {
+    while !Task.isCancelled {
+      await store.retire()
+      // Cancelled: the loop's condition ends it.
+      try? await Task.sleep(for: .seconds(1))
     }
   }
 

@@ -80,17 +80,14 @@ extension PostgreSQLLedger: LedgerStorage {
       if try await days.prepare(for: plan, at: now) {
         logger.warning("A day of the ledger has no partition yet, as somebody reads its table; its sends are kept with the rest")
       }
-      let duplicates = try await writer.write(plan, at: now)
-      await cleanUp()
-      return duplicates
+      return try await writer.write(plan, at: now)
     } catch {
       throw Self.ledgerError(error)
     }
   }
 
-  /// Removes what is old. The batch is in the store already, so a failure waits for the next time.
-  private func cleanUp() async {
-    do { try await days.retire() } catch {
+  package func retire() async {
+    do { try await days.retire() } catch is CancellationError {} catch {
       logger.warning("Old sends stay in the ledger for now", metadata: [LogKeys.error: "\(Self.ledgerError(error))"])
     }
   }

@@ -54,6 +54,18 @@ import Testing
     #expect(errors.hasPrefix("Error: ") && errors.contains(option), "\(errors)")
   }
 
+  /// The kernel chooses the port.
+  @Test(arguments: ["broker", "simulator"]) func everyRoleSaysWhereItAnswersOperators(role: String) async throws {
+    try await withDirectory("command") { directory in
+      let environment = ["FANFARE_LOG_LEVEL": "notice"]
+      let process = try ChildProcess([role], name: role, environment: environment, directory: directory)
+      defer { process.destroy() }
+      let caller = Caller(base: "http://" + (try await process.address(of: "operations")))
+      #expect(try await caller.get("/healthz").status == 200)
+      #expect(try await process.terminate() == 0)
+    }
+  }
+
   /// Each hub has users of its own.
   @Test func aUserIsOneOfAHub() async throws {
     let command = ["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "--user", "bob"]

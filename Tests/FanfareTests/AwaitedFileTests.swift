@@ -1,4 +1,5 @@
 import Foundation
+import RDKafka
 import Support
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
 
   @Test func aFileThatIsWrittenLaterIsWaitedFor() async throws {
     let url = FileManager.default.temporaryDirectory.appending(path: "fanfare-awaited-\(UUID())")
-    let (log, file) = (LogRecorder(), AwaitedFile(key: "kafka.bootstrapServersFile", path: url.path))
+    let (log, file) = (LogRecorder(), AwaitedFile(key: "kafka.bootstrapServersFile", path: url.path) { _ in nil })
     async let appearance: Void = file.appear(within: .seconds(3600), logger: log.logger)
     while log.count(of: Self.message) == 0 { await Task.yield() }
     try Data("broker:1\n".utf8).write(to: url, options: .atomic)
@@ -21,6 +22,35 @@ import Testing
     // One that is there is not waited for.
     try await file.appear(logger: log.logger)
     #expect(log.count(of: Self.message) == 1)
+  }
+
+  /// All roles are stopped, and started again in the same directory: nobody listens any more where its files say.
+  @Test(arguments: [false, true]) func whatAnEarlierRunHasLeftIsNotTaken(isSimulators: Bool) async throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-awaited-\(UUID())")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
+    let broker = directory.appending(path: "broker")
+    let settings = try await Settings.load(
+      file: nil,
+      environment: [
+        "FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": broker.path, "FANFARE_HUB_DEFAULT_SIMULATOR": directory.path,
+      ])
+    func write(_ cluster: EmbeddedCluster) throws {
+      let address = cluster.bootstrapServers.split(separator: ":")
+      let endpoints = #"{"host":"\#(address[0])","apnsPort":1,"fcmPort":1,"httpsPort":1,"adminPort":\#(address[1])}"#
+      try Data("\(cluster.bootstrapServers)\n".utf8).write(to: broker, options: .atomic)
+      try Data(endpoints.utf8).write(to: directory.appending(path: "endpoints.json"), options: .atomic)
+    }
+    let (earlier, present) = (try #require(try TestKafka.embedded().cluster), try #require(try TestKafka.embedded().cluster))
+    defer { present.close() }
+    try write(earlier)
+    earlier.close()
+    let file = try #require(isSimulators ? settings.hubs[0].awaitedFile : settings.kafka.awaitedFile)
+    let log = LogRecorder()
+    async let appearance: Void = file.appear(within: .seconds(3600), logger: log.logger)
+    while log.count(of: Self.message) == 0 { await Task.yield() }
+    try write(present)
+    try await appearance
   }
 
   /// Who reads it then names the key.

@@ -3,6 +3,7 @@ import FanfareCore
 import Foundation
 import FrontEnd
 import PostgreSQL
+import PushServices
 import RDKafka
 import Support
 import Testing
@@ -69,6 +70,26 @@ import Yams
     // Sets and dictionaries print in any order.
     func words(_ settings: Settings) -> [Substring] { "\(settings)".split { !$0.isLetter && !$0.isNumber }.sorted() }
     #expect(words(example) == words(defaults))
+  }
+
+  /// What is said of a push service counts only where there are credentials for it.
+  @Test func theExampleIsTheDefaultsOfPushServices() async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-key-\(UUID())")
+    try "key\n".write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let credentials = [
+      "APNS_KEY_FILE": file.path, "APNS_KEY_ID": "ABCDEFGHIJ", "APNS_TEAM_ID": "ABCDEFGHIJ", "APNS_TOPIC": "app",
+      "WNS_SECRET_FILE": file.path, "WNS_PACKAGE_SID": "ms-app://s-1", "WNS_CONNECT_HOST": "127.0.0.1",
+      "SIMULATOR": "fanfare-simulator",
+    ]
+    let environment = Dictionary(uniqueKeysWithValues: credentials.map { ("FANFARE_HUB_DEFAULT_\($0)", $1) })
+    let example = try await Settings.load(file: Self.example.path, environment: environment).hubs[0]
+    let defaults = try await Settings.load(file: nil, environment: environment).hubs[0]
+    let apns = (try #require(example.apns?.configuration), try #require(defaults.apns?.configuration))
+    #expect((apns.0.host, apns.0.port, apns.0.maximumConnections) == (apns.1.host, apns.1.port, apns.1.maximumConnections))
+    let wns = (try #require(example.wns?.configuration), try #require(defaults.wns?.configuration))
+    #expect((wns.0.maximumConnections, wns.0.connectTo?.port) == (wns.1.maximumConnections, wns.1.connectTo?.port))
+    #expect(example.fcmPushesPerMinute == FCMSettings.defaultQuota)
   }
 
   @Test(arguments: [

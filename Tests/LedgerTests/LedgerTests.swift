@@ -169,6 +169,16 @@ import Testing
     #expect(try await store.totals(hub: .default).settled == 50)
   }
 
+  @Test func whatIsOldIsRemovedBesideTheBatchesAndGivenUpAtTheEnd() async throws {
+    try await produce(history)
+    let store = TroubledStore(try LedgerStore(directory.settings()), retiresForEver: true)
+    let count = try await run(store, group: kafka.group(), until: history.count) { _ in
+      while !store.isRetiring { await Task.yield() }
+    }
+    #expect(count == history.count)
+    #expect(!store.isRetiring)
+  }
+
   @Test func aStoreThatIsNotThereAtTheStartIsWaitedFor() async throws {
     try await produce(history)
     let store = TroubledStore(try LedgerStore(directory.settings()))

@@ -40,6 +40,15 @@ import Testing
     SELECT s.tableoid::regclass::text FROM ledger_sends AS s ORDER BY s.accepted_at, s.id
     """
 
+  /// Suspends until so many of the test's connections wait for a lock.
+  private static func reach(_ waiting: Int64, _ pool: PostgreSQLPool) async throws {
+    let sql = """
+      SELECT count(*) FROM pg_stat_activity
+      WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
+      """
+    while try await pool.read({ try $0.execute(sql).integer(0, 0) }) < waiting { await Task.yield() }
+  }
+
   @Test func aReaderWaitsForTheTables() async throws {
     try await withLedger { ledger, _ in
       await #expect(throws: LedgerError(.notThere, "the ledger's tables are not there yet")) { try await ledger.check() }
@@ -120,6 +129,7 @@ import Testing
       let (later, other) = (UnixTime.start + day * 3, SendID.random())
       clock.set(later)
       try await ledger.write([.send(Samples.send(other, at: later)), .status(Samples.status(other, at: later))])
+      await ledger.retire()
       #expect(try await ledger.report(of: other, hub: .default)?.state == .settled)
       #expect(try await ledger.report(of: id, hub: .default)?.state == .settled)
       isDone.signal()
@@ -142,6 +152,7 @@ import Testing
       let time = UnixTime.start + day * 3
       clock.set(time)
       try await ledger.write([.send(Samples.send(.random(), at: time))])
+      await ledger.retire()
       #expect(
         try await look(Self.partitions) == ["ledger_sends_rest", "ledger_sends_rest", "ledger_sends_\(BatchPlan.day(of: time))"])
       #expect(try await ledger.report(of: id, hub: .default) == nil)
@@ -152,6 +163,76 @@ import Testing
       #expect(try await ledger.report(of: open, hub: .default)?.state == .settled)
       let totals = try await ledger.totals(hub: .default)
       #expect((totals.accepted, totals.settled, totals.duplicates) == (4, 3, 1))
+    }
+  }
+
+  @Test func `sends are entered while an old day cannot be dropped, and who is cancelled gives that up`() async throws {
+    let clock = SettableClock(.start)
+    try await TestPostgreSQL.withSchema { database in
+      var settings = PostgreSQLLedgerConfiguration(database: database)
+      settings.retention = day * 2
+      settings.lockTimeout = .seconds(60)
+      let ledger = try PostgreSQLLedger(settings, clock: clock, logger: TestPostgreSQL.quietLogger)
+      defer { ledger.close() }
+      try await ledger.write([.send(Samples.send(id)), .status(Samples.status(id))])
+      let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      let later = UnixTime.start + day * 3
+      clock.set(later)
+      try await ledger.write([.send(Samples.send(.random(), at: later))])
+      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
+      let isDone = DispatchSemaphore(value: 0)
+      async let gate: Void = pool.transaction { connection in
+        defer { locked.finish() }
+        _ = try connection.execute("SELECT 1 FROM ledger_days FOR SHARE")
+        locked.finish()
+        isDone.wait()
+      }
+      defer { isDone.signal() }
+      for await _ in locking {}
+      let retiring = Task { await ledger.retire() }
+      try await Self.reach(1, pool)
+      try await ledger.write([.send(Samples.send(.random(), at: later))])
+      retiring.cancel()
+      isDone.signal()
+      try await gate
+      await retiring.value
+      #expect(try await ledger.report(of: id, hub: .default) != nil)
+      // The next one does not wait for its hour.
+      await ledger.retire()
+      #expect(try await ledger.report(of: id, hub: .default) == nil)
+    }
+  }
+
+  @Test func whatIsOldGoesHoweverManySlicesItHas() async throws {
+    try await TestPostgreSQL.withSchema { database in
+      var settings = PostgreSQLLedgerConfiguration(database: database)
+      settings.retention = day * 2
+      let later = UnixTime.start + day * 3
+      let ledger = try PostgreSQLLedger(settings, clock: SettableClock(.start), logger: TestPostgreSQL.quietLogger)
+      defer { ledger.close() }
+      // Of a day that has a partition, and of one that is too old for it.
+      let times = (0..<14).map { $0 % 2 == 0 ? UnixTime.start : .start + (.zero - day * 20) }
+      let sends = times.map { Samples.send(.random(), at: $0) }
+      let attempt = AttemptID.random()
+      let ends = zip(sends, times).dropLast(4).map { Sample.status(Samples.status($0.id, at: $1)) }
+      let repeated = zip(sends, times).dropLast(4).map {
+        Sample.status(Samples.status($0.id, at: $1, settledAfter: .seconds(2)))
+      }
+      let open = zip(sends, times).suffix(4).map { Sample.status(Samples.status($0.id, of: 2, attempt: attempt, at: $1)) }
+      try await ledger.write(sends.map(Sample.send) + ends + repeated + open)
+      let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      let days = DayPartitions(pool: pool, retention: day * 2, lockTimeout: .seconds(60), slice: 2)
+      _ = try await days.prepare(for: BatchPlan(ledger.batch([.send(Samples.send(.random(), at: later))])), at: later)
+      try await days.retire()
+      for (number, send) in sends.enumerated() {
+        #expect((try await ledger.report(of: send.id, hub: .default) != nil) == (number >= 10), "\(number)")
+      }
+      let left = try await pool.read { connection in
+        try ["ledger_duplicates", "ledger_parts"].map { try connection.execute("SELECT count(*) FROM \($0)").integer(0, 0) }
+      }
+      #expect(left == [0, 4])
     }
   }
 
@@ -179,19 +260,12 @@ import Testing
         isDone.wait()
       }
       for await _ in locking {}
-      @Sendable func reach(_ waiting: Int64) async throws {
-        let sql = """
-          SELECT count(*) FROM pg_stat_activity
-          WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
-          """
-        while try await pool.read({ try $0.execute(sql).integer(0, 0) }) < waiting { await Task.yield() }
-      }
       async let entering: Int = ledger.write([.send(Samples.send(late))])
       defer { isDone.signal() }
-      try await reach(1)
+      try await Self.reach(1, pool)
       async let dropping: Void = days.retire()
       defer { isDone.signal() }
-      try await reach(2)
+      try await Self.reach(2, pool)
       isDone.signal()
       try await gate
       _ = try await entering
@@ -246,6 +320,27 @@ import Testing
           """)
         #expect(plan.contains { $0.contains(index) } && !plan.contains { $0.contains("Sort") }, "\(plan)")
       }
+    }
+  }
+
+  @Test func `what is read for a sender and another user is read many at a time`() async throws {
+    try await TestPostgreSQL.withSchema { database in
+      let settings = PostgreSQLLedgerConfiguration(database: database)
+      let ledger = try PostgreSQLLedger(settings, clock: SettableClock(.start), logger: TestPostgreSQL.quietLogger)
+      defer { ledger.close() }
+      try await ledger.write((0..<100).map { .send(Samples.send(.random(), at: .start + .seconds($0))) })
+      var looking = database
+      looking.settings["enable_seqscan"] = "off"
+      let pool = try PostgreSQLPool(looking, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      let (found, scans) = try await pool.transaction { connection in
+        let page = try PostgreSQLListing(connection, SendQuery(hub: .default, sender: "carol", user: "bob", limit: 1)).page()
+        let sum = "SELECT sum(idx_scan)::bigint FROM pg_stat_xact_user_tables WHERE relname LIKE 'ledger_sends%'"
+        return (page.sends.count, try connection.execute(sum).integer(0, 0))
+      }
+      #expect(found == 0)
+      // One statement looks into each partition once.
+      #expect((1...4).contains(scans))
     }
   }
 }

@@ -4,12 +4,14 @@ import Synchronization
 
 @testable import Ledger
 
-/// A store that is away when a test wants it, or writes the second batch before the first; and that sees whether more is said to be there than is.
+/// A store that is away when a test wants it, or writes the second batch before the first, or
+/// never ends to remove what is old; and that sees whether more is said to be there than is.
 final class TroubledStore: LedgerStorage {
   static let away = LedgerError(.unavailable, "the store is away")
 
   private let store: LedgerStore
   private let holdsFirstBatch: Bool
+  private let retiresForEver: Bool
   private let state = Mutex(State())
   private let (second, secondIsWritten) = AsyncStream.makeStream(of: Void.self)
 
@@ -19,10 +21,12 @@ final class TroubledStore: LedgerStorage {
     var begun = 0
     var open: [Int: LedgerBatch] = [:]
     var mistakes = 0
+    var isRetiring = false
   }
 
-  init(_ store: LedgerStore, holdsFirstBatch: Bool = false) {
+  init(_ store: LedgerStore, holdsFirstBatch: Bool = false, retiresForEver: Bool = false) {
     self.store = store
+    self.retiresForEver = retiresForEver
     self.holdsFirstBatch = holdsFirstBatch
   }
 
@@ -40,6 +44,9 @@ final class TroubledStore: LedgerStorage {
 
   /// Whether a batch has been given to it.
   var hasBegun: Bool { state.withLock { $0.begun > 0 } }
+
+  /// Whether it is removing what is old.
+  var isRetiring: Bool { state.withLock(\.isRetiring) }
 
   /// How often a position went beyond what was still being written.
   var mistakes: Int { state.withLock(\.mistakes) }
@@ -80,6 +87,14 @@ final class TroubledStore: LedgerStorage {
       }
     }
     return try await store.positions()
+  }
+
+  func retire() async {
+    guard retiresForEver else { return }
+    state.withLock { $0.isRetiring = true }
+    let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+    for await _ in end {}
+    withExtendedLifetime(continuation) { state.withLock { $0.isRetiring = false } }
   }
 
   func totals(hub: HubName) async throws -> LedgerTotals { try await store.totals(hub: hub) }

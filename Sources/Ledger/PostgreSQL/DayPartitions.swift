@@ -17,6 +17,7 @@ final class DayPartitions: Sendable {
   private let retention: Duration
   /// Has a statement end that waits too long for others to be done with a table: all who come later wait behind it.
   private let patience: String
+  private let slice: Int
   private let state = Mutex(State())
 
   private struct State {
@@ -31,8 +32,11 @@ final class DayPartitions: Sendable {
     var lastRetired: UnixTime?
   }
 
-  init(pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration) {
+  /// `slice`: how many rows a statement goes through where there may be any number. Between two such work can be given up, and no statement's time is too
+  /// short for it.
+  init(pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration, slice: Int = 5000) {
     self.pool = pool
+    self.slice = slice
     self.retention = retention
     patience = "SET LOCAL lock_timeout = \(max(1, Int(lockTimeout / .milliseconds(1))))"
   }
@@ -86,7 +90,8 @@ final class DayPartitions: Sendable {
     }
   }
 
-  /// Removes what is older than the retention, once in a while. Totals keep what they have counted.
+  /// Removes what is older than the retention, once in a while. Totals keep what they have counted. Sends may be entered meanwhile, by whichever ledger; only
+  /// those of a day that is just being dropped wait. Throws `CancellationError` soon after its task is cancelled: what is begun then is tried again.
   func retire() async throws {
     let due = state.withLock { state -> UnixTime? in
       guard let newest = state.newest else { return nil }
@@ -95,6 +100,13 @@ final class DayPartitions: Sendable {
       return newest
     }
     guard let newest = due else { return }
+    do { try await retire(at: newest) } catch let error as CancellationError {
+      state.withLock { $0.lastRetired = nil }
+      throw error
+    }
+  }
+
+  private func retire(at newest: UnixTime) async throws {
     let oldest = newest + (.zero - retention)
     // The day of `oldest` still has sends that are younger.
     let first = BatchPlan.day(of: oldest)
@@ -117,40 +129,92 @@ final class DayPartitions: Sendable {
   /// Drops a day's partition. What stays is looked for before anybody is locked out, and is little. To leave `ledger_days` waits
   /// for those who are entering sends of the day, and has others wait; see `BatchTransaction`.
   private func drop(_ day: Int32, settledBefore oldest: UnixTime) async throws {
-    try await pool.transaction { [patience] connection in
-      try connection.executeScript(patience)
-      guard try connection.query(Self.leave, [.int4(day)]).affected == 1 else { return }
-      let table = "ledger_sends_\(day)"
-      try connection.executeScript(
-        """
-        SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
-        SET LOCAL enable_seqscan = on;
-        CREATE TEMPORARY TABLE ledger_stay ON COMMIT DROP AS
-          SELECT hub, id FROM \(table) WHERE NOT coalesce(\(Self.isOver(settledBefore: oldest)), false);
-        ALTER TABLE ledger_sends DETACH PARTITION \(table);
-        INSERT INTO ledger_sends SELECT s.* FROM ledger_stay AS k JOIN \(table) AS s ON s.hub = k.hub AND s.id = k.id;
-        DROP TABLE \(table);
-        DROP TABLE ledger_stay
-        """, timeout: Self.timeout)
+    // The connection's thread knows nothing of tasks.
+    let cancellation = Cancellation()
+    try await withTaskCancellationHandler {
+      try await pool.transaction { [self] connection in
+        try connection.executeScript(patience)
+        guard try connection.query(Self.leave, [.int4(day)]).affected == 1 else { return }
+        let table = "ledger_sends_\(day)"
+        try connection.executeScript("CREATE TEMPORARY TABLE ledger_stay (hub text COLLATE \"C\", id uuid) ON COMMIT DROP")
+        var place: Place?
+        repeat {
+          guard !cancellation.hasHappened.load(ordering: .relaxed) else { throw CancellationError() }
+          place = try goThrough(
+            table, after: place, judging: Self.isOver(settledBefore: oldest),
+            to: "INSERT INTO ledger_stay SELECT hub, id FROM slice WHERE NOT goes", on: connection)
+        } while place != nil
+        try connection.executeScript(
+          """
+          SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
+          ALTER TABLE ledger_sends DETACH PARTITION \(table);
+          INSERT INTO ledger_sends SELECT s.* FROM ledger_stay AS k JOIN \(table) AS s ON s.hub = k.hub AND s.id = k.id;
+          DROP TABLE \(table);
+          DROP TABLE ledger_stay
+          """, timeout: Self.timeout)
+      }
+    } onCancel: {
+      cancellation.hasHappened.store(true, ordering: .relaxed)
     }
+  }
+
+  private final class Cancellation: Sendable {
+    let hasHappened = Atomic(false)
   }
 
   /// Removes from the rest what is over, and what will not end any more; and what the other tables hold of sends that are gone.
   private func clearRest(settledBefore oldest: UnixTime, openBefore: UnixTime, first: Int32) async throws {
-    try await pool.transaction { connection in
-      let others = ["ledger_attempts", "ledger_parts", "ledger_duplicates"].map { table in
-        """
-        DELETE FROM \(table) AS t WHERE t.day < \(first)
-          AND NOT EXISTS (SELECT 1 FROM ledger_sends AS s WHERE s.hub = t.hub AND s.id = t.send AND s.day = t.day)
-        """
+    var place: Place?
+    repeat {
+      try Task.checkCancellation()
+      place = try await pool.transaction { [self, place] connection in
+        try goThrough(
+          "ledger_sends_rest", after: place,
+          judging: "\(Self.isOver(settledBefore: oldest)) OR accepted_at < \(openBefore.milliseconds)",
+          to: "DELETE FROM ledger_sends_rest WHERE ctid = ANY (ARRAY(SELECT place FROM slice WHERE goes))", on: connection)
       }
-      try connection.executeScript(
-        """
-        SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
-        DELETE FROM ledger_sends_rest
-          WHERE (\(Self.isOver(settledBefore: oldest))) OR accepted_at < \(openBefore.milliseconds);
-        \(others.joined(separator: ";\n"))
-        """, timeout: Self.timeout)
+    } while place != nil
+    for table in ["ledger_attempts", "ledger_parts", "ledger_duplicates"] {
+      var removed = slice
+      while removed == slice {
+        try Task.checkCancellation()
+        removed = try await pool.transaction { [slice] connection in
+          try connection.execute(
+            """
+            DELETE FROM \(table) WHERE ctid = ANY (ARRAY(
+              SELECT t.ctid FROM \(table) AS t WHERE t.day < \(first)
+                AND NOT EXISTS (SELECT 1 FROM ledger_sends AS s WHERE s.hub = t.hub AND s.id = t.send AND s.day = t.day)
+              LIMIT \(slice)))
+            """
+          ).affected
+        }
+      }
     }
+  }
+
+  /// A row of sends, by its key.
+  private struct Place {
+    let high: UInt64
+    let low: UInt64
+    let hub: String
+    let day: Int32
+  }
+
+  /// Does something with the next slice of a table of sends, in the order of its key: with rows `slice`, of which each says whether it `goes`. Returns the
+  /// last of them; nil when there was none.
+  private func goThrough(
+    _ table: String, after place: Place?, judging condition: String, to action: String, on connection: PostgreSQLConnection
+  ) throws -> Place? {
+    let rows = try connection.execute(
+      """
+      WITH slice AS MATERIALIZED (
+        SELECT ctid AS place, id, hub, day, coalesce(\(condition), false) AS goes FROM \(table)
+        \(place == nil ? "" : "WHERE (id, hub, day) > ($1, $2, $3)") ORDER BY id, hub, day LIMIT \(slice)
+      ), done AS (\(action))
+      SELECT id, hub, day FROM slice ORDER BY id DESC, hub DESC, day DESC LIMIT 1
+      """, place.map { [.uuid(high: $0.high, low: $0.low), .text($0.hub), .int4($0.day)] } ?? [])
+    guard rows.count == 1 else { return nil }
+    let (high, low) = try rows.uuid(0, 0)
+    return Place(high: high, low: low, hub: try rows.text(0, 1), day: Int32(try rows.integer(0, 2)))
   }
 }

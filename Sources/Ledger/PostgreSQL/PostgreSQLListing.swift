@@ -43,7 +43,7 @@ struct PostgreSQLListing {
     var examined = 0
     while true {
       // A page that takes every send it looks at needs one more, to know whether there is another page.
-      let limit = min(query.state == nil ? query.limit - sends.count + 1 : Self.stride, Listing.mostExamined - examined + 1)
+      let limit = min(isFiltered ? Self.stride : query.limit - sends.count + 1, Listing.mostExamined - examined + 1)
       let rows = try next(limit, after: last)
       for number in 0..<rows.count {
         guard sends.count < query.limit, examined < Listing.mostExamined else { return SendPage(sends: sends, next: last) }
@@ -84,6 +84,13 @@ struct PostgreSQLListing {
         ? try connection.query(Self.senders, parameters + sender(name))
         : try connection.query(Self.recipients, parameters + audience(Tag.username(user)))
     }
+  }
+
+  /// Whether some of what is read may not be in the answer: an index is read for the sender or for the recipient, not for both.
+  private var isFiltered: Bool {
+    if query.state != nil { return true }
+    guard let sender = query.sender, let user = query.user else { return false }
+    return !sender.utf8.elementsEqual(user.utf8)
   }
 
   private func matches(_ row: SendRow) -> Bool {

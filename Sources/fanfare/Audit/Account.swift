@@ -2,7 +2,7 @@ import FanfareCore
 
 /// Adds up what the records of a deployment's topics say, in whatever order they come. A pure value.
 ///
-/// Holds about 60 bytes for each send, and some more for what is set aside or has several parts of which one is missing.
+/// Holds about 75 bytes for each send, and some more for what is set aside or has several parts of which one is missing.
 struct Account {
   /// What is known of one send.
   private struct Send {
@@ -10,6 +10,8 @@ struct Account {
     var partition = Int32.max
     var marks: Marks = []
     var offset = Int64.max
+    /// When it was accepted, by the log's own time of its first record.
+    var time = UnixTime(milliseconds: .max)
   }
 
   private struct Marks: OptionSet {
@@ -21,8 +23,6 @@ struct Account {
     static let waits = Marks(rawValue: 8)
     static let waitsInRetryTopic = Marks(rawValue: 16)
     static let isDeadLetter = Marks(rawValue: 32)
-    /// Its status can have been deleted.
-    static let isOld = Marks(rawValue: 64)
   }
 
   private struct Attempt: Hashable {
@@ -32,8 +32,6 @@ struct Account {
 
   private let topics: Topics
   private let positions: [String: [Int32: Int64]]
-  private let isCutAtStart: Bool
-  private let statusesFrom: UnixTime?
   /// By hub, so that a key has 16 bytes.
   private var hubs: [HubName: [SendID: Send]] = [:]
   /// The parts that have ended, of sends that have not.
@@ -47,24 +45,20 @@ struct Account {
   private var unreadable = 0
 
   /// An empty account. `positions` is what the workers, and on the retry topics the pumps, have committed, by topic and partition; without a
-  /// position nothing of a partition is done. `isCutAtStart`: whether the cluster has deleted the beginning of the sends topic. `statusesFrom`:
-  /// where it has deleted the beginning of the status topic; sends accepted until then may have had their status there.
-  init(topics: Topics, positions: [String: [Int32: Int64]], isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil) {
+  /// position nothing of a partition is done.
+  init(topics: Topics, positions: [String: [Int32: Int64]]) {
     self.topics = topics
     self.positions = positions
-    self.isCutAtStart = isCutAtStart
-    self.statusesFrom = statusesFrom
   }
 
   /// Takes note of what the record at the place says; `time` is the log's own time of it.
   mutating func add(_ fact: AuditFact, at place: AuditPlace, time: UnixTime) {
     switch fact {
     case .accepted(let key):
-      let isOld = statusesFrom.map { time <= $0 } ?? false
       change(key) { send in
         if !send.marks.contains(.accepted) { (send.partition, send.offset) = (.max, .max) }
         send.marks.insert(.accepted)
-        if isOld { send.marks.insert(.isOld) }
+        send.time = min(send.time, time)
         Self.move(&send, to: place)
       }
       if isAhead(place) { change(key) { $0.marks.insert(.waits) } }
@@ -74,12 +68,16 @@ struct Account {
       change(key) { $0.marks.formUnion(marks) }
     case .settled(let key, let part, let parts, let attempt):
       end(part, of: Attempt(id: attempt, parts: parts), of: key, at: place)
-    case .setAside(let origin, let send):
+    case .setAside(let origin, let send, let isPart):
       letters.insert(origin)
-      // Whoever has not committed it may not have written its status yet.
-      if let send, origin.topic == topics.sends, !isAhead(origin) { change(send) { $0.marks.insert(.isDeadLetter) } }
-      // It has no status of its own, and the broadcast ends when it has been put back.
-      if let send, origin.topic == topics.segments { change(send) { $0.marks.insert(.waits) } }
+      guard let send else { return }
+      if isPart || origin.topic == topics.segments {
+        // It has no status of its own, and the broadcast ends when it has been put back.
+        change(send) { $0.marks.insert(.waits) }
+      } else if origin.topic == topics.sends, !isAhead(origin) {
+        // Whoever has not committed it may not have written its status yet.
+        change(send) { $0.marks.insert(.isDeadLetter) }
+      }
     case .poison:
       if !isAhead(place) { poison.insert(place) }
     case .unreadable:
@@ -88,16 +86,23 @@ struct Account {
     }
   }
 
-  /// What all of it comes to. `isDeadLetterTopicWhole`: whether the cluster has deleted nothing of the dead-letter topic; `deleted` are the places
-  /// from which on so many records were deleted unread.
-  func report(isDeadLetterTopicWhole: Bool = true, deleted: [(place: AuditPlace, records: Int64)] = []) -> AuditReport {
+  /// What all of it comes to. `isCutAtStart`: whether the cluster has deleted the beginning of the sends topic. `statusesFrom`: where it has deleted the
+  /// beginning of the status topic; sends accepted until then may have had their status there. `isDeadLetterTopicWhole`: whether it has deleted nothing of
+  /// the dead-letter topic. All three as of when everything had been read. `deleted` are the places from which on so many records were deleted unread.
+  func report(
+    isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil, isDeadLetterTopicWhole: Bool = true,
+    deleted: [(place: AuditPlace, records: Int64)] = []
+  ) -> AuditReport {
     var account = self
     var report = AuditReport()
     report.repeated = repeated
     report.deadLettered = letters.count
     report.unreadable = unreadable
     for (hub, sends) in hubs {
-      for (id, send) in sends { account.count(send, SendKey(hub: hub, id: id), into: &report) }
+      for (id, send) in sends {
+        account.count(
+          send, SendKey(hub: hub, id: id), isCutAtStart: isCutAtStart, statusesFrom: statusesFrom, into: &report)
+      }
     }
     if isDeadLetterTopicWhole {
       for place in poison.subtracting(letters) {
@@ -113,7 +118,9 @@ struct Account {
     return report
   }
 
-  private mutating func count(_ send: Send, _ key: SendKey, into report: inout AuditReport) {
+  private mutating func count(
+    _ send: Send, _ key: SendKey, isCutAtStart: Bool, statusesFrom: UnixTime?, into report: inout AuditReport
+  ) {
     guard send.marks.contains(.accepted) else {
       guard send.marks.contains(.hasStatus) else { return }
       guard !isCutAtStart else { return report.recordDeleted += 1 }
@@ -126,7 +133,7 @@ struct Account {
     } else if send.marks.contains(.waits) {
       report.inFlight += 1
       if send.marks.contains(.waitsInRetryTopic) { report.waitingInRetryTopics += 1 }
-    } else if send.marks.contains(.isOld) {
+    } else if let statusesFrom, send.time <= statusesFrom {
       report.statusDeleted += 1
     } else {
       report.lost += 1

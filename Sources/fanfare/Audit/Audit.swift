@@ -37,9 +37,7 @@ struct Audit {
     for position in positions {
       committed[position.partition.topic, default: [:]][position.partition.partition] = position.offset
     }
-    var account = Account(
-      topics: topics, positions: committed, isCutAtStart: others.contains { $0.partition.topic == topics.sends && $0.start > 0 },
-      statusesFrom: try await beginning(of: statuses, reader))
+    var account = Account(topics: topics, positions: committed)
     try await TopicScan(command: "audit", reader: reader).read(statuses + others) { records in
       for record in records {
         guard let fact = AuditFact(record, topics: topics) else { continue }
@@ -50,27 +48,38 @@ struct Audit {
       return true
     }
     let deleted = others.compactMap { span -> (place: AuditPlace, records: Int64)? in
-      guard let position = committed[span.partition.topic]?[span.partition.partition], position < span.start else { return nil }
+      let position = committed[span.partition.topic]?[span.partition.partition]
+      // Where workers have never committed anything, they have read nothing. A pump has no position where nothing was ever put off, or after it has been
+      // retired for long.
+      guard let position = position ?? (span.partition.topic == topics.sends ? 0 : nil), position < span.start else { return nil }
       let place = AuditPlace(topic: span.partition.topic, partition: span.partition.partition, offset: position)
       return (place, span.start - position)
     }
+    // What the cluster deletes in the minutes of the scan may not have been read either.
+    let left = try await reader.spans(of: [topics.sends, topics.status, topics.deadLetter])
+    func isCut(_ topic: String) -> Bool { left.contains { $0.partition.topic == topic && $0.start > 0 } }
     return account.report(
-      isDeadLetterTopicWhole: others.allSatisfy { $0.partition.topic != topics.deadLetter || $0.start == 0 }, deleted: deleted)
+      isCutAtStart: isCut(topics.sends),
+      statusesFrom: try await beginning(of: left.filter { $0.partition.topic == topics.status }, reader),
+      isDeadLetterTopicWhole: !isCut(topics.deadLetter), deleted: deleted)
   }
 
   /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so what was deleted belonged
   /// to sends no younger than the oldest record left in its partition.
-  private func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
+  func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
     let cut = spans.filter { $0.start > 0 }
     guard !cut.isEmpty else { return nil }
     // Nothing left in a partition: nothing is known of when.
-    guard cut.allSatisfy({ $0.count > 0 }) else { return UnixTime(milliseconds: .max) }
-    var latest = UnixTime(milliseconds: 0)
-    let firsts = cut.map { LogSpan(partition: $0.partition, start: $0.start, end: $0.start + 1) }
-    try await TopicScan(command: "audit", reader: reader).read(firsts) { records in
-      for record in records { latest = max(latest, UnixTime(milliseconds: record.timestamp)) }
-      return true
+    let unknown = UnixTime(milliseconds: .max)
+    guard cut.allSatisfy({ $0.count > 0 }) else { return unknown }
+    var firsts: [Int32: UnixTime] = [:]
+    // To their ends, because the first one may be deleted before it is read.
+    try await TopicScan(command: "audit", reader: reader).read(cut) { records in
+      for record in records where firsts[record.partition] == nil {
+        firsts[record.partition] = UnixTime(milliseconds: record.timestamp)
+      }
+      return firsts.count < cut.count
     }
-    return latest
+    return firsts.count == cut.count ? firsts.values.max() : unknown
   }
 }

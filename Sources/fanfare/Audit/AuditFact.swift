@@ -9,8 +9,8 @@ enum AuditFact: Equatable {
   case putOff(SendKey)
   /// A part of a send has ended.
   case settled(SendKey, part: Int, parts: Int, attempt: AttemptID?)
-  /// A record could not be processed, and was set aside. The send is known where the record is one.
-  case setAside(AuditPlace, SendKey?)
+  /// A record could not be processed, and was set aside. The send is known where the record is one, or a rest or (`isPart`) one of several parts of one.
+  case setAside(AuditPlace, SendKey?, isPart: Bool)
   /// A record of the sends topic that no worker can read.
   case poison
   /// A record of our own making that cannot be read.
@@ -32,11 +32,15 @@ enum AuditFact: Equatable {
         return
       }
       let origin = AuditPlace(topic: letter.origin.topic, partition: letter.origin.partition, offset: letter.origin.offset)
-      self = .setAside(origin, Self.send(letter.value[...])?.key ?? Self.sendOfSegment(letter.value[...]))
+      if let send = Self.send(letter.value[...]) {
+        self = .setAside(origin, send.key, isPart: send.isPart)
+      } else {
+        self = .setAside(origin, Self.sendOfSegment(letter.value[...]), isPart: true)
+      }
     case topics.sends:
       switch Self.send(record.value) {
-      case (let key, isNew: true)?: self = .accepted(key)
-      case (let key, isNew: false)?: self = .putOff(key)
+      case (let key, isNew: true, _)?: self = .accepted(key)
+      case (let key, isNew: false, _)?: self = .putOff(key)
       case nil: self = .poison
       }
     case topics.segments:
@@ -51,16 +55,16 @@ enum AuditFact: Equatable {
   }
 
   /// The send that the value is, or is a rest of; nil when it is neither.
-  private static func send(_ value: ArraySlice<UInt8>) -> (key: SendKey, isNew: Bool)? {
+  private static func send(_ value: ArraySlice<UInt8>) -> (key: SendKey, isNew: Bool, isPart: Bool)? {
     // The account asks for no time that is not in the record.
     let time = UnixTime(milliseconds: 0)
     do throws(RecordError) {
       let send = try SendRequest.decode(value, recordTime: time)
-      return (SendKey(hub: send.hub, id: send.id), true)
+      return (SendKey(hub: send.hub, id: send.id), true, false)
     } catch {
       guard error.reason == .unknownType else { return nil }
       return ifReadable { () throws(RecordError) in try RetryRecord.decode(value, recordTime: time) }
-        .map { (SendKey(hub: $0.send.hub, id: $0.send.id), false) }
+        .map { (SendKey(hub: $0.send.hub, id: $0.send.id), false, $0.parts > 1) }
     }
   }
 

@@ -7,7 +7,7 @@ struct AuditCommand: AsyncParsableCommand {
     abstract: "Shows that nothing is lost: accepted = settled + in flight, over the whole log.",
     discussion: """
       Reads all that lies in the sends, status, dead-letter and retry topics, and how far the workers have come, while the system runs or \
-      stands still; it joins no group and changes nothing. Needs kafka.bootstrapServers, and about 60 bytes of memory for each send. A send is settled when it has \
+      stands still; it joins no group and changes nothing. Needs kafka.bootstrapServers, and about 75 bytes of memory for each send. A send is settled when it has \
       all its status records, and in flight when a record of it waits for a worker or in a retry topic; one that is neither is lost, and \
       listed with its place. What the cluster has deleted for its age is counted apart. Long runs report progress on standard error.
 

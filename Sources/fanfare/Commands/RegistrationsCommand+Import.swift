@@ -15,9 +15,10 @@ extension RegistrationsCommand {
           {"id":"7a0c…","user":"alice","platform":"apns","handle":"<hex>","tags":["news"],"installation":"phone-1",
            "registeredAt":"2026-11-21T08:00:00.000Z","createdAt":"2026-01-01T00:00:00Z","lastSeen":"2026-11-21T09:00:00Z"}
 
-        user, platform (apns, fcm or gcm, wns) and handle must be there. id (a UUID) is that of the handle's or the installation's \
-        registration where it is missing, or a new one; registeredAt, when the app reported the handle last, is lastSeen or else now; \
-        createdAt, since when the device is the user's, is registeredAt. Tags and names follow the rules of the HTTP API.
+        user, platform (apns, fcm or gcm, wns) and handle must be there. id is that of the handle's or the installation's \
+        registration where it is missing, or a new one; it must be a random UUID (version 4), for broadcasts divide their work by ids \
+        that are spread evenly. registeredAt, when the app reported the handle last, is lastSeen or else now; createdAt, since when the \
+        device is the user's, is registeredAt where it is missing or later. Tags and names follow the rules of the HTTP API.
 
         A line counts as the device registering again: it takes the place of whatever has its id, its handle or its installation, and of \
         several lines for one device the last wins. Two exceptions: what the registry has heard of after the line's lastSeen stays as it is \

@@ -9,8 +9,9 @@ struct ReplayCommand: AsyncParsableCommand {
     discussion: """
       Puts the sends that were accepted in that time, and are still in the log, onto the sends topic again. They keep their ids, and so do their \
       pushes (apns-id, data.pushId, MS-CV): an app can recognise what it has. They count once: the status of a send that had ended before is a \
-      repeated one. What waits for a worker or in a retry topic is left alone, and what is older than its time to live expires again instead of \
-      being delivered late. Needs kafka.bootstrapServers, and memory for each send of that time. With --json one object: replay, replayed.
+      repeated one. What waits for a worker or in a retry topic is left alone, and so is what was cancelled; what is older than its time to \
+      live expires again instead of being delivered late. Needs kafka.bootstrapServers, and memory for each send of that time. With --json \
+      one object: replay, replayed, cancelled (sends that were left out).
       """)
 
   @OptionGroup var common: CommonOptions
@@ -60,6 +61,7 @@ struct ReplayCommand: AsyncParsableCommand {
       try Console.print(json: outcome)
     } else {
       Console.print("\(outcome.replayed) sends \(dryRun ? "would be dispatched" : "are dispatched") again")
+      if outcome.cancelled > 0 { Console.print("\(outcome.cancelled) sends were cancelled, and are left alone") }
     }
   }
 }

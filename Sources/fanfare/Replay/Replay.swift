@@ -15,6 +15,8 @@ struct Replay {
     let replay: String
     /// Sends that were put on the topic again, or would be.
     var replayed = 0
+    /// Sends that were left out because they had been cancelled.
+    var cancelled = 0
   }
 
   /// Does it; returns when Kafka has acknowledged all of it, and throws when it has not.
@@ -35,7 +37,7 @@ struct Replay {
         by: RetryPump.group(retry), in: try await reader.partitions(of: [retry.name]))
     }
     let done = Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) })
-    let statuses = selection.failedOnly ? try await reader.spans(of: [topics.status]) : []
+    let statuses = try await reader.spans(of: [topics.status])
     let sends = try await reader.spans(of: [topics.sends])
     let waiting = (sends + (try await reader.spans(of: [topics.segments] + retries))).map { span in
       LogSpan(partition: span.partition, start: max(span.start, done[span.partition] ?? span.start), end: span.end)
@@ -73,6 +75,7 @@ struct Replay {
         }
         return true
       }
+      outcome.cancelled = selection.cancelled
       return outcome
     }
   }

@@ -9,11 +9,11 @@ enum BrokerRole {
     let cluster = try EmbeddedCluster(
       brokers: settings.broker.brokers, topics: settings.kafka.specifications(replicationFactor: settings.broker.brokers),
       logger: runtime.logger)
-    return RoleServices(services: [
-      ClusterService(cluster: cluster),
-      Announcement(name: "broker", file: settings.broker.announceFile, logger: runtime.logger) { cluster.bootstrapServers },
-      Listener(section: "operations", service: runtime.operations(checks: [])),
-    ])
+    return RoleServices(
+      services: [
+        ClusterService(cluster: cluster),
+        Announcement(name: "broker", file: settings.broker.announceFile, logger: runtime.logger) { cluster.bootstrapServers },
+      ] + runtime.operations(checks: []))
   }
 }
 

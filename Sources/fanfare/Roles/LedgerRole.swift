@@ -9,12 +9,7 @@ enum LedgerRole {
   static func services(_ runtime: Runtime) throws -> RoleServices {
     let settings = runtime.settings
     var (role, _) = try services(runtime, client: try settings.kafka.client("ledger"))
-    let operations = runtime.operations(checks: role.checks)
-    role.services.append(Listener(section: "operations", service: operations))
-    role.services.append(
-      Announcement(name: "operations", file: nil, logger: runtime.logger) {
-        "\(settings.operations.host):\(try await operations.boundPort())"
-      })
+    role.services += runtime.operations(checks: role.checks)
     return role
   }
 

@@ -47,11 +47,17 @@ struct Runtime: Sendable {
     ).run()
   }
 
-  /// The server that answers operators for a role that has none of its own. `liveness`: what must be well besides the threads that all roles have.
-  func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> OperationsServer {
-    OperationsServer(
+  /// What answers operators for a role that has no server of its own, and tells where. `liveness`: what must be well besides the threads that all roles have.
+  func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> [any Service] {
+    let server = OperationsServer(
       host: settings.operations.host, port: settings.operations.port, routes: routes(checks: checks, liveness: liveness),
       logger: logger)
+    return [
+      Listener(section: "operations", service: server),
+      Announcement(name: "operations", file: nil, logger: logger) { [host = settings.operations.host] in
+        "\(host):\(try await server.boundPort())"
+      },
+    ]
   }
 
   /// What operators are answered: alive is a process whose threads take their turns, ready one that passes the checks.

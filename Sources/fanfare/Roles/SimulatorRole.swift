@@ -7,17 +7,15 @@ enum SimulatorRole {
   static func services(_ runtime: Runtime) throws -> RoleServices {
     let settings = runtime.settings.simulator
     let simulator = try make(settings, runtime: runtime)
-    return RoleServices(services: [
-      Listener(section: "simulator", service: simulator),
-      Announcement(name: "simulator", file: nil, logger: runtime.logger) {
-        let endpoints = try await simulator.ready()
-        do { try simulator.credentials.write(to: settings.directory, endpoints: endpoints) } catch {
-          throw SettingsError("simulator.directory", "must be a directory that can be made and written: \(error)")
-        }
-        return endpoints.adminURL
-      },
-      Listener(section: "operations", service: runtime.operations(checks: [])),
-    ])
+    let announcement = Announcement(name: "simulator", file: nil, logger: runtime.logger) {
+      let endpoints = try await simulator.ready()
+      do { try simulator.credentials.write(to: settings.directory, endpoints: endpoints) } catch {
+        throw SettingsError("simulator.directory", "must be a directory that can be made and written: \(error)")
+      }
+      return endpoints.adminURL
+    }
+    return RoleServices(
+      services: [Listener(section: "simulator", service: simulator), announcement] + runtime.operations(checks: []))
   }
 
   /// A simulator with the keys of its directory where there are some.

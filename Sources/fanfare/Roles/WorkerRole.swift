@@ -18,13 +18,8 @@ enum WorkerRole {
     }
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
     role.services += watches
-    let operations = runtime.operations(
+    role.services += runtime.operations(
       checks: role.checks, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")])
-    role.services.append(Listener(section: "operations", service: operations))
-    role.services.append(
-      Announcement(name: "operations", file: nil, logger: runtime.logger) {
-        "\(settings.operations.host):\(try await operations.boundPort())"
-      })
     return role
   }
 

@@ -1,5 +1,7 @@
 import FoundationEssentials
 import Logging
+import NIOCore
+import NIOPosix
 import PushSimulator
 
 /// A file that another process writes once it listens. Who is started beside that process waits for it.
@@ -7,34 +9,63 @@ struct AwaitedFile: Sendable {
   /// The key that leads to it.
   let key: String
   let path: String
+  /// Where the writer of such a file listens; nil where it does not say so.
+  let address: @Sendable (Data) -> (host: String, port: Int)?
 
   private static let interval = Duration.milliseconds(100)
 
-  /// Suspends until something stands in the file, but no longer than `patience`; says once that it waits, and for what. Who reads
-  /// the file next says what is wrong if there still is none. Throws when cancelled.
+  /// Suspends until something stands in the file, and somebody listens where it says: what an earlier run has left there is of no use. But no longer than
+  /// `patience`; says once that it waits, and for what. Who reads the file next says what is wrong if there still is none. Throws when cancelled.
   func appear(within patience: Duration = .seconds(30), logger: Logger) async throws {
-    guard !isThere else { return }
+    guard await !isThere() else { return }
     logger.notice("Waiting for a file that another process writes", metadata: [LogKeys.key: "\(key)", LogKeys.file: "\(path)"])
     let deadline = ContinuousClock.now + patience
-    while !isThere, ContinuousClock.now < deadline { try await Task.sleep(for: Self.interval) }
+    while ContinuousClock.now < deadline {
+      try await Task.sleep(for: Self.interval)
+      if await isThere() { return }
+    }
   }
 
-  private var isThere: Bool {
+  private func isThere() async -> Bool {
     // What cannot be read may be about to be made; and what is empty, about to be written.
-    (try? Data(contentsOf: URL(fileURLWithPath: path)))?.isEmpty == false
+    guard let content = try? Data(contentsOf: URL(fileURLWithPath: path)), !content.isEmpty else { return false }
+    guard let (host, port) = address(content) else { return true }
+    let client = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(.seconds(1))
+    do {
+      try await client.connect(host: host, port: port).get().close()
+      return true
+    } catch {
+      return false
+    }
   }
 }
 
 extension KafkaSettings {
   /// Where a broker that is starting will say where it listens; nil where that is said already.
   var awaitedFile: AwaitedFile? {
-    bootstrapServersFile.map { AwaitedFile(key: "kafka.bootstrapServersFile", path: $0) }
+    bootstrapServersFile.map { path in
+      AwaitedFile(key: "kafka.bootstrapServersFile", path: path) { content in
+        // Of several brokers, one that answers leads to the others.
+        let first = String(decoding: content, as: UTF8.self).split { $0 == "," || $0.isWhitespace }.first
+        guard let first, let colon = first.lastIndex(of: ":"), let port = Int(first[first.index(after: colon)...]) else {
+          return nil
+        }
+        let host = first[..<colon]
+        // An address of IPv6 stands in brackets; a protocol before it is not worth reading.
+        return host.contains("/") ? nil : (host.filter { $0 != "[" && $0 != "]" }, port)
+      }
+    }
   }
 }
 
 extension HubSettings {
   /// Where a simulator that is starting will say where it listens; nil where the hub does not push to one.
   var awaitedFile: AwaitedFile? {
-    simulator.map { AwaitedFile(key: "hub.\(name).simulator", path: "\($0)/\(SimulatorCredentials.FileName.endpoints)") }
+    simulator.map { directory in
+      AwaitedFile(key: "hub.\(name).simulator", path: "\(directory)/\(SimulatorCredentials.FileName.endpoints)") { content in
+        // Whoever uses it says what is wrong with it.
+        (try? JSONDecoder().decode(SimulatorEndpoints.self, from: content)).map { ($0.host, $0.adminPort) }
+      }
+    }
   }
 }

@@ -17,6 +17,9 @@ struct FCMSettings: Sendable {
   /// The most pushes of all workers in any 60 seconds.
   let maximumPerMinute: Int
 
+  /// What Google gives a project that has not asked for more.
+  static let defaultQuota = 600_000
+
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).fcm"
     let file = try reader.optionalString("\(prefix).serviceAccountFile")
@@ -25,7 +28,7 @@ struct FCMSettings: Sendable {
     let tokenEndpoint = try reader.optionalString("\(prefix).tokenEndpoint")
     let trustRoots = try reader.contents(ofFileAt: "\(prefix).trustRootsFile")
     let maximumConnections = try Self.connections(of: hub, from: reader)
-    maximumPerMinute = try Self.quota(of: hub, default: 600_000, from: reader)
+    maximumPerMinute = try Self.quota(of: hub, default: Self.defaultQuota, from: reader)
     guard let file else { return nil }
     self.file = file
     let account = try SettingsReader.contents(of: file, key: "\(prefix).serviceAccountFile")

@@ -1,4 +1,5 @@
 import FanfareCore
+import RDKafka
 import Testing
 
 @testable import fanfare
@@ -28,10 +29,9 @@ import Testing
   /// The report of the entries, which must be the same for each of their orders.
   private func report(_ entries: [Entry], isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil) -> AuditReport {
     let reports = Self.orders(entries).map { entries in
-      var account = Account(
-        topics: Self.topics, positions: Self.positions, isCutAtStart: isCutAtStart, statusesFrom: statusesFrom)
+      var account = Account(topics: Self.topics, positions: Self.positions)
       for (fact, place) in entries { account.add(fact, at: place, time: UnixTime(milliseconds: place.offset)) }
-      return account.report()
+      return account.report(isCutAtStart: isCutAtStart, statusesFrom: statusesFrom)
     }
     #expect(reports.allSatisfy { $0 == reports[0] })
     return reports[0]
@@ -133,12 +133,13 @@ import Testing
 
   @Test func whatCannotBeReadIsSetAside() {
     var report = report([
-      (.poison, Self.sends(1)), (.setAside(Self.sends(1), nil), Self.letter(0)), (.setAside(Self.sends(1), nil), Self.letter(1)),
+      (.poison, Self.sends(1)), (.setAside(Self.sends(1), nil, isPart: true), Self.letter(0)),
+      (.setAside(Self.sends(1), nil, isPart: true), Self.letter(1)),
       (.poison, Self.sends(10)),
     ])
     #expect((report.deadLettered, report.notSetAside, report.isSound) == (1, 0, true))
     report = self.report([
-      (.poison, Self.sends(2)), (.setAside(Self.sends(1), nil), Self.letter(0)), (.unreadable, Self.status(3)),
+      (.poison, Self.sends(2)), (.setAside(Self.sends(1), nil, isPart: true), Self.letter(0)), (.unreadable, Self.status(3)),
     ])
     #expect((report.notSetAside, report.unreadable) == (1, 1))
     #expect(report.problems.map(\.kind) == [.notSetAside, .unreadable])
@@ -146,13 +147,14 @@ import Testing
 
   @Test func aDeadLetterOfASendNeedsItsStatus() {
     let known = Self.key(1)
-    var report = report([(.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known), Self.letter(0))])
+    var report = report([(.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known, isPart: false), Self.letter(0))])
     #expect((report.lost, report.deadLettered) == (1, 1))
     #expect(report.problems.map(\.kind) == [.deadLetterWithoutStatus])
     report = self.report([
-      (.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known), Self.letter(0)), (Self.ended(known), Self.status(0)),
+      (.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known, isPart: false), Self.letter(0)),
+      (Self.ended(known), Self.status(0)),
       // Not committed: its status may be on its way.
-      (.accepted(Self.key(2)), Self.sends(13)), (.setAside(Self.sends(13), Self.key(2)), Self.letter(1)),
+      (.accepted(Self.key(2)), Self.sends(13)), (.setAside(Self.sends(13), Self.key(2), isPart: false), Self.letter(1)),
     ])
     #expect((report.settled, report.inFlight, report.deadLettered, report.isSound) == (1, 1, 2, true))
   }
@@ -160,12 +162,37 @@ import Testing
   @Test func `a broadcast is in flight while a segment of it lies among the dead letters`() {
     let known = Self.key(1)
     let segment = AuditPlace(topic: Self.topics.segments, partition: 0, offset: 3)
-    var report = report([(.accepted(known), Self.sends(3)), (.setAside(segment, known), Self.letter(0))])
+    var report = report([(.accepted(known), Self.sends(3)), (.setAside(segment, known, isPart: true), Self.letter(0))])
     #expect((report.inFlight, report.deadLettered, report.isSound) == (1, 1, true))
     report = self.report([
-      (.accepted(known), Self.sends(3)), (.setAside(segment, known), Self.letter(0)), (Self.ended(known), Self.status(0)),
+      (.accepted(known), Self.sends(3)), (.setAside(segment, known, isPart: true), Self.letter(0)),
+      (Self.ended(known), Self.status(0)),
     ])
     #expect((report.settled, report.inFlight, report.isSound) == (1, 0, true))
+  }
+
+  /// Its status is not the send's: other pages of it may be delivered.
+  @Test func `a broadcast is in flight while a page that was put off lies among the dead letters`() throws {
+    let now = UnixTime(milliseconds: 1)
+    let send = SendRequest(id: SendID(high: 1, low: 1), acceptedAt: now, audience: .everyone, content: Content(wns: "<toast/>"))
+    func letter(parts: Int) throws -> Entry {
+      let device = RetryRecord.Waiting(
+        registration: .random(), platform: .wns, notBefore: now, attempts: 1, heldAttempts: 0, waits: 0, wasUnanswered: false,
+        firstAttemptAt: now, reason: "", status: 503)
+      let rest = RetryRecord(
+        send: send, part: 0, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 1, devices: [.waiting(device)])
+      let origin = DeadLetter.Origin(topic: Self.topics.sends, partition: 0, offset: 5)
+      let letter = DeadLetter(
+        reason: .unknownHub, detail: "", origin: origin, at: now, key: nil, value: rest.encoded(at: now))
+      let record = ConsumedRecord(
+        topic: Self.topics.deadLetter, partition: 0, offset: 0, timestamp: 0, key: nil, value: letter.encoded()[...])
+      return (try #require(AuditFact(record, topics: Self.topics)), Self.letter(0))
+    }
+    let accepted = Entry(.accepted(Self.key(1)), Self.sends(3))
+    var report = report([accepted, try letter(parts: 2)])
+    #expect((report.inFlight, report.deadLettered, report.isSound) == (1, 1, true))
+    report = self.report([accepted, try letter(parts: 1)])
+    #expect(report.problems.map(\.kind) == [.deadLetterWithoutStatus])
   }
 
   @Test func whatWasDeletedUnreadIsWrong() {

@@ -15,12 +15,13 @@ import Testing
 
   private func status(
     of send: SendRequest, _ outcomes: [(Platform, DeviceResult.Outcome)], part: Int = 0, parts: Int = 1,
-    attempt: AttemptID? = nil, state: StatusRecord.State = .settled, counts: OutcomeCounts = OutcomeCounts()
+    attempt: AttemptID? = nil, state: StatusRecord.State = .settled, counts: OutcomeCounts = OutcomeCounts(),
+    after seconds: Int64 = 0
   ) -> StatusRecord {
     StatusRecord(
       send: send.id, hub: send.hub, part: part, parts: parts, attempt: attempt, state: state, sender: nil,
       audience: send.audience,
-      acceptedAt: send.acceptedAt, settledAt: send.acceptedAt,
+      acceptedAt: send.acceptedAt, settledAt: send.acceptedAt + .seconds(seconds),
       devices: outcomes.map { platform, outcome in
         DeviceResult(registration: .random(), platform: platform, outcome: outcome, reason: "", status: 0, attempts: 1)
       },
@@ -98,6 +99,45 @@ import Testing
     }
     #expect(selection.replay(mended, by: Self.id) == nil)
     #expect(selection.replay(half, by: Self.id)?.platforms == PlatformSet(.fcm))
+  }
+
+  /// The records of one send lie in several partitions, which are read in any order.
+  @Test func whatWasSaidLaterCountsWheneverItIsRead() {
+    let (mended, broken) = (send(), send())
+    let attempts = (AttemptID.random(), AttemptID.random())
+    let records = [
+      status(of: mended, [(.apns, .delivered), (.fcm, .failed)], after: 1), status(of: mended, [(.fcm, .delivered)], after: 2),
+      status(of: broken, [(.fcm, .delivered)], part: 0, parts: 2, attempt: attempts.0, after: 1),
+      status(of: broken, [(.wns, .failed)], part: 1, parts: 2, attempt: attempts.0, after: 3),
+      status(of: broken, [(.fcm, .failed)], part: 0, parts: 2, attempt: attempts.1, after: 4),
+      status(of: broken, [(.wns, .delivered)], part: 1, parts: 2, attempt: attempts.1, after: 5),
+    ]
+    for records in [records, records.reversed()] {
+      var selection = ReplaySelection(accepted: Self.hour, failedOnly: true)
+      for record in records { selection.note(record) }
+      #expect(selection.replay(mended, by: Self.id) == nil)
+      #expect(selection.replay(broken, by: Self.id)?.platforms == PlatformSet(.fcm))
+    }
+  }
+
+  @Test(arguments: [false, true]) func whatWasCancelledIsLeftOutAndCounted(failedOnly: Bool) {
+    var selection = ReplaySelection(accepted: Self.hour, user: "bob", failedOnly: failedOnly)
+    let (single, broadcast, others) = (send(), send(), send("carol"))
+    let attempt = AttemptID.random()
+    for part in [1, 0] {
+      let state: StatusRecord.State = part == 0 ? .cancelled : .settled
+      selection.note(status(of: broadcast, [(.fcm, .failed)], part: part, parts: 2, attempt: attempt, state: state))
+    }
+    for send in [single, others] { selection.note(status(of: send, [], state: .cancelled)) }
+    for send in [single, broadcast, others, broadcast] { #expect(selection.replay(send, by: Self.id) == nil) }
+    #expect(selection.cancelled == (failedOnly ? 1 : 2))
+  }
+
+  /// `ë` as one character and as two: two users.
+  @Test func usersAreComparedByTheirBytes() {
+    var selection = ReplaySelection(accepted: Self.hour, user: "zo\u{EB}")
+    #expect(selection.replay(send("zoe\u{308}"), by: Self.id) == nil)
+    #expect(selection.replay(send("zo\u{EB}"), by: Self.id) != nil)
   }
 
   @Test func thePartsOfOneAttemptAddUp() {
