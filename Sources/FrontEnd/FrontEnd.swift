@@ -98,7 +98,7 @@ package final class FrontEnd: Service {
     let channel = HTTP1Channel.Configuration(
       additionalChannelHandlers: [
         ConnectionGuard(
-          bodyTimeout: limits.bodyTimeout, writeTimeout: limits.idleTimeout, drainTimeout: limits.drainTimeout,
+          bodyTimeout: limits.bodyTimeout, writeTimeout: limits.writeTimeout, drainTimeout: limits.drainTimeout,
           maximumBodyBytes: maximumBodyBytes)
       ],
       idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: decoder)
@@ -129,7 +129,8 @@ package final class FrontEnd: Service {
     DescriptionRoute().add(to: routes)
     let gate = Gate(hubs: hubs.map(HubEntry.init))
     let intake = SendIntake(
-      sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom, schedule: dependencies.schedule)
+      sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom, schedule: dependencies.schedule,
+      clock: dependencies.clock)
     let repetitions = Repetitions(store: dependencies.claims)
     let registration = RegistrationRoutes(
       gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)

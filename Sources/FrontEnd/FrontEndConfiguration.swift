@@ -23,9 +23,10 @@ package struct FrontEndConfiguration: Sendable {
   package var maximumConnections = 8192
   /// Within what time a request's body must have arrived.
   package var bodyTimeout: Duration = .seconds(30)
-  /// After what time without a request a connection is closed; also the time for a request's header section, and after what time
-  /// (at most twice as much) one is closed whose client takes nothing of its answers.
+  /// After what time without a request a connection is closed; also the time for a request's header section.
   package var idleTimeout: Duration = .seconds(75)
+  /// After what time, at most twice as much, a connection is closed whose client takes nothing of its answers.
+  package var writeTimeout: Duration = .seconds(75)
   /// How long clients have to read their answers when the front end shuts down.
   package var drainTimeout: Duration = .seconds(20)
   /// For how long a secure payload waits for its recipient.
@@ -47,6 +48,7 @@ package struct FrontEndConfiguration: Sendable {
     try check(maximumConnections >= 1, "maximumConnections", "at least 1")
     try check(bodyTimeout > .zero, "bodyTimeout", "positive")
     try check(idleTimeout > .zero, "idleTimeout", "positive")
+    try check(writeTimeout > .zero, "writeTimeout", "positive")
     try check(drainTimeout > .zero, "drainTimeout", "positive")
     try check(
       securePayloadLifetime >= .seconds(1) && securePayloadLifetime <= .seconds(SendRequest.maximumTimeToLive),

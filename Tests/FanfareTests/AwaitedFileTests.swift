@@ -11,7 +11,7 @@ import Testing
 
   @Test func aFileThatIsWrittenLaterIsWaitedFor() async throws {
     let url = FileManager.default.temporaryDirectory.appending(path: "fanfare-awaited-\(UUID())")
-    let (log, file) = (LogRecorder(), AwaitedFile(key: "kafka.bootstrapServersFile", path: url.path) { _ in nil })
+    let (log, file) = (LogRecorder(), AwaitedFile(key: "kafka.bootstrapServersFile", path: url.path) { _ in [] })
     async let appearance: Void = file.appear(within: .seconds(3600), logger: log.logger)
     while log.count(of: Self.message) == 0 { await Task.yield() }
     try Data("broker:1\n".utf8).write(to: url, options: .atomic)

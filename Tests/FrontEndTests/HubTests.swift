@@ -98,6 +98,7 @@ import Testing
       ("maximumHeaderFieldSize", { $0.maximumHeaderFieldSize = 10 }), ("maximumHeaderSize", { $0.maximumHeaderSize = 2000 }),
       ("maximumHeaderCount", { $0.maximumHeaderCount = 1 }), ("maximumConnections", { $0.maximumConnections = 0 }),
       ("bodyTimeout", { $0.bodyTimeout = .zero }), ("idleTimeout", { $0.idleTimeout = .zero }),
+      ("writeTimeout", { $0.writeTimeout = .zero }), ("drainTimeout", { $0.drainTimeout = .zero }),
       ("securePayloadLifetime", { $0.securePayloadLifetime = .zero }),
     ] as [(String, (inout FrontEndConfiguration) -> Void)] {
       let error = #expect(throws: FrontEndError.self) { try make(one, change) }

@@ -22,6 +22,15 @@ import Testing
       }, body)
   }
 
+  /// What came back by itself meanwhile is not given back again.
+  @Test func whatIsGivenBackLateIsNotThereTwice() {
+    let (quotas, start) = (SenderQuotas(SendQuota(perSecond: 1, burst: 3)), UnixTime(milliseconds: 1_795_248_000_000))
+    #expect(quotas.take(3, by: "a", at: start).taken == 3)
+    #expect(quotas.take(2, by: "a", at: start + .seconds(2)).taken == 2)
+    quotas.giveBack(3, to: "a", after: .seconds(2))
+    #expect(quotas.take(3, by: "a", at: start + .seconds(2)).taken == 1)
+  }
+
   @Test func whoPostsTooMuchIsToldWhenToComeAgain() async throws {
     let sink = RecordingSink()
     try await run(SendQuota(perSecond: 2, burst: 3), sink: sink) { app in

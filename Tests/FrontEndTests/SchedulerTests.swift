@@ -143,6 +143,25 @@ import Testing
     #expect(try await temporary.registry.scheduled(refused[0], hub: .default)?.state == .held)
   }
 
+  @Test func `a shutdown waits until the store has been told`() async throws {
+    let services = Mutable<ServiceGroup?>(nil)
+    let troubled = Mutable<TroubledSchedule?>(nil)
+    let store = TroubledSchedule(over: temporary.registry) {
+      await services.value?.triggerGracefulShutdown()
+      troubled.value?.trouble = .none
+    }
+    (store.trouble, troubled.value) = (.cannotBeToldOf, store)
+    let ids = try await hold(.zero)
+    let group = ServiceGroup(services: [scheduler(over: store)], logger: TestKafka.quietLogger)
+    services.value = group
+    // It ends when the shutdown does.
+    try await group.run()
+    (services.value, troubled.value) = (nil, nil)
+    clock.advance(by: Scheduler.leaseDuration)
+    #expect(await scheduler().fireDue() == Scheduler.interval)
+    #expect(try sink.sends().map(\.id) == ids)
+  }
+
   @Test func `what others are taking is not asked for at once again`() async throws {
     let store = TroubledSchedule(over: temporary.registry)
     let scheduler = scheduler(over: store)

@@ -11,10 +11,13 @@ final class TroubledSchedule: ScheduledSendStore {
   }
 
   private let store: any ScheduledSendStore
+  private let whenNotTold: @Sendable () async -> Void
   private let held = Mutex(Trouble.none)
 
-  init(over store: any ScheduledSendStore) {
+  /// `whenNotTold` happens when the store cannot be told what was done.
+  init(over store: any ScheduledSendStore, whenNotTold: @escaping @Sendable () async -> Void = {}) {
     self.store = store
+    self.whenNotTold = whenNotTold
   }
 
   var trouble: Trouble {
@@ -34,13 +37,19 @@ final class TroubledSchedule: ScheduledSendStore {
   }
 
   func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws {
-    guard trouble != .cannotBeToldOf else { throw Unreachable() }
+    try await requireReach()
     try await store.finish(sends, of: lease, at: now)
   }
 
   func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
-    guard trouble != .cannotBeToldOf else { throw Unreachable() }
+    try await requireReach()
     try await store.release(sends, of: lease, until: moment)
+  }
+
+  private func requireReach() async throws {
+    guard trouble == .cannotBeToldOf else { return }
+    await whenNotTold()
+    throw Unreachable()
   }
 
   func steer(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws -> ScheduledSend? {

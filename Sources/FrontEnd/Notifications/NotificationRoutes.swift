@@ -61,7 +61,7 @@ struct NotificationRoutes: Sendable {
       do {
         // First the payload, then the word of it: a phone may ask for it at once.
         try await intake.accept(announcement, into: caller.hub) {
-          try await store(
+          try await secure.store(
             payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: announcement.send.acceptedAt + lifetime)
           isStored = true
         }
@@ -90,16 +90,6 @@ struct NotificationRoutes: Sendable {
     var response = Response.json(body)
     response.headers[.cacheControl] = "no-store"
     return response
-  }
-
-  private func store(
-    _ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime
-  ) async throws {
-    do {
-      try await secure.store(payload, id: id, hub: hub, recipient: recipient, expiresAt: expiresAt)
-    } catch let error as RegistryError where error.code == .conflict {
-      // It is there already, from the request that this one repeats.
-    }
   }
 
   /// Takes back a payload of which nobody will hear. Where the announcement may be under way all the same, the payload stays until it expires.

@@ -51,11 +51,12 @@ final class SenderQuotas: Sendable {
     }
   }
 
-  /// Gives back places that were taken for sends that were not accepted.
-  func giveBack(_ count: Int, to sender: String) {
-    // Rounded down, for what was taken was rounded up. What this leaves in the past is no more than a whole burst.
-    let time = Int64(Double(count) * 1_000_000 / Double(quota.perSecond))
-    state.withLock { $0.evenUntil[Array(sender.utf8)]? -= time }
+  /// Gives back places that were taken for sends that were not accepted, so long after they were taken; but none that have come
+  /// back by themselves meanwhile.
+  func giveBack(_ count: Int, to sender: String, after elapsed: Duration) {
+    // Rounded down, for what was taken was rounded up.
+    let time = Int64(Double(count) * 1_000_000 / Double(quota.perSecond) - elapsed / .microseconds(1))
+    state.withLock { $0.evenUntil[Array(sender.utf8)]? -= max(0, time) }
   }
 
   /// Forgets who may post a whole burst again.

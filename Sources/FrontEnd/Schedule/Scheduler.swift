@@ -26,6 +26,8 @@ package final class Scheduler: Service {
   private struct Results {
     var fired: [ScheduledSend] = []
     var refused: [ScheduledSend] = []
+
+    var isEmpty: Bool { fired.isEmpty && refused.isEmpty }
   }
 
   private let store: any ScheduledSendStore
@@ -42,12 +44,13 @@ package final class Scheduler: Service {
     clock: any WallClock = SystemWallClock(), logger: Logger
   ) {
     self.store = store
-    intake = SendIntake(sink: sink, topic: topics.sends, hasRoom: hasRoom, schedule: store)
+    intake = SendIntake(sink: sink, topic: topics.sends, hasRoom: hasRoom, schedule: store, clock: clock)
     self.clock = clock
     self.logger = logger
   }
 
-  /// Works until shutdown, and then until what it has taken is settled. To be called once.
+  /// Works until shutdown, and then until the store knows what has become of what was taken, or for as long as a lease lasts. To be
+  /// called once.
   package func run() async throws {
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       let pause = await fireDue()
@@ -55,7 +58,16 @@ package final class Scheduler: Service {
         // Only the pause is interrupted: what has been taken is marked.
         try await cancelWhenGracefulShutdown { try await Task.sleep(for: pause) }
       } catch {
-        return
+        break
+      }
+    }
+    let deadline = ContinuousClock.now + Self.leaseDuration
+    while untold.withLock({ !$0.isEmpty }), ContinuousClock.now < deadline {
+      do {
+        try await tellResults()
+      } catch {
+        logger.warning("Waiting to say what has become of scheduled sends", metadata: [LogKeys.cause: "\(error)"])
+        do { try await Task.sleep(for: Self.interval) } catch { return }
       }
     }
   }

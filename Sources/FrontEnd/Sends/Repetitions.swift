@@ -6,20 +6,20 @@ import FanfareCore
 /// same answer with the same ids, whichever front end gets it, also while the first one is still being handled; another request is refused;
 /// after an answer of 2xx nothing is enqueued again.
 ///
-/// Where the first request was not answered 2xx (an error, or a crash on the way) a repetition enqueues again, under the same ids
-/// and with the same time of acceptance. Should the first have reached Kafka all the same, the worker drops the second as long as
-/// it remembers the first (its last settled sends, and only while it keeps the partition); otherwise a device gets two pushes, of
-/// one id and, where a secure payload is announced, of one payload. The ledger counts one in any case. The same holds for the
-/// lines of a batch that were accepted while others failed for want of Kafka; for want of quota a batch under a key is refused as
-/// a whole. Front ends that share no store know nothing of each other's keys.
+/// Where the first request was not answered 2xx (an error, or a crash on the way) a repetition enqueues again, under the same ids. Should the
+/// first have reached Kafka all the same, the worker drops the second as long as it remembers the first (its last settled sends, and only while
+/// it keeps the partition); otherwise a device gets two pushes, of one id and, where a secure payload is announced, of one payload. The ledger
+/// counts one, but in PostgreSQL two where midnight (UTC) lies between them. The same holds for the lines of a batch that were accepted while
+/// others failed for want of Kafka; for want of quota a batch under a key is refused as a whole. Front ends that share no store know nothing of
+/// each other's keys.
 struct Repetitions: Sendable {
   /// How long a key is remembered.
   static let lifetime: Duration = .seconds(24 * 60 * 60)
 
   let store: any SendClaimStore
 
-  /// Has one send accepted, once: as it is where there is no key, else under the id and the time of the claim, unless that was
-  /// done before. Returns the id it is accepted under. Throws as `claim` and `accept` do. The digest of the request is only made
+  /// Has one send accepted, once: as it is where there is no key, else under the id of the claim, unless that was done
+  /// before. Returns the id it is accepted under. Throws as `claim` and `accept` do. The digest of the request is only made
   /// where there is a key.
   func run(
     _ key: IdempotencyKey?, for request: @autoclosure () -> Fingerprint, of submission: Submission, by caller: Caller,
@@ -31,7 +31,7 @@ struct Repetitions: Sendable {
     }
     let claim = try await claim(key, for: request(), by: caller, at: submission.send.acceptedAt)
     if !claim.isSettled {
-      try await accept(submission.identified(by: claim))
+      try await accept(submission.identified(as: claim.sendID()))
       try await settle(claim)
     }
     return claim.sendID()

@@ -52,10 +52,10 @@ struct SendBatch {
     }
   }
 
-  /// Gives every send that was read the id and the time that its line has under the claim, however often the batch comes.
+  /// Gives every send that was read the id that its line has under the claim, however often the batch comes.
   mutating func identify(by claim: SendClaim) {
     for index in lines.indices {
-      if case .read(let send) = lines[index] { lines[index] = .read(send.identified(by: claim, line: index)) }
+      if case .read(let send) = lines[index] { lines[index] = .read(send.identified(as: claim.sendID(line: index))) }
     }
   }
 

@@ -41,13 +41,6 @@ extension SendRequest {
   /// The same send, accepted at another moment.
   func accepted(at moment: UnixTime) -> SendRequest { copy(acceptedAt: moment) }
 
-  /// The same send under another id, accepted before: whoever counts sends by id and day finds one, however often it is repeated.
-  /// It expires when it would have without that: what is asked for again late is wanted late.
-  func accepted(as id: SendID, at moment: UnixTime) -> SendRequest {
-    let age = Int(max(0, (acceptedAt.milliseconds - moment.milliseconds + 999) / 1000))
-    return copy(id: id, acceptedAt: moment, timeToLive: timeToLive.map { min($0 + age, Self.maximumTimeToLive) })
-  }
-
   /// The same send, which announces a payload that is kept for so many seconds from its acceptance on. Nobody need hear of it
   /// later.
   func announcing(_ id: SecurePayloadID, for seconds: Int) -> SendRequest {

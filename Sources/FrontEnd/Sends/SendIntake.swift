@@ -13,6 +13,8 @@ struct SendIntake: Sendable {
   let hasRoom: @Sendable () -> Bool
   /// Where sends wait for their time.
   let schedule: any ScheduledSendStore
+  /// What time it is for quotas.
+  let clock: any WallClock
 
   /// Throws `.overloaded` while no more may be produced.
   func requireRoom() throws(Refusal) {
@@ -43,7 +45,7 @@ struct SendIntake: Sendable {
       hub.metrics.accepted.increment()
       hub.metrics.acceptance.record(duration: .now - start)
     } catch {
-      if !isTried || Refusal(describing: error).isCertain { Self.giveBack(1, for: [submission], in: hub) }
+      if !isTried || Refusal(describing: error).isCertain { giveBack(1, for: [submission], in: hub) }
       throw error
     }
   }
@@ -73,7 +75,7 @@ struct SendIntake: Sendable {
       let refused = results[..<admitted.endIndex].count {
         if case .failure(let refusal) = $0 { refusal.isCertain } else { false }
       }
-      if refused > 0 { Self.giveBack(refused, for: submissions, in: hub) }
+      if refused > 0 { giveBack(refused, for: submissions, in: hub) }
       for index in admitted.endIndex..<submissions.endIndex {
         results[index] = .failure(.overQuota(retryAfter: places.retryAfter))
       }
@@ -86,13 +88,13 @@ struct SendIntake: Sendable {
     for submissions: [Submission], in hub: HubEntry, asWhole: Bool = false
   ) -> (taken: Int, retryAfter: Int)? {
     guard let quotas = hub.quotas, let first = submissions.first, let sender = first.send.sender else { return nil }
-    return quotas.take(submissions.count, by: sender, at: first.postedAt, asWhole: asWhole)
+    return quotas.take(submissions.count, by: sender, at: first.send.acceptedAt, asWhole: asWhole)
   }
 
   /// Gives back places that were taken for one sender's submissions.
-  private static func giveBack(_ count: Int, for submissions: [Submission], in hub: HubEntry) {
-    guard let sender = submissions.first?.send.sender else { return }
-    hub.quotas?.giveBack(count, to: sender)
+  private func giveBack(_ count: Int, for submissions: [Submission], in hub: HubEntry) {
+    guard let send = submissions.first?.send, let sender = send.sender else { return }
+    hub.quotas?.giveBack(count, to: sender, after: max(.zero, clock.now() - send.acceptedAt))
   }
 
   /// Produces sends, each for itself; returns when each is durable or refused, in their order.

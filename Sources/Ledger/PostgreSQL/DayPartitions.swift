@@ -32,8 +32,8 @@ final class DayPartitions: Sendable {
     var lastRetired: UnixTime?
   }
 
-  /// `slice`: how many rows a statement goes through where there may be any number. Between two such work can be given up, and no statement's time is too
-  /// short for it.
+  /// `slice`: how many rows a statement goes through where there may be any number. Between two such work can be given up, and none takes long, unless much
+  /// stays beyond its day: that is moved at once, and passed over again by each.
   init(pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration, slice: Int = 5000) {
     self.pool = pool
     self.slice = slice
@@ -91,7 +91,7 @@ final class DayPartitions: Sendable {
   }
 
   /// Removes what is older than the retention, once in a while. Totals keep what they have counted. Sends may be entered meanwhile, by whichever ledger; only
-  /// those of a day that is just being dropped wait. Throws `CancellationError` soon after its task is cancelled: what is begun then is tried again.
+  /// those of a day that is just being dropped wait. Throws `CancellationError` after the statement in which its task is cancelled: what is begun then is tried again.
   func retire() async throws {
     let due = state.withLock { state -> UnixTime? in
       guard let newest = state.newest else { return nil }

@@ -4,8 +4,9 @@ import PostgreSQL
 extension PostgreSQLRegistry: SecurePayloadStore {
   private static let insert = PreparedStatement(
     """
-    INSERT INTO secure_payloads (hub, id, recipient, payload, expires_at) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (hub, id) DO NOTHING
+    INSERT INTO secure_payloads AS p (hub, id, recipient, payload, expires_at) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (hub, id) DO UPDATE SET expires_at = greatest(p.expires_at, excluded.expires_at)
+      WHERE p.recipient = excluded.recipient AND p.payload = excluded.payload
     """)
   private static let select = PreparedStatement(
     """
@@ -14,7 +15,7 @@ extension PostgreSQLRegistry: SecurePayloadStore {
   private static let markRead = PreparedStatement("UPDATE secure_payloads SET is_read = true WHERE hub = $1 AND id = $2")
   private static let delete = PreparedStatement("DELETE FROM secure_payloads WHERE hub = $1 AND id = $2")
 
-  /// Stores a payload for one recipient. Throws `.conflict` when the id is taken.
+  /// Stores a payload for one recipient, or keeps it for longer where it is there already. Throws `.conflict` when something else has the id.
   package func store(
     _ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime
   ) async throws {

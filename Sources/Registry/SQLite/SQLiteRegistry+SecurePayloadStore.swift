@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 
 extension SQLiteRegistry: SecurePayloadStore {
-  /// Stores a payload for one recipient. Throws `.conflict` when the id is taken.
+  /// Stores a payload for one recipient, or keeps it for longer where it is there already. Throws `.conflict` when something else has the id.
   package func store(
     _ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime
   ) async throws {
@@ -11,7 +11,9 @@ extension SQLiteRegistry: SecurePayloadStore {
     try await write { db in
       // As bytes: a payload may contain anything, and texts end at a NUL.
       let sql = """
-        INSERT INTO secure_payloads (hub, id, recipient, payload, expires_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+        INSERT INTO secure_payloads (hub, id, recipient, payload, expires_at) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (hub, id) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)
+          WHERE recipient = excluded.recipient AND payload = excluded.payload
         """
       try db.cachedStatement(sql: sql)
         .execute(arguments: [hub.rawValue, id.data, recipient, Data(payload.utf8), expiresAt.milliseconds])

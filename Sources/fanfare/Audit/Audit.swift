@@ -48,10 +48,7 @@ struct Audit {
       return true
     }
     let deleted = others.compactMap { span -> (place: AuditPlace, records: Int64)? in
-      let position = committed[span.partition.topic]?[span.partition.partition]
-      // Where workers have never committed anything, they have read nothing. A pump has no position where nothing was ever put off, or after it has been
-      // retired for long.
-      guard let position = position ?? (span.partition.topic == topics.sends ? 0 : nil), position < span.start else { return nil }
+      guard let position = committed[span.partition.topic]?[span.partition.partition], position < span.start else { return nil }
       let place = AuditPlace(topic: span.partition.topic, partition: span.partition.partition, offset: position)
       return (place, span.start - position)
     }

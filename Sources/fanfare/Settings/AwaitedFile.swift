@@ -9,8 +9,8 @@ struct AwaitedFile: Sendable {
   /// The key that leads to it.
   let key: String
   let path: String
-  /// Where the writer of such a file listens; nil where it does not say so.
-  let address: @Sendable (Data) -> (host: String, port: Int)?
+  /// Where the writer of such a file listens, at one of these at least; empty where it does not say so.
+  let addresses: @Sendable (Data) -> [(host: String, port: Int)]
 
   private static let interval = Duration.milliseconds(100)
 
@@ -29,14 +29,17 @@ struct AwaitedFile: Sendable {
   private func isThere() async -> Bool {
     // What cannot be read may be about to be made; and what is empty, about to be written.
     guard let content = try? Data(contentsOf: URL(fileURLWithPath: path)), !content.isEmpty else { return false }
-    guard let (host, port) = address(content) else { return true }
+    let addresses = addresses(content)
     let client = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(.seconds(1))
-    do {
-      try await client.connect(host: host, port: port).get().close()
-      return true
-    } catch {
-      return false
+    for (host, port) in addresses {
+      do {
+        try await client.connect(host: host, port: port).get().close()
+        return true
+      } catch {
+        // Nobody there: perhaps at the next one.
+      }
     }
+    return addresses.isEmpty
   }
 }
 
@@ -46,13 +49,12 @@ extension KafkaSettings {
     bootstrapServersFile.map { path in
       AwaitedFile(key: "kafka.bootstrapServersFile", path: path) { content in
         // Of several brokers, one that answers leads to the others.
-        let first = String(decoding: content, as: UTF8.self).split { $0 == "," || $0.isWhitespace }.first
-        guard let first, let colon = first.lastIndex(of: ":"), let port = Int(first[first.index(after: colon)...]) else {
-          return nil
+        String(decoding: content, as: UTF8.self).split { $0 == "," || $0.isWhitespace }.compactMap { server in
+          guard let colon = server.lastIndex(of: ":"), let port = Int(server[server.index(after: colon)...]) else { return nil }
+          let host = server[..<colon]
+          // An address of IPv6 stands in brackets; a protocol before it is not worth reading.
+          return host.contains("/") ? nil : (host.filter { $0 != "[" && $0 != "]" }, port)
         }
-        let host = first[..<colon]
-        // An address of IPv6 stands in brackets; a protocol before it is not worth reading.
-        return host.contains("/") ? nil : (host.filter { $0 != "[" && $0 != "]" }, port)
       }
     }
   }
@@ -64,7 +66,7 @@ extension HubSettings {
     simulator.map { directory in
       AwaitedFile(key: "hub.\(name).simulator", path: "\(directory)/\(SimulatorCredentials.FileName.endpoints)") { content in
         // Whoever uses it says what is wrong with it.
-        (try? JSONDecoder().decode(SimulatorEndpoints.self, from: content)).map { ($0.host, $0.adminPort) }
+        (try? JSONDecoder().decode(SimulatorEndpoints.self, from: content)).map { [($0.host, $0.adminPort)] } ?? []
       }
     }
   }

@@ -6,7 +6,8 @@ import PostgreSQL
 /// Where the account is kept, and what of it: a SQLite file on this machine, or a PostgreSQL database that several ledgers share.
 ///
 /// - `ledger.path` (text, default `fanfare-ledger.sqlite`): the file, where there is no `ledger.postgres.url`.
-/// - `ledger.postgres.*`: the database; see `PostgreSQLConfiguration`. `maximumConnections` is 4 by default.
+/// - `ledger.postgres.*`: the database; see `PostgreSQLConfiguration`. `maximumConnections` is 4 by default, and at least 2: old days are dropped
+///   on one of them while sends are written.
 /// - `ledger.retentionDays` (1…3650, default 30): how long a settled send can be looked up.
 /// - `ledger.devicesKept` (0…100000, default 100): a send to more devices keeps its counts only.
 struct LedgerSettings: Sendable {
@@ -20,7 +21,7 @@ struct LedgerSettings: Sendable {
     store.retention = .seconds(86_400 * (try reader.int("ledger.retentionDays", default: 30, in: 1...3650)))
     store.maximumDevices = try reader.int("ledger.devicesKept", default: store.maximumDevices, in: 0...100_000)
     self.store = store
-    var postgreSQL = try PostgreSQLConfiguration("ledger.postgres", connections: 4, from: reader)
+    var postgreSQL = try PostgreSQLConfiguration("ledger.postgres", connections: 4, fewest: 2, from: reader)
       .map(PostgreSQLLedgerConfiguration.init(database:))
     postgreSQL?.retention = store.retention
     postgreSQL?.maximumDevices = store.maximumDevices

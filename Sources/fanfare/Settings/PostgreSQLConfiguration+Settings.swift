@@ -10,11 +10,13 @@ extension PostgreSQLConfiguration {
   /// - `connectSeconds` (seconds, default 5): until one attempt to connect is given up.
   /// - `statementSeconds` (seconds, default 10): until the server breaks off a statement.
   /// - `waitSeconds` (seconds, default 5): until who waits for a connection is told that there is none.
-  init?(_ section: String, connections: Int, from reader: SettingsReader) throws(SettingsError) {
+  init?(
+    _ section: String, connections: Int, fewest: Int = 1, from reader: SettingsReader
+  ) throws(SettingsError) {
     let url = try reader.optionalString("\(section).url")
     self.init(connection: url ?? "")
     password = try reader.contents(ofFileAt: "\(section).passwordFile")?.trimmingSuffix { $0.isNewline }
-    maximumConnections = try reader.int("\(section).maximumConnections", default: connections, in: 1...1000)
+    maximumConnections = try reader.int("\(section).maximumConnections", default: connections, in: fewest...1000)
     connectTimeout = try reader.seconds("\(section).connectSeconds", default: 5, in: 2...600)
     statementTimeout = try reader.seconds("\(section).statementSeconds", default: 10, in: 0.1...600)
     waitLimit = try reader.seconds("\(section).waitSeconds", default: 5, in: 0.1...600)

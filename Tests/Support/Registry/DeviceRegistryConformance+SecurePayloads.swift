@@ -25,11 +25,21 @@ extension DeviceRegistryConformance {
       #expect(try await store.read(id, hub: store.hub, recipient: "bob", at: .start + .milliseconds(59_999)) != nil)
       #expect(try await store.read(id, hub: store.hub, recipient: "bob", at: .start + .seconds(60)) == nil)
     },
+    Self("a payload that is stored again is kept for as long as was said last") { store in
+      let id = SecurePayloadID.random()
+      for seconds in [60, 90, 30] {
+        try await store.store("p", id: id, hub: store.hub, recipient: "bob", expiresAt: .start + .seconds(seconds))
+      }
+      #expect(try await store.read(id, hub: store.hub, recipient: "bob", at: .start + .seconds(89)) != nil)
+      #expect(try await store.read(id, hub: store.hub, recipient: "bob", at: .start + .seconds(90)) == nil)
+    },
     Self("a payload is taken back, and an id is used once") { store in
       let id = SecurePayloadID.random()
       try await store.store("p", id: id, hub: store.hub, recipient: "bob", expiresAt: .start + .seconds(60))
-      await expect(.conflict) {
-        try await store.store("q", id: id, hub: store.hub, recipient: "eve", expiresAt: .start + .seconds(60))
+      for (payload, recipient) in [("q", "bob"), ("p", "eve")] {
+        await expect(.conflict) {
+          try await store.store(payload, id: id, hub: store.hub, recipient: recipient, expiresAt: .start + .seconds(60))
+        }
       }
       #expect(try await store.read(id, hub: store.hub, recipient: "bob", at: .start)?.payload == "p")
       try await store.discard(id, hub: store.hub)
