@@ -167,8 +167,8 @@ let package = Package(
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
-        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", crypto, cryptoExtras, jwtKit, logging, metrics,
-        nioCore, nioHTTP1, nioPosix, nioSSL,
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto, cryptoExtras, jwtKit,
+        logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
     .testTarget(

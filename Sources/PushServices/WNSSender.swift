@@ -13,6 +13,8 @@ package final class WNSSender: PushSender {
 
   /// The most bytes of an answer's body, which is empty or a short text.
   private static let maximumAnswerBytes = 16 * 1024
+  /// How often a push is given to the client while its host answers.
+  private static let maximumAttempts = 3
 
   private struct Guarded {
     var queue: WNSQueue
@@ -30,6 +32,7 @@ package final class WNSSender: PushSender {
   private let complaints = Complaints()
   private let forbiddenChannels = OncePerToken()
   private let unreachableHosts = OncePerToken()
+  private let unreachableService = OncePerToken()
   private let gauges: SenderGauges
   private let clock: any WallClock
   private let eventLoop: any EventLoop
@@ -164,7 +167,7 @@ package final class WNSSender: PushSender {
     }
   }
 
-  private func send(_ item: WNSQueue.Item, client: HTTPClient) {
+  private func send(_ item: WNSQueue.Item, client: HTTPClient, attempt: Int = 1) {
     let now = clock.now()
     guard item.push.expiresAt > now else { return end(item, .expired) }
     guard item.deadline > .now() else { return end(item, .notSent) }
@@ -176,7 +179,11 @@ package final class WNSSender: PushSender {
       .whenComplete { [self] result in
         switch result {
         case .failure(let error):
-          end(item, outcome(of: error, wasSent: exchange.wasSent, item), answered: false)
+          if attempt < Self.maximumAttempts, isOfOneConnection(error, wasSent: exchange.wasSent, item) {
+            send(item, client: client, attempt: attempt + 1)
+          } else {
+            end(item, outcome(of: error, wasSent: exchange.wasSent, item), answered: false)
+          }
         case .success(let response):
           end(item, outcome(of: response, token: item.token.generation), answered: true)
         }
@@ -195,15 +202,20 @@ package final class WNSSender: PushSender {
     finished?.resume()
   }
 
+  /// Whether a push was not sent for the failure of a connection that says nothing about the host: where one cannot be made, the
+  /// client fails all that waits for the host, though its other connections work.
+  private func isOfOneConnection(_ error: any Error, wasSent: Bool, _ item: WNSQueue.Item) -> Bool {
+    guard !wasSent, error as? HTTPClientError != .deadlineExceeded else { return false }
+    return guarded.withLock { $0.queue.answers(item.channel.host, now: .now()) }
+  }
+
   private func outcome(of error: any Error, wasSent: Bool, _ item: WNSQueue.Item) -> PushOutcome {
     let outcome = PushOutcome(wnsError: error, wasSent: wasSent)
     guard outcome == .notSent else { return outcome }
     let host = item.channel.host
     let isOfHost = guarded.withLock { $0.queue.othersAnswer(than: host, now: .now()) }
-    let isNews =
-      isOfHost
-      ? unreachableHosts.isNews(generation: item.token.generation) : complaints.set(.connection, "cannot connect to WNS")
-    if isNews {
+    if !isOfHost { complaints.set(.connection, "cannot connect to WNS") }
+    if (isOfHost ? unreachableHosts : unreachableService).isNews(generation: item.token.generation) {
       logger.warning("push service not reached", metadata: [LogKeys.host: "\(host)", LogKeys.error: "\(error)"])
     }
     return isOfHost ? .hostUnreachable : outcome

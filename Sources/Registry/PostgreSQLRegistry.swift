@@ -11,7 +11,7 @@ import Synchronization
 package final class PostgreSQLRegistry: Sendable {
   private let pool: PostgreSQLPool
   private let tombstoneLifetime: Duration
-  private let logger: Logger
+  let logger: Logger
   /// When rows that nobody can see any more were last removed.
   private let lastPurge = Mutex<UnixTime?>(nil)
   private let hasTables = Atomic(false)

@@ -10,7 +10,7 @@ import Testing
 @testable import HTTP2Session
 @testable import PushServices
 
-@Suite struct APNsSenderTests {
+@Suite(.timeLimit(.minutes(2))) struct APNsSenderTests {
   private static let token = String(repeating: "0a", count: 32)
   private static let certificates = Result { try TestCertificates() }
   private let clock = ManualClock(at: Fixtures.now)

@@ -57,6 +57,17 @@ import Testing
     }
   }
 
+  /// When it was accepted is no difference between two payloads: FCM's verdict on the one is proof for the other.
+  @Test(arguments: [
+    Content(message: Message(body: "b")), Content(fcm: Array(#"{"notification":{"body":"b"},"data":{"k":"v"}}"#.utf8)),
+    Content(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
+  ])
+  func aRenderingSaysNothingOfTheTime(content: Content) throws {
+    let later = SendRequest(
+      id: Fixtures.sendID, acceptedAt: Fixtures.now + .seconds(5), audience: .user("bob"), content: content, timeToLive: 7)
+    #expect(try FCMRenderer.render(later).body == FCMRenderer.render(Fixtures.send(content)).body)
+  }
+
   @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
     let content = Message(title: text, body: text, data: ["key" + text: text], sound: text)
     let message = try Self.message(Fixtures.send(content, collapseKey: "c" + text), token: "t\"\\" + text)
@@ -115,6 +126,16 @@ import Testing
     (
       #"{"data":{"k":"v"},"android":{"ttl":"5s","data":{}},"webpush":null,"apns":{}}"#,
       #"{"apns":{},"data":{"k":"v",ID},"token":"T","webpush":{"headers":{"TTL":"60"}},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"}}"#
+    ),
+    // A notification that says nothing shows nothing.
+    (
+      #"{"notification":{},"data":{"k":"v"}}"#,
+      #"{"notification":{},"data":{"k":"v",ID},"token":"T",LIFE,"android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#
+    ),
+    // What is given twice is not lost.
+    (
+      #"{"data":{"a":"1"},"android":{"ttl":"5s","data":{"x":"y"}},"data":{"b":"2"},"android":{"priority":"normal","data":{"z":"w"}}}"#,
+      #"{"data":{"a":"1","b":"2",ID},"token":"T",LIFE,"android":{"ttl":"5s","priority":"normal","data":{"x":"y","z":"w",ID},"collapse_key":"c"}}"#
     ),
     (#"{"data":{}}"#, ""), ("{}", ""),
   ])

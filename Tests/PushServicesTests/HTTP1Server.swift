@@ -29,8 +29,11 @@ final class HTTP1Server: Sendable {
   var connectionCount: Int { recorder.connections.withLock { $0 } }
   var port: Int { channel.localAddress?.port ?? 0 }
 
-  /// Listens. `answer` gives nil for a request that is never to be answered.
-  init(_ certificates: TestCertificates, answer: @escaping @Sendable (Request) -> Response?) async throws {
+  /// Listens. `answer` gives nil for a request that is never to be answered; the connection of the number `resetting`, from 1 on, is
+  /// reset at once.
+  init(
+    _ certificates: TestCertificates, resetting: Int? = nil, answer: @escaping @Sendable (Request) -> Response?
+  ) async throws {
     var configuration = try certificates.serverTLS()
     configuration.applicationProtocols = ["http/1.1"]
     let tls = try NIOSSLContext(configuration: configuration)
@@ -39,6 +42,11 @@ final class HTTP1Server: Sendable {
     channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          let number = recorder.connections.withLock { connections in
+            connections += 1
+            return connections
+          }
+          if number == resetting { return try channel.pipeline.syncOperations.addHandler(ResettingHandler()) }
           try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
           try channel.pipeline.syncOperations.configureHTTPServerPipeline()
           try channel.pipeline.syncOperations.addHandler(Handler(recorder: recorder, answer: answer))
@@ -65,11 +73,6 @@ final class HTTP1Server: Sendable {
     init(recorder: Recorder, answer: @escaping @Sendable (Request) -> Response?) {
       self.recorder = recorder
       self.answer = answer
-    }
-
-    func channelActive(context: ChannelHandlerContext) {
-      recorder.connections.withLock { $0 += 1 }
-      context.fireChannelActive()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

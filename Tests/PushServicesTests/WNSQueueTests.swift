@@ -49,6 +49,22 @@ import Testing
     #expect(take().map(\.ticket) == [16])
   }
 
+  @Test func hostsThatDoNotAnswerLeaveRoomTogether() throws {
+    try append(100, host: "good")
+    #expect(take().count == 16)
+    for number in 1...5 { try append(100, host: "dead\(number)") }
+    // Half of all places, of which the other host has a part.
+    #expect(take().count == 16)
+    queue.ended("good.notify.windows.com", answered: true, now: now)
+    #expect(take().count == 33)
+    for _ in 0..<32 {
+      queue.ended("good.notify.windows.com", answered: true, now: now)
+      #expect(take().map(\.host) == ["good"])
+    }
+    queue.ended("dead1.notify.windows.com", answered: false, now: now)
+    #expect(take().count == 1)
+  }
+
   @Test func aHostThatAnswersGetsAllPlaces() throws {
     try append(200, host: "good")
     #expect(take().count == 16)
@@ -85,5 +101,18 @@ import Testing
     #expect(queue.othersAnswer(than: "dead", now: now + .seconds(9)))
     #expect(!queue.othersAnswer(than: "dead", now: now + .seconds(10)))
     #expect(!queue.othersAnswer(than: "good.notify.windows.com", now: now))
+    #expect(queue.answers("good.notify.windows.com", now: now + .seconds(9)))
+    #expect(!queue.answers("good.notify.windows.com", now: now + .seconds(10)))
+  }
+
+  @Test func ofTwoHostsThatAnswerEachIsProofForTheOther() throws {
+    for host in ["a", "b", "b", "c", "b"] {
+      try append(1, host: host)
+      #expect(take().count == 1)
+      queue.ended(host + ".notify.windows.com", answered: true, now: now)
+    }
+    #expect(queue.othersAnswer(than: "b.notify.windows.com", now: now))
+    #expect(queue.othersAnswer(than: "c.notify.windows.com", now: now))
+    #expect(!queue.answers("a.notify.windows.com", now: now))
   }
 }

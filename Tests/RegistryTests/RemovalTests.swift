@@ -12,13 +12,7 @@ import Testing
 
   @Test func whoRegistersAnewDoesNotWaitForAllThatAreDropped() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
-      let lines = try (1...250).map { number in
-        let text = #"{"user":"alice","platform":"fcm","handle":"h\#(number)","installation":"i-\#(number)"}"#
-        return try RegistrationLine(Array(text.utf8)[...], number: number, hub: .default, at: clock.now())
-      }
-      let batch = ImportBatch(hub: .default, file: nil, bytes: 0..<1, lines: lines, counts: ImportCounts())
-      #expect(try await registry.take(batch, at: clock.now()).counts.imported == lines.count)
-      let devices = try await registry.list(.everyone, hub: .default, of: .whole, limit: 1000).registrations
+      let devices = try await register(250, in: registry)
       let (first, last) = (try #require(devices.first), try #require(devices.last))
       clock.advance(by: .seconds(1))
 
@@ -72,6 +66,44 @@ import Testing
     }
   }
 
+  @Test func whatWasDroppedBeforeAnErrorIsTold() async throws {
+    try await withPostgreSQLRegistry { registry, configuration in
+      let devices = try await register(250, in: registry)
+      clock.advance(by: .seconds(1))
+      try await Database(configuration).refuseTombstones(of: try #require(devices.last).id)
+      #expect(try await registry.drop(devices.map(Self.verdict), at: clock.now()) == devices[..<200].map(\.id))
+      let rest = devices[200...].map(Self.verdict)
+      await #expect(throws: RegistryError.self) { try await registry.drop(rest, at: clock.now()) }
+      #expect(try await registry.list(.everyone, hub: .default, of: .whole, limit: 1000).registrations == devices.suffix(50))
+    }
+  }
+
+  @Test func clearingOutGoesOnWhereAnErrorHasStoppedIt() async throws {
+    try await withPostgreSQLRegistry { registry, configuration in
+      let devices = try await register(250, in: registry)
+      clock.advance(by: .seconds(1))
+      try await Database(configuration).refuseTombstones(of: try #require(devices.last).id)
+      let now = clock.now()
+      let step = try await registry.expire(seenBefore: now, hub: .default, of: .whole, limit: 1000, at: now)
+      #expect(step == ExpiryStep(removed: 200, last: devices[199].id))
+      let rest = try #require(step.last.flatMap(RegistrationSlice.whole.after))
+      await #expect(throws: RegistryError.self) {
+        try await registry.expire(seenBefore: now, hub: .default, of: rest, limit: 1000, at: now)
+      }
+    }
+  }
+
+  /// Registers so many devices; they are given by ascending ids.
+  private func register(_ count: Int, in registry: PostgreSQLRegistry) async throws -> [Registration] {
+    let lines = try (1...count).map { number in
+      let text = #"{"user":"alice","platform":"fcm","handle":"h\#(number)","installation":"i-\#(number)"}"#
+      return try RegistrationLine(Array(text.utf8)[...], number: number, hub: .default, at: clock.now())
+    }
+    let batch = ImportBatch(hub: .default, file: nil, bytes: 0..<1, lines: lines, counts: ImportCounts())
+    #expect(try await registry.take(batch, at: clock.now()).counts.imported == lines.count)
+    return try await registry.list(.everyone, hub: .default, of: .whole, limit: 1000).registrations
+  }
+
   private static func verdict(_ device: Registration) -> DeadDevice {
     DeadDevice(hub: .default, registration: device.id, handle: device.handle, since: nil, reason: "Unregistered")
   }
@@ -86,6 +118,13 @@ private final class Database: Sendable {
   }
 
   deinit { pool.close() }
+
+  /// Lets whatever removes that registration fail.
+  func refuseTombstones(of id: RegistrationID) async throws {
+    try await pool.transaction { connection in
+      _ = try connection.execute("ALTER TABLE tombstones ADD CHECK (registration <> '\(id)')")
+    }
+  }
 
   /// Returns when one of the test's sessions waits for a lock.
   func someoneWaits() async throws {

@@ -22,7 +22,7 @@ struct NativeFCMMessage {
   private(set) var hasAndroidV2 = false
   /// Whether it speaks to Apple's devices.
   private(set) var hasAPNs = false
-  /// Whether it has a notification for all kinds of devices.
+  /// Whether it has a notification for all kinds of devices that says something.
   private(set) var hasNotification = false
   private(set) var hasReservedDataKey = false
   private var notificationSize = 0
@@ -49,16 +49,21 @@ struct NativeFCMMessage {
       case "token", "fid", "topic", "condition":
         hasTarget = true
         try reader.skipValue()
-      case "android": android = try readPart(&reader)
+      // Of a member that is given twice both are kept: which of them counts is FCM's to say.
+      case "android":
+        let part = try readPart(&reader)
+        android.members += part.members
+        android.data += part.data
       case "webpush":
         // To FCM null is the same as absent.
         if try reader.nextKind() == .null { return try reader.skipValue() }
-        webPush = try readPart(&reader)
-      case "data": data = try readData(&reader)
+        let (former, part) = (webPush ?? ([], []), try readPart(&reader))
+        webPush = (former.members + part.members, former.data + part.data)
+      case "data": data += try readData(&reader)
       case "notification":
-        hasNotification = true
         var value = reader
         try value.readObject { (key, reader) throws(JSONError) in
+          hasNotification = true
           notificationSize += key.count + (try reader.readString()).utf8.count
         }
         members.append((name, try reader.readRaw()))
@@ -81,7 +86,7 @@ struct NativeFCMMessage {
     var part: Part = ([], [])
     try reader.readObject { (key, reader) throws(JSONError) in
       if case "data" = key, try reader.nextKind() == .object {
-        part.data = try readData(&reader)
+        part.data += try readData(&reader)
       } else {
         part.members.append((key.text, try reader.readRaw()))
       }

@@ -3,8 +3,9 @@ import NIOCore
 
 /// Pushes that wait for their turn, and how many are on their way: a value that decides, under the sender's lock.
 ///
-/// Hosts take turns. One that has not answered gets no more than a quarter of the places: channels are what devices say they are,
-/// and those of a host that nobody finds, or that is silent, must leave room for the others.
+/// Hosts take turns. One that has not answered gets no more than a quarter of the places, and all such hosts together get no more
+/// than half: channels are what devices say they are, and those of hosts that nobody finds must leave room for the others. A host
+/// that has answered and then falls silent may hold all places until the first of its deadlines.
 struct WNSQueue: Sendable {
   /// One push, ready to be sent.
   struct Item: Sendable {
@@ -22,6 +23,8 @@ struct WNSQueue: Sendable {
     /// Whether its last word was an answer.
     var answers = false
     var isInTurn = false
+    /// What is on its way and may wait in vain.
+    var unprovenInFlight: Int { answers ? 0 : inFlight }
   }
 
   /// So long after an answer of another host a failure says nothing about the service.
@@ -30,8 +33,12 @@ struct WNSQueue: Sendable {
   private var hosts: [String: Host] = [:]
   /// The hosts of which something may be taken.
   private var turns = WNSLine<String>()
+  /// Of these, the ones that have to wait until fewer hosts without an answer hold places.
+  private var heldBack = WNSLine<String>()
   private var waitingCount = 0
-  private var lastAnswer: (host: String, at: NIODeadline)?
+  private var unprovenInFlight = 0
+  /// The last answers of the two hosts that answered last, so that there is one of another host than any.
+  private var lastAnswers: [(host: String, at: NIODeadline)] = []
   private let maximumInFlight: Int
   private let maximumWaiting: Int
   private(set) var inFlight = 0
@@ -59,7 +66,7 @@ struct WNSQueue: Sendable {
 
   /// The next item, which is on its way from now on; nil when there is none, or as many are on their way as may.
   mutating func take() -> Item? {
-    guard inFlight < maximumInFlight, let name = turns.popFirst() else { return nil }
+    guard inFlight < maximumInFlight, let name = nextInTurn() else { return nil }
     let item = change(name) { host -> Item? in
       host.isInTurn = false
       guard let item = host.waiting.popFirst() else { return nil }
@@ -76,11 +83,16 @@ struct WNSQueue: Sendable {
   /// An item for this host has ended at `now`: with an answer, or without; nil where nothing was asked of the host.
   mutating func ended(_ name: String, answered: Bool?, now: NIODeadline) {
     inFlight -= 1
-    if answered == true { lastAnswer = (name, now) }
-    let isOver = change(name) { host in
+    if answered == true { lastAnswers = lastAnswers.filter { $0.host != name }.suffix(1) + [(name, now)] }
+    let (isOver, isProven) = change(name) { host in
+      let answeredBefore = host.answers
       host.inFlight -= 1
       if let answered { host.answers = answered }
-      return host.inFlight == 0 && host.waiting.isEmpty
+      return (host.inFlight == 0 && host.waiting.isEmpty, host.answers && !answeredBefore)
+    }
+    if isProven {
+      // It may be among them.
+      while let held = heldBack.popFirst() { turns.append(held) }
     }
     if isOver {
       hosts[name] = nil
@@ -91,7 +103,12 @@ struct WNSQueue: Sendable {
 
   /// Whether another host than this one has answered lately, so that it is not the service that cannot be reached.
   func othersAnswer(than name: String, now: NIODeadline) -> Bool {
-    lastAnswer.map { $0.host != name && now - $0.at < Self.proofOfService } ?? false
+    lastAnswers.contains { $0.host != name && now - $0.at < Self.proofOfService }
+  }
+
+  /// Whether this host has answered lately, or answers still.
+  func answers(_ name: String, now: NIODeadline) -> Bool {
+    hosts[name]?.answers == true || lastAnswers.contains { $0.host == name && now - $0.at < Self.proofOfService }
   }
 
   /// Takes nothing any more, and gives back what was waiting.
@@ -99,6 +116,7 @@ struct WNSQueue: Sendable {
     isClosed = true
     waitingCount = 0
     turns = WNSLine()
+    heldBack = WNSLine()
     let waiting = hosts.values.flatMap(\.waiting.waiting)
     for name in hosts.keys { change(name) { $0.waiting = WNSLine() } }
     return waiting
@@ -106,7 +124,25 @@ struct WNSQueue: Sendable {
 
   /// Changes what there is for a host, in its place.
   private mutating func change<Result>(_ name: String, _ body: (inout Host) -> Result) -> Result {
-    body(&hosts[name, default: Host()])
+    func apply(_ host: inout Host) -> (result: Result, unproven: Int) {
+      let former = host.unprovenInFlight
+      let result = body(&host)
+      return (result, host.unprovenInFlight - former)
+    }
+    let change = apply(&hosts[name, default: Host()])
+    unprovenInFlight += change.unproven
+    return change.result
+  }
+
+  /// The host of which something is taken next.
+  private mutating func nextInTurn() -> String? {
+    let hasRoom = unprovenInFlight < max(maximumInFlight / 2, 1)
+    if hasRoom, let name = heldBack.popFirst() { return name }
+    while let name = turns.popFirst() {
+      if hasRoom || hosts[name]?.answers == true { return name }
+      heldBack.append(name)
+    }
+    return nil
   }
 
   private mutating func giveTurn(_ name: String) {

@@ -22,7 +22,9 @@ struct PostgreSQLRegistrationTable {
     return row
   }
 
-  /// What has that id, locked in the order that everybody keeps: first its installation, then the handle that it holds.
+  /// What has that id, locked in the order of installing: first its installation, then the handle that it holds, then itself.
+  /// Registering by handle, merging and what `put` takes over from a former holder come to installations or other handles later: the
+  /// database ends one of two that wait for each other, and its transaction is repeated.
   func findLockingAll(_ id: RegistrationID, at now: UnixTime) throws -> RegistrationRow? {
     guard let seen = try find(id, locking: false) else { return nil }
     let installation = seen.registration?.installation

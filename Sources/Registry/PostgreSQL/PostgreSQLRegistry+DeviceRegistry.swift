@@ -1,4 +1,5 @@
 package import FanfareCore
+import Logging
 import PostgreSQL
 
 extension PostgreSQLRegistry: DeviceRegistry {
@@ -102,7 +103,8 @@ extension PostgreSQLRegistry: DeviceRegistry {
     }
   }
 
-  /// Drops devices that a push service called dead; see `DeviceRegistry`. What was dropped before an error stays so.
+  /// Drops devices that a push service called dead; see `DeviceRegistry`. Throws only where nothing was dropped before the
+  /// error; the devices that it did not come to are called dead again with their next pushes.
   package func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
     // In one order: two workers that were told of the same devices wait for each other, and not in a circle.
     try await remove(verdicts.sorted { $0.registration < $1.registration }, at: now) { connection, verdict in
@@ -113,21 +115,28 @@ extension PostgreSQLRegistry: DeviceRegistry {
       else { return nil }
       try table.remove(stored, leaving: Tombstone(cause: .dead, detail: verdict.reason, at: now))
       return stored.id
-    }
+    }.removed
   }
 
-  /// Removes what the closure removes for each of the elements; it gives what it has removed. A few at a time are one transaction:
-  /// whoever registers one of them anew waits for no more than these.
+  /// Removes what the closure removes for each of the elements; it gives what it has removed. A few at a time are one
+  /// transaction: whoever registers one of them anew waits for no more than these. Gives what was removed, and to how many of the
+  /// elements it came, which are fewer where an error has ended it; throws that one only where nothing was removed.
   func remove<Element: Sendable>(
     _ elements: [Element], at now: UnixTime,
     _ body: @escaping @Sendable (PostgreSQLConnection, Element) throws -> RegistrationID?
-  ) async throws -> [RegistrationID] {
+  ) async throws -> (removed: [RegistrationID], examined: Int) {
     var removed: [RegistrationID] = []
     for start in stride(from: 0, to: elements.count, by: Self.removalsAtOnce) {
       let some = elements[start..<min(start + Self.removalsAtOnce, elements.count)]
-      removed += try await write(at: now) { connection in try some.compactMap { try body(connection, $0) } }
+      do {
+        removed += try await write(at: now) { connection in try some.compactMap { try body(connection, $0) } }
+      } catch {
+        guard !removed.isEmpty else { throw error }
+        logger.warning("Some registrations were not removed and stay for now", metadata: [LogKeys.error: "\(error)"])
+        return (removed, start)
+      }
     }
-    return removed
+    return (removed, elements.count)
   }
 
   /// The most registrations that one transaction removes.

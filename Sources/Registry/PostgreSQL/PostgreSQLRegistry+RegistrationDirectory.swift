@@ -67,7 +67,7 @@ extension PostgreSQLRegistry: RegistrationDirectory {
     }
     let end = examined < limit || last == slice.last ? nil : last
     guard !stale.isEmpty else { return ExpiryStep(removed: 0, last: end) }
-    let removed = try await remove(stale, at: now) { connection, id in
+    let (removed, examinedStale) = try await remove(stale, at: now) { connection, id in
       let table = PostgreSQLRegistrationTable(connection, hub)
       // The app may have come back in between.
       guard let stored = try table.findLockingAll(id, at: now), let registration = stored.registration,
@@ -76,6 +76,7 @@ extension PostgreSQLRegistry: RegistrationDirectory {
       try table.remove(stored, leaving: Tombstone(cause: .expired, detail: "", at: now))
       return id
     }
-    return ExpiryStep(removed: removed.count, last: end)
+    // What an error has kept it from comes next.
+    return ExpiryStep(removed: removed.count, last: examinedStale < stale.count ? stale[examinedStale - 1] : end)
   }
 }

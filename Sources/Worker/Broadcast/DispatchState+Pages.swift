@@ -113,9 +113,12 @@ extension DispatchState {
   }
 
   /// What the page behind this one may do, once the last device of this one has been handed to its sender: a page and the head start of the next
-  /// are `pageDevices` at most, however large the page has turned out to be.
-  func turn(behind slot: Int) -> PageTurn {
-    guard let page = items[slot].page, page.isExhausted, senders.allSatisfy({ !$0.queue.hasBulk }) else { return .none }
+  /// are `pageDevices` at most, however large the page has turned out to be. What waits for a quota is not
+  /// looked at: a page of which only that is left has no turn itself.
+  func turn(behind slot: Int, at now: Moment) -> PageTurn {
+    guard let page = items[slot].page, page.isExhausted,
+      senders.allSatisfy({ !$0.queue.hasBulk || $0.quota.isDry(at: now.wall) })
+    else { return .none }
     return .headStart(min(configuration.headStart, max(0, configuration.pageDevices - page.devices)))
   }
 

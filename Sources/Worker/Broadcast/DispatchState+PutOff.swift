@@ -41,19 +41,23 @@ extension DispatchState {
 
   /// How long what pages of a paused broadcast have put off stays away: half of the time for which this worker knows of the pause,
   /// and five minutes at most. So little goes round however long the pause lasts, and what comes back after it is late by half of
-  /// it at most. No less than the shortest time there is; what expires meanwhile ends soon after. nil where there are no retry
-  /// topics.
+  /// it at most, unless the broadcast ran meanwhile and this worker could not know. No less than the shortest time there is; what
+  /// expires meanwhile ends soon after. nil where there are no retry topics.
   mutating func delay(ofPaused broadcast: BroadcastID, until expiresAt: UnixTime, at now: Moment) -> Duration? {
     guard let shortest = topics.retries.first?.delay, let longest = topics.retries.last?.delay else { return nil }
-    let since = pauses[broadcast]?.since ?? now.uptime
-    pauses[broadcast] = (since, now.uptime)
-    return max(shortest, min(.milliseconds(now.uptime - since) / 2, longest, Self.longestDelay, expiresAt - now.wall))
+    let known = pauses[broadcast]
+    let since = known?.since ?? now.uptime
+    let delay = max(shortest, min(.milliseconds(now.uptime - since) / 2, longest, Self.longestDelay, expiresAt - now.wall))
+    let back = now.uptime + (delay + lateness(of: delay) + configuration.longestRest).milliseconds
+    pauses[broadcast] = (since, max(known?.until ?? back, back))
+    return delay
   }
 
-  /// Forgets pauses of which nothing comes back any more: others have it, or it has ended.
+  /// Forgets pauses of which nothing has come back in time: others have it, and when something comes again nobody here knows
+  /// whether that is the same pause.
   mutating func forgetPauses(at now: Moment) {
     guard !pauses.isEmpty else { return }
-    pauses = pauses.filter { now.uptime - $0.value.seen < 2 * Self.longestDelay.milliseconds }
+    pauses = pauses.filter { now.uptime < $0.value.until }
   }
 
   /// Lets what a page has put off wait until there is room for it: what has come back and is being pushed to a service is no more
@@ -72,6 +76,7 @@ extension DispatchState {
     parked.expiresAt = expiry(of: retry.send)
     parkedPageBytes += parked.value.count
     parkedPages.append(parked)
+    mayResumeParkedPages = true
   }
 
   /// Lets come back later what has waited for room for long, and all of it where nothing may stay: the positions of its
@@ -80,6 +85,8 @@ extension DispatchState {
   mutating func putOffWhatIsParked(at now: Moment, into effects: inout Effects) {
     guard !parkedPages.isEmpty, let delay = topics.retries.first?.delay else { return }
     let back = now.wall + delay + RetryPump.lateness(of: delay)
+    // What was given up meanwhile is to go, too.
+    mayResumeParkedPages = true
     let all = parkedPages
     parkedPages.removeAll()
     for next in all {
@@ -126,7 +133,11 @@ extension DispatchState {
 
   /// Goes on with what pages have put off as far as there is room, and asks when that of broadcasts with a rate may be pushed.
   mutating func resumeParkedPages(at now: Moment, into effects: inout Effects) {
-    while devices < configuration.maximumDevices, let index = nextParkedPage() {
+    while mayResumeParkedPages, devices < configuration.maximumDevices {
+      guard let index = nextParkedPage() else {
+        mayResumeParkedPages = false
+        return
+      }
       let next = parkedPages.remove(at: index)
       let slot = next.ticket.slot
       parkedPageBytes -= next.value.count
@@ -168,7 +179,8 @@ extension DispatchState {
     }
   }
 
-  /// The item takes so much of the room for what pages have put off, until it is gone, unless it does so already.
+  /// The item takes so much of the room for what pages have put off, until it is gone, unless it does so already: of each service
+  /// as much as of all together, even when its last device of that service has its result.
   mutating func holdRoom(for retry: RetryRecord, in slot: Int, _ room: WorkItem.Returned?, at now: Moment) {
     guard items[slot].resumed == nil else { return }
     items[slot].resumed = WorkItem.Resumed(
@@ -182,6 +194,7 @@ extension DispatchState {
 
   /// The room is free again.
   mutating func giveBack(_ room: WorkItem.Returned, of hub: Int) {
+    mayResumeParkedPages = true
     if let broadcast = room.rated { ratedReturned.remove(broadcast) }
     for platform in room.platforms.platforms { senders[hub * 3 + platform.ordinal].returned -= room.weight }
   }

@@ -77,7 +77,7 @@ extension DispatchState {
       if items[ticket.slot].phase == .dispatching {
         goOn(ticket.slot, isNext || goesOn ? .whole : next, at: now, into: &effects)
       }
-      next = isNext ? turn(behind: ticket.slot) : .none
+      next = isNext ? turn(behind: ticket.slot, at: now) : .none
       // Until the store knows that it is finished.
       if isNext { hasTurn = false }
     }
@@ -90,7 +90,8 @@ extension DispatchState {
     // or a quota.
     var (open, slow) = (0, Set<BroadcastID>())
     for ticket in pages {
-      guard let page = items[ticket.slot].page, !page.isParked else { continue }
+      // What is open behind one that waits has no turn before it, and is in nobody's way.
+      guard let page = items[ticket.slot].page, !page.isParked, !slow.contains(page.broadcast) else { continue }
       if slow.count < Self.mostSlowPages,
         waitsForItsRate(ticket.slot, page, at: now) || waitsForItsQuota(ticket.slot, at: now)
       {
@@ -136,8 +137,9 @@ extension DispatchState {
 
   /// Whether all that the page has in queues waits for a quota: what its services take meanwhile needs no turn.
   private func waitsForItsQuota(_ slot: Int, at now: Moment) -> Bool {
+    let hub = items[slot].hub
     guard items[slot].phase == .dispatching, items[slot].openDevices > 0,
-      senders.contains(where: { $0.quota.isDry(at: now.wall) && $0.queue.hasBulk })
+      senders[hub * 3..<hub * 3 + 3].contains(where: { $0.quota.isDry(at: now.wall) && $0.queue.hasBulk })
     else { return false }
     var isWaiting = false
     for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
@@ -204,6 +206,9 @@ extension DispatchState {
     hasNewSegments = false
     let broadcasts = Set((segments + pausedSegments + pages).compactMap { isCurrent($0) ? items[$0.slot].broadcast : nil })
     guard !broadcasts.isEmpty else {
+      // None of them is this worker's any more: looking at them again would find the same.
+      segments.removeAll()
+      pausedSegments.removeAll()
       courses = [:]
       return
     }
@@ -216,6 +221,8 @@ extension DispatchState {
   mutating func steered(_ broadcasts: [BroadcastID], _ steerings: [Steering], at now: Moment) {
     isAskingCourses = false
     courses = Dictionary(zip(broadcasts, steerings.map(\.course))) { _, last in last }
+    // The next pause is another one.
+    for (broadcast, course) in courses where course != .paused { pauses[broadcast] = nil }
     let all = pausedSegments
     pausedSegments.removeAll()
     for ticket in all where isCurrent(ticket) {

@@ -120,8 +120,13 @@ extension DispatchState {
     return max(1, half / max(1, senders[sender].order.deviceCount))
   }
 
-  /// Puts off what is likely to expire before it is back: it would take room that others need, and nobody is to wait for it.
+  /// Puts off what is likely to expire before it is back: it would take room that others need, and nobody is to wait for it. What
+  /// has expired ends: it would come back only to be put off again, for as long as room is short.
   mutating func letGo(_ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects) {
+    guard now.wall < items[slot].expiresAt else {
+      let (reason, status) = (items[slot].devices[index].reason, items[slot].devices[index].status)
+      return finish(slot, index, as: .expired, reason: reason, status: status, at: now, into: &effects)
+    }
     forgetOrder(slot, index, at: now)
     putOff(slot, index, for: delay, at: now, into: &effects)
   }

@@ -147,6 +147,8 @@ extension DispatchState {
   ) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
+    // Where the page was paused meanwhile it gets into its queue when the page goes on, or is put off with what is left of it.
+    let isCalledBack = items[slot].page?.isParked == true
     var history = history
     // Not when the policy says, but with all the others that wait for the service, behind those that are older.
     if outcome.isOutage, senders[sender].gate.isOut, let delay = outageDelay(of: slot, index, at: now) {
@@ -160,7 +162,7 @@ extension DispatchState {
     case .again:
       if outcome.verdict == .reauthenticate { history.hasReauthenticated = true } else { history.quickRetries += 1 }
       items[slot].devices[index].phase = .queued
-      senders[sender].queue.prepend(ticket)
+      if !isCalledBack { senders[sender].queue.prepend(ticket) }
     case .wait(let delay) where delay > longestRest(of: slot) && !topics.retries.isEmpty:
       history.waits += 1
       items[slot].devices[index].history = history
@@ -175,7 +177,7 @@ extension DispatchState {
       items[slot].devices[index].phase = .queued
       // Behind all others, so that another is the next to try and one push that is refused by itself cannot keep the sender stopped. The order
       // of first attempts, which is what a user is promised, is that of the queue without those that had theirs.
-      senders[sender].queue.append(ticket)
+      if !isCalledBack { senders[sender].queue.append(ticket) }
       stop(sender, reason: outcome.reason, at: now, into: &effects)
     }
     items[slot].devices[index].history = history

@@ -53,10 +53,13 @@ struct DispatchState: Sendable {
   var parkedPages: Deque<Parked> = []
   /// Bytes of those records.
   var parkedPageBytes = 0
+  /// Whether one of them may have room: something has come or gone since none had.
+  var mayResumeParkedPages = false
   /// Broadcasts with a rate of which something has come back and is being pushed.
   var ratedReturned: Set<BroadcastID> = []
-  /// Broadcasts of which something has come back while they were paused: uptime when that was first so, and last.
-  var pauses: [BroadcastID: (since: Int64, seen: Int64)] = [:]
+  /// Broadcasts of which something was put off because they are paused: uptime when that was first so, and until when some of it
+  /// must have come back.
+  var pauses: [BroadcastID: (since: Int64, until: Int64)] = [:]
   /// Items whose audience may be of any size, and of which it is to be asked how large it is.
   var toSurvey: Deque<Ticket> = []
   /// Devices whose owner is to be looked up once more.

@@ -77,7 +77,7 @@ struct WorkItem: Sendable {
   struct Returned: Sendable {
     /// How many devices it wants to push to now, no more than a second's where its broadcast has a rate.
     let weight: Int
-    /// What services those devices are of: of each it takes so much.
+    /// What services those devices are of: of each it takes so much, until the whole record is done.
     let platforms: PlatformSet
     /// Its broadcast, where that has a rate: of such only one record has room at a time.
     let rated: BroadcastID?

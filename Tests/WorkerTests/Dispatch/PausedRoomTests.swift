@@ -103,6 +103,81 @@ struct PausedRoomTests {
     #expect(desk.pushes.count == 3 && desk.state.pauses.isEmpty)
   }
 
+  @Test func `a pause begins anew where nothing has come back of the one before in time`() throws {
+    var desk = Desk(retryDelays: [2, 15, 60, 300])
+    let page = StoppedRoomTests.page(&desk, devices: 3)
+    desk.broadcasts.steerings[BroadcastID(hub: page.send.hub, send: page.send.identity)] = Steering(.paused, because: .caller)
+    var record = page.encoded(at: desk.wall)
+    func due() throws -> UnixTime { try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore }
+    for _ in 0..<1000 {
+      if try due() <= desk.wall {
+        desk.deliver([record])
+        record = try #require(desk.retries.last).value
+      }
+      desk.advance(.seconds(1))
+    }
+    desk.advance(.milliseconds(max(0, (try due() - desk.wall).milliseconds) + 20_000))
+    desk.deliver([record])
+    record = try #require(desk.retries.last).value
+    #expect(try due() == desk.wall + .seconds(2))
+  }
+
+  @Test func `a pause is forgotten when its broadcast goes on, whatever of it has not come back`() throws {
+    var (desk, _, broadcast) = try begun { $0.maximumDevices = 8 }
+    steer(.paused, broadcast, &desk)
+    BroadcastTests.answerAll(&desk)
+    desk.advance(.seconds(1))
+    #expect(desk.retries.count == 1 && desk.state.pauses.count == 1)
+    steer(.running, broadcast, &desk)
+    #expect(desk.state.pauses.isEmpty)
+  }
+
+  @Test func `paused segments that were lost are not looked at any more`() throws {
+    var (desk, _, broadcast) = try begun()
+    steer(.paused, broadcast, &desk)
+    #expect(!desk.state.pausedSegments.isEmpty)
+    desk.turn { $0.state.lose([BroadcastTests.partition], Rebalance {}, into: &$1) }
+    desk.advance(.seconds(1))
+    desk.advance(.seconds(1))
+    #expect(desk.state.pausedSegments.isEmpty && desk.state.segments.isEmpty && desk.state.courses.isEmpty)
+  }
+
+  @Test(arguments: [PushOutcome(.reauthenticate, status: 403), PushOutcome(.configurationError, reason: "BadTopic", status: 400)])
+  func `a push of a paused page that is to be repeated waits for the page to go on`(outcome: PushOutcome) throws {
+    var (desk, send, broadcast) = try begun {
+      $0.probeInterval = .seconds(1)
+      $0.ownershipWindow = .seconds(3600)
+    }
+    steer(.paused, broadcast, &desk)
+    for push in desk.pushes { desk.answer(push, outcome) }
+    for _ in 0..<5 { desk.advance(.seconds(1)) }
+    #expect(desk.pushes.count == 3 && desk.state.senders.allSatisfy { $0.queue.isEmpty })
+    steer(.running, broadcast, &desk)
+    var returned = 0
+    for _ in 0..<5 {
+      BroadcastTests.answerAll(&desk)
+      desk.advance(.seconds(3))
+      // What a stopped service has not got is put off first.
+      let back = desk.retries[returned...].map(\.value)
+      returned = desk.retries.count
+      desk.deliver(back)
+      BroadcastTests.answerAll(&desk)
+    }
+    #expect(desk.pushes.count == 203 && Set(desk.pushes.map(\.handle)).count == 200)
+    #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk))
+  }
+
+  @Test func `and leaves with it`() throws {
+    var (desk, _, broadcast) = try begun {
+      $0.maximumDevices = 8
+      $0.ownershipWindow = .seconds(3600)
+    }
+    steer(.paused, broadcast, &desk)
+    for push in desk.pushes { desk.answer(push, PushOutcome(.reauthenticate, status: 403)) }
+    desk.advance(.seconds(1))
+    #expect(desk.pushes.count == 3 && desk.retries.count == 1 && desk.state.devices == 0)
+  }
+
   @Test(arguments: [Steering.Course.paused, .cancelled])
   func `a device that is being looked up when its broadcast is held back is not pushed to`(course: Steering.Course) throws {
     var (desk, send, broadcast) = try begun()

@@ -66,6 +66,20 @@ struct QuotaRoomTests {
     #expect(desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk) && desk.state.segmentsHeld == 0)
   }
 
+  @Test(arguments: 200..<210) func `a page that waits for a quota takes nobody's head start`(devices: Int) throws {
+    let hub = try #require(HubName("other"))
+    var desk = desk(hub)
+    _ = broadcast(to: 60, of: hub, on: .fcm, &desk)
+    run(&desk, steps: 4)
+    _ = broadcast(to: devices, of: .default, on: .apns, &desk)
+    for _ in 0..<10 { desk.advance(.milliseconds(50)) }
+    #expect(desk.state.senders.contains { $0.queue.hasBulk && $0.quota.quota != nil })
+    let slots = desk.pushes.filter { $0.handle.hasPrefix("default") }.map { Ticket(rawValue: $0.ticket).slot }
+    let first = slots.count { $0 == slots[0] }
+    // The next page may hold less than its head start.
+    #expect(first > 8 || slots.count > first)
+  }
+
   @Test func `what comes back and waits for a quota leaves the room of other services`() throws {
     let hub = try #require(HubName("other"))
     var desk = desk(hub, retryDelays: [2, 15])

@@ -107,6 +107,20 @@ struct StoppedRoomTests {
     #expect(desk.statuses.count { $0.state == .expired || $0.devices.map(\.outcome) == [.expired] } == 100)
   }
 
+  @Test func `and what comes back expired ends, however short the room`() {
+    var desk = desk(retryDelays: [15, 60, 300]) { $0.maximumRecords = 60 }
+    desk.deliver(desk.send(to: .user("a0")))
+    desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
+    for number in 1..<101 { desk.deliver(desk.send(to: .user("a\(number)"), timeToLive: 10)) }
+    desk.advance(.milliseconds(50))
+    let putOff = desk.retries.map(\.value)
+    desk.advance(.seconds(16))
+    desk.deliver(putOff)
+    for _ in 0..<25 { desk.advance(.milliseconds(50)) }
+    #expect(desk.retries.count == putOff.count && putOff.count > 90)
+    #expect(desk.statuses.count { $0.state == .expired || $0.devices.map(\.outcome) == [.expired] } == 100)
+  }
+
   @Test func `so do pages that expire`() {
     var desk = desk(retryDelays: [15, 60, 300]) { $0.maximumBytes = 20_000 }
     desk.deliver(desk.send(to: .user("a0")))
@@ -130,6 +144,26 @@ struct StoppedRoomTests {
     }
     desk.advance(.seconds(1))
     #expect(desk.state.records == PushQueue.share && desk.retries.count == 60 - PushQueue.share)
+  }
+
+  @Test func `and what comes back expired and waits for a quota ends, though more comes all the time`() throws {
+    var desk = Desk(retryDelays: [15, 60, 300]) {
+      $0.maximumRecords = 60
+      $0.pushesPerMinute = [.default: [.fcm: 6]]
+    }
+    desk.answersQuestions = false
+    for number in 0..<60 { desk.register("f\(number)", .fcm) }
+    var (rounds, returned) = ([SendID: Int](), 0)
+    for _ in 0..<6 {
+      for number in 0..<60 { desk.deliver(desk.send(to: .user("f\(number)"), timeToLive: 10)) }
+      let back = desk.retries[returned...].map(\.value)
+      returned = desk.retries.count
+      for value in back { rounds[try RetryRecord.decode(value[...], recordTime: desk.wall).send.id, default: 0] += 1 }
+      desk.deliver(back)
+      for _ in 0..<20 { desk.advance(.milliseconds(50)) }
+      desk.advance(.seconds(16))
+    }
+    #expect(rounds.count > 200 && rounds.values.allSatisfy { $0 == 1 })
   }
 
   @Test(arguments: [nil, 20]) func `what pages put off for a stopped service goes round ever more slowly`(rate: Int?) throws {
