@@ -106,8 +106,7 @@ package final class SQLiteRegistry: Sendable {
       try db.execute(
         sql: """
           PRAGMA busy_timeout = \(milliseconds);
-          PRAGMA cache_size = -\(settings.cachePerConnection);
-          PRAGMA mmap_size = \(db.configuration.readonly ? settings.mappedBytes : 0)
+          PRAGMA cache_size = -\(db.configuration.readonly ? settings.cachePerReader : settings.cacheOfWriter)
           """)
     }
     // SQLite does not wait for the lock when two processes switch a new file to WAL at once (it would have to upgrade a read lock,

@@ -7,12 +7,12 @@ package struct SQLiteRegistryConfiguration: Sendable {
   package var busyTimeout: Duration = .seconds(5)
   /// Connections that read at the same time; at least 1. There is always one more that writes.
   package var readerCount = 4
-  /// The most memory that one connection keeps pages in, in KiB.
-  package var cachePerConnection = 4 * 1024
-  /// How much of the file each connection that reads maps into memory, in bytes; 0 for none. A mapped page is read without a system call and a
-  /// copy, and shared by all of them in all processes: measured with a larger part mapped, a look-up takes two thirds of the time. The price is that an I/O error of
-  /// the disk ends the process with SIGBUS, and that the mapped pages count as the process's memory: so it is bounded.
-  package var mappedBytes = 4 * 1024 * 1024
+  /// The most memory that a connection that reads keeps pages in, in KiB. The default holds the inner pages for some millions of tags, or what
+  /// 100,000 users are looked up by: a page that is not there takes a system call and a copy of 4 KiB through the processor's caches, which
+  /// cost a look-up more than the search itself. Look-ups go through one connection at a time, so seldom does more than one fill.
+  package var cachePerReader = 16 * 1024
+  /// The same for the connection that writes, in KiB. More has made no import quicker: what it changes lies all over the file.
+  package var cacheOfWriter = 1024
   /// How long it can be looked up why a registration is gone.
   package var tombstoneLifetime: Duration = .seconds(30 * 86_400)
 
