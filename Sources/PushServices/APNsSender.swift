@@ -102,7 +102,7 @@ package final class APNsSender: PushSender {
     report(refused, to: completion)
     let epoch = renewal.withLock { $0.epoch }
     pool.submit(requests, generation: fields.connectionGeneration) { [self] completions in
-      completion(results(of: completions, token: fields.generation, epoch: epoch))
+      completion(results(of: completions, sentWith: fields, epoch: epoch))
     }
   }
 
@@ -130,7 +130,7 @@ package final class APNsSender: PushSender {
     if isNewToken { gauges.record(credentialExpiresAt: fields.expiresAt) }
   }
 
-  private func results(of completions: [HTTP2Completion], token: Int, epoch: Int) -> [PushResult] {
+  private func results(of completions: [HTTP2Completion], sentWith fields: APNsCredential.Fields, epoch: Int) -> [PushResult] {
     let now = clock.now()
     var notable: Set<APNsReason> = []
     var (isAccepted, strangeStatus): (Bool, Int?) = (false, nil)
@@ -154,20 +154,20 @@ package final class APNsSender: PushSender {
       }
     }
     if isAccepted { complaints.clear(.answer, .credential, .connection) }
-    if let strangeStatus, strangeAnswers.isNews(generation: token) {
+    if let strangeStatus, strangeAnswers.isNews(generation: fields.generation) {
       logger.warning("answer of unknown meaning", metadata: [LogKeys.status: "\(strangeStatus)"])
     }
-    if !notable.isEmpty { act(on: notable, token: token, epoch: epoch, now: now) }
+    if !notable.isEmpty { act(on: notable, sentWith: fields, epoch: epoch, now: now) }
     return results
   }
 
   /// Does what answers ask for beyond their own pushes: once for all the answers of a batch.
-  private func act(on reasons: Set<APNsReason>, token: Int, epoch: Int, now: UnixTime) {
+  private func act(on reasons: Set<APNsReason>, sentWith fields: APNsCredential.Fields, epoch: Int, now: UnixTime) {
     for reason in reasons {
       switch reason {
       case .expiredProviderToken:
         do {
-          if try credential.expired(generation: token, now: now) {
+          if try credential.expired(fields, now: now) {
             record(try credential.fields(now: now))
           } else {
             complain(.credential, "APNs calls a new provider token expired: is the clock right?", reason: reason.rawValue)
@@ -176,7 +176,7 @@ package final class APNsSender: PushSender {
           complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
         }
       case .tooManyProviderTokenUpdates:
-        credential.updatedTooOften(generation: token, now: now)
+        credential.updatedTooOften(generation: fields.generation, now: now)
         logger.warning("push service wants fewer provider tokens", metadata: [LogKeys.reason: "\(reason.rawValue)"])
       case _ where reason.verdict == .configurationError:
         complain(.answer, "APNs answers \(reason.rawValue)", reason: reason.rawValue)
@@ -190,7 +190,7 @@ package final class APNsSender: PushSender {
     guard wantsConnections, renewal.withLock({ $0.isDue(epoch: epoch, now: now) }) else { return }
     if reasons.contains(.expiredProviderToken) {
       // What waits was made with the token that has expired, and would spoil the new connections: the next push leaves it behind.
-      credential.leaveConnections()
+      credential.leaveConnections(of: fields)
     } else {
       pool.renewConnections()
     }

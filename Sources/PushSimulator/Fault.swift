@@ -21,27 +21,32 @@ package struct Fault: Hashable, Sendable {
     case reset(code: UInt32)
     /// Answered as it should be, and the connection's limit of concurrent streams set.
     case streamLimit(Int)
-    /// New connections are refused in their TLS handshake; those that are there are not touched. Of APNs and FCM only.
+    /// New connections are refused in their TLS handshake, whatever the handle prefix, for none is known yet; those that are
+    /// there are not touched. Of APNs and FCM only.
     case refuseHandshake
   }
 
   /// The service that misbehaves.
-  package var service: SimulatedService
+  package let service: SimulatedService
   /// What it does.
   package var action: Action
-  /// Only for handles that begin with this; for all when nil.
-  package var handlePrefix: String?
+  /// Only for handles that begin with this, in the form in which the store compares handles; for all when nil.
+  package let handlePrefix: String?
   /// Only for so many requests; the fault is gone after them. Until it is removed when nil.
   package var count: Int?
   /// Only for this share of requests, 0…1, spread evenly; for all when nil.
   package var share: Double?
 
+  /// A fault as described. `handlePrefix` is as the platform gives handles out: case does not matter to APNs, and of a WNS
+  /// channel it may be the URI. No request to a token endpoint has one.
   package init(
     _ service: SimulatedService, _ action: Action, handlePrefix: String? = nil, count: Int? = nil, share: Double? = nil
   ) {
     self.service = service
     self.action = action
-    self.handlePrefix = handlePrefix
+    self.handlePrefix = handlePrefix.map { prefix in
+      service.platform.map { DeviceStore.normalized(prefix, platform: $0) } ?? prefix
+    }
     self.count = count
     self.share = share
   }

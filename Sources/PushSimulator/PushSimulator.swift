@@ -63,8 +63,8 @@ package final class PushSimulator: Service {
     try await readiness.endpoints()
   }
 
-  /// Serves until the task is cancelled or graceful shutdown begins; open requests then have `shutdownTimeout` to end. Throws when a
-  /// listener cannot be bound. Callable once.
+  /// Serves until the task is cancelled or graceful shutdown begins; open requests in HTTP/1.1 then have `shutdownTimeout` to
+  /// end, and those in HTTP/2 none. Throws when a listener cannot be bound. Callable once.
   package func run() async throws {
     do {
       try await serve()

@@ -13,6 +13,16 @@ package enum SimulatedService: String, CaseIterable, Sendable, Codable {
   /// Microsoft's two OAuth 2 token endpoints.
   case microsoftToken = "microsoft-token"
 
+  /// The platform whose devices the service reaches; nil for a token endpoint.
+  package var platform: Platform? {
+    switch self {
+    case .apns: .apns
+    case .fcm: .fcm
+    case .wns: .wns
+    case .googleToken, .microsoftToken: nil
+    }
+  }
+
   /// The service that reaches the devices of a platform.
   package init(_ platform: Platform) {
     switch platform {

@@ -28,8 +28,6 @@ package struct SimulatorConfiguration: Sendable {
   /// Streams that FCM allows.
   package var fcmStreams = 100
 
-  /// Whether headers and payloads are checked. Off, only the credential and the path are: for a sink under a load test.
-  package var validatesPushes = true
   /// Whether what arrives is kept. Off, it is only counted, and duplicates are not seen.
   package var recordsPushes = true
   /// Whether handles that begin with certain letters get a fault; see `HandlePrefix`.
@@ -39,12 +37,14 @@ package struct SimulatorConfiguration: Sendable {
   package var notificationsPerDevice = 50
   /// Devices kept, all platforms together; the device seen first goes first.
   package var maximumDevices = 100_000
-  /// Pushes back to which a duplicate is recognised, at least; all platforms together.
+  /// Pushes back to which a duplicate is recognised, all platforms together, while they are spread over many devices; of those to
+  /// a single device, and in a store of 1,000 devices or more, a 64th of that, at least.
   package var duplicateWindow = 2_000_000
   /// Faults in force at a time, at most.
   package var maximumFaults = 1000
 
-  /// How long open requests may take after the simulator has been asked to stop.
+  /// How long token requests and WNS's may take after the simulator has been asked to stop. Connections of APNs and FCM are
+  /// closed at once: what they have not answered by then a sender cannot know.
   package var shutdownTimeout: Duration = .seconds(5)
   /// What tells the ages of tokens and stamps what arrives.
   package var clock: any WallClock = SystemWallClock()

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import NIOPosix
 import PushSimulator
+import Support
 import Testing
 
 @testable import PushServices
@@ -12,23 +13,26 @@ import Testing
   private static let credentials = Result { try SimulatorCredentials.generate() }
 
   static func running(
-    _ body: @escaping @Sendable (PushSimulator, SimulatorEndpoints) async throws -> Void
+    clock: any WallClock = SystemWallClock(), _ body: @escaping @Sendable (PushSimulator, SimulatorEndpoints) async throws -> Void
   ) async throws {
     var configuration = SimulatorConfiguration()
     configuration.credentials = try Self.credentials.get()
+    configuration.clock = clock
     let simulator = try PushSimulator(
       configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "simulator"))
     try await simulator.withRunning { try await body(simulator, $0) }
   }
 
-  static func apns(_ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints) throws -> APNsSender {
+  static func apns(
+    _ credentials: SimulatorCredentials, _ endpoints: SimulatorEndpoints, clock: any WallClock = SystemWallClock()
+  ) throws -> APNsSender {
     let app = credentials.apns
     var configuration = APNsConfiguration(
       keyID: app.keyID, teamID: app.teamID, privateKey: app.privateKeyPEM, topic: app.bundleIDs[0])
     configuration.host = "localhost"
     configuration.port = endpoints.apnsPort
     configuration.trustRoots = credentials.authorityPEM
-    return try APNsSender(configuration: configuration, logger: Logger(label: "test"))
+    return try APNsSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
   }
 
   static func account(_ account: SimulatorCredentials.GoogleServiceAccount) throws -> ServiceAccountKey {
@@ -66,10 +70,10 @@ import Testing
 
   /// Pushes of one message to devices, in the order of the handles.
   static func outcomes(
-    _ sender: any PushSender, _ send: SendRequest, to handles: [String]
+    _ sender: any PushSender, _ send: SendRequest, to handles: [String], at now: UnixTime = SystemWallClock().now()
   ) async throws -> [PushOutcome] {
     let rendering = try sender.render(send)
-    let expiry = SystemWallClock().now() + .seconds(60)
+    let expiry = now + .seconds(60)
     let pushes = handles.enumerated().map { index, handle in
       Push(
         ticket: UInt64(index), id: PushID(send: send.id, registration: RegistrationID.random()), handle: handle,
@@ -108,13 +112,56 @@ import Testing
     }
   }
 
+  /// A connection on which a token has expired is of no use any more.
+  @Test func anExpiredTokenIsReplacedOnAnotherConnection() async throws {
+    let clock = ManualClock()
+    try await Self.running(clock: clock) { simulator, endpoints in
+      try await Outcomes.running(Self.apns(simulator.credentials, endpoints, clock: clock)) { sender in
+        func push() async throws -> [PushOutcome.Verdict] {
+          try await Self.outcomes(sender, Self.portable, to: ["ab"], at: clock.now()).map(\.verdict)
+        }
+        expectEqual(try await push(), [.accepted])
+        simulator.expireTokens(of: .apns)
+        clock.advance(by: .seconds(21 * 60))
+        expectEqual(try await push(), [.reauthenticate])
+        expectEqual(try await push(), [.accepted])
+      }
+    }
+  }
+
+  /// However lately connections were renewed, a token that takes an expired one's place goes where that has not been.
+  @Test func theTokenAfterAnExpiredOneNeverGoesToItsConnection() async throws {
+    let clock = ManualClock()
+    try await Self.running(clock: clock) { simulator, endpoints in
+      try await Outcomes.running(Self.apns(simulator.credentials, endpoints, clock: clock)) { sender in
+        func push() async throws -> [PushOutcome.Verdict] {
+          try await Self.outcomes(sender, Self.portable, to: ["ab"], at: clock.now()).map(\.verdict)
+        }
+        expectEqual(try await push(), [.accepted])
+        simulator.expireTokens(of: .apns)
+        // Too young to be replaced, which is a reason for other connections all the same.
+        clock.advance(by: .seconds(20 * 60 - 5))
+        expectEqual(try await push(), [.reauthenticate])
+        clock.advance(by: .seconds(10))
+        expectEqual(try await push(), [.reauthenticate])
+        expectEqual(try await push(), [.accepted])
+      }
+    }
+  }
+
   @Test func googleTakesWhatWeSend() async throws {
     try await Self.running { simulator, endpoints in
       try await Outcomes.running(Self.fcm(simulator.credentials, endpoints)) { sender in
         let device = "device:" + String(repeating: "A", count: 140)
         let legacy =
           #"{"priority":"high","time_to_live":60,"collapse_key":"c","data":{"n":1},"notification":{"title":"t","icon":"i","badge":2}}"#
+        let shown =
+          ##"{"priority":"high","notification":{"title_loc_key":"t","title_loc_args":"[\"a\"]","body_loc_key":"b","##
+          + ##""color":"#aabbcc","android_channel_id":"c","tag":"t","click_action":"x","sound":"s"}}"##
+        let silent = #"{"priority":"high","content_available":true,"data":{"n":1}}"#
         let sends = [
+          Fixtures.send(Content(fcm: Array(shown.utf8))), Fixtures.send(Content(fcm: Array(silent.utf8))),
+          Fixtures.send(Content(fcm: Array(#"{"android_v2":{"background_sync":{}},"data":{"k":"v"}}"#.utf8))),
           Self.portable, Fixtures.send(Message(data: ["message": "x"])), Fixtures.send(Message(badge: 1)),
           Fixtures.send(Content(fcm: Array(legacy.utf8))), Fixtures.send(Content(fcm: Array(#"{"data":{"message":"x"}}"#.utf8))),
           Fixtures.send(Content(fcm: Array(#"{"android":{"ttl":"3s"},"apns":{"payload":{"aps":{}}}}"#.utf8))),

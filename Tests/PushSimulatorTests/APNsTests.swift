@@ -31,6 +31,13 @@ struct APNsTests {
       return spoiled
     }
 
+    static func background(_ body: String, _ status: Int, _ reason: String) -> Case {
+      var spoiled = Case.fields(
+        "background \(body)", [("apns-push-type", "background"), ("apns-priority", "5")], status, reason)
+      spoiled.body = body
+      return spoiled
+    }
+
     static func path(_ path: String, _ status: Int, _ reason: String) -> Case {
       var spoiled = Case(path, status, reason)
       spoiled.path = path
@@ -74,7 +81,13 @@ struct APNsTests {
     .fields("topic without type", [("apns-push-type", nil), ("apns-topic", topic + ".voip")], 200, ""),
     .field("apns-push-type", "background", 400, "BadPriority"),
     .fields("background 10", [("apns-push-type", "background"), ("apns-priority", "10")], 400, "BadPriority"),
-    .fields("background 5", [("apns-push-type", "background"), ("apns-priority", "5")], 200, ""),
+    .background(#"{"aps":{"content-available":1},"k":"v"}"#, 200, ""),
+    .background(payload, 400, "InvalidPushType"),
+    .background(#"{"k":"v"}"#, 400, "InvalidPushType"),
+    .background(#"{"aps":{"content-available":0}}"#, 400, "InvalidPushType"),
+    .background(#"{"aps":{"content-available":1,"alert":{"title":"t"}}}"#, 400, "InvalidPushType"),
+    .background(#"{"aps":{"content-available":1,"badge":0}}"#, 400, "InvalidPushType"),
+    .background(#"{"aps":{"content-available":1,"sound":"s"}}"#, 400, "InvalidPushType"),
     .field("apns-priority", "1", 200, ""),
     .field("apns-priority", "7", 400, "BadPriority"),
     .field("apns-expiration", "0", 200, ""),
@@ -135,12 +148,12 @@ struct APNsTests {
     try await Laboratory.run { laboratory in
       let app = laboratory.credentials.apns
       let tokens: [(String, String)] = [
-        (try await Signing.providerToken(app, age: 3601), "ExpiredProviderToken"),
         (try await Signing.providerToken(app, age: -600), "InvalidProviderToken"),
         (try await Signing.providerToken(app, keyID: "ABCDEFGHIJ"), "InvalidProviderToken"),
         (try await Signing.providerToken(app, teamID: "ABCDEFGHIJ"), "InvalidProviderToken"),
         (try await Signing.providerToken(app, key: ES256PrivateKey()), "InvalidProviderToken"),
         ("B" + (try await Signing.providerToken(app)).dropFirst(), "MissingProviderToken"),
+        (try await Signing.providerToken(app, age: 3601), "ExpiredProviderToken"),
       ]
       for (token, reason) in tokens {
         let response = try await Self.push(laboratory, token: token)
@@ -148,7 +161,11 @@ struct APNsTests {
         #expect(String(decoding: response.body, as: UTF8.self) == #"{"reason":"\#(reason)"}"#)
       }
       #expect(laboratory.apns.statistics.streamLimit == 1)
+      // After the one that has expired, a good one is of use on another connection only.
       let old = try await Signing.providerToken(app, age: 3500)
+      let refused = try await Self.push(laboratory, token: old)
+      #expect(refused.body == Array(#"{"reason":"ExpiredProviderToken"}"#.utf8))
+      laboratory.apns.renewConnections()
       #expect(try await Self.push(laboratory, token: old).status == 200)
     }
   }
@@ -179,7 +196,16 @@ struct APNsTests {
       #expect(try await laboratory.admin("POST", "/tokens/expire?service=apns").status == 204)
       let refused = try await Self.push(laboratory, token: token)
       #expect(refused.body == Array(#"{"reason":"ExpiredProviderToken"}"#.utf8))
-      #expect(try await Self.push(laboratory, token: Signing.providerToken(laboratory.credentials.apns)).status == 200)
+      laboratory.apns.renewConnections()
+      let next = try await Signing.providerToken(laboratory.credentials.apns)
+      #expect(try await Self.push(laboratory, token: next).status == 200)
+      // A second time takes nothing back.
+      #expect(try await laboratory.admin("POST", "/tokens/expire?service=apns").status == 204)
+      for old in [token, next] {
+        laboratory.apns.renewConnections()
+        let refused = try await Self.push(laboratory, token: old)
+        #expect(refused.body == Array(#"{"reason":"ExpiredProviderToken"}"#.utf8))
+      }
     }
   }
 
@@ -262,13 +288,13 @@ struct APNsTests {
     }
   }
 
-  @Test func validationCanBeSwitchedOff() async throws {
+  @Test func recordingCanBeSwitchedOff() async throws {
     var configuration = SimulatorConfiguration()
-    configuration.validatesPushes = false
     configuration.recordsPushes = false
     try await Laboratory.run(configuration) { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
-      #expect(try await Self.push(laboratory, token: token, body: "nonsense").status == 200)
+      #expect(try await Self.push(laboratory, token: token).status == 200)
+      #expect(try await Self.push(laboratory, token: token, body: "nonsense").status == 400)
       #expect(try await Self.push(laboratory, token: "bearer a.b.c").status == 403)
       #expect(laboratory.simulator.store.counts().accepted == 1)
       #expect(laboratory.simulator.store.counts().devices == 0)

@@ -12,9 +12,10 @@ struct AdminTests {
     try await Laboratory.run { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       let made = try await laboratory.admin(
-        "POST", "/faults", body: #"{"service":"apns","action":"answer","status":429,"retryAfter":7,"handlePrefix":"ab"}"#)
+        "POST", "/faults", body: #"{"service":"apns","action":"answer","status":429,"retryAfter":7,"handlePrefix":"AB"}"#)
       #expect(made.status == 201)
       #expect(made.headers["location"] == "/faults/1")
+      #expect(made.body.contains(#""handlePrefix":"ab""#))
       let hit = try await APNsTests.push(laboratory, token: token)
       #expect(hit.status == 429)
       #expect(hit.headers["retry-after"] == "7")
@@ -34,12 +35,27 @@ struct AdminTests {
     #"{"service":"apns","action":"answer","status":999}"#, #"{"service":"apns","action":"latency"}"#,
     #"{"service":"wns","action":"refuse-handshake"}"#, #"{"service":"apns","action":"drop","count":0}"#,
     #"{"service":"apns","action":"drop","share":2}"#, "nonsense",
+    #"{"service":"apns","action":"refuse-handshake","handlePrefix":"ab"}"#,
+    #"{"service":"google-token","action":"silence","handlePrefix":"ya29"}"#,
+    #"{"service":"microsoft-token","action":"silence","handlePrefix":""}"#,
   ])
   func wrongFaultsAreRefused(_ body: String) async throws {
     try await Laboratory.run { laboratory in
       let answer = try await laboratory.admin("POST", "/faults", body: body)
       #expect(answer.status == 400)
       #expect(laboratory.simulator.faults.list.isEmpty)
+    }
+  }
+
+  /// A prefix may be given as the platform gives handles out.
+  @Test func aChannelsFaultMayNameItsURI() async throws {
+    try await Laboratory.run { laboratory in
+      let uri = "https://cloud.notify.windows.com/?token=chan%2fnel"
+      let order = #"{"service":"wns","action":"answer","status":503,"handlePrefix":"\#(uri)"}"#
+      #expect(try await laboratory.admin("POST", "/faults", body: order).status == 201)
+      let token = try await WNSTests.accessToken(laboratory)
+      #expect(try await WNSTests.push(laboratory, token: token).status == 503)
+      #expect(try await WNSTests.push(laboratory, token: token, channel: "another").status == 200)
     }
   }
 
@@ -97,6 +113,17 @@ struct AdminTests {
       #expect(refused.status == 403)
       #expect(refused.body == Array(#"{"reason":"InvalidProviderToken"}"#.utf8))
       #expect(try await laboratory.admin("POST", "/keys/replace?service=wns").status == 400)
+      // A connection belongs to the key of its first push.
+      var app = laboratory.credentials.apns
+      app.privateKeyPEM = try #require(files["apns.p8"])
+      let ids = try #require(JSONSerialization.jsonObject(with: Data(files["apns.json", default: ""].utf8)) as? [String: Any])
+      app.keyID = try #require(ids["key_id"] as? String)
+      let new = try await Signing.providerToken(app)
+      let unrelated = try await APNsTests.push(laboratory, token: new)
+      #expect(unrelated.status == 403)
+      #expect(unrelated.body == Array(#"{"reason":"UnrelatedKeyIdInToken"}"#.utf8))
+      laboratory.apns.renewConnections()
+      #expect(try await APNsTests.push(laboratory, token: new).status == 200)
     }
   }
 

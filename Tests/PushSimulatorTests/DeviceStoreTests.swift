@@ -32,6 +32,24 @@ import Testing
     #expect(store.devices(limit: 10).map(\.handle) == ["998", "999"])
   }
 
+  /// A device that was removed and comes back is the newest, whatever it was before.
+  @Test func aRemovedDeviceComesBackAsTheNewest() {
+    var configuration = SimulatorConfiguration()
+    configuration.maximumDevices = 2
+    let store = DeviceStore(configuration)
+    for handle in ["aa", "bb"] { store.accept(notification(handle)) }
+    #expect(store.remove(.apns, "aa"))
+    for handle in ["aa", "cc"] { store.accept(notification(handle)) }
+    #expect(store.devices(limit: 10).map(\.handle) == ["aa", "cc"])
+    for number in 0..<1000 {
+      store.accept(notification(String(number)))
+      #expect(store.remove(.apns, String(number)))
+    }
+    #expect(store.devices(limit: 10).map(\.handle) == ["cc"])
+    store.accept(notification("dd"))
+    #expect(store.devices(limit: 10).map(\.handle) == ["cc", "dd"])
+  }
+
   @Test func boundsTheDevicesOfALargeStore() {
     var configuration = SimulatorConfiguration()
     configuration.maximumDevices = 1000

@@ -45,6 +45,15 @@ struct FCMTests {
     #"{"message":{"token":"\#(token)"\#(rest.isEmpty ? "" : "," + rest)}}"#
   }
 
+  /// All that `AndroidNotification` has.
+  static let everything =
+    ##"{"title":"t","body":"b","icon":"i","color":"#0a1B2c","sound":"s","tag":"t","click_action":"c","body_loc_key":"k","##
+    + #""body_loc_args":["a"],"title_loc_key":"k","title_loc_args":[],"channelId":"c","ticker":"t","sticky":true,"#
+    + #""event_time":"2026-11-21T08:00:00.5Z","local_only":false,"notification_priority":"PRIORITY_HIGH","default_sound":true,"#
+    + #""default_vibrate_timings":true,"default_light_settings":null,"vibrate_timings":["3.5s","0s"],"visibility":"SECRET","#
+    + #""notification_count":"3","light_settings":{"color":{"red":0.5,"green":1,"blue":0,"alpha":1},"light_on_duration":"1s","#
+    + #""lightOffDuration":"1.5s"},"image":"i","bypass_proxy_notification":true,"proxy":"DENY"}"#
+
   static let bodies: [(String, Int, String)] = [
     (message(#""data":{"message":"hi"}"#), 200, ""),
     (
@@ -74,6 +83,40 @@ struct FCMTests {
     (message(#""apns":{"headers":{"apns-priority":5}}"#), 400, "message.apns.headers.apns-priority"),
     (message(#""shiny":1"#), 400, "message.shiny"),
     (#"{"message":{"topic":"/topics/news"}}"#, 400, "message.topic"),
+    (message(#""android":{"notification":\#(everything)}"#), 200, ""),
+    (message(#""android_v2":{"remote_notification":{"notification":{"id":7,"tag":"t"},"mutableContent":true}}"#), 200, ""),
+    (message(#""webpush":{"headers":{"TTL":"6"},"data":{"k":"v"},"notification":{"x":[1]}}"#), 200, ""),
+    (message(#""webpush":{"fcmOptions":{"link":"https://x","analytics_label":"a"}}"#), 200, ""),
+    (message(#""fcm_options":{"analytics_label":"a-b"},"android":{"fcm_options":{"analyticsLabel":"c%"}}"#), 200, ""),
+    (message(#""android":{"notification":{"shiny":1}}"#), 400, "message.android.notification.shiny"),
+    (message(#""android":{"notification":{"title":1}}"#), 400, "message.android.notification.title"),
+    (message(#""android":{"notification":{"sticky":"true"}}"#), 400, "message.android.notification.sticky"),
+    (message(#""android":{"notification":{"color":"red"}}"#), 400, "message.android.notification.color"),
+    (message(#""android":{"notification":{"body_loc_args":"a"}}"#), 400, "message.android.notification.body_loc_args"),
+    (message(#""android":{"notification":{"bodyLocArgs":["a",1]}}"#), 400, "message.android.notification.bodyLocArgs"),
+    (message(#""android":{"notification":{"notification_count":2147483648}}"#), 400, "notification_count"),
+    (message(#""android":{"notification":{"notification_priority":"HIGH"}}"#), 400, "notification_priority"),
+    (message(#""android":{"notification":{"event_time":"today"}}"#), 400, "event_time"),
+    (message(#""android":{"notification":{"vibrate_timings":["1"]}}"#), 400, "vibrate_timings"),
+    (message(#""android":{"notification":{"light_settings":{"color":{"red":2}}}}"#), 400, "light_settings.color.red"),
+    (message(#""android":{"fcm_options":{"analytics_label":""}}"#), 400, "message.android.fcm_options.analytics_label"),
+    (message(#""android_v2":{"remote_notification":{"notification":{"id":"x"}}}"#), 400, "notification.id"),
+    (message(#""android_v2":{"background_sync":true}"#), 400, "message.android_v2.background_sync"),
+    (message(#""android_v2":{"background_sync":{}},"android":{}"#), 400, "message.android_v2"),
+    (message(#""webpush":{"headers":{"TTL":60}}"#), 400, "message.webpush.headers.TTL"),
+    (message(#""webpush":{"shiny":1}"#), 400, "message.webpush.shiny"),
+    (message(#""webpush":{"fcm_options":{"link":"http://x"}}"#), 400, "message.webpush.fcm_options.link"),
+    (message(#""fcm_options":{"shiny":1}"#), 400, "message.fcm_options.shiny"),
+    (message(#""apns":{"fcm_options":{"analytics_label":"a b"}}"#), 400, "message.apns.fcm_options.analytics_label"),
+    // Apple's devices: data alone goes with priority 5.
+    (message(#""data":{"k":"v"},"apns":{"headers":{"apns-priority":"10"}}"#), 400, "INVALID_ARGUMENT"),
+    (message(#""apns":{"headers":{"apns-priority":"10"},"payload":{"aps":{"content-available":1}}}"#), 400, "INVALID_ARGUMENT"),
+    (message(#""apns":{"headers":{"apns-priority":"5"},"payload":{"aps":{"content-available":1}}}"#), 200, ""),
+    (message(#""apns":{"headers":{"apns-priority":"10"},"payload":{"aps":{"alert":"hi"}}}"#), 200, ""),
+    (message(#""notification":{"body":"hi"},"apns":{"headers":{"apns-priority":"10"}}"#), 200, ""),
+    (message(#""android":{"notification":{"body":"hi"}},"apns":{"headers":{"apns-priority":"10"}}"#), 200, ""),
+    (message(#""android":null,"apns":null,"fcm_options":null,"data":{"k":"v"}"#), 200, ""),
+    (message(#""apns":{"live_activity_token":"t","headers":{"apns-priority":"10"},"payload":{"aps":{}}}"#), 200, ""),
     (message(#""data":{"k":"\#(String(repeating: "x", count: 4095))"}"#), 200, ""),
     (message(#""data":{"k":"\#(String(repeating: "x", count: 4096))"}"#), 400, "too big"),
     (#"{"message":{"topic":"t","data":{"k":"\#(String(repeating: "x", count: 2048))"}}}"#, 400, "too big"),
@@ -91,7 +134,7 @@ struct FCMTests {
           #expect(try Self.member("name", of: answer)?.hasPrefix("projects/fanfare-simulator/messages/") == true)
         }
       }
-      #expect(laboratory.simulator.store.counts()[.fcm].accepted == 5)
+      #expect(laboratory.simulator.store.counts()[.fcm].accepted == 16)
     }
   }
 
@@ -162,6 +205,10 @@ struct FCMTests {
       let own = laboratory.endpoints.googleTokenURL
       let good = try await Self.exchange(laboratory, assertion: Signing.assertion(account) { $0.aud = own })
       #expect(good.status == 200)
+      let assertion = try await Signing.assertion(account)
+      let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(assertion)"
+      let unlabelled = try await laboratory.send("POST", own, headers: [("content-type", "text/plain")], body: form)
+      #expect(unlabelled.status == 400)
       #expect(try Self.member("token_type", of: good.body) == "Bearer")
       #expect(good.body.contains(#""expires_in":3599"#))
     }

@@ -1,3 +1,4 @@
+import FanfareCore
 import FoundationEssentials
 import HTTP2Session
 import Logging
@@ -33,6 +34,27 @@ struct LifetimeTests {
       #expect(try await APNsTests.push(laboratory, token: token).status == 200)
       _ = try await FCMTests.accessToken(laboratory)
       _ = try await WNSTests.accessToken(laboratory)
+    }
+  }
+
+  /// A directory is used again for longer than its certificate is good for; what senders have of the vendors must not change with
+  /// it.
+  @Test(arguments: [(days: 400, isRenewed: true), (364, true), (336, true), (334, false), (0, false)])
+  func aCertificateThatEndsIsReplaced(days: Int64, isRenewed: Bool) async throws {
+    let kept = try SimulatorCredentials.generate(now: SystemWallClock().now() + .seconds(-days * 86_400))
+    var credentials = kept
+    let hasRenewed = try credentials.renewCertificate()
+    #expect(hasRenewed == isRenewed)
+    #expect((credentials.authorityPEM != kept.authorityPEM) == isRenewed)
+    #expect((credentials.certificateKeyPEM != kept.certificateKeyPEM) == isRenewed)
+    #expect(credentials.apns.privateKeyPEM == kept.apns.privateKeyPEM)
+    #expect(credentials.google.privateKeyPEM == kept.google.privateKeyPEM)
+    #expect(credentials.windows.packageSecret == kept.windows.packageSecret)
+    var configuration = SimulatorConfiguration()
+    configuration.credentials = credentials
+    try await Laboratory.run(configuration) { laboratory in
+      let token = try await Signing.providerToken(laboratory.credentials.apns)
+      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
     }
   }
 

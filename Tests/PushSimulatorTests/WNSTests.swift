@@ -69,6 +69,9 @@ struct WNSTests {
         #expect(answer.status == status)
         #expect(try FCMTests.member("error", of: answer.body) == code)
       }
+      for (url, form) in [(live, Self.liveForm(app)), (entra, Self.entraForm(app))] {
+        #expect(try await laboratory.send("POST", url, headers: [("content-type", "application/json")], body: form).status == 400)
+      }
       #expect(laboratory.simulator.store.counts()[.microsoftToken].accepted == 2)
     }
   }

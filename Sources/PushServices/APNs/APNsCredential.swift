@@ -49,8 +49,18 @@ package final class APNsCredential: Sendable {
   private struct Guarded {
     var signer: ProviderTokenSigner
     var connectionGeneration = 0
+    /// The first token that APNs has called expired on connections of this generation. Another one does not go there: the connection
+    /// would go on calling it expired.
+    var spentBy: Int?
     var tokens = ProviderTokenState()
     var fields: Fields?
+
+    /// Nothing from now on goes where requests went until now.
+    mutating func leaveConnections() {
+      connectionGeneration += 1
+      spentBy = nil
+      fields = nil
+    }
   }
 
   private let guarded: Mutex<Guarded>
@@ -68,6 +78,7 @@ package final class APNsCredential: Sendable {
   package func fields(now: UnixTime) throws -> Fields {
     try guarded.withLock { guarded in
       let token = try guarded.tokens.token(now: now, sign: guarded.signer.sign)
+      if let spentBy = guarded.spentBy, spentBy != token.generation { guarded.leaveConnections() }
       if let fields = guarded.fields, fields.generation == token.generation { return fields }
       let fields = Fields(token: token, connectionGeneration: guarded.connectionGeneration, authority: authority, topic: topic)
       guarded.fields = fields
@@ -80,24 +91,27 @@ package final class APNsCredential: Sendable {
     guarded.withLock { guarded in
       guard !signer.isSame(as: guarded.signer) else { return false }
       guarded.signer = signer
-      guarded.connectionGeneration += 1
+      guarded.leaveConnections()
       guarded.tokens.forget()
       return true
     }
   }
 
-  /// Nothing from now on goes where requests went until now.
-  func leaveConnections() {
+  /// Nothing from now on goes where requests with these fields went, if it still does.
+  func leaveConnections(of fields: Fields) {
     guarded.withLock { guarded in
-      guarded.connectionGeneration += 1
-      guarded.fields = nil
+      if guarded.connectionGeneration == fields.connectionGeneration { guarded.leaveConnections() }
     }
   }
 
-  /// See `ProviderTokenState.expired`.
-  func expired(generation: Int, now: UnixTime) throws -> Bool {
+  /// APNs calls the token of these fields expired; see `ProviderTokenState.expired`. Whichever token takes its place, and whenever,
+  /// goes to other connections.
+  func expired(_ fields: Fields, now: UnixTime) throws -> Bool {
     try guarded.withLock { guarded in
-      try guarded.tokens.expired(generation: generation, now: now, sign: guarded.signer.sign)
+      if guarded.connectionGeneration == fields.connectionGeneration {
+        guarded.spentBy = min(guarded.spentBy ?? fields.generation, fields.generation)
+      }
+      return try guarded.tokens.expired(generation: fields.generation, now: now, sign: guarded.signer.sign)
     }
   }
 

@@ -17,6 +17,7 @@ enum APNsReason: String, CaseIterable, Sendable {
   case forbidden = "Forbidden"
   case invalidProviderToken = "InvalidProviderToken"
   case missingProviderToken = "MissingProviderToken"
+  case unrelatedKeyIDInToken = "UnrelatedKeyIdInToken"
   case badPath = "BadPath"
   case methodNotAllowed = "MethodNotAllowed"
   case expiredToken = "ExpiredToken"
@@ -34,7 +35,7 @@ enum APNsReason: String, CaseIterable, Sendable {
     case .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID, .badPriority, .badTopic, .deviceTokenNotForTopic,
       .duplicateHeaders, .invalidPushType, .missingDeviceToken, .missingTopic, .payloadEmpty, .topicDisallowed:
       400
-    case .expiredProviderToken, .forbidden, .invalidProviderToken, .missingProviderToken: 403
+    case .expiredProviderToken, .forbidden, .invalidProviderToken, .missingProviderToken, .unrelatedKeyIDInToken: 403
     case .badPath: 404
     case .methodNotAllowed: 405
     case .expiredToken, .unregistered: 410

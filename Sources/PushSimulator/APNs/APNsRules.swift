@@ -61,20 +61,35 @@ struct APNsRules: Sendable {
   private func complaint(aboutPayload body: [UInt8], type: APNsPushType) -> APNsReason? {
     guard !body.isEmpty else { return .payloadEmpty }
     guard body.count <= type.payloadLimit else { return .payloadTooLarge }
-    // Apple has no word of its own for a body that is not a JSON dictionary.
-    return Self.isJSONObject(body) ? nil : .payloadEmpty
-  }
-
-  private static func isJSONObject(_ body: [UInt8]) -> Bool {
     do {
       var reader = try JSONReader(body[...])
-      guard try reader.nextKind() == .object else { return false }
-      try reader.skipValue()
+      let isBackground = try Self.readsAsBackground(&reader)
       try reader.finish()
-      return true
+      return type == .background && !isBackground ? .invalidPushType : nil
     } catch {
-      return false
+      // Apple has no word of its own for a body that is not a JSON dictionary.
+      return .payloadEmpty
     }
+  }
+
+  /// Whether the payload is one of a background push: `content-available` is 1, and there is no alert, badge or sound. Where the
+  /// push type says that it is and it is not, Apple announces an error, a delay or a silent loss; here it is the error.
+  private static func readsAsBackground(_ reader: inout JSONReader) throws(JSONError) -> Bool {
+    var isAvailable = false
+    var showsSomething = false
+    try reader.readObject { (key, reader) throws(JSONError) in
+      guard case "aps" = key, try reader.nextKind() == .object else { return try reader.skipValue() }
+      try reader.readObject { (key, reader) throws(JSONError) in
+        switch key {
+        case "content-available": isAvailable = try reader.readRaw().elementsEqual("1".utf8)
+        case "alert", "badge", "sound":
+          showsSomething = true
+          try reader.skipValue()
+        default: try reader.skipValue()
+        }
+      }
+    }
+    return isAvailable && !showsSomething
   }
 
   private static func isCanonicalUUID(_ text: String) -> Bool {

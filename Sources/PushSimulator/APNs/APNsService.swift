@@ -7,7 +7,6 @@ final class APNsService: Sendable {
   private let injector: FaultInjector
   private let store: DeviceStore
   private let clock: any WallClock
-  private let validates: Bool
   private let streams: Int
   private let connections = APNsConnections()
 
@@ -19,7 +18,6 @@ final class APNsService: Sendable {
     streams = configuration.apnsStreams
     store = injector.store
     clock = configuration.clock
-    validates = configuration.validatesPushes
   }
 
   /// The reaction to one request on a connection.
@@ -55,9 +53,11 @@ final class APNsService: Sendable {
     guard let authorization = request.authorization, authorization.utf8.starts(with: scheme.utf8),
       authorization.utf8.count > scheme.utf8.count
     else { return .missingProviderToken }
-    if let reason = tokens.complaint(about: authorization, schemeLength: scheme.utf8.count, now: now) { return reason }
-    guard connections.admits(authorization, on: connection, now: now) else { return .tooManyProviderTokenUpdates }
-    guard validates else { return deviceToken.isEmpty ? .missingDeviceToken : nil }
+    if let reason = tokens.complaint(about: authorization, schemeLength: scheme.utf8.count, now: now) {
+      if reason == .expiredProviderToken { connections.spend(connection) }
+      return reason
+    }
+    if let reason = connections.complaint(about: authorization, keyID: tokens.keyID, on: connection, now: now) { return reason }
     return rules.complaint(about: request) ?? rules.complaint(aboutDeviceToken: deviceToken)
   }
 

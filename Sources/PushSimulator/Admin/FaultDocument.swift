@@ -78,6 +78,10 @@ struct FaultDocument: Codable, Sendable {
     guard action != "refuse-handshake" || service == .apns || service == .fcm else {
       throw Complaint(description: "the action refuse-handshake is for apns and fcm only")
     }
+    guard handlePrefix == nil || (service.platform != nil && action != "refuse-handshake") else {
+      throw Complaint(
+        description: "handlePrefix is for requests with a handle: not for token endpoints, and not for refuse-handshake")
+    }
     return Fault(service, try faultAction(), handlePrefix: handlePrefix, count: count, share: share)
   }
 

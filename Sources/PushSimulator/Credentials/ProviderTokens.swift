@@ -10,6 +10,8 @@ final class ProviderTokens: Sendable {
   static let lifetime: Int64 = 3600
   /// How far a signer's clock may be ahead, in seconds.
   static let clockSkew: Int64 = 60
+  /// Tokens remembered as good, and as many as expired: more than an hour of signing can fill.
+  static let limit = 1000
 
   private let state: Mutex<State>
 
@@ -28,18 +30,22 @@ final class ProviderTokens: Sendable {
 
   private struct State {
     var issuer: Issuer
-    /// Issue times of verified tokens, in seconds, by the whole field. Bounded: emptied when it grows beyond what one hour of signing can fill.
+    /// Issue times of verified tokens, in seconds, by the whole field. Bounded: emptied when it has grown to the limit.
     var verified: [String: Int64] = [:]
     /// The token asked about last, which is nearly always the one asked about next.
     var last: (token: String, issuedAt: Int64)?
-    /// Tokens that count as expired whatever their age. Bounded likewise.
-    var revoked: Set<String> = []
+    /// Issue times of tokens that count as expired whatever their age. Bounded: the oldest go first, which end soonest by
+    /// themselves.
+    var revoked: [String: Int64] = [:]
   }
 
   /// Tokens of the app's key. Throws when the key is not a P-256 key in PEM.
   init(_ app: SimulatorCredentials.APNsApp) throws {
     state = Mutex(State(issuer: try Issuer(app)))
   }
+
+  /// The id of the key.
+  var keyID: String { state.withLock { $0.issuer.keyID } }
 
   /// Takes another key instead: nothing that was signed with the one before is good any more. Throws as `init` does.
   func replaceKey(_ app: SimulatorCredentials.APNsApp) throws {
@@ -53,7 +59,7 @@ final class ProviderTokens: Sendable {
   func complaint(about token: String, schemeLength: Int, now: UnixTime) -> APNsReason? {
     let (known, isRevoked) = state.withLock { state -> (Int64?, Bool) in
       if let last = state.last, last.token == token { return (last.issuedAt, false) }
-      guard let issuedAt = state.verified[token] else { return (nil, state.revoked.contains(token)) }
+      guard let issuedAt = state.verified[token] else { return (nil, state.revoked[token] != nil) }
       state.last = (token, issuedAt)
       return (issuedAt, false)
     }
@@ -64,11 +70,12 @@ final class ProviderTokens: Sendable {
     return nil
   }
 
-  /// Makes every token that has been seen so far count as expired. By their bytes and not by their age, so that a token signed anew in
-  /// the same second is good.
+  /// Makes every token that has been good so far, of the newest `limit`, count as expired. By their bytes and not by their age,
+  /// so that a token signed anew in the same second is good.
   func expireAll() {
     state.withLock { state in
-      state.revoked = Set(state.verified.keys)
+      state.revoked.merge(state.verified) { $1 }
+      for old in state.revoked.sorted(by: { $0.value > $1.value }).dropFirst(Self.limit) { state.revoked[old.key] = nil }
       state.verified = [:]
       state.last = nil
     }
@@ -83,7 +90,7 @@ final class ProviderTokens: Sendable {
       let signature = Self.signature(parsed.signature), issuer.key.isValidSignature(signature, for: parsed.signedBytes)
     else { return nil }
     state.withLock { state in
-      if state.verified.count >= 1000 { state.verified.removeAll() }
+      if state.verified.count >= Self.limit { state.verified.removeAll() }
       state.verified[token] = issuedAt
     }
     return issuedAt

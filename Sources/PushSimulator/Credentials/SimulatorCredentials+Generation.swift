@@ -1,6 +1,6 @@
 import Crypto
 import CryptoExtras
-import FanfareCore
+package import FanfareCore
 import FoundationEssentials
 import SwiftASN1
 import X509
@@ -16,19 +16,19 @@ extension SimulatorCredentials {
     "*.notify.windows.com", "login.live.com", "login.microsoftonline.com",
   ]
 
-  /// Makes new keys and secrets. Takes some tenths of a second, for the RSA key.
+  /// What must be left of the certificate's year when a simulator starts: if it ended later, nobody would say why no sender gets
+  /// in.
+  private static let leastCertificateDays: Int64 = 30
+
+  /// Makes new keys and secrets, with a certificate that is good for a year from `now`. Takes some tenths of a second, for the
+  /// RSA key.
   package static func generate(
-    bundleIDs: [String] = ["com.example.fanfare"], projectID: String = "fanfare-simulator", extraNames: [String] = []
+    bundleIDs: [String] = ["com.example.fanfare"], projectID: String = "fanfare-simulator",
+    now: UnixTime = SystemWallClock().now()
   ) throws -> SimulatorCredentials {
-    let authorityKey = P256.Signing.PrivateKey()
-    let certificateKey = P256.Signing.PrivateKey()
-    let authority = try makeAuthority(key: authorityKey)
-    let certificate = try makeCertificate(
-      for: certificateKey.publicKey, names: certificateNames + extraNames, authority: authority, authorityKey: authorityKey)
+    let tls = try makeTLS(now: now)
     return SimulatorCredentials(
-      authorityPEM: try authority.serializeAsPEM().pemString,
-      certificatePEM: try certificate.serializeAsPEM().pemString,
-      certificateKeyPEM: certificateKey.pemRepresentation,
+      authorityPEM: tls.authority, certificatePEM: tls.certificate, certificateKeyPEM: tls.key,
       apns: .generate(teamID: randomText(10, of: "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), bundleIDs: bundleIDs),
       google: try .generate(projectID: projectID),
       windows: WindowsApp(
@@ -36,11 +36,33 @@ extension SimulatorCredentials {
         packageSecret: randomText(40), tenantID: identifier(), applicationID: identifier(), applicationSecret: randomText(40)))
   }
 
-  private static func makeAuthority(key: P256.Signing.PrivateKey) throws -> Certificate {
+  /// Makes another authority and certificate, for a year from `now`, where the present certificate ends within 30 days; all else
+  /// stays. Whoever trusts the authority must then be told of the new one. False where it is good for longer. Throws when the
+  /// certificate is none.
+  package mutating func renewCertificate(now: UnixTime = SystemWallClock().now()) throws -> Bool {
+    let end = try Certificate(pemEncoded: certificatePEM).notValidAfter
+    guard end < Self.date(now, daysLater: Self.leastCertificateDays) else { return false }
+    (authorityPEM, certificatePEM, certificateKeyPEM) = try Self.makeTLS(now: now)
+    return true
+  }
+
+  /// An authority, a certificate of it, and the certificate's key, all PEM.
+  private static func makeTLS(now: UnixTime) throws -> (authority: String, certificate: String, key: String) {
+    let (authorityKey, key) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
+    let authority = try makeAuthority(key: authorityKey, now: now)
+    let certificate = try makeCertificate(for: key.publicKey, authority: authority, authorityKey: authorityKey, now: now)
+    return (try authority.serializeAsPEM().pemString, try certificate.serializeAsPEM().pemString, key.pemRepresentation)
+  }
+
+  private static func date(_ time: UnixTime, daysLater days: Int64) -> Date {
+    Date(timeIntervalSince1970: Double(time.seconds + days * 86_400))
+  }
+
+  private static func makeAuthority(key: P256.Signing.PrivateKey, now: UnixTime) throws -> Certificate {
     let name = try DistinguishedName { CommonName("Fanfare push simulator authority") }
     return try Certificate(
       version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey),
-      notValidBefore: Date(timeIntervalSinceNow: -86_400), notValidAfter: Date(timeIntervalSinceNow: 10 * 365 * 86_400),
+      notValidBefore: date(now, daysLater: -1), notValidAfter: date(now, daysLater: 10 * 365),
       issuer: name, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
       extensions: try Certificate.Extensions {
         Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
@@ -50,7 +72,7 @@ extension SimulatorCredentials {
   }
 
   private static func makeCertificate(
-    for key: P256.Signing.PublicKey, names: [String], authority: Certificate, authorityKey: P256.Signing.PrivateKey
+    for key: P256.Signing.PublicKey, authority: Certificate, authorityKey: P256.Signing.PrivateKey, now: UnixTime
   ) throws -> Certificate {
     let loopback: [GeneralName] = [
       .ipAddress(.init(contentBytes: [127, 0, 0, 1])),
@@ -59,14 +81,14 @@ extension SimulatorCredentials {
     return try Certificate(
       version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key),
       // A year is under the 398 days that TLS clients grant at most.
-      notValidBefore: Date(timeIntervalSinceNow: -86_400), notValidAfter: Date(timeIntervalSinceNow: 365 * 86_400),
+      notValidBefore: date(now, daysLater: -1), notValidAfter: date(now, daysLater: 365),
       issuer: authority.subject, subject: try DistinguishedName { CommonName("Fanfare push simulator") },
       signatureAlgorithm: .ecdsaWithSHA256,
       extensions: try Certificate.Extensions {
         Critical(BasicConstraints.notCertificateAuthority)
         Critical(KeyUsage(digitalSignature: true))
         try ExtendedKeyUsage([.serverAuth])
-        SubjectAlternativeNames(names.map { .dnsName($0) } + loopback)
+        SubjectAlternativeNames(certificateNames.map { .dnsName($0) } + loopback)
       },
       issuerPrivateKey: .init(authorityKey))
   }

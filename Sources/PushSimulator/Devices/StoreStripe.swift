@@ -74,8 +74,8 @@ struct StoreStripe {
 
   /// Forgets a device.
   mutating func remove(_ key: DeviceKey) {
-    // Its place in `order` stays: the name is skipped when its turn comes.
-    devices[key] = nil
+    guard devices.removeValue(forKey: key) != nil, let place = order[firstKept...].firstIndex(of: key) else { return }
+    order.remove(at: place)
   }
 
   /// Adds this part's numbers.
@@ -102,11 +102,6 @@ struct StoreStripe {
     }
     if firstKept > order.count / 2, firstKept > 64 {
       order.removeFirst(firstKept)
-      firstKept = 0
-    }
-    // Names of removed devices pile up only if devices are removed by hand again and again.
-    if order.count - firstKept > 2 * deviceLimit + 64 {
-      order = order[firstKept...].filter { devices[$0] != nil }
       firstKept = 0
     }
   }

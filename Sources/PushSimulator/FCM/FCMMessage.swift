@@ -13,6 +13,14 @@ struct FCMMessage {
   /// Bytes of keys and values in `data` and `notification`, as the documentation counts the payload.
   private var payloadSize = 0
   private var targets = 0
+  /// Whether it shows something by itself on devices of any kind but Apple's, or of all kinds.
+  private var hasNotification = false
+  private var hasAndroid = false
+  private var hasAndroidV2 = false
+  /// What `apns` says of the priority; nil where it does not, or is about a live activity.
+  private var applePriority: String?
+  /// Whether the payload in `apns` shows something by itself.
+  private var showsOnApple = false
 
   /// The most bytes of a payload to a device.
   static let payloadLimit = 4096
@@ -42,11 +50,20 @@ struct FCMMessage {
       throw FCMError.invalidArgument(
         field: "message", targets == 0 ? "Recipient of the message is not set." : "Exactly one recipient must be set.")
     }
+    guard !hasAndroid || !hasAndroidV2 else {
+      throw FCMError.invalidArgument(field: "message.android_v2", "Only one of android and android_v2 may be set.")
+    }
+    // To Apple's devices data alone goes with priority 5 only. A message that says nothing of it may be for others.
+    guard hasNotification || showsOnApple || applePriority ?? "5" == "5" else {
+      throw FCMError.invalidArgument(field: nil, "Request contains an invalid argument.")
+    }
     guard payloadSize <= (isForDevice ? Self.payloadLimit : Self.topicPayloadLimit) else { throw FCMError.messageTooBig }
   }
 
   private mutating func readMessage(_ reader: inout JSONReader) throws(JSONError) {
     try reader.readObject { (key, reader) throws(JSONError) in
+      // In proto3 JSON that is no value.
+      if try reader.readNull() { return }
       switch key {
       case "token", "fid":
         targets += 1
@@ -58,7 +75,7 @@ struct FCMMessage {
       case "topic":
         targets += 1
         let name = try reader.readString()
-        guard !name.isEmpty, name.utf8.count <= 900, name.utf8.allSatisfy(Self.isTopicByte) else {
+        guard !name.isEmpty, name.utf8.count <= 900, name.utf8.allSatisfy(Self.isNameByte) else {
           throw reader.error("Malformed topic name")
         }
         handle = "/topics/" + name
@@ -68,11 +85,17 @@ struct FCMMessage {
         guard handle.contains("' in topics") else { throw reader.error("Malformed condition") }
       case "data": try readData(&reader)
       case "notification": try readNotification(&reader)
-      case "android": try readAndroid(&reader)
+      case "android":
+        hasAndroid = true
+        try readAndroid(&reader)
+      case "android_v2", "androidV2":
+        hasAndroidV2 = true
+        try readAndroidV2(&reader)
       case "apns": try readAPNs(&reader)
-      case "android_v2", "androidV2", "webpush", "fcm_options", "fcmOptions":
-        guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
-        try reader.skipValue()
+      case "webpush":
+        hasNotification = true
+        try FCMFieldType.webPush.check(&reader)
+      case "fcm_options", "fcmOptions": try FCMFieldType.options.check(&reader)
       case "name": _ = try reader.readString()
       default: throw reader.error("is an unknown name")
       }
@@ -95,6 +118,7 @@ struct FCMMessage {
 
   private mutating func readNotification(_ reader: inout JSONReader) throws(JSONError) {
     try reader.readObject { (key, reader) throws(JSONError) in
+      hasNotification = true
       switch key {
       case "title", "body", "image": payloadSize += key.count + (try reader.readString()).utf8.count
       default: throw reader.error("is an unknown name")
@@ -109,12 +133,15 @@ struct FCMMessage {
         let value = try reader.readString().uppercased()
         guard value == "NORMAL" || value == "HIGH" else { throw reader.error("Invalid value, must be NORMAL or HIGH") }
       case "ttl":
-        guard Self.isDuration(try reader.readString()) else { throw reader.error("Illegal duration, must be 0 to 2419200 s") }
+        guard Self.isDuration(try reader.readString(), most: 2_419_200) else {
+          throw reader.error("Illegal duration, must be 0 to 2419200 s")
+        }
       case "collapse_key", "collapseKey", "restricted_package_name", "restrictedPackageName": _ = try reader.readString()
       case "data": try readData(&reader)
-      case "notification", "fcm_options", "fcmOptions":
-        guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
-        try reader.skipValue()
+      case "notification":
+        hasNotification = true
+        try FCMFieldType.androidNotification.check(&reader)
+      case "fcm_options", "fcmOptions": try FCMFieldType.options.check(&reader)
       case "direct_boot_ok", "directBootOk", "bandwidth_constrained_ok", "bandwidthConstrainedOk", "restricted_satellite_ok",
         "restrictedSatelliteOk":
         _ = try reader.readBoolean()
@@ -123,15 +150,46 @@ struct FCMMessage {
     }
   }
 
-  private func readAPNs(_ reader: inout JSONReader) throws(JSONError) {
+  /// `android_v2`, as far as its fields are listed anywhere; others are taken as they are.
+  private func readAndroidV2(_ reader: inout JSONReader) throws(JSONError) {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
-      case "headers": try reader.readObject { (_, reader) throws(JSONError) in _ = try reader.readString() }
-      case "payload", "fcm_options", "fcmOptions":
-        guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
-        try reader.skipValue()
-      case "live_activity_token", "liveActivityToken": _ = try reader.readString()
+      case "background_sync", "backgroundSync": try FCMFieldType.object.check(&reader)
+      case "remote_notification", "remoteNotification": try FCMFieldType.remoteNotification.check(&reader)
+      default: try reader.skipValue()
+      }
+    }
+  }
+
+  private mutating func readAPNs(_ reader: inout JSONReader) throws(JSONError) {
+    var isLive = false
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "headers":
+        try reader.readObject { (key, reader) throws(JSONError) in
+          let (name, value) = (key.text, try reader.readString())
+          if name.lowercased() == "apns-priority" { applePriority = value }
+        }
+      case "payload": try readApplePayload(&reader)
+      case "fcm_options", "fcmOptions": try FCMFieldType.appleOptions.check(&reader)
+      case "live_activity_token", "liveActivityToken":
+        _ = try reader.readString()
+        isLive = true
       default: throw reader.error("is an unknown name")
+      }
+    }
+    if isLive { applePriority = nil }
+  }
+
+  private mutating func readApplePayload(_ reader: inout JSONReader) throws(JSONError) {
+    try reader.readObject { (key, reader) throws(JSONError) in
+      guard case "aps" = key, try reader.nextKind() == .object else { return try reader.skipValue() }
+      try reader.readObject { (key, reader) throws(JSONError) in
+        switch key {
+        case "alert", "badge", "sound": showsOnApple = true
+        default: break
+        }
+        try reader.skipValue()
       }
     }
   }
@@ -140,7 +198,8 @@ struct FCMMessage {
     !text.isEmpty && text.utf8.count <= 4096 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
   }
 
-  private static func isTopicByte(_ byte: UInt8) -> Bool {
+  /// Whether the name of a topic, or a label, may have the byte.
+  static func isNameByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
       UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "~"), UInt8(ascii: "%"):
@@ -149,10 +208,10 @@ struct FCMMessage {
     }
   }
 
-  /// A protobuf duration of at most four weeks: `3600s`, `3.5s`.
-  private static func isDuration(_ text: String) -> Bool {
+  /// Whether the text is a protobuf duration of at most so many seconds: `3600s`, `3.5s`.
+  static func isDuration(_ text: String, most: Double) -> Bool {
     guard text.hasSuffix("s"), let seconds = Double(text.dropLast()) else { return false }
     return text.utf8.dropLast().allSatisfy { $0 == UInt8(ascii: ".") || Hexadecimal.value(of: $0).map { $0 < 10 } ?? false }
-      && seconds <= 2_419_200
+      && seconds <= most
   }
 }

@@ -13,17 +13,11 @@ enum HTTP2Listeners {
     var server = HTTP2ServerConfiguration(host: configuration.host, port: configuration.apnsPort, tls: tls)
     server.maximumConcurrentStreams = configuration.apnsInitialStreams
     server.refusesHandshake = { faults.refusesHandshake(of: .apns) }
-    let readsAll = configuration.validatesPushes || configuration.recordsPushes
     return HTTP2Server(configuration: server, eventLoopGroup: group, logger: logger) { incoming, responder in
       var request = APNsRequest(body: incoming.body)
       request.method = incoming.method
       request.path = incoming.path
-      if readsAll {
-        for (name, value) in incoming.headers { request.add(name, value) }
-      } else {
-        // A mere sink looks at nothing else.
-        for name in ["authorization", "apns-id"] { incoming.headers[name].map { request.add(name, $0) } }
-      }
+      for (name, value) in incoming.headers { request.add(name, value) }
       responder.perform(service.react(to: request, on: responder.connection.id), goAwayReason: shutdown)
     }
   }

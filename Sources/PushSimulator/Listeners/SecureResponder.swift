@@ -27,11 +27,11 @@ struct SecureResponder: HTTPResponder {
     let path = String(target.prefix { $0 != "?" })
     let reaction: Reaction
     switch (request.method, path) {
-    case (.post, "/token"): reaction = google.react(to: body)
-    case (.post, "/accesstoken.srf"): reaction = microsoft.reactLive(to: body)
+    case (.post, "/token"): reaction = google.react(to: Self.form(request, body: body))
+    case (.post, "/accesstoken.srf"): reaction = microsoft.reactLive(to: Self.form(request, body: body))
     case (.post, _):
       if let tenant = MicrosoftToken.tenant(inPath: path) {
-        reaction = microsoft.reactEntra(to: body, tenant: tenant)
+        reaction = microsoft.reactEntra(to: Self.form(request, body: body), tenant: tenant)
       } else {
         reaction = wns.react(to: Self.notification(request, target: target, body: body))
       }
@@ -60,6 +60,12 @@ struct SecureResponder: HTTPResponder {
       // Nobody reads this any more.
       return Response(status: .internalServerError)
     }
+  }
+
+  /// The form of a token request. A body that is not said to be one has no fields.
+  private static func form(_ request: Request, body: [UInt8]) -> FormBody {
+    let mediaType = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+    return FormBody(mediaType == "application/x-www-form-urlencoded" ? body : [])
   }
 
   private static func notification(_ request: Request, target: String, body: [UInt8]) -> WNSRequest {

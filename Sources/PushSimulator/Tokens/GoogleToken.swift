@@ -55,10 +55,10 @@ final class GoogleToken: Sendable {
     ownURL.withLock { $0 = url }
   }
 
-  /// The reaction to a POST of this body.
-  func react(to body: [UInt8]) -> Reaction {
+  /// The reaction to a POST of this form.
+  func react(to form: FormBody) -> Reaction {
     injector.reaction(
-      of: .googleToken, platform: nil, handle: "", refusal: complaint(about: FormBody(body)), render: TokenAnswer.fault
+      of: .googleToken, platform: nil, handle: "", refusal: complaint(about: form), render: TokenAnswer.fault
     ) {
       injector.store.countAccepted(.googleToken)
       // The real endpoint, too, says a second less than the hour.

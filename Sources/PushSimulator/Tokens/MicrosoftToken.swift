@@ -21,17 +21,15 @@ final class MicrosoftToken: Sendable {
     return tenant.isEmpty || tenant.contains("/") ? nil : tenant
   }
 
-  /// The reaction of `login.live.com/accesstoken.srf` to a POST of this body.
-  func reactLive(to body: [UInt8]) -> Reaction {
-    let form = FormBody(body)
+  /// The reaction of `login.live.com/accesstoken.srf` to a POST of this form.
+  func reactLive(to form: FormBody) -> Reaction {
     let refusal = complaint(
       about: form, id: app.packageSID, secret: app.packageSecret, scope: "notify.windows.com", unknownClientStatus: 400)
     return react(refusal: refusal, type: "bearer", expiresIn: String(tokens.seconds))
   }
 
-  /// The reaction of `login.microsoftonline.com/TENANT/oauth2/v2.0/token` to a POST of this body.
-  func reactEntra(to body: [UInt8], tenant: some StringProtocol) -> Reaction {
-    let form = FormBody(body)
+  /// The reaction of `login.microsoftonline.com/TENANT/oauth2/v2.0/token` to a POST of this form.
+  func reactEntra(to form: FormBody, tenant: some StringProtocol) -> Reaction {
     var refusal: ServiceAnswer?
     if tenant != app.tenantID {
       refusal = TokenAnswer.failure(400, "invalid_request", "AADSTS90002: Tenant not found.")

@@ -6,7 +6,6 @@ final class WNSService: Sendable {
   private let injector: FaultInjector
   private let store: DeviceStore
   private let clock: any WallClock
-  private let validates: Bool
 
   /// WNS that lets in the bearers of the given tokens.
   init(_ configuration: SimulatorConfiguration, tokens: AccessTokens, injector: FaultInjector) {
@@ -14,7 +13,6 @@ final class WNSService: Sendable {
     self.injector = injector
     store = injector.store
     clock = configuration.clock
-    validates = configuration.validatesPushes
   }
 
   /// The reaction to one request.
@@ -42,7 +40,7 @@ final class WNSService: Sendable {
     guard let authorization = request["authorization"], authorization.prefix(7).lowercased() == "bearer ",
       tokens.isGood(String(authorization.dropFirst(7)))
     else { return .init(status: 401, description: "The authorization header is missing or its token is not valid.") }
-    return validates ? WNSRules.complaint(about: request) : nil
+    return WNSRules.complaint(about: request)
   }
 
   private static func answer(

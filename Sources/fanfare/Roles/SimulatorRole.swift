@@ -1,3 +1,4 @@
+import Logging
 import Operations
 import PushSimulator
 import ServiceLifecycle
@@ -18,11 +19,19 @@ enum SimulatorRole {
       services: [Listener(section: "simulator", service: simulator), announcement] + runtime.operations(checks: []))
   }
 
-  /// A simulator with the keys of its directory where there are some.
+  /// A simulator with the keys of its directory where there are some, and with another certificate where theirs has ended or soon
+  /// will.
   static func make(_ settings: SimulatorSettings, runtime: Runtime) throws -> PushSimulator {
     var configuration = settings.configuration
     if SimulatorCredentials.exist(in: settings.directory) {
-      do { configuration.credentials = try SimulatorCredentials(contentsOf: settings.directory) } catch {
+      do {
+        var credentials = try SimulatorCredentials(contentsOf: settings.directory)
+        if try credentials.renewCertificate() {
+          runtime.logger.warning(
+            "simulator's certificate was about to end: ca.pem is another now", metadata: [LogKeys.file: "\(settings.directory)"])
+        }
+        configuration.credentials = credentials
+      } catch {
         throw SettingsError("simulator.directory", "has keys that cannot be used: \(error)")
       }
     }
