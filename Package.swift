@@ -202,9 +202,9 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "RDKafka", "Registry", "Support", "Worker",
-        configuration,
-        logging, yams,
+        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Support",
+        "Worker",
+        configuration, logging, yams,
       ],
       swiftSettings: house),
     .testTarget(

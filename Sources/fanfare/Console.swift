@@ -27,17 +27,21 @@ enum Console {
     write(line + "\n", to: .standardError)
   }
 
-  /// Writes text over the present line of a terminal.
+  /// Writes text over the present line of a terminal, as much of it as fits.
   static func overwrite(_ text: String) {
-    write("\r\u{1B}[K" + text, to: .standardOutput)
+    write(overwriting(text), to: .standardOutput)
   }
+
+  /// What makes a terminal show the text instead of its present line. It is not to wrap: of what wraps, only the last line could
+  /// be written over.
+  static func overwriting(_ text: String) -> String { "\r\u{1B}[K\u{1B}[?7l" + text + "\u{1B}[?7h" }
 
   /// Whether standard output is a terminal that a person watches.
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Writes text over the present line of the terminal that standard error is.
+  /// Writes text over the present line of the terminal that standard error is, as much of it as fits.
   static func overwriteError(_ text: String) {
-    write("\r\u{1B}[K" + text, to: .standardError)
+    write(overwriting(text), to: .standardError)
   }
 
   /// Whether standard error is a terminal that a person watches.

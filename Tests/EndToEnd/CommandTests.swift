@@ -176,4 +176,40 @@ import Testing
     #expect(report["arrived"] as? Int == 2001)
     #expect(report["pages"] as? Int ?? 0 >= 20)
   }
+
+  /// A visitor who has seen enough is told of no error.
+  @Test(.timeLimit(.minutes(3))) func theDemoEndsWithoutAWordWhenItIsInterrupted() async throws {
+    try await withDirectory("demo") { directory in
+      let demo = try ChildProcess(
+        ["demo", "--broadcast", "2001"], name: "demo", environment: ["TMPDIR": directory.path], directory: directory)
+      defer { demo.destroy() }
+      while try await !demo.line().hasPrefix("Registering") {}
+      demo.signal(SIGINT)
+      // It has not come to its end.
+      #expect(try await demo.exitStatus() == 1)
+      #expect(demo.log == "")
+      let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+      #expect(!left.contains { $0.hasPrefix("fanfare-demo-") }, "\(left)")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)), .enabled(if: ChildProcess.find("script") != nil, "script is not installed (Debian: bsdutils)"))
+  func onATerminalTheResultHasALineOfItsOwn() async throws {
+    try await withDirectory("demo") { directory in
+      let demo = try ChildProcess(
+        ["-qec", "'\(ChildProcess.program.path)' demo --broadcast 2001", "/dev/null"], name: "terminal",
+        environment: ["TMPDIR": directory.path], program: try #require(ChildProcess.find("script")), directory: directory)
+      defer { demo.destroy() }
+      var cancel: Substring?
+      while cancel == nil {
+        cancel = try await demo.line().split { $0 == " " || $0 == "\r" }.last { $0.hasSuffix("/cancel") }
+      }
+      let caller = Caller(base: String(try #require(cancel)))
+      try await eventually("the ledger to know the broadcast") {
+        (200..<300).contains(try await caller.call("POST", "", user: "alice", body: "").status)
+      }
+      while try await !demo.line().hasPrefix(#"{"devices":2001,"state":"cancelled","#) {}
+      _ = try await demo.exitStatus()
+    }
+  }
 }

@@ -26,12 +26,15 @@ import Testing
     }
   }
 
-  @Test(arguments: [SIGINT, SIGTERM])
-  func whoeverInterruptsItFindsNothingLeftBehind(signal: Int32) async throws {
+  /// Also whoever loses the terminal, unless it was started with nohup(1).
+  @Test(arguments: [("default", SIGINT), ("default", SIGTERM), ("default", SIGHUP), ("ignore", SIGTERM)])
+  func whoeverInterruptsItFindsNothingLeftBehind(hangup: String, signal: Int32) async throws {
     try await withDirectory("interrupted") { directory in
+      // Whatever these tests were started with.
       let faults = try ChildProcess(
-        ["faults", "--row", "nothing", "--json"], name: "faults", environment: ["TMPDIR": directory.path],
-        directory: directory, keepsOutput: true)
+        ["--\(hangup)-signal=HUP", ChildProcess.program.path, "faults", "--row", "nothing", "--json"], name: "faults",
+        environment: ["TMPDIR": directory.path], program: URL(fileURLWithPath: "/usr/bin/env"), directory: directory,
+        keepsOutput: true)
       defer { faults.destroy() }
       @Sendable func deployments() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("fanfare-faults-") }
@@ -41,6 +44,7 @@ import Testing
           FileManager.default.fileExists(atPath: directory.appending(path: "\($0)/ledger/ledger.sqlite").path)
         }
       }
+      if hangup == "ignore" { faults.signal(SIGHUP) }
       faults.signal(signal)
       #expect(try await faults.exitStatus() == 128 + signal)
       #expect(try deployments().isEmpty)

@@ -174,7 +174,7 @@ extension DispatchState {
 
   private func hasRoom(for room: WorkItem.Returned, of hub: Int) -> Bool {
     room.platforms.platforms.allSatisfy { platform in
-      let returned = senders[hub * 3 + platform.ordinal].returned
+      let returned = senders[SenderTable.place(hub: hub, platform: platform)].returned
       return returned == 0 || returned + room.weight <= configuration.pageDevices
     }
   }
@@ -189,14 +189,18 @@ extension DispatchState {
     guard let room else { return }
     items[slot].role = .returned(room)
     if let broadcast = room.rated { ratedReturned.insert(broadcast) }
-    for platform in room.platforms.platforms { senders[items[slot].hub * 3 + platform.ordinal].returned += room.weight }
+    for platform in room.platforms.platforms {
+      senders[SenderTable.place(hub: items[slot].hub, platform: platform)].returned += room.weight
+    }
   }
 
   /// The room is free again.
   mutating func giveBack(_ room: WorkItem.Returned, of hub: Int) {
     mayResumeParkedPages = true
     if let broadcast = room.rated { ratedReturned.remove(broadcast) }
-    for platform in room.platforms.platforms { senders[hub * 3 + platform.ordinal].returned -= room.weight }
+    for platform in room.platforms.platforms {
+      senders[SenderTable.place(hub: hub, platform: platform)].returned -= room.weight
+    }
   }
 
   /// It is known from when on so many devices of what has come back may be pushed to.

@@ -139,7 +139,7 @@ extension DispatchState {
   private func waitsForItsQuota(_ slot: Int, at now: Moment) -> Bool {
     let hub = items[slot].hub
     guard items[slot].phase == .dispatching, items[slot].openDevices > 0,
-      senders[hub * 3..<hub * 3 + 3].contains(where: { $0.quota.isDry(at: now.wall) && $0.queue.hasBulk })
+      senders[SenderTable.places(of: hub)].contains(where: { $0.quota.isDry(at: now.wall) && $0.queue.hasBulk })
     else { return false }
     var isWaiting = false
     for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {

@@ -236,7 +236,8 @@ extension DispatchState {
     if let acceptedAt = items[slot].send?.acceptedAt {
       effects.tallies.results.append(
         Tallies.Result(
-          sender: items[slot].hub * 3 + items[slot].devices[index].target.platform.ordinal, outcome: outcome, reason: reason,
+          sender: SenderTable.place(hub: items[slot].hub, platform: items[slot].devices[index].target.platform),
+          outcome: outcome, reason: reason,
           latency: max(0, now.wall.milliseconds - acceptedAt.milliseconds)))
     }
     passFirstAttempt(slot, index)

@@ -15,12 +15,18 @@ struct SenderTable: Sendable {
     self.senders = hubs.flatMap { hub in Platform.allCases.map { senders[hub]?[$0] } }
   }
 
+  /// The number of the hub's place for the platform's sender, whether it has one or not.
+  static func place(hub: Int, platform: Platform) -> Int { hub * 3 + platform.ordinal }
+
+  /// The numbers of the hub's places.
+  static func places(of hub: Int) -> Range<Int> { hub * 3..<hub * 3 + 3 }
+
   /// The hub's number; nil when this deployment does not serve it.
   func number(of hub: HubName) -> Int? { numbers[hub] }
 
   /// The number of the hub's sender for the platform; -1 when it has none.
   func sender(hub: Int, platform: Platform) -> Int {
-    let number = hub * 3 + platform.ordinal
+    let number = Self.place(hub: hub, platform: platform)
     return senders[number] == nil ? -1 : number
   }
 

@@ -100,6 +100,8 @@ struct BroadcastTour: Sendable {
   /// Shows how far it is until it has ended; another worker takes over from one that was killed. Throws `DemoError` when
   /// nothing moves any more, the worker fails, or there was no time for the visitor's part.
   private func follow(_ id: String, _ api: APIClient) async throws -> Report {
+    // What is printed next is not to stand behind the progress.
+    defer { if Console.isTerminal { Console.print() } }
     var step = Step.pause
     var last = (course: "", pages: 0, delivered: 0)
     var lastMove = ContinuousClock.now

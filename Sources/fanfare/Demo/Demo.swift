@@ -109,7 +109,7 @@ struct Demo {
             service: visit, successTerminationBehavior: .gracefullyShutdownGroup,
             failureTerminationBehavior: .gracefullyShutdownGroup)
         ],
-        gracefulShutdownSignals: [.sigterm, .sigint], logger: runtime.logger)
+        gracefulShutdownSignals: UnixSignal.ending, logger: runtime.logger)
     ).run()
     return visit.isComplete
   }

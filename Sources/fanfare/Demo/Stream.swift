@@ -30,8 +30,12 @@ struct Stream: Sendable {
     let posting = Posting()
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await post(posting) }
-      // Also the posting of what nobody waits for any more.
-      defer { group.cancelAll() }
+      defer {
+        // Also the posting of what nobody waits for any more.
+        group.cancelAll()
+        // What is printed next is not to stand behind the progress.
+        if Console.isTerminal { Console.print() }
+      }
       var report = StreamReport()
       var lastChange = start
       while true {
@@ -51,7 +55,6 @@ struct Stream: Sendable {
         report = next
         if (posted.isOver && report.settled >= sends) || ContinuousClock.now - lastChange > Self.patience { break }
       }
-      if Console.isTerminal { Console.print() }
       return report
     }
   }

@@ -4,6 +4,7 @@ import FrontEnd
 import Ledger
 import Operations
 import PushSimulator
+import Synchronization
 
 /// What a visitor is shown: people register, notifications arrive on their devices, then a stream of sends.
 struct Tour: Sendable {
@@ -67,27 +68,55 @@ struct Tour: Sendable {
         type: "application/json;charset=utf-8")
       Console.print("  sent        \(post.from) to \(post.to) (\(post.platforms))")
     }
-    var count = 0
-    for await notification in arrivals {
-      show(notification, visitors)
-      count += 1
-      if count == posts.count { break }
+    // There is one for each.
+    try await Self.show(arrivals, untilAllHaveOne: visitors.guests)
+    // What the ledger settled later would be taken for the stream's.
+    try await Self.wait(for: posts.count) { try await ledger.totals(hub: .default).settled }
+  }
+
+  /// Shows what arrives until each of the devices has something. Throws `TimeLimitExceeded`, with the names of those that have
+  /// nothing.
+  static func show(
+    _ arrivals: AsyncStream<ReceivedNotification>, untilAllHaveOne devices: [Visitors.Device],
+    within limit: Duration = .seconds(60)
+  ) async throws {
+    let missing = Mutex(devices.map(\.name))
+    try await withTimeLimit(limit, "what was sent to \(missing.withLock { $0.joined(separator: ", ") })") {
+      for await notification in arrivals {
+        let name = show(notification, devices)
+        let isOver = missing.withLock { missing in
+          missing.removeAll { $0 == name }
+          return missing.isEmpty
+        }
+        if isOver { return }
+      }
+      // Nothing else ends the arrivals.
+      throw CancellationError()
     }
   }
 
-  private func show(_ notification: ReceivedNotification, _ visitors: Visitors) {
-    guard
-      let device = visitors.guests.first(where: { device in
-        device.platform == notification.platform
-          && (device.handle == notification.handle || device.handle.hasSuffix(notification.handle))
-      })
-    else { return }
+  /// Suspends until so many sends are settled. Throws `TimeLimitExceeded`.
+  static func wait(for sends: Int, settled: @escaping @Sendable () async throws -> Int) async throws {
+    try await withTimeLimit(.seconds(60), "\(sends) sends to be settled") {
+      while try await settled() < sends { try await Task.sleep(for: .milliseconds(20)) }
+    }
+  }
+
+  /// Shows what has arrived on one of the devices. Returns the name of that; nil where it is another's.
+  @discardableResult
+  private static func show(_ notification: ReceivedNotification, _ devices: [Visitors.Device]) -> String? {
+    let device = devices.first { device in
+      device.platform == notification.platform
+        && (device.handle == notification.handle || device.handle.hasSuffix(notification.handle))
+    }
+    guard let device else { return nil }
     Console.print("  arrived     on \(device.name): \(notification.text)")
+    return device.name
   }
 
   /// Shows what arrives on the guests' devices until the visitor ends the demo.
   private func follow(_ visitors: Visitors) async throws {
-    for await notification in simulator.store.events() { show(notification, visitors) }
+    for await notification in simulator.store.events() { Self.show(notification, visitors.guests) }
   }
 
   private func showCommands(_ api: APIClient) {

@@ -15,7 +15,12 @@ final class TourService: Service {
   var isComplete: Bool { result.withLock { $0 } }
 
   func run() async throws {
-    let isComplete = try await cancelWhenGracefulShutdown { [tour] in try await tour() }
-    result.withLock { $0 = isComplete }
+    do {
+      let isComplete = try await cancelWhenGracefulShutdown { [tour] in try await tour() }
+      result.withLock { $0 = isComplete }
+    } catch {
+      // The visitor has seen enough, and that is no failure of what it interrupts.
+      guard Task.isShuttingDownGracefully else { throw error }
+    }
   }
 }

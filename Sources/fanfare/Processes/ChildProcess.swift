@@ -103,7 +103,7 @@ final class ChildProcess: Sendable {
 
   /// The next line on standard output. Throws when there is none within the limit, or no more.
   func line(within limit: Duration = .seconds(60)) async throws -> String {
-    let line = try await withTimeLimit(limit, "a line of \(name)\n\(lastWords)") { [lines] in
+    let line = try await withTimeLimit(limit, "a line of \(self.name)\n\(self.lastWords)") { [lines] in
       await lines.first { _ in true }
     }
     guard let line else { throw Failure("\(name) said nothing more", log: lastWords) }
@@ -123,7 +123,7 @@ final class ChildProcess: Sendable {
 
   /// The exit status, once the process has ended. To be asked once.
   func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
-    let status = try await withTimeLimit(limit, "the end of \(name)") { [ended] in await ended.first { _ in true } }
+    let status = try await withTimeLimit(limit, "the end of \(self.name)") { [ended] in await ended.first { _ in true } }
     guard let status else { throw Failure("\(name) has ended before", log: lastWords) }
     return status
   }

@@ -2,11 +2,11 @@ import ArgumentParser
 import Foundation
 import UnixSignals
 
-/// Runs `body`, until SIGINT or SIGTERM: these cancel it, so that on its way out it ends the processes that it has started and
+/// Runs `body`, until SIGINT, SIGTERM or SIGHUP (see `UnixSignal.ending`): these cancel it, so that on its way out it ends the processes that it has started and
 /// removes the directories that it has made. Once it has returned, `ExitCode` is thrown then, with the status that a shell
 /// reports of a process that a signal has ended. Another signal, a second later or more, ends this process at once.
 func endingWithSignals(_ body: @escaping @Sendable () async throws -> Void) async throws {
-  let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+  let signals = await UnixSignalsSequence(trapping: UnixSignal.ending)
   let work = Task { try await body() }
   let listening = Task {
     var first: (signal: UnixSignal, at: ContinuousClock.Instant)?

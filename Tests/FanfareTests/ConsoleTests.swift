@@ -1,0 +1,10 @@
+import Testing
+
+@testable import fanfare
+
+@Suite struct ConsoleTests {
+  /// One that wraps leaves a line behind each time that it is written over.
+  @Test func aLineThatIsWrittenOverDoesNotWrap() {
+    #expect(Console.overwriting("long") == "\r\u{1B}[K\u{1B}[?7llong\u{1B}[?7h")
+  }
+}
