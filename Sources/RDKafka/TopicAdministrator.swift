@@ -1,6 +1,6 @@
 package import Logging
 
-/// Creates topics on a real cluster.
+/// Creates and deletes topics on a real cluster.
 package struct TopicAdministrator: Sendable {
   private let handle: AdminHandle
   private let logger: Logger
@@ -35,6 +35,25 @@ package struct TopicAdministrator: Sendable {
       logger.info("Topic checked", metadata: [LogKeys.topic: "\(creation.topic)", LogKeys.event: "\(creation.outcome)"])
     }
     return creations
+  }
+
+  /// Deletes topics with all that lies in them; one that is not there is none's loss.
+  ///
+  /// - Throws: What the cluster says of one that is still there, `unsupported` for the embedded cluster, and when it does not
+  ///   answer at all.
+  package func deleteTopics(_ topics: [String], timeout: Duration = .seconds(15)) async throws(RDKafkaError) {
+    let milliseconds = timeout.timeoutMilliseconds
+    let errors = try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
+      // It would let the request time out.
+      guard try handle.overview(timeoutMilliseconds: milliseconds).hasController else {
+        throw RDKafkaError(code: .unsupported, message: "this cluster has no controller to delete topics")
+      }
+      return try handle.delete(topics, timeoutMilliseconds: milliseconds)
+    }
+    for (topic, number) in errors where number != 0 {
+      let error = RDKafkaError(number: number, context: topic)
+      if error.code != .unknownTopic { throw error }
+    }
   }
 
   private static func create(

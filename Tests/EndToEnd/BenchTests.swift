@@ -28,4 +28,17 @@ struct BenchTests {
       #expect(rate > 0 || !times.isEmpty, "\(row)")
     }
   }
+
+  /// What a program reads is whole, whatever went wrong.
+  @Test func aScenarioThatFailsTakesNoRowsWithIt() async throws {
+    try await withDirectory("bench") { directory in
+      let bench = try ChildProcess(
+        ["bench", "--quick", "--json", "--scenario", "ledger", "--postgres", "host=/nonexistent"], name: "bench",
+        directory: directory, keepsOutput: true)
+      defer { bench.destroy() }
+      #expect(try await bench.exitStatus() == 1)
+      // There are none yet.
+      #expect(try bench.output() == #"{"scenarios":[]}"# + "\n")
+    }
+  }
 }

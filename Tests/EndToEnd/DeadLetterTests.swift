@@ -61,7 +61,7 @@ import Testing
       #expect(try await list(deployment).count == 2)
       let (back, done, _) = try await deployment.run(["dead-letters", "redrive", "--letter", place, "--json"])
       #expect(back == 0)
-      #expect(done == #"{"cut":[],"foreign":[],"redriven":1,"unreadable":0}"# + "\n")
+      #expect(done == #"{"cut":[],"foreign":[],"redriven":1,"redrivenBefore":0,"unreadable":0}"# + "\n")
       try await eventually("the letter to come again") {
         try await list(deployment, ["--reason", "undecodable"]).count == 2
       }
@@ -69,6 +69,19 @@ import Testing
       let (_, second, _) = try await deployment.run(["dead-letters", "show", again, "--json"])
       let copy = try DeadLetter.decode(Array(second.utf8.dropLast())[...])
       #expect((copy.key, copy.value, copy.origin != kept.origin) == (kept.key, kept.value, true))
+
+      // Once is enough, whatever has become of it: what came again is the next letter's.
+      let (twice, none, _) = try await deployment.run(["dead-letters", "redrive", "--letter", place])
+      #expect(twice == 0)
+      #expect(none == "0 records put back\n1 were put back before, see --again\n")
+      let dryAgain = ["dead-letters", "redrive", "--letter", place, "--again", "--dry-run"]
+      #expect(try await deployment.run(dryAgain).output == "1 records would be put back\n")
+      let rest = try await deployment.run(["dead-letters", "redrive"])
+      #expect(rest.output == "2 records put back\n1 were put back before, see --again\n")
+      try await eventually("the letters to come again") { try await list(deployment).count == 5 }
+      #expect(
+        try await deployment.run(["dead-letters", "redrive", "--dry-run"]).output
+          == "2 records would be put back\n3 were put back before, see --again\n")
 
       // A value that was not kept whole cannot be put back.
       let large = DeadLetter(

@@ -43,6 +43,13 @@ struct EmbeddedClusterTests {
     #expect(conflict.code == .conflict)
     #expect(conflict.message.contains("3") && conflict.message.contains("8"))
     #expect(missing.code == .unsupported)
+    // Nor deleted: it is said at once, and the topic is as it was.
+    let refusal = await #expect(throws: RDKafkaError.self) { try await administrator.deleteTopics([topic]) }
+    #expect(refusal?.code == .unsupported)
+    #expect(
+      try await administrator.createTopics([TopicSpecification(name: topic, partitions: 3)]).map(\.outcome) == [
+        .existed(partitions: 3)
+      ])
   }
 
   @Test func recordsSurviveABrokerThatIsAwayForAMoment() async throws {

@@ -22,6 +22,17 @@ struct RealClusterTests {
     }
   }
 
+  @Test func topicsAreDeleted() async throws {
+    let kafka = try TestKafka.shared()
+    let topics = [try await kafka.topic(), try await kafka.topic()]
+    let administrator = try TopicAdministrator(client: kafka.client(), logger: TestKafka.quietLogger)
+    try await administrator.deleteTopics(topics + ["\(topics[0])-never-made"])
+    let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)
+    while try await !Set(reader.topics()).isDisjoint(with: topics) { await Task.yield() }
+    // Nothing is left to delete.
+    try await administrator.deleteTopics(topics)
+  }
+
   @Test func aMemberWithANameComesBackWithoutAnybodyNoticing() async throws {
     try await withMembers(named: ["one", "two"]) { members, start in
       let (one, two) = (members[0], members[1])

@@ -22,26 +22,58 @@ final class AdminHandle: Sendable {
     var requests: [OpaquePointer?] = unsafe []
     defer { unsafe rd_kafka_NewTopic_destroy_array(&requests, requests.count) }
     for topic in topics { unsafe requests.append(unsafe try request(for: topic)) }
-    let queue = try Queue.make(on: handle)
-    let options = unsafe rd_kafka_AdminOptions_new(handle.pointer, RD_KAFKA_ADMIN_OP_CREATETOPICS)
-    defer { unsafe rd_kafka_AdminOptions_destroy(options) }
-    _ = unsafe rd_kafka_AdminOptions_set_request_timeout(options, timeoutMilliseconds, nil, 0)
-    // Returns once the topics are there, not only once they have been asked for.
-    _ = unsafe rd_kafka_AdminOptions_set_operation_timeout(options, timeoutMilliseconds, nil, 0)
-    unsafe requests.withUnsafeMutableBufferPointer { buffer in
-      unsafe rd_kafka_CreateTopics(handle.pointer, buffer.baseAddress, buffer.count, options, queue.pointer)
-    }
-    // A little longer than the request: its own time-out is the better message.
-    guard let event = unsafe rd_kafka_queue_poll(queue.pointer, timeoutMilliseconds + 1000) else {
-      throw RDKafkaError(code: .timedOut, message: "the request to create topics was not answered")
+    let event = unsafe try answer(RD_KAFKA_ADMIN_OP_CREATETOPICS, "create topics", timeoutMilliseconds) { options, queue in
+      unsafe requests.withUnsafeMutableBufferPointer { buffer in
+        unsafe rd_kafka_CreateTopics(handle.pointer, buffer.baseAddress, buffer.count, options, queue)
+      }
     }
     defer { unsafe rd_kafka_event_destroy(event) }
-    let status = unsafe rd_kafka_event_error(event)
-    guard status == RD_KAFKA_RESP_ERR_NO_ERROR, let result = unsafe rd_kafka_event_CreateTopics_result(event) else {
-      throw RDKafkaError(response: status, context: "create topics")
-    }
     var count = 0
-    let answers = unsafe rd_kafka_CreateTopics_result_topics(result, &count)
+    return unsafe Self.errors(rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count), count)
+  }
+
+  /// Deletes topics with all that lies in them.
+  ///
+  /// - Returns: The broker's error number for each topic by name, 0 for none.
+  /// - Throws: When the request as a whole had no answer.
+  func delete(_ topics: [String], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [String: Int32] {
+    var requests: [OpaquePointer?] = unsafe topics.map { unsafe rd_kafka_DeleteTopic_new($0) }
+    defer { unsafe rd_kafka_DeleteTopic_destroy_array(&requests, requests.count) }
+    let event = unsafe try answer(RD_KAFKA_ADMIN_OP_DELETETOPICS, "delete topics", timeoutMilliseconds) { options, queue in
+      unsafe requests.withUnsafeMutableBufferPointer { buffer in
+        unsafe rd_kafka_DeleteTopics(handle.pointer, buffer.baseAddress, buffer.count, options, queue)
+      }
+    }
+    defer { unsafe rd_kafka_event_destroy(event) }
+    var count = 0
+    return unsafe Self.errors(rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event), &count), count)
+  }
+
+  /// The event with the answer to a request, which the caller destroys. Throws when there was none.
+  private func answer(
+    _ operation: rd_kafka_admin_op_t, _ what: String, _ timeoutMilliseconds: Int32,
+    _ ask: (_ options: OpaquePointer?, _ queue: OpaquePointer) -> Void
+  ) throws(RDKafkaError) -> OpaquePointer {
+    let queue = try Queue.make(on: handle)
+    let options = unsafe rd_kafka_AdminOptions_new(handle.pointer, operation)
+    defer { unsafe rd_kafka_AdminOptions_destroy(options) }
+    _ = unsafe rd_kafka_AdminOptions_set_request_timeout(options, timeoutMilliseconds, nil, 0)
+    // Answered once it is done, not only once it has been asked for.
+    _ = unsafe rd_kafka_AdminOptions_set_operation_timeout(options, timeoutMilliseconds, nil, 0)
+    unsafe ask(options, queue.pointer)
+    // A little longer than the request: its own time-out is the better message.
+    guard let event = unsafe rd_kafka_queue_poll(queue.pointer, timeoutMilliseconds + 1000) else {
+      throw RDKafkaError(code: .timedOut, message: "the request to \(what) was not answered")
+    }
+    let status = unsafe rd_kafka_event_error(event)
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      unsafe rd_kafka_event_destroy(event)
+      throw RDKafkaError(response: status, context: what)
+    }
+    return unsafe event
+  }
+
+  private static func errors(_ answers: UnsafeMutablePointer<OpaquePointer?>?, _ count: Int) -> [String: Int32] {
     var errors: [String: Int32] = [:]
     for index in 0..<count {
       guard let answer = unsafe answers?[index] else { continue }

@@ -47,36 +47,65 @@ struct Audit {
       }
       return true
     }
-    let deleted = others.compactMap { span -> (place: AuditPlace, records: Int64)? in
-      guard let position = committed[span.partition.topic]?[span.partition.partition], position < span.start else { return nil }
-      let place = AuditPlace(topic: span.partition.topic, partition: span.partition.partition, offset: position)
-      return (place, span.start - position)
-    }
+    let deleted = Self.deletedUnread(others, of: topics, committed: committed, statuses: statuses)
     // What the cluster deletes in the minutes of the scan may not have been read either.
     let left = try await reader.spans(of: [topics.sends, topics.status, topics.deadLetter])
     func isCut(_ topic: String) -> Bool { left.contains { $0.partition.topic == topic && $0.start > 0 } }
     return account.report(
       isCutAtStart: isCut(topics.sends),
-      statusesFrom: try await beginning(of: left.filter { $0.partition.topic == topics.status }, reader),
+      statuses: try await beginnings(of: left.filter { $0.partition.topic == topics.status }, reader),
       isDeadLetterTopicWhole: !isCut(topics.deadLetter), deleted: deleted)
   }
 
-  /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so what was deleted belonged
-  /// to sends no younger than the oldest record left in its partition.
-  func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
+  /// Where, and how many, records were deleted before those who read the topic had come to them.
+  ///
+  /// A partition without a position was never read, where its group has one on another partition. A group without any may have
+  /// been away for so long that the cluster has forgotten them: then nobody knows, unless there has never been a status.
+  static func deletedUnread(
+    _ spans: [LogSpan], of topics: Topics, committed: [String: [Int32: Int64]], statuses: [LogSpan]
+  ) -> [(place: AuditPlace, records: Int64)] {
+    let ofWorkers = [topics.sends, topics.segments]
+    let hasNeverWorked = statuses.allSatisfy { $0.end == 0 }
+    return spans.compactMap { span in
+      let (topic, partition) = (span.partition.topic, span.partition.partition)
+      // Nobody has to read that.
+      guard topic != topics.deadLetter else { return nil }
+      let ofGroup = ofWorkers.contains(topic) ? ofWorkers : [topic]
+      guard hasNeverWorked || ofGroup.contains(where: { committed[$0]?.isEmpty == false }) else { return nil }
+      let position = committed[topic]?[partition] ?? 0
+      guard position < span.start else { return nil }
+      return (AuditPlace(topic: topic, partition: partition, offset: position), span.start - position)
+    }
+  }
+
+  /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so what was
+  /// deleted belonged to sends no younger than the oldest record left in its partition; where none is left, to sends as old as
+  /// statuses get.
+  func beginnings(of spans: [LogSpan], _ reader: LogReader) async throws -> StatusBeginnings? {
     let cut = spans.filter { $0.start > 0 }
     guard !cut.isEmpty else { return nil }
-    // Nothing left in a partition: nothing is known of when.
-    let unknown = UnixTime(milliseconds: .max)
-    guard cut.allSatisfy({ $0.count > 0 }) else { return unknown }
+    let filled = cut.filter { $0.count > 0 }
     var firsts: [Int32: UnixTime] = [:]
-    // To their ends, because the first one may be deleted before it is read.
-    try await TopicScan(command: "audit", reader: reader).read(cut) { records in
-      for record in records where firsts[record.partition] == nil {
-        firsts[record.partition] = UnixTime(milliseconds: record.timestamp)
+    if !filled.isEmpty {
+      // To their ends, because the first one may be deleted before it is read.
+      try await TopicScan(command: "audit", reader: reader).read(filled) { records in
+        for record in records where firsts[record.partition] == nil {
+          firsts[record.partition] = UnixTime(milliseconds: record.timestamp)
+        }
+        return firsts.count < filled.count
       }
-      return firsts.count < cut.count
     }
-    return firsts.count == cut.count ? firsts.values.max() : unknown
+    // Asked after the reading: what is gone by now may be as young as that.
+    let expired = retention.map { SystemWallClock().now() + (.zero - $0) } ?? UnixTime(milliseconds: .max)
+    let times = cut.map { ($0.partition.partition, firsts[$0.partition.partition] ?? expired) }
+    return StatusBeginnings(partitions: Int32(spans.count), deletedUntil: Dictionary(times) { $1 })
+  }
+
+  /// How old a status is at least when it is deleted, on topics as `fanfare topics create` makes them; nil on the embedded
+  /// cluster, which goes by their size.
+  private var retention: Duration? {
+    guard !settings.kafka.isEmbedded else { return nil }
+    let topic = settings.kafka.specifications(replicationFactor: 1).first { $0.name == settings.kafka.topics.status }
+    return topic?.configuration["retention.ms"].flatMap { Int64($0) }.map { .milliseconds($0) }
   }
 }

@@ -37,12 +37,14 @@ struct BenchCommand: AsyncParsableCommand {
   var json = false
 
   @Option(
-    help: ArgumentHelp("A cluster to use instead of the embedded one; topics of its own are made there.", valueName: "host:port"))
+    help: ArgumentHelp(
+      "A cluster to use instead of the embedded one; topics of its own are made there, and deleted.", valueName: "host:port"))
   var kafka: String?
 
   @Option(
     help: ArgumentHelp(
-      "A PostgreSQL to use instead of one of our own; schemas of its own are made there.", valueName: "connection string"))
+      "A PostgreSQL to use instead of one of our own; schemas of its own are made there, and dropped.",
+      valueName: "connection string"))
   var postgres: String?
 
   @Option(
@@ -82,11 +84,16 @@ struct BenchCommand: AsyncParsableCommand {
   private static func run(_ options: BenchOptions, json: Bool) async throws {
     var reports: [ScenarioReport] = []
     if !json { Console.print(ScenarioReport.tableHead) }
-    try await BenchRun.run(options) { report in
-      reports.append(report)
-      if !json { Console.print(report.tableRow) }
-    }
+    var failure: (any Error)?
+    do {
+      try await BenchRun.run(options) { report in
+        reports.append(report)
+        if !json { Console.print(report.tableRow) }
+      }
+    } catch { failure = error }
+    // Also where a scenario has failed: what the others have shown is true.
     if json { Console.print(String(decoding: try JSONEncoder().encode(["scenarios": reports]), as: UTF8.self)) }
+    if let failure { throw failure }
   }
 
   private static func address(_ text: String) -> (host: String, port: Int)? {

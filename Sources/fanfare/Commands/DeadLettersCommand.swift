@@ -100,9 +100,12 @@ struct DeadLettersCommand: AsyncParsableCommand {
       commandName: "redrive",
       abstract: "Puts the records of dead letters back onto the topics they came from, byte for byte.",
       discussion: """
-        For when the reason is gone: a hub is served now, a worker knows the type. The records keep their keys and bytes, and so their ids; \
-        the letters stay. What is still wrong comes back as another letter. Letters whose value was too large to be kept whole are refused by name, \
-        and then the status is 1. With --json one object: redriven, cut, foreign, unreadable.
+        For when the reason is gone: a hub is served now, a worker knows the type. The records keep their keys and bytes, and so \
+        their ids; the letters stay. What is still wrong comes back as another letter. A letter that was put back before is left \
+        alone as long as the topics still have what was put back, seven days unless they are configured otherwise; to learn \
+        that, both topics are read whole. What is put back twice within its time to live may be pushed twice. When it fails \
+        half-way, the same command goes on with the rest. Letters whose value was too large to be kept whole are refused by \
+        name, and then the status is 1. With --json one object: redriven, redrivenBefore, cut, foreign, unreadable.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -110,6 +113,9 @@ struct DeadLettersCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Only the letter at this place.", valueName: "partition/offset"))
     var letter: LogPlace?
+
+    @Flag(help: "Also letters that were put back before.")
+    var again = false
 
     @Flag(help: "Change nothing, and say what would be done.")
     var dryRun = false
@@ -119,16 +125,17 @@ struct DeadLettersCommand: AsyncParsableCommand {
 
     func run() async throws {
       let runtime = try await common.runtime("dead-letters")
-      let outcome = try await Redrive(kafka: runtime.settings.kafka, isDryRun: dryRun, logger: runtime.logger)
-        .run(only: letter, where: filter.matches)
+      let redrive = Redrive(kafka: runtime.settings.kafka, isDryRun: dryRun, isRepeated: again, logger: runtime.logger)
+      let outcome = try await redrive.run(only: letter, where: filter.matches)
       if json {
         try Console.print(json: outcome)
       } else {
         Console.print("\(outcome.redriven) records \(dryRun ? "would be put back" : "put back")")
+        if outcome.redrivenBefore > 0 { Console.print("\(outcome.redrivenBefore) were put back before, see --again") }
         for place in outcome.cut { Console.print("refused \(place): its value was too large to be kept whole") }
         for place in outcome.foreign { Console.print("refused \(place): it came from no topic that workers read") }
       }
-      let isFound = outcome.redriven + outcome.cut.count + outcome.foreign.count > 0
+      let isFound = outcome.redriven + outcome.redrivenBefore + outcome.cut.count + outcome.foreign.count > 0
       if letter != nil, !isFound { Console.error("fanfare dead-letters: no such letter matches") }
       if !outcome.cut.isEmpty || !outcome.foreign.isEmpty || (letter != nil && !isFound) { throw ExitCode.failure }
     }

@@ -7,10 +7,10 @@ struct FaultsCommand: AsyncParsableCommand {
     commandName: "faults",
     abstract: "Injures deployments of its own while a load runs, audits them, and prints a table.",
     discussion: """
-      Each row is a deployment of its own in processes of its own: an embedded Kafka, a simulator, a ledger, two front ends and three \
-      workers, and a fault. When it is over and everything is quiet, fanfare audit and the ledger say what became of every send. Status 0 \
-      only if rows were run, and in every one nothing was lost or counted wrong, everything ended, and no push came twice without \
-      a reason.
+      Each row is a deployment of its own: an embedded Kafka in this process, and in processes of their own a simulator, a \
+      ledger, two front ends and three workers; and a fault. When it is over and everything is quiet, fanfare audit and the \
+      ledger say what became of every send. Status 0 only if rows were run, and in every one nothing was lost or counted wrong, \
+      everything ended, and no push came twice without a reason.
       """)
 
   @Option(

@@ -2,15 +2,16 @@ import FanfareCore
 import FoundationEssentials
 import Synchronization
 
-/// Sends that keep coming while the deployment is injured, and the ids of those that were accepted.
+/// Sends that keep coming while the deployment is injured, and what was accepted of them.
 final class FaultLoad: Sendable {
   /// Sends in one request.
   private static let batch = 20
   /// What comes before a send's number in the text of its message.
   static let mark = "send number "
 
-  /// When a send was posted, and when it was accepted.
+  /// A send that was accepted: when it was posted, and when that was answered.
   struct Post: Sendable {
+    let id: SendID
     let at: UnixTime
     let answeredAt: UnixTime
     /// How long it may live; nil: a day.
@@ -18,7 +19,6 @@ final class FaultLoad: Sendable {
   }
 
   private struct State {
-    var accepted = Set<SendID>()
     var posts: [Int: Post] = [:]
     var number = 0
     var isEnding = false
@@ -35,7 +35,7 @@ final class FaultLoad: Sendable {
   }
 
   /// The ids of sends of which a front end has said that they are accepted.
-  var accepted: Set<SendID> { state.withLock { $0.accepted } }
+  var accepted: Set<SendID> { Set(posts.values.map(\.id)) }
 
   /// Those sends, by their numbers.
   var posts: [Int: Post] { state.withLock { $0.posts } }
@@ -68,6 +68,9 @@ final class FaultLoad: Sendable {
   static func hasDevice(ofSend number: Int, on platform: Platform) -> Bool {
     platform != .wns || hasWindows(user(ofSend: number))
   }
+
+  /// How many devices the user has.
+  static func devices(ofSend number: Int) -> Int { Platform.allCases.count { hasDevice(ofSend: number, on: $0) } }
 
   private static func hasWindows(_ user: Int) -> Bool { user % 10 == 0 }
 
@@ -111,11 +114,8 @@ final class FaultLoad: Sendable {
       // One line for each, in their order.
       for (number, line) in zip(numbers, String(decoding: answer, as: UTF8.self).split(separator: "\n")) {
         guard let id = Self.id(line) else { continue }
-        let post = Post(at: at, answeredAt: answeredAt, timeToLive: timeToLive(of: number))
-        state.withLock { state in
-          state.accepted.insert(id)
-          state.posts[number] = post
-        }
+        let post = Post(id: id, at: at, answeredAt: answeredAt, timeToLive: timeToLive(of: number))
+        state.withLock { $0.posts[number] = post }
       }
     } catch {
       // The front end is the one that is injured, or says that Kafka is: what it did not accept is nobody's loss.

@@ -37,7 +37,13 @@ enum FaultRun {
       // The ledger and the topics are two witnesses of one thing.
       errors += abs(report.accepted - totals.accepted) + abs(report.settled - totals.settled)
       var unknown = 0
-      for id in accepted where try await deployment.history.report(of: id, hub: .default) == nil { unknown += 1 }
+      for (number, post) in load.posts {
+        if let report = try await deployment.history.report(of: post.id, hub: .default) {
+          errors += devicesAmiss(in: report, ofSend: number)
+        } else {
+          unknown += 1
+        }
+      }
       let findings = try await scenario.inspect?(deployment, load) ?? FaultFindings()
       let arrivals = try await deployment.arrivals()
       var pushes = PushAccount(totals)
@@ -50,6 +56,13 @@ enum FaultRun {
         accountingErrors: errors + pushes.errors + findings.errors, observed: findings.observed,
         secondsToRecover: (recovered - healed) / .seconds(1))
     }
+  }
+
+  /// By how many devices the report of a send of the load says less, or more, than its user has. What has not gone to devices at
+  /// all counts elsewhere.
+  static func devicesAmiss(in report: SendReport, ofSend number: Int) -> Int {
+    guard report.state == .settled else { return 0 }
+    return abs(report.counts.values.flatMap(\.values).reduce(0, +) - FaultLoad.devices(ofSend: number))
   }
 
   /// Asks the audit; throws, with its own words, when it has said nothing that can be read.

@@ -14,7 +14,7 @@ struct KilledBroadcast {
     FaultScenario(
       "kill -9 of every worker, three times during a broadcast", repeats: .some, inspect: inspect
     ) { deployment, _ in
-      try await Population.iPhones(devices, tags: [("crowd", 0..<devices)]).register(in: deployment.registry)
+      try await population.register(in: deployment.registry)
       // Slow enough that it is under way each time: for 25 seconds without the kills.
       let body = #"{"to":{"tag":"crowd"},"message":{"body":"Goal"},"maxPerSecond":\#(devices / 25)}"#
       _ = try await deployment.post(broadcast: body)
@@ -28,6 +28,17 @@ struct KilledBroadcast {
       }
       return []
     }
+  }
+
+  /// Nobody of them is a user of the load's, whose devices are counted.
+  private var population: Population {
+    let iPhones = Population.iPhones(devices, tags: [("crowd", 0..<devices)]).devices
+    return Population(
+      devices: iPhones.map { device in
+        var device = device
+        device.owner += FaultDeployment.users
+        return device
+      })
   }
 
   /// The counts must be exact, and only what was under way may have come twice.
@@ -47,10 +58,9 @@ struct KilledBroadcast {
     return findings
   }
 
-  /// How often a device has got a send of the load again. The devices of the broadcast are, each, one of a user's who may be one of the load's, too.
+  /// How often a device has got a send of the load again.
   private func repeatsOfLoad(_ deployment: FaultDeployment) async throws -> Int {
-    let users = 0..<FaultDeployment.users
-    let iPhones = users.map(FaultLoad.iPhone(of:)) + users.map { Population.handle($0) }
+    let iPhones = (0..<FaultDeployment.users).map(FaultLoad.iPhone(of:))
     let arrivals = try await deployment.arrivals(on: .apns, at: iPhones) + deployment.arrivals(on: .fcm)
     let all = arrivals + (try await deployment.arrivals(on: .wns))
     return all.count - Set(all.map { "\($0.device) \($0.number)" }).count

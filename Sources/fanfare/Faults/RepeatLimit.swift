@@ -2,7 +2,7 @@
 enum RepeatLimit: Sendable {
   /// None: whoever had pushed could also note it, and every answer came.
   case none
-  /// At most so many for each injury, and for half of the injuries no more than a quarter of that.
+  /// At most so many for each injury, for half of the injuries no more than a quarter of that, and none beside these.
   case each(most: Int)
   /// However many: for as long as the fault lasted, answers or notes of them were lost. What is promised even so is for the
   /// row itself to judge.
@@ -13,7 +13,8 @@ enum RepeatLimit: Sendable {
     switch self {
     case .none: repeated == 0
     case .some: true
-    case .each(let most): each.allSatisfy { $0 <= most } && Self.median(of: each) <= most / 4
+    case .each(let most):
+      each.allSatisfy { $0 <= most } && Self.median(of: each) <= most / 4 && repeated <= each.reduce(0, +)
     }
   }
 

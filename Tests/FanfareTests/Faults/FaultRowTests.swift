@@ -33,4 +33,10 @@ struct FaultRowTests {
     let repeated = each.reduce(0, +)
     #expect(row(repeated: repeated, each: each, limit: .each(most: 200)).isGood == isGood)
   }
+
+  /// What comes twice after the last kill was looked at came without a reason.
+  @Test func whatNoKillHasRepeatedIsNotGood() {
+    #expect(!row(repeated: 500, each: [0, 0], limit: .each(most: 200)).isGood)
+    #expect(!row(repeated: 31, each: [10, 20], limit: .each(most: 200)).isGood)
+  }
 }

@@ -15,12 +15,13 @@ struct OpenLoop: Sendable {
   let rate: Int
   /// Posts altogether.
   let count: Int
-  /// More than there will ever be posts at the same time: an HTTP/1.1 connection carries one.
+  /// The most posts at the same time: an HTTP/1.1 connection carries one. What is due while its connection waits for an answer
+  /// waits, too, and that counts as its time.
   let connections: Int
 
-  /// Runs it. `body` makes the body of the post that is due at that time of the monotonic clock. Gives the times to the answers, in nanoseconds.
-  /// Throws when an answer is not 200 or 202, or a connection breaks.
-  func run(on group: any EventLoopGroup, body: @escaping @Sendable (NIODeadline) -> String) async throws -> [Int64] {
+  /// Runs it. `body` makes the body of a post, from its number and the time of the monotonic clock when it is due. Gives the
+  /// times to the answers, in nanoseconds. Throws when an answer is not 200 or 202, or a connection breaks.
+  func run(on group: any EventLoopGroup, body: @escaping @Sendable (Int, NIODeadline) -> String) async throws -> [Int64] {
     let interval = 1_000_000_000 / Int64(rate)
     let head = "POST \(path) HTTP/1.1\r\n" + headers.map { "\($0.name): \($0.value)\r\n" }.joined() + "content-length: "
     var callers: [any Channel] = []
@@ -28,7 +29,7 @@ struct OpenLoop: Sendable {
     // A little later than now, so that no post is due before its connection is there.
     let start = NIODeadline.now() + .milliseconds(500)
     for number in 0..<connections {
-      let dues = stride(from: number, to: count, by: connections).map { start + .nanoseconds(interval * Int64($0)) }
+      let dues = stride(from: number, to: count, by: connections).map { ($0, start + .nanoseconds(interval * Int64($0))) }
       let (channel, result) = try await ClientBootstrap(group: group)
         .channelOption(.tcpOption(.tcp_nodelay), value: 1)
         .connect(host: host, port: port) { channel in
@@ -54,15 +55,16 @@ struct OpenLoop: Sendable {
     typealias OutboundOut = ByteBuffer
 
     let result: EventLoopPromise<[Int64]>
-    private let dues: [NIODeadline]
+    private let dues: [(number: Int, at: NIODeadline)]
     private let head: String
-    private let body: @Sendable (NIODeadline) -> String
+    private let body: @Sendable (Int, NIODeadline) -> String
     private var next = 0
     private var answer = HTTPAnswer()
     private var times: [Int64] = []
 
     init(
-      dues: [NIODeadline], head: String, body: @escaping @Sendable (NIODeadline) -> String, result: EventLoopPromise<[Int64]>
+      dues: [(number: Int, at: NIODeadline)], head: String, body: @escaping @Sendable (Int, NIODeadline) -> String,
+      result: EventLoopPromise<[Int64]>
     ) {
       self.dues = dues
       self.head = head
@@ -80,7 +82,7 @@ struct OpenLoop: Sendable {
         return fail(error)
       }
       guard next < dues.count else { return fail(BenchError("the front end answered more than it was asked")) }
-      times.append((NIODeadline.now() - dues[next]).nanoseconds)
+      times.append((NIODeadline.now() - dues[next].at).nanoseconds)
       next += 1
       schedule(context)
     }
@@ -97,12 +99,12 @@ struct OpenLoop: Sendable {
 
     private func schedule(_ context: ChannelHandlerContext) {
       guard next < dues.count else { return result.succeed(times) }
-      guard dues[next] > .now() else { return post(context) }
-      context.eventLoop.assumeIsolated().scheduleTask(deadline: dues[next]) { self.post(context) }
+      guard dues[next].at > .now() else { return post(context) }
+      context.eventLoop.assumeIsolated().scheduleTask(deadline: dues[next].at) { self.post(context) }
     }
 
     private func post(_ context: ChannelHandlerContext) {
-      let body = body(dues[next])
+      let body = body(dues[next].number, dues[next].at)
       var buffer = context.channel.allocator.buffer(capacity: head.utf8.count + body.utf8.count + 16)
       buffer.writeString(head)
       buffer.writeString("\(body.utf8.count)\r\n\r\n")

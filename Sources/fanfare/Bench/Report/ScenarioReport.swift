@@ -64,7 +64,7 @@ struct ScenarioReport: Sendable {
   var verdicts: [(goal: String, isReached: Bool?)] {
     goals.map { goal in
       switch goal {
-      case .share(let least): ("≥ \(Int(least * 100)) % of the ceiling", share.map { $0 >= least })
+      case .share(let least): ("≥ \((least * 100).text) % of the ceiling", share.map { $0 >= least })
       case .cpu(let most): ("≤ \(most.text) µs", cpuMicroseconds.map { $0 <= most })
       case .multiple(let most): ("≤ \(most.text) × the ceiling's CPU", multiple.map { $0 <= most })
       case .memory(let most): ("≤ \(most.text) MB", peakMegabytes.map { $0 <= most })

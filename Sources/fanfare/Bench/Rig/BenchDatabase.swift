@@ -52,31 +52,41 @@ final class BenchDatabase: Sendable {
       result = .success(try await body(filled))
     } catch { result = .failure(error) }
     for filled in filled { filled.registry.close() }
-    if server == nil {
-      let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
-      defer { pool.close() }
-      for crowd in crowds {
-        _ = try await pool.withConnection { [prefix] in
-          try $0.execute("DROP SCHEMA IF EXISTS \(prefix)_\(crowd.devices) CASCADE").affected
-        }
-      }
-    }
+    if server == nil { try await drop(crowds.map(schema)) }
     return try result.get()
   }
 
   /// Runs `body` with the connection string of an empty schema, and leaves nothing behind at a server that was named.
   func withEmptySchema<Value>(_ body: (_ connection: String) async throws -> Value) async throws -> Value {
     let schema = "\(prefix)_empty"
+    let result: Result<Value, any Error>
+    do {
+      try await create(schema)
+      result = .success(try await body(connection(to: schema)))
+    } catch { result = .failure(error) }
+    try await drop([schema])
+    return try result.get()
+  }
+
+  private func create(_ schema: String) async throws {
     let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
     defer { pool.close() }
     _ = try await pool.withConnection { try $0.execute("CREATE SCHEMA \(schema)").affected }
-    let result: Result<Value, any Error>
-    do { result = .success(try await body(connection(to: schema))) } catch {
-      result = .failure(error)
-    }
-    _ = try await pool.withConnection { try $0.execute("DROP SCHEMA \(schema) CASCADE").affected }
-    return try result.get()
   }
+
+  /// Drops those of the schemas that are there. Also in a task that is cancelled.
+  private func drop(_ schemas: [String]) async throws {
+    let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
+    defer { pool.close() }
+    // In a task of its own, which nobody cancels: the schemas would outlive this process.
+    try await Task {
+      for schema in schemas {
+        _ = try await pool.withConnection { try $0.execute("DROP SCHEMA IF EXISTS \(schema) CASCADE").affected }
+      }
+    }.value
+  }
+
+  private func schema(_ crowd: Crowd) -> String { "\(prefix)_\(crowd.devices)" }
 
   /// Lets our own server write what it has put off, so that the files of its log are used anew.
   func settle() async throws {
@@ -87,10 +97,8 @@ final class BenchDatabase: Sendable {
   }
 
   private func fill(_ crowd: Crowd) async throws -> Filled {
-    let schema = "\(prefix)_\(crowd.devices)"
-    let administration = try PostgreSQLPool(configuration(nil), logger: rig.logger)
-    _ = try await administration.withConnection { try $0.execute("CREATE SCHEMA \(schema)").affected }
-    administration.close()
+    let schema = schema(crowd)
+    try await create(schema)
     let registry = try await PostgreSQLRegistry(configuration(schema), logger: rig.logger)
     let pool = try PostgreSQLPool(configuration(schema), logger: rig.logger)
     defer { pool.close() }

@@ -59,30 +59,49 @@ final class BenchPipeline: Sendable {
     producer = try Producer(configuration: configuration, logger: rig.logger)
   }
 
-  /// Runs `body` with a new cluster, or with new topics on the cluster that was given, and ends everything afterwards.
+  /// Runs `body` with a new cluster, or with new topics on the cluster that was given, and ends everything afterwards, the topics
+  /// included.
   static func with<Value: Sendable>(
     _ rig: BenchRig, sink: Sink, counting: Counting = .records,
     _ body: @Sendable (BenchPipeline) async throws -> Value
   ) async throws -> Value {
     let topics = Topics(prefix: "bench-\(SendID.random())", retryDelays: Topics.defaultRetryDelays)
-    var broker: ChildProcess?
-    defer { broker?.destroy() }
-    let servers: String
-    if let kafka = rig.options.kafka {
-      servers = kafka
-      let administrator = try TopicAdministrator(
-        client: KafkaClientConfiguration(bootstrapServers: kafka, clientID: "fanfare-bench"), logger: rig.logger)
-      _ = try await administrator.createTopics(
-        topics.all.map {
-          TopicSpecification(
-            name: $0, partitions: Int32(topics.partitions(of: $0, ofSends: 64)), replicationFactor: 1, configuration: [:])
-        })
-    } else {
-      let process = try rig.start(
+    guard let kafka = rig.options.kafka else {
+      let broker = try rig.start(
         "broker", settings: "kafka: {topicPrefix: \(topics.prefix), partitions: 64}\nlog: {level: error}\n")
-      broker = process
-      servers = try await process.address()
+      defer { broker.destroy() }
+      return try await with(rig, sink: sink, at: try await broker.address(), topics: topics, counting: counting, body)
     }
+    let administrator = try TopicAdministrator(
+      client: KafkaClientConfiguration(bootstrapServers: kafka, clientID: "fanfare-bench"), logger: rig.logger)
+    let result: Result<Value, any Error>
+    do {
+      try await create(topics, administrator)
+      result = .success(try await with(rig, sink: sink, at: kafka, topics: topics, counting: counting, body))
+    } catch { result = .failure(error) }
+    // Whoever is cancelled waits for it, too: the topics would outlive this process.
+    do { try await administrator.deleteTopics(topics.all) } catch {
+      Console.error("Left behind at \(kafka): the topics that begin with \(topics.prefix): \(error)")
+    }
+    return try result.get()
+  }
+
+  /// Makes the topics. Throws unless all of them are there.
+  static func create(_ topics: Topics, _ administrator: TopicAdministrator) async throws {
+    let creations = try await administrator.createTopics(
+      topics.all.map {
+        TopicSpecification(
+          name: $0, partitions: Int32(topics.partitions(of: $0, ofSends: 64)), replicationFactor: 1, configuration: [:])
+      })
+    for creation in creations {
+      if case .failed(let error) = creation.outcome { throw BenchError("no topic could be made: \(error)") }
+    }
+  }
+
+  private static func with<Value: Sendable>(
+    _ rig: BenchRig, sink: Sink, at servers: String, topics: Topics, counting: Counting,
+    _ body: @Sendable (BenchPipeline) async throws -> Value
+  ) async throws -> Value {
     let pipeline = try BenchPipeline(
       rig: rig, sink: sink, bootstrapServers: servers, topics: topics, counting: counting)
     return try await withThrowingTaskGroup(of: Void.self) { group in

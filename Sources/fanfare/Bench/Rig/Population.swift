@@ -10,6 +10,8 @@ struct Population: Sendable {
     var platform: Platform = .apns
     var handle: String
     var tags: [String] = []
+    /// Whether the push service knows it no more.
+    var isDead = false
   }
 
   let devices: [Device]

@@ -65,23 +65,20 @@ struct LatencyScenario: BenchScenario {
       try await pipeline.withFrontEnd(registry: registry) { _, port -> ([Int64], Double) in
         try await pipeline.withWorker(registry: registry, connections: 1) { worker -> ([Int64], Double) in
           try await Ready.wait(for: worker)
-          @Sendable func post(_ count: Int, _ fixed: String? = nil) async throws -> [Int64] {
+          @Sendable func post(_ count: Int, from first: Int = 0, _ fixed: String? = nil) async throws -> [Int64] {
             try await OpenLoop(
               host: "127.0.0.1", port: port, path: "/api/sends",
               headers: [
                 ("host", "127.0.0.1"), ("authorization", "Basic YmVuY2g6YmVuY2g="), ("content-type", "application/json"),
               ],
               rate: rate, count: count, connections: min(256, max(16, rate / 10))
-            ).run(on: rig.eventLoopGroup) { due in
-              fixed
-                ?? #"{"to":{"user":"\#(Population.user(Int(due.uptimeNanoseconds / 1000 % UInt64(users))))"},"message":{"body":"\#(DueTime.text(due))"}}"#
-            }
+            ).run(on: rig.eventLoopGroup) { fixed ?? Self.body(of: first + $0, users: users, text: DueTime.text($1)) }
           }
           _ = try await post(warmUp)
           _ = try await pipeline.sample(worker, at: warmUp)
           arrivals.times.withLock { $0 = [] }
           guard let broadcast else {
-            let answers = try await post(count)
+            let answers = try await post(count, from: warmUp)
             _ = try await pipeline.sample(worker, at: warmUp + count)
             return (answers, 0)
           }
@@ -102,7 +99,7 @@ struct LatencyScenario: BenchScenario {
                 while arrivals.others.load(ordering: .relaxed) == 0 { try await Task.sleep(for: .milliseconds(5)) }
               }
               let (start, before) = (ContinuousClock.now, arrivals.others.load(ordering: .relaxed))
-              let answers = try await post(count)
+              let answers = try await post(count, from: warmUp)
               let others = Double(arrivals.others.load(ordering: .relaxed) - before) / ((.now - start) / .seconds(1))
               try await withTimeLimit(.seconds(60), "the pushes to arrive") {
                 while arrivals.times.withLock({ $0.count }) < count { try await Task.sleep(for: .milliseconds(10)) }
@@ -123,5 +120,11 @@ struct LatencyScenario: BenchScenario {
       throw BenchError("\(count) sends were accepted; \(times.count) pushes arrived")
     }
     return (answered, arrived, others)
+  }
+
+  /// The body of the post of that number, to one user.
+  static func body(of number: Int, users: Int, text: String) -> String {
+    // Not to a few again and again, whose registrations would always be at hand.
+    #"{"to":{"user":"\#(Population.user((number &* 7919) % users))"},"message":{"body":"\#(text)"}}"#
   }
 }

@@ -36,7 +36,7 @@ struct MixedScenario: BenchScenario {
       // The dead devices are gone after the first run; each run begins with all of them.
       let copy = rig.path("mixed-\(SendID.random()).sqlite")
       try FileManager.default.copyItem(atPath: registry, toPath: copy)
-      let measurement = try await run(rig, sink: sink, registry: copy, users: users, sends: sends)
+      let measurement = try await run(rig, sink: sink, registry: copy, population: population, users: users, sends: sends)
       _ = try await admin.request("DELETE", "/faults", user: "bench")
       return measurement
     }
@@ -47,13 +47,16 @@ struct MixedScenario: BenchScenario {
     ]
   }
 
-  private func run(_ rig: BenchRig, sink: Sink, registry: String, users: Int, sends: Int) async throws -> Measurement {
+  private func run(
+    _ rig: BenchRig, sink: Sink, registry: String, population: Population, users: Int, sends: Int
+  ) async throws -> Measurement {
     let before = try await sink.accepted()
     return try await BenchPipeline.with(rig, sink: sink) { pipeline in
       try await pipeline.produce(
         (0..<sends).lazy.map { number in
           Population.send(
-            to: .user(Population.user((number &* 7919) % users)), number: number, body: Self.bodies[number % Self.bodies.count])
+            to: .user(Population.user(Self.user(ofSend: number, of: users))), number: number,
+            body: Self.bodies[number % Self.bodies.count])
         })
       // At the end everything waits for the last pushes that were told to come back in a second: as little the machine's limit as the start.
       let (first, last) = (sends / 10, sends * 9 / 10)
@@ -69,18 +72,33 @@ struct MixedScenario: BenchScenario {
         $0.outcome != .delivered && $0.outcome != .deviceGone && $0.reason != "NoLongerRegistered"
       }
       if let strange { throw BenchError("a device's result is \(strange.outcome.rawValue) \(strange.reason)") }
-      try await pipeline.checkSink(delivered: results.count { $0.outcome == .delivered }, before: before)
+      let (delivered, live) = (
+        results.count { $0.outcome == .delivered }, Self.liveDevices(of: population, users: users, sends: sends)
+      )
+      guard delivered == live else {
+        throw BenchError("\(delivered) pushes were delivered; the users have \(live) devices that live")
+      }
+      try await pipeline.checkSink(delivered: delivered, before: before)
       // So few that they came at once are all measured.
       let measured = try await pipeline.results(from: start, to: end).count
       return Measurement(count: measured > 0 ? measured : results.count, from: start, to: end)
     }
   }
 
+  private static func user(ofSend number: Int, of users: Int) -> Int { (number &* 7919) % users }
+
+  /// How many devices all the sends together go to that are not dead.
+  static func liveDevices(of population: Population, users: Int, sends: Int) -> Int {
+    var live = [Int](repeating: 0, count: users)
+    for device in population.devices where !device.isDead { live[device.owner] += 1 }
+    return (0..<sends).reduce(0) { $0 + live[user(ofSend: $1, of: users)] }
+  }
+
   /// Texts that make payloads of 200 to 4,096 bytes.
   private static let bodies = stride(from: 100, through: 3900, by: 380).map { String(repeating: "fanfare ", count: $0 / 8) }
 
   /// One to four devices each; 70 % Android, 28 % iPhone, 2 % Windows; every fiftieth is dead.
-  private static func population(users: Int) -> Population {
+  static func population(users: Int) -> Population {
     var generator = SplitMix64(seed: 1)
     var devices: [Population.Device] = []
     for user in 0..<users {
@@ -88,19 +106,15 @@ struct MixedScenario: BenchScenario {
         let number = devices.count
         let isDead = Int.random(in: 0..<50, using: &generator) == 0
         let handle = Population.handle(number, prefix: "5e")
+        var device = Population.Device(number: number, owner: user, handle: handle, isDead: isDead)
         switch Int.random(in: 0..<100, using: &generator) {
-        case 0..<70:
-          devices.append(.init(number: number, owner: user, platform: .fcm, handle: (isDead ? "dead-" : "live-") + handle))
-        case 70..<98:
-          devices.append(
-            .init(
-              number: number, owner: user, platform: .apns, handle: isDead ? Population.handle(number, prefix: "dead") : handle))
+        case 0..<70: (device.platform, device.handle) = (.fcm, (isDead ? "dead-" : "live-") + handle)
+        case 70..<98: if isDead { device.handle = Population.handle(number, prefix: "dead") }
         default:
-          devices.append(
-            .init(
-              number: number, owner: user, platform: .wns,
-              handle: "https://cloud.notify.windows.com/?token=\(isDead ? "dead" : "live")\(handle)"))
+          device.platform = .wns
+          device.handle = "https://cloud.notify.windows.com/?token=\(isDead ? "dead" : "live")\(handle)"
         }
+        devices.append(device)
       }
     }
     return Population(devices: devices)

@@ -1,0 +1,50 @@
+import FanfareCore
+import RDKafka
+import Support
+import Testing
+
+@testable import fanfare
+
+@Suite(.timeLimit(.minutes(1))) struct RedriveTests {
+  @Test func aLetterIsPutBackOnce() async throws {
+    let kafka = try TestKafka.embedded()
+    let cluster = try #require(kafka.cluster)
+    let settings = try await Settings.load(
+      file: nil,
+      environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true"]
+    ).kafka
+    try cluster.createTopics(settings.specifications(replicationFactor: 1))
+    let letters = (0..<3).map { number in
+      DeadLetter(
+        reason: .unknownHub, detail: "", origin: DeadLetter.Origin(topic: settings.topics.sends, partition: 0, offset: number),
+        at: SystemWallClock().now(), key: Array("key".utf8), value: Array("value \(number)".utf8))
+    }
+    try await kafka.withProducer { producer in
+      let records = letters.map { ProducerRecord(topic: settings.topics.deadLetter, key: $0.key, value: $0.encoded()) }
+      for result in await producer.send(records) { _ = try result.get() }
+    }
+    func redrive(isDryRun: Bool = false, isRepeated: Bool = false) async throws -> [Int] {
+      let redrive = Redrive(kafka: settings, isDryRun: isDryRun, isRepeated: isRepeated, logger: TestKafka.quietLogger)
+      let outcome = try await redrive.run(only: nil) { _ in true }
+      return [outcome.redriven, outcome.redrivenBefore]
+    }
+
+    // Where it fails it says how far it has come, and what it has not done is still to be done.
+    try cluster.inject(Array(repeating: .topicAuthorizationFailed, count: 20), into: .produce)
+    let interruption = await #expect(throws: Redrive.Interruption.self) { try await redrive() }
+    #expect(interruption?.redriven == 3)
+    try cluster.clearFaults(of: .produce)
+
+    #expect(try await redrive(isDryRun: true) == [3, 0])
+    #expect(try await redrive() == [3, 0])
+    #expect(try await redrive() == [0, 3])
+    #expect(try await redrive(isDryRun: true) == [0, 3])
+    #expect(try await redrive(isRepeated: true) == [3, 0])
+
+    let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)
+    let scan = try reader.scan(try await reader.spans(of: [settings.topics.sends]))
+    var values: [String] = []
+    while let records = try await scan.next() { values += records.map { String(decoding: $0.value, as: UTF8.self) } }
+    #expect(values.sorted() == (0..<6).map { "value \($0 / 2)" })
+  }
+}
