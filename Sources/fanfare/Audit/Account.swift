@@ -86,12 +86,11 @@ struct Account {
     }
   }
 
-  /// What all of it comes to. `isCutAtStart`: whether the cluster has deleted the beginning of the sends topic. `statuses`: since
-  /// when the status topic is whole; nil: nothing of it is deleted. `isDeadLetterTopicWhole`: whether nothing of the dead-letter
-  /// topic is. All three as of when everything had been read. `deleted` are the places from which on so many records were deleted
-  /// unread.
+  /// What all of it comes to. `isCutAtStart`: whether the cluster has deleted the beginning of the sends topic. `statusesFrom`: where it has deleted the
+  /// beginning of the status topic; sends accepted until then may have had their status there. `isDeadLetterTopicWhole`: whether it has deleted nothing of
+  /// the dead-letter topic. All three as of when everything had been read. `deleted` are the places from which on so many records were deleted unread.
   func report(
-    isCutAtStart: Bool = false, statuses: StatusBeginnings? = nil, isDeadLetterTopicWhole: Bool = true,
+    isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil, isDeadLetterTopicWhole: Bool = true,
     deleted: [(place: AuditPlace, records: Int64)] = []
   ) -> AuditReport {
     var account = self
@@ -102,7 +101,7 @@ struct Account {
     for (hub, sends) in hubs {
       for (id, send) in sends {
         account.count(
-          send, SendKey(hub: hub, id: id), isCutAtStart: isCutAtStart, statuses: statuses, into: &report)
+          send, SendKey(hub: hub, id: id), isCutAtStart: isCutAtStart, statusesFrom: statusesFrom, into: &report)
       }
     }
     if isDeadLetterTopicWhole {
@@ -120,7 +119,7 @@ struct Account {
   }
 
   private mutating func count(
-    _ send: Send, _ key: SendKey, isCutAtStart: Bool, statuses: StatusBeginnings?, into report: inout AuditReport
+    _ send: Send, _ key: SendKey, isCutAtStart: Bool, statusesFrom: UnixTime?, into report: inout AuditReport
   ) {
     guard send.marks.contains(.accepted) else {
       guard send.marks.contains(.hasStatus) else { return }
@@ -134,7 +133,7 @@ struct Account {
     } else if send.marks.contains(.waits) {
       report.inFlight += 1
       if send.marks.contains(.waitsInRetryTopic) { report.waitingInRetryTopics += 1 }
-    } else if statuses?.mayMiss(key.id, in: send.partition, acceptedAt: send.time) == true {
+    } else if let statusesFrom, send.time <= statusesFrom {
       report.statusDeleted += 1
     } else {
       report.lost += 1

@@ -47,41 +47,36 @@ struct Audit {
       }
       return true
     }
-    let deleted = Self.deletedUnread(others, of: topics, committed: committed, statuses: statuses)
+    let deleted = Self.deletedUnread(
+      others.filter { $0.partition.topic != topics.deadLetter }, committed: committed, statuses: statuses)
     // What the cluster deletes in the minutes of the scan may not have been read either.
     let left = try await reader.spans(of: [topics.sends, topics.status, topics.deadLetter])
     func isCut(_ topic: String) -> Bool { left.contains { $0.partition.topic == topic && $0.start > 0 } }
     return account.report(
       isCutAtStart: isCut(topics.sends),
-      statuses: try await beginnings(of: left.filter { $0.partition.topic == topics.status }, reader),
+      statusesFrom: try await beginning(of: left.filter { $0.partition.topic == topics.status }, reader),
       isDeadLetterTopicWhole: !isCut(topics.deadLetter), deleted: deleted)
   }
 
   /// Where, and how many, records were deleted before those who read the topic had come to them.
   ///
-  /// A partition without a position was never read, where its group has one on another partition. A group without any may have
-  /// been away for so long that the cluster has forgotten them: then nobody knows, unless there has never been a status.
+  /// Without a position nothing was read, if there has never been a status. Otherwise nobody knows: the cluster forgets the positions of
+  /// a group that was away for long, and has one again for a partition only once something has come there.
   static func deletedUnread(
-    _ spans: [LogSpan], of topics: Topics, committed: [String: [Int32: Int64]], statuses: [LogSpan]
+    _ spans: [LogSpan], committed: [String: [Int32: Int64]], statuses: [LogSpan]
   ) -> [(place: AuditPlace, records: Int64)] {
-    let ofWorkers = [topics.sends, topics.segments]
     let hasNeverWorked = statuses.allSatisfy { $0.end == 0 }
     return spans.compactMap { span in
-      let (topic, partition) = (span.partition.topic, span.partition.partition)
-      // Nobody has to read that.
-      guard topic != topics.deadLetter else { return nil }
-      let ofGroup = ofWorkers.contains(topic) ? ofWorkers : [topic]
-      guard hasNeverWorked || ofGroup.contains(where: { committed[$0]?.isEmpty == false }) else { return nil }
-      let position = committed[topic]?[partition] ?? 0
-      guard position < span.start else { return nil }
-      return (AuditPlace(topic: topic, partition: partition, offset: position), span.start - position)
+      let partition = span.partition.partition
+      guard let position = committed[span.partition.topic]?[partition] ?? (hasNeverWorked ? 0 : nil), position < span.start
+      else { return nil }
+      return (AuditPlace(topic: span.partition.topic, partition: partition, offset: position), span.start - position)
     }
   }
 
-  /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so what was
-  /// deleted belonged to sends no younger than the oldest record left in its partition; where none is left, to sends as old as
-  /// statuses get.
-  func beginnings(of spans: [LogSpan], _ reader: LogReader) async throws -> StatusBeginnings? {
+  /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so what was deleted belonged
+  /// to sends no younger than the oldest record left in its partition; where none is left, to sends as old as statuses get.
+  func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
     let cut = spans.filter { $0.start > 0 }
     guard !cut.isEmpty else { return nil }
     let filled = cut.filter { $0.count > 0 }
@@ -95,14 +90,16 @@ struct Audit {
         return firsts.count < filled.count
       }
     }
-    // Asked after the reading: what is gone by now may be as young as that.
-    let expired = retention.map { SystemWallClock().now() + (.zero - $0) } ?? UnixTime(milliseconds: .max)
-    let times = cut.map { ($0.partition.partition, firsts[$0.partition.partition] ?? expired) }
-    return StatusBeginnings(partitions: Int32(spans.count), deletedUntil: Dictionary(times) { $1 })
+    var times = Array(firsts.values)
+    if firsts.count < cut.count {
+      // Asked after the reading: what is gone by now may be as young as that.
+      times.append(retention.map { SystemWallClock().now() + (.zero - $0) } ?? UnixTime(milliseconds: .max))
+    }
+    return times.max()
   }
 
-  /// How old a status is at least when it is deleted, on topics as `fanfare topics create` makes them; nil on the embedded
-  /// cluster, which goes by their size.
+  /// How old a status is at least when it is deleted, on topics that keep records for as long as those that `fanfare topics create`
+  /// makes; nil on the embedded cluster, which goes by their size.
   private var retention: Duration? {
     guard !settings.kafka.isEmbedded else { return nil }
     let topic = settings.kafka.specifications(replicationFactor: 1).first { $0.name == settings.kafka.topics.status }

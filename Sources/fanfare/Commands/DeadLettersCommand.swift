@@ -104,7 +104,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
         their ids; the letters stay. What is still wrong comes back as another letter. A letter that was put back before is left \
         alone as long as the topics still have what was put back, seven days unless they are configured otherwise; to learn \
         that, both topics are read whole. What is put back twice within its time to live may be pushed twice. When it fails \
-        half-way, the same command goes on with the rest. Letters whose value was too large to be kept whole are refused by \
+        half-way, the same command goes on with the rest, but with --again begins anew. Letters whose value was too large to be kept whole are refused by \
         name, and then the status is 1. With --json one object: redriven, redrivenBefore, cut, foreign, unreadable.
         """)
 

@@ -33,9 +33,13 @@ struct Redrive {
   struct Interruption: Error, CustomStringConvertible {
     /// At most so many records.
     let redriven: Int
+    /// Whether the same command would put them back once more.
+    let isRepeated: Bool
     let cause: any Error
 
-    var description: String { "up to \(redriven) records were put back, the same command goes on with the rest: \(cause)" }
+    var description: String {
+      "up to \(redriven) records were put back, the same command \(isRepeated ? "begins with them again" : "goes on with the rest"): \(cause)"
+    }
   }
 
   /// Puts them back; returns when Kafka has acknowledged all of them, and throws when it has not: an `Interruption` once there
@@ -68,7 +72,7 @@ struct Redrive {
       }
     } catch {
       guard outcome.redriven > 0, !isDryRun else { throw error }
-      throw Interruption(redriven: outcome.redriven, cause: error)
+      throw Interruption(redriven: outcome.redriven, isRepeated: isRepeated, cause: error)
     }
     return outcome
   }

@@ -27,11 +27,11 @@ import Testing
   }
 
   /// The report of the entries, which must be the same for each of their orders.
-  private func report(_ entries: [Entry], isCutAtStart: Bool = false, statuses: StatusBeginnings? = nil) -> AuditReport {
+  private func report(_ entries: [Entry], isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil) -> AuditReport {
     let reports = Self.orders(entries).map { entries in
       var account = Account(topics: Self.topics, positions: Self.positions)
       for (fact, place) in entries { account.add(fact, at: place, time: UnixTime(milliseconds: place.offset)) }
-      return account.report(isCutAtStart: isCutAtStart, statuses: statuses)
+      return account.report(isCutAtStart: isCutAtStart, statusesFrom: statusesFrom)
     }
     #expect(reports.allSatisfy { $0 == reports[0] })
     return reports[0]
@@ -127,7 +127,7 @@ import Testing
   @Test func aStatusThatMayBeDeletedIsNotMissed() {
     let report = report(
       [(.accepted(Self.key(1)), Self.sends(4)), (.accepted(Self.key(2)), Self.sends(5))],
-      statuses: StatusBeginnings(partitions: 1, deletedUntil: [0: UnixTime(milliseconds: 4)]))
+      statusesFrom: UnixTime(milliseconds: 4))
     #expect((report.accepted, report.statusDeleted, report.lost) == (2, 1, 1))
   }
 
