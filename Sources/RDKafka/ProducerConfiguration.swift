@@ -40,7 +40,7 @@ extension ProducerConfiguration {
   static let reservedProperties: Set<String> = [
     "acks", "request.required.acks", "enable.idempotence", "partitioner", "sticky.partitioning.linger.ms", "transactional.id",
     "log.queue", "bootstrap.servers", "metadata.broker.list", "client.id", "enable.gapless.guarantee",
-    "delivery.report.only.error", "produce.offset.report",
+    "delivery.report.only.error", "produce.offset.report", "delivery.timeout.ms", "message.timeout.ms",
   ]
 
   /// The properties of a producer, in the order in which they are set.

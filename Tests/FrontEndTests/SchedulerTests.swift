@@ -33,11 +33,27 @@ import Testing
   }
 
   private func scheduler(
-    over store: (any ScheduledSendStore)? = nil, hasRoom: @escaping @Sendable () -> Bool = { true }
+    over store: (any ScheduledSendStore)? = nil, into sink: (any SendSink)? = nil,
+    hasRoom: @escaping @Sendable () -> Bool = { true }, patience: Duration = .seconds(60)
   ) -> Scheduler {
     Scheduler(
-      store: store ?? temporary.registry, sink: sink, topics: Topics(prefix: "test"), hasRoom: hasRoom, clock: clock,
-      logger: TestKafka.quietLogger)
+      store: store ?? temporary.registry, sink: sink ?? self.sink, topics: Topics(prefix: "test"), hasRoom: hasRoom, clock: clock,
+      patience: patience, logger: TestKafka.quietLogger)
+  }
+
+  /// A sink that answers nothing until it is opened.
+  private final class SlowSink: SendSink {
+    private let sink: RecordingSink
+    private let (opened, opening) = AsyncStream.makeStream(of: Void.self)
+
+    init(over sink: RecordingSink) { self.sink = sink }
+    func open() { opening.finish() }
+
+    func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
+      let results = await sink.send(records)
+      for await _ in opened {}
+      return results
+    }
   }
 
   /// Holds sends that are due so long from now.
@@ -185,6 +201,40 @@ import Testing
     clock.advance(by: Scheduler.leaseDuration)
     _ = await scheduler().fireDue()
     #expect(try sink.sends().map(\.id) == ids)
+  }
+
+  /// Not even when it is certain of the second attempt that Kafka has not got it.
+  @Test func `what Kafka may have had before is nobody's to cancel`() async throws {
+    let (ids, scheduler) = (try await hold(.zero), scheduler())
+    refusal.value = RDKafkaError(code: .possiblyPersisted, message: "late")
+    _ = await scheduler.fireDue()
+    clock.advance(by: Scheduler.leaseDuration)
+    refusal.value = RDKafkaError(code: .queueFull, message: "full")
+    for _ in 0..<2 {
+      #expect(await scheduler.fireDue() == .zero)
+      let held = try await temporary.registry.steer(ids[0], hub: .default, to: .cancelled, at: clock.now())
+      #expect(held?.state == .fired)
+      clock.advance(by: Scheduler.rest)
+    }
+    refusal.value = nil
+    #expect(await scheduler.fireDue() == .zero)
+    #expect(try sink.sends().map(\.id) == ids)
+  }
+
+  /// As when one partition has no leader.
+  @Test func `what Kafka does not answer does not hold up the rest`() async throws {
+    let slow = SlowSink(over: sink)
+    let scheduler = scheduler(into: slow, patience: .zero)
+    for count in 1...3 {
+      _ = try await hold(.zero)
+      #expect(await scheduler.fireDue() == .zero)
+      while sink.records.count < count { await Task.yield() }
+    }
+    #expect(try await temporary.registry.nextDue() == clock.now() + Scheduler.leaseDuration)
+    slow.open()
+    // What is said late is told, too.
+    while try await temporary.registry.nextDue() != nil { _ = await scheduler.fireDue() }
+    #expect(sink.records.count == 3)
   }
 
   @Test func whoeverCrashesLeavesItsSendsToTheOthers() async throws {

@@ -25,7 +25,7 @@ struct ConfigurationTests {
     #expect(!"\(error)".contains("s3cret"))
   }
 
-  @Test(arguments: ["acks", "enable.idempotence", "partitioner", "bootstrap.servers"])
+  @Test(arguments: ["acks", "enable.idempotence", "partitioner", "bootstrap.servers", "delivery.timeout.ms"])
   func whatTheProducerPromisesCannotBeSwitchedOff(key: String) throws {
     let error = try #require(rejection([key: "0"]))
     #expect(error.message.contains("'\(key)'"))

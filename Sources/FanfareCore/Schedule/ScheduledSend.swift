@@ -23,13 +23,17 @@ package struct ScheduledSend: Hashable, Sendable {
   /// When it was accepted to be held.
   package let scheduledAt: UnixTime
   package let state: State
+  /// Whether it was taken before by somebody of whom nobody knows whether it got as far as the topic: until it has gone for certain
+  /// nobody may be told that it never will.
+  package let mayHaveGone: Bool
 
   /// When it is to go.
   package var due: UnixTime { send.acceptedAt }
 
-  package init(send: SendRequest, scheduledAt: UnixTime, state: State = .held) {
+  package init(send: SendRequest, scheduledAt: UnixTime, state: State = .held, mayHaveGone: Bool = false) {
     self.send = send
     self.scheduledAt = scheduledAt
     self.state = state
+    self.mayHaveGone = mayHaveGone
   }
 }

@@ -10,7 +10,7 @@ package protocol ScheduledSendStore: Sendable {
   func nextDue() async throws -> UnixTime?
 
   /// Takes those whose time has come, the ones that are due longest first and at most `limit`, for the lease: nobody else is given them before `end`,
-  /// unless they are released. Those of which nothing can be made are set aside for good; `unreadable` is told each, perhaps twice.
+  /// unless they are released. One that was taken before and neither finished nor released `mayHaveGone`. Those of which nothing can be made are set aside for good; `unreadable` is told each, perhaps twice.
   func takeDue(
     _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
     unreadable: @escaping @Sendable (HubName, SendID) -> Void
@@ -19,7 +19,8 @@ package protocol ScheduledSendStore: Sendable {
   /// Takes note that sends taken under the lease are in the topic. Those that somebody else has taken since stay as they are.
   func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws
 
-  /// Gives back sends taken under the lease that are certainly not in the topic: they can be taken again, or cancelled, from `moment` on.
+  /// Gives back sends that were not put into the topic under this lease: they can be taken again from `moment` on, or be cancelled, but for those
+  /// that `mayHaveGone`.
   func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws
 
   /// Has a send wait (`.held`, `.paused`) or never go (`.cancelled`), unless it is taken, has gone, or was cancelled. Returns it as it is

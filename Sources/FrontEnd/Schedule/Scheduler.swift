@@ -7,10 +7,12 @@ import Synchronization
 
 /// Puts scheduled sends onto the sends topic when their time has come. Every front end has one, and all that share a store share the work.
 ///
-/// A send is taken under a lease, produced under its own id and then marked as gone; before that has been done no more are taken.
-/// So it goes once, unless whoever has taken it crashes between the last two, or is out of reach of the store for as long as the
-/// lease lasts: then another one produces it again, and the worker and the ledger know it by its id. What is late is produced all
-/// the same, the oldest first: the worker settles what has expired, and so it is accounted for.
+/// A send is taken under a lease, produced under its own id and then marked as gone; while that cannot be done no more are taken.
+/// So it goes once, unless whoever has taken it crashes between the last two, is out of reach of the store for as long as the
+/// lease lasts, or is not told by Kafka whether it has it: then it is produced again, and the worker and the ledger know it by its
+/// id. What is late is produced all the same, the oldest first: the worker settles what has expired, and so it is accounted for.
+///
+/// What Kafka does not answer soon is not waited for: a partition out of reach does not hold up the sends of the others.
 package final class Scheduler: Service {
   /// The longest time between two looks at the store. A send is at most this late, as far as it depends on the scheduler: another front end may
   /// have scheduled it meanwhile.
@@ -21,31 +23,38 @@ package final class Scheduler: Service {
   static let rest: Duration = .seconds(1)
   /// The most sends taken at once.
   static let batch = 200
+  /// The most sends that wait for Kafka's answer at the same time.
+  static let maximumUnanswered = 10_000
 
   /// What has become of what was taken, as far as the store has not been told.
   private struct Results {
     var fired: [ScheduledSend] = []
     var refused: [ScheduledSend] = []
+    /// How many Kafka has not answered.
+    var unanswered = 0
 
-    var isEmpty: Bool { fired.isEmpty && refused.isEmpty }
+    var areAllTold: Bool { fired.isEmpty && refused.isEmpty && unanswered == 0 }
   }
 
   private let store: any ScheduledSendStore
   private let intake: SendIntake
   private let clock: any WallClock
+  private let patience: Duration
   private let logger: Logger
   private let lease = LeaseID.random()
   private let metrics = SchedulerMetrics()
-  private let untold = Mutex(Results())
+  private let results = Mutex(Results())
 
-  /// Makes a scheduler over a store; nothing happens before `run()`. The sink and the store must outlive it.
+  /// Makes a scheduler over a store; nothing happens before `run()`. The sink and the store must outlive it. More is taken as soon as
+  /// Kafka has answered for a batch, or has not done so for as long as `patience`.
   package init(
     store: any ScheduledSendStore, sink: any SendSink, topics: Topics, hasRoom: @escaping @Sendable () -> Bool = { true },
-    clock: any WallClock = SystemWallClock(), logger: Logger
+    clock: any WallClock = SystemWallClock(), patience: Duration = .milliseconds(100), logger: Logger
   ) {
     self.store = store
     intake = SendIntake(sink: sink, topic: topics.sends, hasRoom: hasRoom, schedule: store, clock: clock)
     self.clock = clock
+    self.patience = patience
     self.logger = logger
   }
 
@@ -62,13 +71,14 @@ package final class Scheduler: Service {
       }
     }
     let deadline = ContinuousClock.now + Self.leaseDuration
-    while untold.withLock({ !$0.isEmpty }), ContinuousClock.now < deadline {
+    while ContinuousClock.now < deadline {
       do {
         try await tellResults()
       } catch {
         logger.warning("Waiting to say what has become of scheduled sends", metadata: [LogKeys.cause: "\(error)"])
-        do { try await Task.sleep(for: Self.interval) } catch { return }
       }
+      guard results.withLock({ !$0.areAllTold }) else { return }
+      do { try await Task.sleep(for: Self.interval) } catch { return }
     }
   }
 
@@ -79,8 +89,10 @@ package final class Scheduler: Service {
       let now = clock.now()
       guard let next = try await store.nextDue() else { return Self.interval }
       guard next <= now else { return min(Self.interval, next - now) }
-      guard intake.hasRoom() else { return Self.interval }
-      let due = try await store.takeDue(Self.batch, for: lease, until: now + Self.leaseDuration, at: now) { [logger] hub, send in
+      let places = Self.maximumUnanswered - results.withLock(\.unanswered)
+      guard intake.hasRoom(), places > 0 else { return Self.interval }
+      let most = min(Self.batch, places)
+      let due = try await store.takeDue(most, for: lease, until: now + Self.leaseDuration, at: now) { [logger] hub, send in
         logger.error(
           "A scheduled send cannot be read and is set aside", metadata: [LogKeys.send: "\(send)", LogKeys.hub: "\(hub)"])
       }
@@ -95,12 +107,32 @@ package final class Scheduler: Service {
     }
   }
 
+  /// Returns when it is known what has become of them, or when that takes too long.
   private func fire(_ due: [ScheduledSend]) async {
-    let results = await intake.produce(due.map(\.send))
+    results.withLock { $0.unanswered += due.count }
+    let (answers, continuation) = AsyncStream.makeStream(of: Void.self)
+    // It outlasts this call, but not `run()`.
+    Task {
+      await produce(due)
+      continuation.finish()
+    }
+    await withDiscardingTaskGroup { group in
+      group.addTask { [patience] in
+        // Cut short when there is an answer.
+        try? await Task.sleep(for: patience)
+        continuation.finish()
+      }
+      for await _ in answers {}
+      group.cancelAll()
+    }
+  }
+
+  private func produce(_ due: [ScheduledSend]) async {
+    let outcomes = await intake.produce(due.map(\.send))
     let now = clock.now()
     var (fired, refused): ([ScheduledSend], [ScheduledSend]) = ([], [])
-    for (held, result) in zip(due, results) {
-      switch result {
+    for (held, outcome) in zip(due, outcomes) {
+      switch outcome {
       case .success:
         fired.append(held)
         metrics.fired(held.send.hub, after: now - held.due)
@@ -112,21 +144,26 @@ package final class Scheduler: Service {
         if refusal.code != .outcomeUnknown { refused.append(held) }
       }
     }
-    untold.withLock { $0 = Results(fired: fired, refused: refused) }
+    results.withLock { results in
+      results.fired += fired
+      results.refused += refused
+      results.unanswered -= due.count
+    }
   }
 
   /// Tells the store what has become of what was taken, also when the lease has ended meanwhile: what nobody else has taken need
   /// not go again.
   private func tellResults() async throws {
-    let results = untold.withLock { $0 }
+    let (fired, refused) = results.withLock { ($0.fired, $0.refused) }
     let now = clock.now()
-    if !results.fired.isEmpty {
-      try await store.finish(results.fired, of: lease, at: now)
-      untold.withLock { $0.fired = [] }
+    // Behind what is told more may come meanwhile.
+    if !fired.isEmpty {
+      try await store.finish(fired, of: lease, at: now)
+      results.withLock { $0.fired.removeFirst(fired.count) }
     }
-    if !results.refused.isEmpty {
-      try await store.release(results.refused, of: lease, until: now + Self.rest)
-      untold.withLock { $0.refused = [] }
+    if !refused.isEmpty {
+      try await store.release(refused, of: lease, until: now + Self.rest)
+      results.withLock { $0.refused.removeFirst(refused.count) }
     }
   }
 }

@@ -5,13 +5,13 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   private static let insertHeld = PreparedStatement(
     """
     INSERT INTO scheduled_sends (hub, id, sender, audience, record, scheduled_at, state, ready_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hub, id) DO NOTHING
+    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hub, id) DO NOTHING
     """)
   private static let selectNextDue = PreparedStatement("SELECT min(ready_at) FROM scheduled_sends WHERE state = 'held'")
   private static let selectDue = PreparedStatement(
     """
-    SELECT record, scheduled_at, state, hub, id FROM scheduled_sends WHERE state = 'held' AND ready_at <= $1
-    ORDER BY ready_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    SELECT record, scheduled_at, state, hub, id, lease IS NOT NULL FROM scheduled_sends
+    WHERE state = 'held' AND ready_at <= $1 ORDER BY ready_at LIMIT $2 FOR UPDATE SKIP LOCKED
     """)
   private static let setAside = PreparedStatement(
     "UPDATE scheduled_sends SET state = 'unreadable', forget_at = $3 WHERE hub = $1 AND id = $2")
@@ -24,7 +24,7 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     """)
   private static let giveBack = PreparedStatement(
     """
-    UPDATE scheduled_sends SET ready_at = $4, lease = NULL
+    UPDATE scheduled_sends SET ready_at = $4, lease = CASE WHEN $5 THEN lease END
     WHERE hub = $1 AND id = ANY ($2) AND lease = $3 AND state = 'held'
     """)
   private static let updateScheduled = PreparedStatement(
@@ -59,15 +59,16 @@ extension PostgreSQLRegistry: ScheduledSendStore {
 
   /// Holds sends, all or none; see `ScheduledSendStore`.
   package func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws {
-    try await write(at: now) { connection in
-      for held in sends {
-        try connection.query(
-          Self.insertHeld,
-          [
-            .text(held.send.hub.rawValue), .id(held.send.id), .text(held.send.sender), .text(held.send.audience.text),
-            .bytea(held.send.encoded()), .time(held.scheduledAt), .text(held.state.rawValue), .time(held.due),
-          ])
-      }
+    try await write(at: now) { connection -> Void in
+      // One round trip: a batch of the front end's may hold thousands.
+      try connection.query(
+        Self.insertHeld,
+        [
+          .texts(sends.map(\.send.hub.rawValue)), .ids(sends.map(\.send.id)), .texts(sends.map(\.send.sender)),
+          .texts(sends.map(\.send.audience.text)), .byteas(sends.map { $0.send.encoded() }),
+          .int8s(sends.map(\.scheduledAt.milliseconds)), .texts(sends.map(\.state.rawValue)),
+          .int8s(sends.map(\.due.milliseconds)),
+        ])
     }
   }
 
@@ -88,7 +89,7 @@ extension PostgreSQLRegistry: ScheduledSendStore {
       let rows = try connection.query(Self.selectDue, [.time(now), .int8(Int64(limit))])
       let due = try (0..<rows.count).compactMap { row in
         do {
-          return try Self.scheduledSend(rows, row)
+          return try Self.scheduledSend(rows, row, mayHaveGone: try rows.bool(row, 5))
         } catch let error as RegistryError where error == Self.damagedSend {
           let (hub, id): (String, SendID) = (try rows.text(row, 3), try rows.identifier(row, 4))
           try connection.query(Self.setAside, [.text(hub), .id(id), .time(now + Purge.broadcastLifetime)])
@@ -115,8 +116,10 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   /// Gives back sends that are certainly not in the topic; see `ScheduledSendStore`.
   package func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
     try await write { connection in
-      for (hub, ids) in Self.byHub(sends) {
-        try connection.query(Self.giveBack, [.text(hub), .ids(ids), .id(lease), .time(moment)])
+      for mayHaveGone in [false, true] {
+        for (hub, ids) in Self.byHub(sends.filter { $0.mayHaveGone == mayHaveGone }) {
+          try connection.query(Self.giveBack, [.text(hub), .ids(ids), .id(lease), .time(moment), .bool(mayHaveGone)])
+        }
       }
     }
   }
@@ -171,12 +174,13 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   }
 
   /// Reads the columns `record`, `scheduled_at` and `state`.
-  private static func scheduledSend(_ rows: ResultRows, _ row: Int) throws -> ScheduledSend {
+  private static func scheduledSend(_ rows: ResultRows, _ row: Int, mayHaveGone: Bool = false) throws -> ScheduledSend {
     let scheduledAt = UnixTime(milliseconds: try rows.integer(row, 1))
     guard let state = ScheduledSend.State(rawValue: try rows.text(row, 2)) else { throw damagedSend }
     do {
       return ScheduledSend(
-        send: try SendRequest.decode(try rows.raw(row, 0)[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state)
+        send: try SendRequest.decode(try rows.raw(row, 0)[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state,
+        mayHaveGone: mayHaveGone)
     } catch is RecordError {
       throw damagedSend
     }

@@ -33,7 +33,7 @@ extension SQLiteRegistry: ScheduledSendStore {
     try await write { db in
       let select = try db.cachedStatement(
         sql: """
-          SELECT rowid, record, scheduled_at, state, hub, id FROM scheduled_sends
+          SELECT rowid, record, scheduled_at, state, hub, id, lease IS NOT NULL FROM scheduled_sends
           WHERE state = 'held' AND ready_at <= ? ORDER BY ready_at LIMIT ?
           """)
       let take = try db.cachedStatement(sql: "UPDATE scheduled_sends SET ready_at = ?, lease = ? WHERE rowid = ?")
@@ -41,7 +41,7 @@ extension SQLiteRegistry: ScheduledSendStore {
         sql: "UPDATE scheduled_sends SET state = 'unreadable', forget_at = ? WHERE rowid = ?")
       return try Row.fetchAll(select, arguments: [now.milliseconds, limit]).compactMap { row in
         do {
-          let send = try Self.scheduledSend(row, from: 1)
+          let send = try Self.scheduledSend(row, from: 1, mayHaveGone: row[6])
           try take.execute(arguments: [end.milliseconds, Data(lease.bytes), row[0] as Int64])
           return send
         } catch let error as RegistryError where error == Self.damaged {
@@ -68,10 +68,14 @@ extension SQLiteRegistry: ScheduledSendStore {
   package func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
     try await write { db in
       let update = try db.cachedStatement(
-        sql: "UPDATE scheduled_sends SET ready_at = ?, lease = NULL WHERE hub = ? AND id = ? AND lease = ? AND state = 'held'")
+        sql: """
+          UPDATE scheduled_sends SET ready_at = ?, lease = iif(?, lease, NULL)
+          WHERE hub = ? AND id = ? AND lease = ? AND state = 'held'
+          """)
       for held in sends {
-        try update.execute(
-          arguments: [moment.milliseconds, held.send.hub.rawValue, Data(held.send.id.bytes), Data(lease.bytes)])
+        try update.execute(arguments: [
+          moment.milliseconds, held.mayHaveGone, held.send.hub.rawValue, Data(held.send.id.bytes), Data(lease.bytes),
+        ])
       }
     }
   }
@@ -146,13 +150,14 @@ extension SQLiteRegistry: ScheduledSendStore {
   }
 
   /// Reads the columns `record`, `scheduled_at` and `state`, which begin at `first`.
-  private static func scheduledSend(_ row: Row, from first: Int) throws -> ScheduledSend {
+  private static func scheduledSend(_ row: Row, from first: Int, mayHaveGone: Bool = false) throws -> ScheduledSend {
     let record = [UInt8](row[first] as Data)
     let scheduledAt = UnixTime(milliseconds: row[first + 1])
     guard let state = ScheduledSend.State(rawValue: row[first + 2]) else { throw damaged }
     do {
       return ScheduledSend(
-        send: try SendRequest.decode(record[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state)
+        send: try SendRequest.decode(record[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state,
+        mayHaveGone: mayHaveGone)
     } catch {
       throw damaged
     }

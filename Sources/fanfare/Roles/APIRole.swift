@@ -63,10 +63,13 @@ enum APIRole {
         history: history, sink: producer, hasRoom: hasRoom, clock: runtime.clock),
       operations: runtime.routes(checks: checks), logger: runtime.logger)
     services.append(
-      Scheduler(store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, logger: runtime.logger))
+      Scheduler(
+        store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, clock: runtime.clock,
+        logger: runtime.logger))
     services.append(Listener(section: "api", service: frontEnd))
     if let lifetime = settings.registrationLifetime {
-      let expiry = RegistrationExpiry(directory: registry, hubs: hubs.map(\.name), lifetime: lifetime)
+      let expiry = RegistrationExpiry(
+        directory: registry, hubs: hubs.map(\.name), lifetime: lifetime, clock: runtime.clock)
       services.append(ExpiryService(expiry: expiry, logger: runtime.logger))
     }
     return (RoleServices(services: services, checks: checks), frontEnd)

@@ -19,7 +19,7 @@ extension DeviceRegistryConformance {
       try await store.finish([sends[4]], of: one, at: now)
       let later = now + .seconds(30)
       let taken = try await store.takeDue(9, for: other, until: later + .seconds(30), at: later)
-      #expect(taken == [sends[1], sends[0], sends[3]])
+      #expect(taken == [sends[1], sends[0], sends[3].takenBefore])
       try await store.finish([sends[3]], of: one, at: later)
       try await store.release([sends[3]], of: one, until: later)
       #expect(try await store.takeDue(9, for: one, until: later + .seconds(30), at: later) == [])
@@ -37,6 +37,23 @@ extension DeviceRegistryConformance {
       #expect(try await store.nextDue() == .start + .seconds(2))
       #expect(try await store.scheduled(send.send.id, hub: store.hub) == send)
       #expect(try await store.takeDue(1, for: .random(), until: .start + .seconds(30), at: .start + .seconds(2)) == [send])
+    },
+    Self("of what was taken and not heard of, nobody is told that it never goes") { store in
+      let sends = [held(store.hub, due: .start), held(store.hub, due: .start + .seconds(1))]
+      try await store.hold(sends, at: .start)
+      let now = UnixTime.start + .seconds(5)
+      _ = try await store.takeDue(1, for: .random(), until: now, at: now)
+      let lease = LeaseID.random()
+      let taken = try await store.takeDue(2, for: lease, until: now + .seconds(30), at: now)
+      #expect(Set(taken) == [sends[0].takenBefore, sends[1]])
+      try await store.release(taken, of: lease, until: now + .seconds(1))
+      #expect(try await steer(sends[0].send.id, to: .cancelled, in: store, at: now) == .fired)
+      #expect(try await steer(sends[1].send.id, to: .cancelled, in: store, at: now) == .cancelled)
+      // It is not forgotten either.
+      let (last, later) = (LeaseID.random(), now + .seconds(1))
+      #expect(try await store.takeDue(2, for: last, until: later + .seconds(30), at: later) == [sends[0].takenBefore])
+      try await store.finish([sends[0].takenBefore], of: last, at: later)
+      #expect(try await store.nextDue() == nil)
     },
     Self("a send is held once under its id in its hub, with all that it says") { store in
       let other = try #require(HubName("other"))
@@ -128,4 +145,9 @@ extension DeviceRegistryConformance {
         id: id, hub: hub, sender: sender, acceptedAt: due, audience: audience, content: Content(message: Message(body: body)),
         timeToLive: 60, collapseKey: "k"), scheduledAt: scheduledAt)
   }
+}
+
+extension ScheduledSend {
+  /// The same, as it is taken when whoever took it first was not heard of.
+  fileprivate var takenBefore: Self { Self(send: send, scheduledAt: scheduledAt, state: state, mayHaveGone: true) }
 }
