@@ -4,7 +4,10 @@ package enum MetricCatalogue {
   package static let help: [String: String] = [
     "fanfare_sends_accepted_total": "Sends answered with success, each acknowledged by Kafka first.",
     "fanfare_sends_refused_total": "Sends refused by the front end, by the code of the error.",
-    "fanfare_http_request_seconds": "Time from the head of a request to the end of its answer.",
+    "fanfare_sends_scheduled_total": "Sends that are held until their time; when they go they are accepted.",
+    "fanfare_schedule_lateness_seconds": "Time from the moment for which a send was scheduled to Kafka's acknowledgement.",
+    "fanfare_http_request_seconds":
+      "Time that the front end takes for an answer, without what the network takes for request and answer.",
     "fanfare_accept_seconds": "Time from the arrival of a send to Kafka's acknowledgement.",
     "fanfare_sends_dispatched_total": "Sends whose pushes have been handed to the push services.",
     "fanfare_sends_settled_total": "Work items settled, by the state they ended in.",
@@ -14,6 +17,7 @@ package enum MetricCatalogue {
     "fanfare_pushes_in_flight": "Pushes handed to a push service and not answered yet.",
     "fanfare_sends_in_flight": "Sends taken from the topic and not settled yet.",
     "fanfare_push_retries_total": "Pushes sent again, by the reason of the failure before.",
+    "fanfare_broadcast_pages_total": "Pages of broadcasts that were settled or put off.",
     "fanfare_pushes_deferred_total": "Pushes put off through a retry topic.",
     "fanfare_retries_released_total": "Records of the retry topics whose time has come.",
     "fanfare_retries_waiting": "Records of the retry topics that a worker holds until their time has come.",

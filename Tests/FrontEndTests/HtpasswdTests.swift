@@ -210,7 +210,7 @@ import Testing
       #expect(try await !isIn("sven", "tr0ub4dor&3"))
       #expect(log.text.contains("The password file was read again"))
 
-      for broken in ["brigitte:plain", "\u{0}", "brigitte"] {
+      for broken in ["brigitte:plain", "\u{0}", "brigitte", "", "# nobody\n"] {
         try Data(broken.utf8).write(to: URL(filePath: path), options: .atomic)
         time.withLock { $0 += .seconds(1) }
         #expect(try await isIn("brigitte", "new password"), "the users stay as they were")
@@ -229,6 +229,13 @@ import Testing
   }
 
   /// A large file takes as long to read as thousands of requests do to be answered.
+  @Test(arguments: ["", "# nobody yet\n"]) func `a file that names nobody lets nobody in`(text: String) async throws {
+    try await withFile(text) { path in
+      let authenticator = try HtpasswdAuthenticator(path: path, logger: TestKafka.quietLogger)
+      #expect(try await authenticator.authenticate(try credentials("brigitte", ""), hub: .default) == nil)
+    }
+  }
+
   @Test func `a changed file is not read on the event loop`() async throws {
     try await withFile(Self.file) { path in
       let time = Mutex(ContinuousClock.now)

@@ -151,6 +151,7 @@ import Testing
       for (operations, platform, handle) in [
         (#"{"op":"replace","path":"/deviceToken","value":"BB02"}"#, "apns", "bb02"),
         (#"{"op":"test","path":"/handle","value":"Bb02"},{"op":"add","path":"/handle","value":"cc03"}"#, "apns", "cc03"),
+        (#"{"op":"replace","path":"/handle","value":"DD04"},{"op":"test","path":"/handle","value":"DD04"}"#, "apns", "dd04"),
         (#"{"op":"replace","path":"/platform","value":"android"},{"op":"replace","path":"/handle","value":"t:1"}"#, "fcm", "t:1"),
         (
           #"{"op":"replace","path":"/channelUri","value":"https://a.notify.windows.com/"},{"op":"replace","path":"/platform","value":"wns"}"#,

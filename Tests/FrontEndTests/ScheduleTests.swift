@@ -87,6 +87,9 @@ import Testing
           for verb in ["pause", "resume"] {
             try await app.request(.post, "/api/sends/\(id)/\(verb)").expectProblem(409, "alreadyEnded")
           }
+          let again = try await app.request(.post, "/api/sends/\(id)/cancel")
+          #expect(again.status == 200)
+          #expect(try again.json == reply.json)
         }
       }
     }

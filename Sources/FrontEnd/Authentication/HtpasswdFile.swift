@@ -11,6 +11,9 @@ struct HtpasswdFile: Sendable {
   /// What an unknown user's password is checked against.
   private let decoys: [PasswordHash]
 
+  /// Whether it names nobody.
+  var isEmpty: Bool { users.isEmpty }
+
   /// Reads a file's text. Throws at the first line that is not acceptable, with its number and nothing of its content.
   init(_ text: String) throws(FrontEndError) {
     var users: [[UInt8]: PasswordHash] = [:]
@@ -69,7 +72,7 @@ struct HtpasswdFile: Sendable {
   /// A bcrypt hash of cost 12 that nobody is known by: `htpasswd -B`'s scheme at today's usual cost.
   private static let decoyOfAnEmptyFile: PasswordHash = {
     do throws(PasswordHash.Unacceptable) {
-      return try PasswordHash("$2y$12$DCq7YPn5Rq63x1Lad4cll.TV4S6ytwfsfvkY8jIucDrjc8deX1s.")
+      return try PasswordHash("$2y$12$vbrwRVbNKLOZeIVERbOKle5WFLaaCZ6F9Kx43Rd/HNL/h2iNa5OIO")
     } catch {
       // The text is a constant: only a libcrypt without bcrypt refuses it, and with that no password could be checked.
       fatalError("libcrypt does not know bcrypt: \(error.reason)")

@@ -83,7 +83,10 @@ private struct PatchedDevice {
       tags.removeAll { $0 == tag }
     case .testPlatform(let platform): return self.platform == platform ? nil : Self.different
     case .testHandle(let handle):
-      return self.handle == DeviceHandle.normalized(handle, platform: platform) ? nil : Self.different
+      // An operation before may have set it in any case.
+      let (held, tested) = (self.handle, handle)
+      let isSame = DeviceHandle.normalized(held, platform: platform) == DeviceHandle.normalized(tested, platform: platform)
+      return isSame ? nil : Self.different
     case .testTags(let tags): return Set(self.tags) == Set(tags) ? nil : Self.different
     case .testTag(let tag, let index):
       guard index < tags.count else { return Self.beyond }

@@ -4,9 +4,10 @@ import FanfareCore
 ///
 /// Guaranteed, by as many front ends as share the store, for `lifetime` after the key was first given: the same caller's same request has the
 /// same answer with the same ids, whichever front end gets it, also while the first one is still being handled; another request is refused;
-/// after an answer of 2xx nothing is enqueued again.
+/// a request that comes after an answer of 2xx enqueues nothing.
 ///
-/// Where the first request was not answered 2xx (an error, or a crash on the way) a repetition enqueues again, under the same ids. Should the
+/// Where the first request was not answered 2xx (an error, a crash on the way, or it is still being handled) a repetition enqueues again, under
+/// the same ids, and takes places of the quota of its own. Should the
 /// first have reached Kafka all the same, the worker drops the second as long as it remembers the first (its last settled sends, and only while
 /// it keeps the partition); otherwise a device gets two pushes, of one id and, where a secure payload is announced, of one payload. The ledger
 /// counts one, but in PostgreSQL two where midnight (UTC) lies between them. The same holds for the lines of a batch that were accepted while

@@ -37,7 +37,10 @@ struct TrackingRoutes: Sendable {
   }
 
   private func report(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let report = try await known(context, by: try await gate.admit(request, context, as: nil))
+    try await answer(with: try await known(context, by: try await gate.admit(request, context, as: nil)))
+  }
+
+  private func answer(with report: SendReport) async throws -> Response {
     var progress: BroadcastProgress?
     let now = clock.now()
     if report.isBroadcast { progress = try await broadcasts.progress(of: BroadcastID(report), at: now) }
@@ -49,6 +52,8 @@ struct TrackingRoutes: Sendable {
   private func steer(_ request: Request, _ context: FrontEndContext, _ course: Steering.Course) async throws -> Response {
     let report = try await known(context, by: try await gate.admit(request, context, as: nil))
     if report.state == .scheduled { return try await steer(report, to: course) }
+    // As a caller asks who has not had the answer to the first cancel.
+    if report.state == .cancelled, course == .cancelled { return try await answer(with: report) }
     guard report.state == .accepted else { throw Self.alreadyEnded }
     guard report.isBroadcast else {
       throw Refusal(.notSteerable, "the send is on its way to one user; only broadcasts and scheduled sends can be steered")
