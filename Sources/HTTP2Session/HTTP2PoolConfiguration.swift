@@ -35,7 +35,8 @@ package struct HTTP2PoolConfiguration: Sendable {
   package var acknowledgementTimeout: Duration = .seconds(15)
   /// The pause after the first connection that failed, or was of no use; doubled by every further one.
   package var reconnectBackoff: Duration = .seconds(1)
-  /// The longest pause after failed connections: for so long nobody finds out that the peer works again.
+  /// The longest pause after failed connections: for so long nobody finds out that the peer works again. A connection that was
+  /// open for so long without being needed has not failed when the peer ends it.
   package var maximumReconnectBackoff: Duration = .seconds(15)
 
   /// A connection from which nothing has come for so long is asked for a sign of life with a PING; nil means never, for peers that

@@ -13,6 +13,9 @@ extension PostgreSQLConfiguration {
     fallback("application_name", applicationName)
     // libpq counts whole seconds, and takes 1 for 2.
     fallback("connect_timeout", "\(max(2, connectTimeout.components.seconds))")
+    // A standby refuses every change, and what it answers may be out of date. What a primary answers that takes no changes for want of
+    // disk is right.
+    fallback("target_session_attrs", "primary")
     // A peer that has vanished without a word is noticed: while nothing is under way, and while it is.
     fallback("keepalives_idle", "30")
     fallback("tcp_user_timeout", "\(Int((statementTimeout + .seconds(2)) / .milliseconds(1)))")

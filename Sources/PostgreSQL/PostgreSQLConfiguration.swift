@@ -1,6 +1,7 @@
 /// How to reach a database, and how much of it one process may use.
 package struct PostgreSQLConfiguration: Sendable {
   /// libpq's connection string: a URI (`postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`) or words (`host=… dbname=…`).
+  /// A standby is not connected to, unless it says otherwise (`target_session_attrs`).
   package var connection: String
   /// The password, where the connection string has none. Appears in no log, error or description.
   package var password: String?

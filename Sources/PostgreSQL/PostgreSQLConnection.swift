@@ -5,8 +5,6 @@ package final class PostgreSQLConnection {
   private let handle: ConnectionHandle
   private let timeout: Duration
   private var prepared: Set<Int> = []
-  /// Whether something has been said since ``beginUse()``: from then on, a loss of the connection may have consequences.
-  private(set) var isUsed = false
   private var isLost = false
 
   init(handle: ConnectionHandle, timeout: Duration) {
@@ -19,9 +17,6 @@ package final class PostgreSQLConnection {
 
   /// Whether the server has gone away in the meantime.
   func isStale() -> Bool { handle.isStale() }
-
-  /// A new user has it.
-  func beginUse() { isUsed = false }
 
   /// Runs a statement, which is prepared when this connection meets it first: one round trip from then on, two before.
   ///
@@ -88,7 +83,6 @@ package final class PostgreSQLConnection {
   private var deadline: ContinuousClock.Instant { .now + timeout }
 
   private func spoken<Value>(_ body: () throws(PostgreSQLError) -> Value) throws(PostgreSQLError) -> Value {
-    isUsed = true
     do throws(PostgreSQLError) {
       return try body()
     } catch {

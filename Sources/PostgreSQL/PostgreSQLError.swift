@@ -35,7 +35,7 @@ package struct PostgreSQLError: Error, Hashable, Sendable, CustomStringConvertib
   package var constraint: String?
   /// What else is known and contains no value, in a few fixed words.
   package var hint: String?
-  /// Whether the connection is gone.
+  /// Whether the connection is gone, or of no use any more.
   package var isConnectionLost = false
   /// Whether the server was given up because it did not answer: whoever asked has waited long enough.
   package var isTimeout = false
@@ -78,5 +78,8 @@ extension PostgreSQLError {
       default: .programming
       }
     self.init(code, sqlState: sqlState, constraint: constraint)
+    // What ends a session comes as an answer first, and the end is seen afterwards. A server that takes no changes may be the
+    // primary of yesterday, and its name lead to another one already: only a new connection finds out.
+    isConnectionLost = sqlState?.hasPrefix("57P") == true || sqlState == "25006"
   }
 }

@@ -27,18 +27,19 @@ package final class PostgreSQLPool: Sendable {
     close()
   }
 
-  /// Runs a block of single statements, each of which is a transaction of its own. Done again, once, when the connection broke before anything was said.
+  /// Runs a block of single statements, each of which is a transaction of its own. Never done again: what was done on a
+  /// connection that broke is unknown.
   package func withConnection<Value: Sendable>(
     _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
   ) async throws -> Value {
-    try await run { [self] slot in try attempt(on: slot, again: { connection, _ in !connection.isUsed }, body) }
+    try await run { [self] slot in try attempt(on: slot, again: { _ in false }, body) }
   }
 
   /// Runs a block that changes nothing. Done again, once, when the connection broke.
   package func read<Value: Sendable>(
     _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
   ) async throws -> Value {
-    try await run { [self] slot in try attempt(on: slot, again: { _, _ in true }, body) }
+    try await run { [self] slot in try attempt(on: slot, again: { _ in true }, body) }
   }
 
   /// Runs a block as one transaction: when this has returned it is durable, and when it throws it has not happened, unless the error says that this
@@ -53,7 +54,7 @@ package final class PostgreSQLPool: Sendable {
       var repetition = 0
       while true {
         do {
-          return try attempt(on: slot, again: { _, error in !error.isOutcomeUnknown }) { connection in
+          return try attempt(on: slot, again: { !$0.isOutcomeUnknown }) { connection in
             try Self.transact(connection, body)
           }
         } catch let error as PostgreSQLError where error.isRepeatable && repetition < configuration.maximumRepetitions {
@@ -100,14 +101,14 @@ package final class PostgreSQLPool: Sendable {
 
   /// Runs the body with the slot's connection, and again with a new one where that one was lost and `again` says that nothing speaks against it.
   private func attempt<Value: Sendable>(
-    on slot: Slot, again: (PostgreSQLConnection, PostgreSQLError) -> Bool, _ body: (PostgreSQLConnection) throws -> Value
+    on slot: Slot, again: (PostgreSQLError) -> Bool, _ body: (PostgreSQLConnection) throws -> Value
   ) throws -> Value {
     var mayRepeat = false
     do {
       defer { slot.tidy() }
       return try slot.withConnection(connect: connect) { connection in
         do { return try body(connection) } catch let error as PostgreSQLError where error.isConnectionLost {
-          mayRepeat = again(connection, error)
+          mayRepeat = again(error)
           throw error
         }
       }

@@ -178,6 +178,14 @@ struct PoolStateTests {
     #expect(batches.map(\.requests.count) == [2, 3, 6])
   }
 
+  @Test mutating func aConnectionThatOpensAfterThePoolHasClosedEnds() {
+    #expect(words(state.start(now: now)) == ["connect 1"])
+    // Overtakes the connecting on another thread, and finds nothing there.
+    #expect(words(state.beginClosing()) == ["abort 1"])
+    #expect(words(state.opened(id: 1, streamLimit: 10, now: now)) == ["drain 1"])
+    #expect(words(state.ended(id: 1, isFailure: false, error: nil, now: now).1) == ["finish"])
+  }
+
   @Test mutating func finishesWhenTheLastConnectionIsGone() {
     _ = state.start(now: now)
     open(1)

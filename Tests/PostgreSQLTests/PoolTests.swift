@@ -1,7 +1,8 @@
-import PostgreSQL
 import Support
 import Synchronization
 import Testing
+
+@testable import PostgreSQL
 
 /// What many tasks may expect of a few connections.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct PoolTests {
@@ -140,6 +141,42 @@ import Testing
         try await pool.check()
       }
     }
+  }
+
+  @Test func aSessionThatTakesNoChangesIsReplaced() async throws {
+    try await withPool {
+      $0.maximumConnections = 1
+    } _: { pool in
+      let demotion = "SET default_transaction_read_only = on"
+      try await pool.withConnection { try $0.executeScript("CREATE TABLE written (n integer); \(demotion)") }
+      _ = try await pool.transaction { try $0.execute("INSERT INTO written VALUES (1)").affected }
+
+      try await pool.withConnection { try $0.executeScript(demotion) }
+      let error = await #expect(throws: PostgreSQLError.self) {
+        try await pool.withConnection { try $0.copyIn("COPY written FROM STDIN (FORMAT binary)") { _ in } }
+      }
+      #expect(error?.code == .unavailable && error?.sqlState == "25006")
+      _ = try await pool.withConnection { try $0.execute("INSERT INTO written VALUES (2)").affected }
+    }
+  }
+
+  @Test func aServerThatTakesNoChangesIsNotTakenByWhoeverSaysSo() async throws {
+    let log = LogRecorder()
+    try await TestPostgreSQL.withSchema { configuration in
+      var configuration = configuration
+      configuration.settings["default_transaction_read_only"] = "on"
+      let isURI = configuration.connection.contains("://")
+      let separator = isURI ? configuration.connection.contains("?") ? "&" : "?" : " "
+      configuration.connection += separator + "target_session_attrs=read-write"
+      let pool = try PostgreSQLPool(configuration, logger: log.logger)
+      defer { pool.close() }
+      let error = await #expect(throws: PostgreSQLError.self) { try await pool.check() }
+      #expect(error?.code == .unavailable && error?.hint == "the server takes no changes")
+    }
+    #expect(log.count(of: "Cannot connect to PostgreSQL") == 1)
+    #expect(try PostgreSQLConfiguration(connection: "").words()["target_session_attrs"] == "primary")
+    let words = try PostgreSQLConfiguration(connection: "target_session_attrs=any").words()
+    #expect(words["target_session_attrs"] == "any", "who says so may have a standby")
   }
 
   @Test func aStatementMayNotTakeForEver() async throws {

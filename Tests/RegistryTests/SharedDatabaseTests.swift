@@ -115,6 +115,42 @@ import Testing
     }
   }
 
+  @Test func whatBecomesSomebodyElsesMeanwhileIsNotListed() async throws {
+    try await withPostgreSQLRegistry { registry, configuration in
+      let former = try await registry.install(
+        InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "01"), at: clock.now()
+      )
+      let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      // Each finds the id elsewhere, and then waits for the registration itself.
+      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
+      let isDone = DispatchSemaphore(value: 0)
+      async let gate: Void = pool.transaction { connection in
+        defer { locked.finish() }
+        _ = try connection.execute("LOCK TABLE registrations")
+        locked.finish()
+        isDone.wait()
+        _ = try connection.execute("UPDATE registrations SET username = 'bob', handle = '02', installation = NULL")
+      }
+      for await _ in locking {}
+      defer { isDone.signal() }
+      async let listed = registry.list(.user("alice"), hub: .default, of: .whole, limit: 10)
+      async let installed = registry.registration(ofInstallation: "i-1", hub: .default)
+      async let holding = registry.page(
+        query(.device(.apns, handle: "01")), of: .whole, createdBefore: clock.now() + .seconds(1), limit: 10)
+      let waiting = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
+        """
+      while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) < 3 { await Task.yield() }
+      isDone.signal()
+      try await gate
+      #expect(try await listed.registrations == [former], "the list is of the moment at which it began")
+      #expect(try await installed == nil)
+      #expect(try await holding.targets.isEmpty)
+    }
+  }
+
   @Test func whatHasExpiredIsThrownAwayInBoundedSteps() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       for number in 0..<3 { _ = try await registry.issue(hub: .default, handle: "h\(number)", at: clock.now()) }
@@ -203,6 +239,30 @@ import Testing
       }
       #expect(weights[0] == 2 && weights[1] == 0 && weights[3] == 0)
       #expect((2000...4500).contains(weights[2]))
+    }
+  }
+
+  @Test func aPageOfManyTagsReadsNoMoreThanItsCandidates() async throws {
+    try await withPostgreSQLRegistry { registry, _ in
+      let (rows, plan) = try await registry.read { connection in
+        // Each registration carries two of the tags.
+        try connection.execute(
+          """
+          INSERT INTO tags (hub, tag, registration, platform, handle, registered_at, created_at)
+          SELECT 'default', 't' || (n + more) % 64, lpad(to_hex(n), 32, '0')::uuid, 1, 'h' || n, 0, 0
+          FROM generate_series(0, 6399) AS n, generate_series(0, 1) AS more
+          """)
+        let statement = PostgreSQLAudiencePager.statement(tagCount: 64)
+        let whole = RegistrationSlice.whole
+        let parameters: [Parameter] =
+          [.text("default"), .id(whole.first), .id(whole.last), .int8(50)] + (0..<64).map { .text("t\($0)") }
+        let rows = try connection.execute(statement, parameters)
+        let ids = try (0..<rows.count).map { try rows.uuid($0, 0).low }
+        let plan = try connection.execute("EXPLAIN \(statement)", parameters)
+        return (ids, try (0..<plan.count).map { try plan.text($0, 0) })
+      }
+      #expect(rows == Array(0..<50))
+      #expect(plan.contains { $0.contains("Merge Append") }, "\(plan)")
     }
   }
 

@@ -303,8 +303,11 @@ final class ClientConnection {
   }
 
   /// Whether the peer has said GOAWAY without having answered anything, and so soon that without a pause there would be no end to it.
-  private var wasSentAway: Bool {
-    guard peerGoAway != nil, !hasAnswered, let openedAt else { return false }
+  private var wasSentAway: Bool { peerGoAway != nil && !hasAnswered && wasBrief }
+
+  /// Whether it has not been open for so long that the next one may come at once, even if none is ever of use.
+  private var wasBrief: Bool {
+    guard let openedAt else { return true }
     return .now() - openedAt < TimeAmount(settings.configuration.maximumReconnectBackoff)
   }
 
@@ -312,12 +315,14 @@ final class ClientConnection {
   private func end(_ error: HTTP2ConnectionError?) {
     guard phase != .ended else { return }
     let wasOpened = phase == .open || phase == .draining
+    // One on which nothing was asked for, and that a proxy ends for idleness, has done its duty.
+    let wasNeeded = streams.count > 0 || unansweredInARow > 0
     phase = .ended
     ticks?.cancel()
     let cause = error.map { String(describing: $0) } ?? ""
     failStreams(HTTP2RequestError(.connectionLost, wasPossiblyProcessed: true, message: cause))
     settle()
-    let isFailure = peerGoAway == .enhanceYourCalm || (!hasAnswered && error != nil)
+    let isFailure = peerGoAway == .enhanceYourCalm || (error != nil && !hasAnswered && (wasNeeded || wasBrief))
     owner.ended(id, wasOpened: wasOpened, isFailure: isFailure, error: error)
     context?.close(promise: nil)
   }

@@ -22,7 +22,7 @@ protocol ClientConnectionOwner: AnyObject, Sendable {
   func draining(_ id: Int, isFailure: Bool)
 
   /// The connection is gone and all its requests are reported or given back. Comes exactly once. `error` is nil if we closed it in
-  /// peace; `isFailure`: it never served anything, or the peer asked for calm.
+  /// peace; `isFailure`: it did not serve what it was needed for or ended soon, without one answer, or the peer asked for calm.
   func ended(_ id: Int, wasOpened: Bool, isFailure: Bool, error: HTTP2ConnectionError?)
 
   /// Something worth counting.

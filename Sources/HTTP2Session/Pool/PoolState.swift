@@ -204,7 +204,10 @@ struct PoolState<Handle: Sendable> {
 
   /// A connection has become usable.
   mutating func opened(id: Int, streamLimit: Int, now: NIODeadline) -> [Action] {
-    guard let index = index(of: id), connections[index].phase == .connecting else { return [] }
+    guard let index = index(of: id) else { return [] }
+    // It was to end before it was begun: that the pool closes may overtake that it connects.
+    guard connections[index].phase != .draining else { return [.drain(connections[index].handle)] }
+    guard connections[index].phase == .connecting else { return [] }
     connections[index].phase = .ready
     connections[index].readySince = now
     connections[index].idleSince = now

@@ -31,8 +31,15 @@ import Glibc
       // login may name the encryption, too, and is neither.
       let isInsecure = !reason.contains("FATAL:") && ["SSL", "certificate"].contains { reason.contains($0) }
       let hint =
-        isPasswordMissing
-        ? "a password is needed" : isInsecure ? "no TLS connection to the server that is meant" : "no connection"
+        if isPasswordMissing {
+          "a password is needed"
+        } else if isInsecure {
+          "no TLS connection to the server that is meant"
+        } else if reason.contains("hot standby mode") || reason.contains("session is read-only") {
+          "the server takes no changes"
+        } else {
+          "no connection"
+        }
       var error = PostgreSQLError(.unavailable, hint: hint)
       error.isConnectionLost = true
       throw error
@@ -196,10 +203,8 @@ import Glibc
         error.isConnectionLost = true
         throw error
       }
-      if var error = unsafe Self.error(of: result) {
+      if let error = unsafe Self.error(of: result) {
         unsafe PQclear(result)
-        // What ends a session comes as an answer first, and the end is seen afterwards.
-        if isBroken || error.sqlState?.hasPrefix("57P") == true { error.isConnectionLost = true }
         if failure == nil { failure = error }
         if isBroken { break }
       } else {

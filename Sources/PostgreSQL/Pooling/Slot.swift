@@ -16,7 +16,6 @@ final class Slot: Sendable {
       if let idle = held, idle.isStale() { held = nil }
       if held == nil { held = try connect() }
       guard let held = held else { throw PostgreSQLError(.unavailable, hint: "no connection") }
-      held.beginUse()
       return try body(held)
     }
   }

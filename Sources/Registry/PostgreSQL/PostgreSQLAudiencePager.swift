@@ -3,9 +3,9 @@ import PostgreSQL
 
 /// Reads pages of one audience, by the key of the tags that lead to its devices.
 ///
-/// For each tag that drives, one range of the tags' key is read in the order of the ids, no further than the limit; the ranges are merged here. What
-/// else the audience asks of a candidate is judged here, too, by the tags that its registration holds: so no statement joins tables, which could not be
-/// sharded alike.
+/// For each tag that drives, one range of the tags' key is read in the order of the ids, and the server merges the ranges up to
+/// the limit. What else the audience asks of a candidate is judged here, by the tags that its registration holds: so no statement
+/// joins tables, which could not be sharded alike.
 struct PostgreSQLAudiencePager {
   /// How many candidates a page has where the whole audience is asked for.
   private static let wholePage = 5000
@@ -85,23 +85,25 @@ struct PostgreSQLAudiencePager {
   /// The first registrations of the slice that carry one of the tags.
   private func read(_ tags: [String], _ slice: RegistrationSlice, _ limit: Int) throws -> [Candidate] {
     guard !tags.isEmpty else { return [] }
-    let sql = tags.indices.map { index in
+    let rows = try connection.execute(Self.statement(tagCount: tags.count), bounds(slice, limit) + tags.map { .text($0) })
+    return try (0..<rows.count).map { try candidate(rows, $0) }
+  }
+
+  /// What reads the first `$4` registrations, from `$2` to `$3` of the hub `$1`, that carry one of so many tags, `$5` and the
+  /// following; each once.
+  static func statement(tagCount: Int) -> String {
+    let ranges = (0..<tagCount).map { index in
       """
       (SELECT registration, platform, handle, registered_at, created_at FROM tags
       WHERE hub = $1 AND tag = $\(index + 5) AND registration >= $2 AND registration <= $3 ORDER BY registration LIMIT $4)
       """
-    }.joined(separator: " UNION ALL ")
-    let rows = try connection.execute(sql, bounds(slice, limit) + tags.map { .text($0) })
-    var candidates = try (0..<rows.count).map { try candidate(rows, $0) }
-    guard tags.count > 1 else { return candidates }
-    // Each range is sorted; together they hold the first candidates of all, and some more.
-    candidates.sort { $0.id < $1.id }
-    var merged: [Candidate] = []
-    for candidate in candidates where merged.last?.id != candidate.id {
-      if merged.count == limit { break }
-      merged.append(candidate)
     }
-    return merged
+    guard tagCount > 1 else { return ranges.joined() }
+    // The ranges are sorted, so the server merges them, and reads of each no more than comes to be part of the page.
+    return """
+      SELECT DISTINCT ON (registration) registration, platform, handle, registered_at, created_at
+      FROM (\(ranges.joined(separator: " UNION ALL "))) AS t ORDER BY registration LIMIT $4
+      """
   }
 
   /// The first registrations of the slice.

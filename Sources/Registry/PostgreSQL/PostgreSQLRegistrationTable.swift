@@ -38,7 +38,9 @@ struct PostgreSQLRegistrationTable {
   /// The registration of the installation, nobody being kept from changing it.
   func find(installation: String) throws -> Registration? {
     let rows = try connection.query(Self.selectInstallation, [.text(hub.rawValue), .text(installation)])
-    return rows.count == 0 ? nil : try find(rows.identifier(0, 0), locking: false)?.registration
+    let found = rows.count == 0 ? nil : try find(rows.identifier(0, 0), locking: false)?.registration
+    // It may have become another's between the two statements.
+    return found?.installation?.hasSameBytes(as: installation) == true ? found : nil
   }
 
   /// The registrations of those ids that there are, by ascending ids.
@@ -56,7 +58,9 @@ struct PostgreSQLRegistrationTable {
   /// The registration that holds the handle; nobody is kept from changing it.
   func registration(holding handle: String) throws -> Registration? {
     let rows = try connection.query(Self.selectHolder, [.text(hub.rawValue), .text(handle)])
-    return rows.count == 0 ? nil : try find(rows.identifier(0, 0), locking: false)?.registration
+    let found = rows.count == 0 ? nil : try find(rows.identifier(0, 0), locking: false)?.registration
+    // It may have another one since the first statement.
+    return found?.handle.hasSameBytes(as: handle) == true ? found : nil
   }
 
   /// Who holds the handle; where nobody does, `id` from now on.

@@ -20,7 +20,9 @@ extension PostgreSQLRegistry: RegistrationDirectory {
   package func list(
     _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
   ) async throws -> RegistrationPage {
-    try await read { [tagWeights] connection in
+    // One snapshot: a registration that is somebody else's by the second statement would not be of the audience.
+    try await write { [tagWeights] connection in
+      try connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
       let query = AudienceQuery(hub: hub, audience: audience, platforms: .all)
       let page = try PostgreSQLAudiencePager(connection, query, weights: tagWeights)
         .page(of: slice, createdBefore: UnixTime(milliseconds: .max), limit: limit)

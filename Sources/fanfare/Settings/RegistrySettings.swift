@@ -29,12 +29,13 @@ struct RegistrySettings: Sendable {
   }
 
   /// Opens the store, for the role of that name. Throws when it cannot be used now; a role that `waits` is content with a database that can be used
-  /// later. `patience` is how long a statement, and the wait for another process, may take at least, where nobody waits for an answer.
+  /// later. `patience` is how long a statement, and the wait for another process or for a connection, may take at least, where
+  /// nobody waits for an answer.
   /// A file that is not there is made, unless it `mustExist`.
   func open(
     role: String, patience: Duration = .zero, waits: Bool = false, mustExist: Bool = false, logger: Logger
   ) async throws -> any Store {
-    guard var postgreSQL else {
+    guard let database = database(role: role, patience: patience) else {
       guard !mustExist || FileManager.default.fileExists(atPath: path) else {
         throw SettingsError("registry.path", "names no registry: \(path)")
       }
@@ -42,8 +43,15 @@ struct RegistrySettings: Sendable {
       file.busyTimeout = max(file.busyTimeout, patience)
       return try SQLiteRegistry(file)
     }
+    return try await PostgreSQLRegistry(database, waits: waits, logger: logger)
+  }
+
+  /// The database as `open` connects to it; nil for the file.
+  func database(role: String, patience: Duration) -> PostgreSQLConfiguration? {
+    guard var postgreSQL else { return nil }
     postgreSQL.applicationName = "fanfare-\(role)"
     postgreSQL.statementTimeout = max(postgreSQL.statementTimeout, patience)
-    return try await PostgreSQLRegistry(postgreSQL, waits: waits, logger: logger)
+    postgreSQL.waitLimit = max(postgreSQL.waitLimit, patience)
+    return postgreSQL
   }
 }

@@ -2,7 +2,8 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A server without TLS that says the same frames to every connection, whatever it is asked, and leaves the connection open.
+/// A server without TLS that says the same frames to every connection, whatever it is asked, and leaves the connection open unless
+/// told otherwise.
 final class RawServer: Sendable {
   /// A frame (RFC 9113 section 4.1).
   struct Frame {
@@ -27,10 +28,16 @@ final class RawServer: Sendable {
     typealias OutboundOut = ByteBuffer
 
     private let bytes: ByteBuffer
+    private var rest: Int
 
-    init(bytes: ByteBuffer) { self.bytes = bytes }
+    init(bytes: ByteBuffer, limit: Int) { (self.bytes, rest) = (bytes, limit) }
 
     func channelActive(context: ChannelHandlerContext) { context.writeAndFlush(wrapOutboundOut(bytes), promise: nil) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      rest -= unwrapInboundIn(data).readableBytes
+      if rest <= 0 { context.close(promise: nil) }
+    }
   }
 
   private let channel: any Channel
@@ -41,8 +48,9 @@ final class RawServer: Sendable {
   /// How many connections have come.
   var connectionCount: Int { counter.connections.withLock { $0 } }
 
-  /// Listens on a port of the system's choice. One that does not read has little room for what it is sent.
-  init(_ frames: [Frame], reads: Bool = true) async throws {
+  /// Listens on a port of the system's choice. One that does not read has little room for what it is sent. A connection from which
+  /// so many bytes have come as the limit says is closed.
+  init(_ frames: [Frame], reads: Bool = true, limit: Int = .max) async throws {
     var bytes = ByteBuffer()
     for frame in frames {
       bytes.writeMultipleIntegers(UInt8(0), UInt16(frame.payload.count), frame.type, UInt8(0), frame.stream)
@@ -55,7 +63,9 @@ final class RawServer: Sendable {
       .childChannelOption(.autoRead, value: reads)
       .childChannelInitializer { channel in
         counter.connections.withLock { $0 += 1 }
-        return channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Greeting(bytes: greeting)) }
+        return channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(Greeting(bytes: greeting, limit: limit))
+        }
       }
       .bind(host: "127.0.0.1", port: 0).get()
     self.counter = counter
