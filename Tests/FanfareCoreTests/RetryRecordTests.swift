@@ -29,13 +29,17 @@ struct RetryRecordTests {
   }
 
   @Test(arguments: [1, 3], [false, true]) func whatIsWrittenIsRead(parts: Int, cameEarly: Bool) throws {
-    let record = Self.record(parts: parts, cameEarly: cameEarly)
+    var record = Self.record(parts: parts, cameEarly: cameEarly)
     let value = record.encoded(at: Self.time)
+    record.writtenAt = Self.time
     #expect(try RetryRecord.decode(value[...], recordTime: Self.time) == record)
     #expect(try RetryRecord.wait(of: value[...], at: Self.time) == .seconds(10))
     #expect(try RetryRecord.wait(of: value[...], at: Self.time + .seconds(-3600)) == .seconds(10))
     // Of one that came early the reader's clock says nothing.
     #expect(try RetryRecord.wait(of: value[...], at: Self.time + .seconds(9)) == .seconds(cameEarly ? 10 : 1))
+    // Not in the reader's future.
+    let earlier = Self.time + .seconds(-3600)
+    #expect(try RetryRecord.decode(value[...], recordTime: earlier, now: earlier).writtenAt == earlier)
     #expect(throws: RecordError.self) { try SendRequest.decode(value[...], recordTime: Self.time) }
   }
 

@@ -61,13 +61,16 @@ extension RetryRecord {
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, now: UnixTime? = nil
   ) throws(RecordError) -> RetryRecord {
-    let (event, record) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
+    var (event, record) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
       try read(from: &reader, recordTime: recordTime)
     }
+    record.writtenAt = event.time
     guard let now, let time = event.time, time > now else { return record }
-    return RetryRecord(
+    record = RetryRecord(
       send: record.send, part: record.part, parts: record.parts, attempt: record.attempt, deferrals: record.deferrals,
       cameEarly: record.cameEarly, devices: record.devices.map { $0.movedBack(by: time - now) }, counts: record.counts)
+    record.writtenAt = now
+    return record
   }
 
   private static func read(from reader: inout JSONReader, recordTime: UnixTime) throws(JSONError) -> RetryRecord {

@@ -4,7 +4,7 @@ import RDKafka
 
 extension DispatchState {
   /// How long what was found may wait for its turn before it is looked up again.
-  private static let freshness: Int64 = 2_000
+  static let freshness: Int64 = 2_000
 
   /// Does with an open page what is wanted of its broadcast.
   mutating func follow(_ course: Steering.Course, _ slot: Int) {

@@ -113,7 +113,7 @@ extension DispatchState {
 
   /// What room the record takes; nil where nothing of it could be pushed now or soon, or no page has put it off.
   private func room(for retry: RetryRecord, in slot: Int, at now: Moment) -> WorkItem.Returned? {
-    guard retry.isOfPage else { return nil }
+    guard isOfPage(retry) else { return nil }
     let rate = retry.send.maximumPerSecond
     let soon = now.wall + (rate == nil ? configuration.longestRest : Permits.span)
     var (count, platforms) = (0, PlatformSet())
@@ -126,6 +126,14 @@ extension DispatchState {
     guard count > 0 else { return nil }
     let broadcast = rate.map { _ in BroadcastID(hub: retry.send.hub, send: retry.send.identity) }
     return WorkItem.Returned(weight: min(count, rate ?? count), platforms: platforms, rated: broadcast)
+  }
+
+  /// Whether it is what a page of a broadcast has put off, rather than what a send in one piece has. What is the only page of its
+  /// broadcast, and no larger than such a send, may pass for one.
+  func isOfPage(_ retry: RetryRecord) -> Bool {
+    retry.send.isBroadcast
+      && (retry.parts > 1 || retry.send.maximumPerSecond != nil
+        || retry.devices.count + retry.counts.total > configuration.undividedDevices)
   }
 
   /// Whether the sender may be given anything now.
@@ -185,13 +193,20 @@ extension DispatchState {
     guard items[slot].resumed == nil else { return }
     items[slot].resumed = WorkItem.Resumed(
       part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals,
-      cameEarly: retry.notBefore > now.wall + configuration.longestRest, counts: retry.counts)
+      cameEarly: cameEarly(retry, at: now), counts: retry.counts)
     guard let room else { return }
     items[slot].role = .returned(room)
     if let broadcast = room.rated { ratedReturned.insert(broadcast) }
     for platform in room.platforms.platforms {
       senders[SenderTable.place(hub: items[slot].hub, platform: platform)].returned += room.weight
     }
+  }
+
+  /// Whether it has come back before it should have been released: at its time, or after the longest delay there is, when only
+  /// part of its wait is over.
+  private func cameEarly(_ retry: RetryRecord, at now: Moment) -> Bool {
+    let longestHold = (retry.writtenAt ?? now.wall) + (topics.retries.last?.delay ?? .zero)
+    return min(retry.notBefore, longestHold) > now.wall + configuration.longestRest
   }
 
   /// The room is free again.
@@ -247,9 +262,6 @@ extension DispatchState {
 }
 
 extension RetryRecord {
-  /// Whether it is what a page of a broadcast has put off, rather than what a send in one piece has.
-  var isOfPage: Bool { send.isBroadcast && (parts > 1 || send.maximumPerSecond != nil) }
-
   /// The same, to come back no earlier than then.
   fileprivate func putOffAgain(until moment: UnixTime) -> RetryRecord {
     let devices = devices.map { device -> Device in

@@ -6,6 +6,8 @@ extension DispatchState {
   mutating func assign(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment, into effects: inout Effects) {
     hasBeenAssigned = true
     commits.groupHasSettled()
+    // Where the revocation took effect before its drain was over, that must not close what begins now.
+    for index in drains.indices { drains[index].partitions.removeAll(where: partitions.contains) }
     // At once, not with the answer: whatever comes of them is worked on from the moment they are owned.
     for partition in partitions { ledger.assign(partition, isApart: partition.topic == topics.segments) }
     guard shutdownDeadline == nil, !partitions.isEmpty else {

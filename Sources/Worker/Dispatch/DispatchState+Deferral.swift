@@ -52,10 +52,10 @@ extension DispatchState {
     items[slot].send = retry.send
     items[slot].expiresAt = expiry(of: retry.send)
     holdRoom(for: retry, in: slot, nil, at: now)
-    items[slot].isBulk = retry.parts > 1 || retry.isOfPage
+    items[slot].isBulk = retry.parts > 1 || isOfPage(retry)
     items[slot].phase = .dispatching
     items[slot].devices = retry.devices.map { progress(of: $0, hub: hub, acceptedAt: retry.send.acceptedAt, at: now) }
-    if let rate = retry.send.maximumPerSecond, retry.isOfPage, now.wall < items[slot].expiresAt {
+    if let rate = retry.send.maximumPerSecond, isOfPage(retry), now.wall < items[slot].expiresAt {
       space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate), at: now)
     }
     items[slot].openDevices = retry.devices.count

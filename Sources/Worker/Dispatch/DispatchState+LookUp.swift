@@ -7,8 +7,11 @@ import FanfareCore
 /// device among that user's; one that waited longer, in a queue or for a repetition, is looked up again first, and is not sent when the device has
 /// gone to somebody else. Where the registry alone takes longer than the window, the push is handed over in the moment it answers: asking again
 /// would never end. So once a registration has returned, pushes for the previous user can still arrive only if they were with the sender by
-/// then, or a look-up for them was asked within the window before, or is still open. Of a send to a tag only repetitions are looked up again: such a
-/// send is for whoever carries the tag when it is dispatched, and its devices may be too many to ask for twice.
+/// then, or a look-up for them was asked within the window before, or is still open.
+///
+/// A send to a tag is for whoever carries the tag when it is dispatched, and its devices may be too many to ask for twice. For
+/// repetitions, and where the first attempt comes more than twice `freshness` after the look-up, they are looked up again all the
+/// same: so long they may wait to get into a queue, and as long again in it. It is asked whether they are still registered.
 extension DispatchState {
   /// Puts the next question to the registry, if none is open: repetitions first, since a place among the pushes is reserved for each.
   mutating func askRegistry(at now: Moment, into effects: inout Effects) {
@@ -61,7 +64,8 @@ extension DispatchState {
     // The caller named the address itself; whose it is does not matter.
     case .device: false
     case .user, .registration: true
-    case .tag, .tags, .expression, .everyone: attempts > 0 || !send.isBroadcast
+    case .tag, .tags, .expression, .everyone:
+      attempts > 0 || !send.isBroadcast || now.uptime - checkedAt > 2 * Self.freshness
     }
   }
 

@@ -250,7 +250,7 @@ extension DispatchState {
     // A page has its end when its last device was looked up, too: see `walkSegments`.
     guard items[slot].openDevices == 0, !items[slot].isPage else { return }
     let wasNeverSent =
-      !items[slot].hasStarted
+      !items[slot].hasStarted && items[slot].resumed?.counts.isEmpty ?? true
       && items[slot].devices.allSatisfy { $0.phase == .done && $0.outcome == .expired && $0.history.attempts == 0 }
     settle(slot, as: wasNeverSent ? .expired : .settled, at: now, into: &effects)
   }

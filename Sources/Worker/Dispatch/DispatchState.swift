@@ -131,7 +131,8 @@ struct DispatchState: Sendable {
 
   /// Partitions that are being given back.
   struct Drain: Sendable {
-    let partitions: [TopicPartition]
+    /// Without those that have been assigned anew since.
+    var partitions: [TopicPartition]
     let rebalance: Rebalance
     /// Until when what is in flight may settle.
     let deadline: Int64

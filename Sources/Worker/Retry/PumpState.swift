@@ -37,7 +37,8 @@ struct PumpState {
   }
 
   private struct Drain {
-    let partitions: [TopicPartition]
+    /// Without those that have been assigned anew since.
+    var partitions: [TopicPartition]
     let rebalance: Rebalance
     let deadline: Int64
   }
@@ -73,6 +74,8 @@ struct PumpState {
     switch step {
     case .event(.records(let records)): take(records, at: now)
     case .event(.assigned(let partitions, let rebalance)):
+      // Where the revocation took effect before its drain was over, that must not close what begins now.
+      for index in drains.indices { drains[index].partitions.removeAll(where: partitions.contains) }
       for partition in partitions { ledger.assign(partition) }
       effects.completed.append(rebalance)
     case .event(.revoked(let partitions, let rebalance)):

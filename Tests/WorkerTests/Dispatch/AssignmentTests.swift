@@ -60,6 +60,20 @@ struct AssignmentTests {
     #expect(desk.state.pushes == 0)
   }
 
+  @Test func `a drain that outlives its revocation leaves the next assignment alone`() {
+    let completions = Completions()
+    var desk = Desk()
+    for user in ["a", "b"] { desk.register(user, .fcm) }
+    desk.deliver(desk.send(to: .user("a")))
+    // A process that was stopped for long hears of both at once.
+    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.advance(.seconds(5))
+    #expect(completions.count == 2)
+    desk.deliver(desk.send(to: .user("b")))
+    #expect(desk.pushes.count == 2)
+  }
+
   @Test func `what is given up while it waits for an older one is done when it comes again`() {
     let completions = Completions()
     // No silence of the service lets the younger one go ahead.

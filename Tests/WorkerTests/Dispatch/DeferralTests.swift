@@ -252,6 +252,21 @@ struct DeferralTests {
     #expect(!(try retry(desk, 2).cameEarly), "this time it came in time")
   }
 
+  @Test func `what comes back from the longest topic with time left has not come early`() throws {
+    var desk = desk()
+    desk.register("bob", .apns)
+    desk.deliver(desk.send(to: .user("bob")))
+    desk.answer(desk.pushes[0], later(600))
+    desk.advance(.seconds(300))
+    desk.deliver([desk.retries[0].value])
+    let second = try retry(desk, 1)
+    #expect(!second.cameEarly)
+    let wait = try RetryRecord.wait(of: desk.retries[1].value[...], at: second.notBefore)
+    #expect(wait == .zero, "whoever reads it only then need not hold it")
+    desk.deliver([desk.retries[1].value])
+    #expect(try retry(desk, 2).cameEarly, "but for this one the clock is wrong")
+  }
+
   @Test func `what was put off by a clock that is ahead waits no longer than was wanted`() throws {
     var desk = desk()
     desk.register("bob", .apns)

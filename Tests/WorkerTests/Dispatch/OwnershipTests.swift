@@ -74,6 +74,25 @@ struct OwnershipTests {
     #expect(desk.queries.count == 3)
   }
 
+  @Test(arguments: [20, 200])
+  func `what has waited long for its first push of a broadcast is looked up again`(devices: Int) {
+    var desk = BroadcastTests.desk(devices: devices) {
+      $0.maximumPushes = 1
+      ($0.circuit.patience, $0.circuit.silence) = (.seconds(600), .seconds(600))
+    }
+    _ = BroadcastTests.divided(&desk)
+    BroadcastTests.begin(&desk)
+    let targets = desk.registry.updateValue([], forKey: .tag("news")) ?? []
+    for target in targets { desk.registry[.registration(target.registration)] = [] }
+    desk.advance(.seconds(4))
+    desk.answer(desk.pushes[0], PushOutcome(.accepted))
+    #expect(desk.pushes.count == 2, "not for as long as it takes a page to get through its queue")
+    desk.advance(.milliseconds(1))
+    desk.answer(desk.pushes[1], PushOutcome(.accepted))
+    #expect(desk.pushes.count == 2)
+    #expect(desk.statuses.flatMap(\.devices).contains { $0.reason == "NoLongerRegistered" && $0.attempts == 0 })
+  }
+
   @Test func `a send that waited behind another of its user is looked up when its turn comes`() {
     var desk = Desk()
     desk.register("bob", .fcm)

@@ -88,6 +88,35 @@ struct ReturnedPageTests {
     #expect(counts == [20])
   }
 
+  @Test func `the only page of a broadcast is told from a send in one piece by its size`() {
+    var desk = Desk(retryDelays: [2, 15]) { ($0.undividedDevices, $0.pageDevices) = (20, 50) }
+    var delivered = OutcomeCounts()
+    delivered.add(10, to: .init(.apns, .delivered))
+    deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
+    deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
+    #expect(desk.pushes.count == 30 && desk.pushes.allSatisfy { Ticket(rawValue: $0.ticket).isBulk })
+    #expect(desk.state.parkedPages.count == 1)
+    // So is one most of which is delivered.
+    desk.answerAll(Self.accepted)
+    desk.answerAll(from: 30, Self.accepted)
+    deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 11, counts: delivered), to: &desk)
+    deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 20), to: &desk)
+    #expect(desk.pushes[60...].map { Ticket(rawValue: $0.ticket).isBulk } == (0..<31).map { $0 < 11 })
+  }
+
+  @Test func `a page part of which was delivered has not expired as a whole`() {
+    var delivered = OutcomeCounts()
+    delivered.add(60, to: .init(.apns, .delivered))
+    var desk = Desk(retryDelays: [2, 15])
+    let rest = StoppedRoomTests.page(&desk, parts: 1, devices: 40, rate: 100, timeToLive: 10, counts: delivered)
+    let none = StoppedRoomTests.page(&desk, parts: 1, devices: 40, rate: 100, timeToLive: 10)
+    desk.advance(.seconds(11))
+    deliver(rest, to: &desk)
+    deliver(none, to: &desk)
+    #expect(desk.pushes.isEmpty && desk.statuses.map(\.state) == [.settled, .expired])
+    #expect(desk.statuses.map(\.counts) == [delivered, OutcomeCounts()])
+  }
+
   @Test func `what may be pushed only much later does not wait for that in memory`() {
     var desk = Desk(retryDelays: [2, 15, 60])
     let record = StoppedRoomTests.page(&desk, devices: 8, rate: 20)

@@ -17,10 +17,12 @@ struct StoppedRoomTests {
     return desk
   }
 
-  /// A page that was put off and is due, or will be after so long: so many devices, with iPhones unless said otherwise.
+  /// One of so many pages, which was put off and is due, or will be after so long: so many devices, with iPhones unless said
+  /// otherwise; the others of the page are counted.
   static func page(
-    _ desk: inout Desk, number: Int = 0, devices: Int, of hub: HubName = .default, on platform: Platform = .apns,
-    rate: Int? = nil, after delay: Duration = .zero, timeToLive: Int? = nil
+    _ desk: inout Desk, number: Int = 0, parts: Int = 50, devices: Int, of hub: HubName = .default,
+    on platform: Platform = .apns, rate: Int? = nil, after delay: Duration = .zero, timeToLive: Int? = nil,
+    counts: OutcomeCounts = OutcomeCounts()
   ) -> RetryRecord {
     let targets = (0..<devices).map { Desk.target("p\(number)-\($0)", platform) }
     for target in targets { desk.registry[.registration(target.registration)] = [target] }
@@ -34,7 +36,8 @@ struct StoppedRoomTests {
       id: .random(), hub: hub, sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
       content: Content(message: Message(body: "hello")), timeToLive: timeToLive, maximumPerSecond: rate)
     return RetryRecord(
-      send: send, part: number, parts: 50, attempt: SegmentRecord.attempt(of: send), deferrals: 1, devices: waiting)
+      send: send, part: number, parts: parts, attempt: parts > 1 ? SegmentRecord.attempt(of: send) : nil, deferrals: 1,
+      devices: waiting, counts: counts)
   }
 
   @Test func `what was heard last before a pause is no silence after it`() {

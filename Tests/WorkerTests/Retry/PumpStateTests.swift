@@ -144,6 +144,15 @@ struct PumpStateTests {
     #expect(state.held == 0)
   }
 
+  @Test mutating func aDrainThatIsLateLeavesTheNextAssignmentAlone() {
+    _ = state.advance(.event(.records(records([0]))), at: Self.moment(0))
+    #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
+    // A process that was stopped for long hears of both at once.
+    #expect(state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).completed.count == 1)
+    #expect(state.advance(.tick, at: Self.moment(2)).completed.count == 1)
+    #expect(state.advance(.event(.records(records([0]))), at: Self.moment(2)).due.count == 1)
+  }
+
   @Test mutating func aShutdownWaitsForCopiesOnTheirWayButNotForEver() {
     _ = state.advance(.event(.records(records([0]))), at: Self.moment(0))
     #expect(!state.advance(.shutDown, at: Self.moment(0)).hasDrained)
