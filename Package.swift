@@ -191,7 +191,7 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "LedgerTests",
-      dependencies: ["Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, serviceLifecycle],
+      dependencies: ["Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, metrics, serviceLifecycle],
       swiftSettings: house),
     .testTarget(
       name: "OperationsTests",

@@ -63,8 +63,10 @@ final class Ledger: Service {
 
   /// Records until graceful shutdown, then takes in what has been read already and leaves the group. To be called once.
   ///
-  /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible: `unavailable` where that is for the store's sake.
+  /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible: `unavailable` where that is for the store's sake, or
+  /// it came too late and only another ledger begins there.
   func run() async throws {
+    defer { lag.end() }
     try await withThrowingTaskGroup { group in
       group.addTask { await self.consumer.run() }
       group.addTask { try await self.takeIn() }
@@ -89,24 +91,33 @@ final class Ledger: Service {
   // MARK: - Reading
 
   private func takeIn() async throws {
-    defer { queue.finish() }
     grant()
+    var lastError: RDKafkaError?
     for await event in consumer.events {
       switch event {
       case .records(let records):
-        queue.append(
-          .record(LedgerBatch(records, topics: configuration.topics, maximumDevices: store.maximumDevices)))
+        let batch = LedgerBatch(records, topics: configuration.topics, maximumDevices: store.maximumDevices)
+        lag.takenIn(batch)
+        state.withLock { $0.window?.takenIn(records: batch.records, bytes: batch.bytes) }
+        // Large ones take back what smaller ones would have been given.
+        grant()
+        queue.append(.record(batch))
       case .assigned(let partitions, let rebalance):
-        let deadline = ContinuousClock.now + configuration.consumer.rebalanceDeadline * 0.8
-        queue.append(.assigned(partitions, rebalance, deadline: deadline))
+        queue.append(.assigned(partitions, rebalance))
       case .revoked(let partitions, let rebalance), .lost(let partitions, let rebalance):
         queue.append(.revoked(partitions, rebalance))
       case .failed(let error) where error.isFatal:
         throw LedgerError(.consumer, "the ledger's consumer has failed: \(error.message)")
       case .failed(let error):
         logger.warning("The ledger's consumer reports an error", metadata: [LogKeys.error: "\(error)"])
+        lastError = error
       }
     }
+    guard Task.isCancelled || state.withLock({ $0.deadline != nil }) else {
+      throw LedgerError(.consumer, "the ledger's consumer has ended: \(lastError?.message ?? "nobody knows why")")
+    }
+    // Not after an error: the end of the records would be taken for that of the ledger.
+    queue.finish()
   }
 
   private func closeOnShutdown() async {
@@ -118,7 +129,7 @@ final class Ledger: Service {
 
   private func grant() {
     let records = state.withLock { $0.window?.grant() ?? 0 }
-    if records > 0 { consumer.grant(records: records) }
+    if records != 0 { consumer.grant(records: records) }
   }
 
   // MARK: - Writing
@@ -128,9 +139,9 @@ final class Ledger: Service {
       var writes = WritesUnderWay()
       while let work = await queue.next(limit: configuration.batchRecords, hasRoom: writes.count < store.writesAtOnce) {
         switch work {
-        case .assigned(let partitions, let rebalance, let deadline):
+        case .assigned(let partitions, let rebalance):
           guard try await finish(&writes) else { return }
-          try await rewind(partitions, until: deadline)
+          guard try await rewind(partitions, before: rebalance.deadline) else { return }
           state.withLock { $0.hasPartitions = true }
           rebalance.complete()
           logger.info("The ledger reads partitions", metadata: [LogKeys.partitions: "\(partitions)"])
@@ -235,36 +246,40 @@ final class Ledger: Service {
         "The ledger passed over records that it cannot read",
         metadata: [LogKeys.topic: "\(topic)", LogKeys.records: "\(problem.count)", LogKeys.error: "\(problem.reason)"])
     }
-    state.withLock { $0.window?.done(records: batch.records, bytes: batch.bytes) }
+    state.withLock { $0.window?.done(records: batch.records) }
     grant()
     onRecorded?(batch)
   }
 
   /// Sends the consumer back where the file knows less than the group has committed; see `Rewind`. Tries for as long as the assignment
-  /// waits, for a broker that starts at the same time may not answer at once. Throws where that was too long: `unavailable` for the store's sake.
-  private func rewind(_ partitions: [TopicPartition], until deadline: ContinuousClock.Instant) async throws {
+  /// waits, for a broker that starts at the same time may not answer at once. Throws where that was too long, `unavailable` as `run` says.
+  /// Returns false when shutdown does not allow for it: what is read then must not be written.
+  private func rewind(_ partitions: [TopicPartition], before effect: ContinuousClock.Instant) async throws -> Bool {
+    let lastTry = effect - configuration.consumer.rebalanceDeadline * 0.2
     while true {
       do {
         // Where the batches before have waited for the store for so long, the consumer reads already from where the group was.
-        guard ContinuousClock.now < deadline else {
+        guard ContinuousClock.now < lastTry else {
           throw LedgerError(.unavailable, "the store was not there while the group waited for the ledger")
         }
         // The store first: where it is away, that is the reason, whatever else is slow.
         let recorded = try await store.positions()
         let rewinds = try await Rewind.offsets(
           of: partitions, committed: consumer.committed(partitions), recorded: recorded,
-          lowest: { [consumer] partition in try await consumer.watermarks(partition).low })
-        guard !rewinds.isEmpty else { return }
+          lowest: { [consumer] partitions in try await consumer.firstOffsets(of: partitions) })
+        guard !rewinds.isEmpty else { return true }
         try await consumer.commit(rewinds)
+        guard ContinuousClock.now < effect else {
+          throw LedgerError(.unavailable, "the ledger went back to where its file ends when its consumer had begun to read")
+        }
         logger.notice(
           "The ledger reads again what its file does not hold", metadata: [LogKeys.partitions: "\(rewinds.map(\.partition))"])
-        return
+        return true
       } catch {
         try Task.checkCancellation()
-        // Shutting down, it reads nothing more anyway.
-        if state.withLock({ $0.deadline != nil }) { return }
+        if state.withLock({ $0.deadline != nil }) { return false }
         // Going on would leave a gap that nobody notices.
-        guard ContinuousClock.now < deadline else {
+        guard ContinuousClock.now < lastTry else {
           if let error = error as? LedgerError, error.code == .unavailable { throw error }
           throw LedgerError(.consumer, "the ledger cannot go back to where its file ends: \(error)")
         }

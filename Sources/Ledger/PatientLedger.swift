@@ -48,7 +48,8 @@ package final class PatientLedger: Service {
   package func run() async throws {
     while try await waitForStore() {
       do { return try await state.withLock(\.ledger).run() } catch let error as LedgerError where error.code == .unavailable {
-        logger.warning("The ledger leaves its group until its store is back", metadata: [LogKeys.error: "\(error)"])
+        logger.warning(
+          "The ledger leaves its group and begins anew when its store is there", metadata: [LogKeys.error: "\(error)"])
         // Its consumer has left the group, and a consumer joins only once.
         let next = try Ledger(
           configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: onRecorded)

@@ -114,9 +114,9 @@ package final class Consumer: Sendable {
 
   /// Commits offsets with their metadata now and returns when the broker has them. Bounded by
   /// ``ConsumerConfiguration/commitTimeout``. What a group on the embedded cluster refuses is kept for ``kept(_:)`` before this throws; then it
-  /// can take twice as long.
+  /// can take twice as long. Whether the partitions are this consumer's is not looked at.
   ///
-  /// - Throws: `rebalancing`, `notAssigned`, `timedOut`, `unreachable`, `messageTooLarge` if the broker does not take that much
+  /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` if the broker does not take that much
   ///   metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     guard !offsets.isEmpty else { return }
@@ -166,6 +166,18 @@ package final class Consumer: Sendable {
   /// that commits by itself. It may be older than what is committed.
   package func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     try await refuge?.kept(partitions) ?? []
+  }
+
+  /// The first offset of each of these partitions, as the brokers have them now. Throws `timedOut` after the `commitTimeout`, and what
+  /// the brokers say where they do not know one of them.
+  package func firstOffsets(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+    let handle = try openHandle().handle
+    let timeout = configuration.commitTimeout.timeoutMilliseconds
+    return try await BlockingCalls.run { () throws(RDKafkaError) in
+      try handle.ends(.first, of: partitions, timeoutMilliseconds: timeout).map { end in
+        PartitionOffset(partition: end.partition, offset: max(0, end.offset))
+      }
+    }
   }
 
   /// The partition's first offset and the one after its last, as the broker has them now. Throws `timedOut` when they have not both come within

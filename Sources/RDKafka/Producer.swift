@@ -116,9 +116,15 @@ package final class Producer: Sendable {
       backlog?.willProduce(records)
       let refused = handle.produce(records, slot: slot)
       if !refused.isEmpty { backlog?.didNotProduce(refused.map { records[$0.index] }) }
-      let isToBeTaken = state.withLock { $0.inFlight.handedOver(slot, refused: refused) }
+      let (isToBeTaken, left) = state.withLock { state -> (Bool, [InFlight.Finished]) in
+        let isToBeTaken = state.inFlight.handedOver(slot, refused: refused)
+        // Whoever hands over for longer than the producer waits finds nobody who would complete this.
+        guard case .closed = state.phase else { return (isToBeTaken, []) }
+        return (false, state.inFlight.takeFinished())
+      }
       // Completes on the producer's thread what no further delivery report will come for; a broker can be quicker than this thread.
       if isToBeTaken { handle.interrupt() }
+      for submission in left { submission.completion(submission.results) }
     }
   }
 
@@ -295,7 +301,7 @@ extension Producer {
       state.phase = .closed
       return (state.handle, state.inFlight.failed)
     }
-    if let handle { retire(handle) }
+    if let handle { retire(handle) } else { settle([]) }
     let abandoned = state.withLock { state in
       state.abandoned = state.inFlight.failed - failedBefore
       return state.abandoned

@@ -27,11 +27,14 @@ package final class Rebalance: Sendable {
     }
   }
 
+  /// When it takes effect, whatever has been done for it.
+  package let deadline: ContinuousClock.Instant
   private let state: State
 
   /// Makes the token of `state`.
-  init(state: State) {
+  init(state: State, deadline: ContinuousClock.Instant) {
     self.state = state
+    self.deadline = deadline
   }
 
   deinit {
@@ -40,7 +43,7 @@ package final class Rebalance: Sendable {
 
   /// Makes a token that is not connected to a consumer, for tests of what handles consumer events.
   package convenience init(onComplete: @escaping @Sendable () -> Void) {
-    self.init(state: State(wakeUp: onComplete))
+    self.init(state: State(wakeUp: onComplete), deadline: .now + .seconds(10))
   }
 
   /// Lets the change take effect. From any thread; calls after the first do nothing.

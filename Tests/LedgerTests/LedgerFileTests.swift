@@ -67,6 +67,26 @@ import Testing
     #expect(try await store.totals(hub: .default).accepted == 1)
   }
 
+  @Test func nothingStaysOfASendThatWasSetAside() async throws {
+    var settings = directory.settings()
+    settings.retention = .seconds(86_400)
+    let later = UnixTime.start + .seconds(3 * 86_400)
+    let store = try LedgerStore(settings, clock: SettableClock(later))
+    try await store.write([
+      .send(Samples.send(id)), .status(Samples.status(id, part: 0, of: 2)), .status(Samples.status(id, state: .deadLettered)),
+    ])
+    let file = try DatabaseQueue(path: settings.path)
+    func rows() async throws -> [Int?] {
+      try await file.read { db in
+        try ["parts", "attempts", "duplicates"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") }
+      }
+    }
+    #expect(try await rows() == [1, 1, 1])
+    try await store.write([.send(Samples.send(.random(), at: later))])
+    #expect(try await store.report(of: id, hub: .default) == nil)
+    #expect(try await rows() == [0, 0, 0])
+  }
+
   @Test func aFileOfSomethingElseIsRefused() async throws {
     let queue = try DatabaseQueue(path: directory.path())
     try await queue.write { db in try db.execute(sql: "CREATE TABLE recipes (name TEXT)") }

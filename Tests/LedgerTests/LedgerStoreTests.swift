@@ -139,6 +139,32 @@ import Testing
     #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (2, 2, 0, 2))
   }
 
+  /// In every order, record by record and at once.
+  @Test func whatHadComeOfASendThatWasSetAsideIsNotLost() async throws {
+    let attempt = AttemptID.random()
+    for (number, order) in Self.permutations(of: [0, 1, 2]).enumerated() {
+      for isAtOnce in [false, true] {
+        let hub = try #require(HubName("hub-\(number)-\(isAtOnce)"))
+        let send = SendID.random()
+        let parts = (0..<2).map { part in
+          Samples.status(
+            send, hub: hub, part: part, of: 2, attempt: attempt,
+            devices: [Samples.device(.apns, .delivered, number: UInt64(part))])
+        }
+        let records = (parts + [Samples.status(send, hub: hub, state: .deadLettered)]).map { Sample.status($0) }
+        let samples = [.send(Samples.send(send, hub: hub))] + order.map { records[$0] }
+        for batch in isAtOnce ? [samples] : samples.map({ [$0, $0] }) { try await store.write(batch) }
+        #expect(try await store.write(samples) == 0)
+        let report = try #require(try await store.report(of: send, hub: hub))
+        #expect(report.state == .settled, "\(order)")
+        #expect(report.devices == parts.flatMap(\.devices))
+        let totals = try await store.totals(hub: hub)
+        #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (1, 1, 0, 1), "\(order)")
+        #expect(totals.devices == [.apns: [.delivered: 2]])
+      }
+    }
+  }
+
   @Test func hubsAreApart() async throws {
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id, hub: Samples.otherHub, state: .noTarget))])
     #expect(try await store.report(of: id, hub: .default)?.state == .accepted)

@@ -1,6 +1,7 @@
 import FanfareCore
 import GRDB
 import Logging
+import Metrics
 import RDKafka
 import ServiceLifecycle
 import Support
@@ -42,6 +43,7 @@ import Testing
   /// Runs a ledger until it has taken in so many records, then shuts it down in order. Returns the number of records it took.
   private func run(
     _ store: any LedgerStorage, group: String, until count: Int, deadline: Duration? = nil,
+    clock: any WallClock = SystemWallClock(), logger: Logger = TestKafka.quietLogger,
     while body: (PatientLedger) async throws -> Void = { _ in }
   ) async throws -> Int {
     var configuration = configuration(group: group)
@@ -49,7 +51,7 @@ import Testing
     let (taken, counter) = AsyncStream.makeStream(of: Int.self)
     let total = Mutex(0)
     let ledger = try PatientLedger(
-      configuration: configuration, store: store, logger: TestKafka.quietLogger,
+      configuration: configuration, store: store, clock: clock, logger: logger,
       onRecorded: { batch in
         counter.yield(
           total.withLock { total in
@@ -128,6 +130,39 @@ import Testing
     let second = try LedgerStore(directory.settings("second"))
     #expect(try await run(second, group: group, until: history.count) == history.count)
     #expect(try await second.totals(hub: .default) == (try await first.totals(hub: .default)))
+  }
+
+  @Test func aFileThatWasTooLateToGoBackIsFilledAllTheSame() async throws {
+    try await produce(history)
+    let group = kafka.group()
+    let first = try LedgerStore(directory.settings("first"))
+    _ = try await run(first, group: group, until: history.count)
+    // The second answer is for the assignment, and comes when the consumer reads already from where the group was.
+    let second = TroubledStore(try LedgerStore(directory.settings("second")), lateAnswer: 2)
+    let log = LogRecorder()
+    let count = try await run(second, group: group, until: history.count, deadline: .seconds(1), logger: log.logger) { _ in
+      while log.count(of: "A rebalance takes effect although the application has not completed it") == 0 { await Task.yield() }
+      second.answer()
+    }
+    #expect(count == history.count)
+    #expect(try await second.totals(hub: .default) == (try await first.totals(hub: .default)))
+  }
+
+  @Test func theLagIsKnownBeforeAnythingIsRecordedAndEndsWithTheLedger() async throws {
+    try await produce(history)
+    let store = TroubledStore(try LedgerStore(directory.settings()))
+    store.isFull = true
+    let gauges = GaugeValues()
+    let clock = SettableClock(SystemWallClock().now() + .seconds(86_400))
+    try await withMetricsFactory(gauges) {
+      _ = try await run(store, group: kafka.group(), until: history.count, clock: clock) { _ in
+        while (gauges.values(of: "fanfare_consumer_lag_seconds").max() ?? 0) < 86_000 { await Task.yield() }
+        #expect(gauges.values(of: "fanfare_consumer_lag_records").contains { $0 > 0 })
+        store.isFull = false
+      }
+    }
+    #expect(gauges.values(of: "fanfare_consumer_lag_seconds").isEmpty)
+    #expect(gauges.values(of: "fanfare_consumer_lag_records").isEmpty)
   }
 
   @Test func aFileThatCannotBeWrittenIsWaitedFor() async throws {
@@ -210,6 +245,15 @@ import Testing
     #expect(throws: RDKafkaError.self) {
       _ = try Ledger(configuration: configuration, store: store, logger: TestKafka.quietLogger)
     }
+  }
+
+  @Test func aConsumerThatEndsAtOnceIsNotTheEndOfTheWork() async throws {
+    // It begins like an expression and is none, so that nothing can be subscribed to.
+    let configuration = LedgerConfiguration(client: kafka.client("ledger"), topics: Topics(prefix: "^("), group: kafka.group())
+    let ledger = try PatientLedger(
+      configuration: configuration, store: try LedgerStore(directory.settings()), logger: TestKafka.quietLogger)
+    let error = await #expect(throws: LedgerError.self) { try await ledger.run() }
+    #expect(error?.code == .consumer)
   }
 
   @Test func aClusterThatIsGoneIsNoticed() async throws {

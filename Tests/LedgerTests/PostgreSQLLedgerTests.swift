@@ -204,6 +204,41 @@ import Testing
     }
   }
 
+  @Test func `a day that somebody uses keeps no other, and goes without newer records`() async throws {
+    try await TestPostgreSQL.withSchema { database in
+      let times = [UnixTime.start, .start + day]
+      let clock = SettableClock(times[1])
+      let ledger = try PostgreSQLLedger(
+        PostgreSQLLedgerConfiguration(database: database), clock: clock, logger: TestPostgreSQL.quietLogger)
+      defer { ledger.close() }
+      let sends = times.map { Samples.send(.random(), at: $0) }
+      try await ledger.write(sends.flatMap { [.send($0), .status(Samples.status($0.id, at: $0.acceptedAt))] })
+      let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      let later = UnixTime.start + day * 5
+      let days = DayPartitions(pool: pool, retention: day * 2, lockTimeout: .milliseconds(50), pause: .zero)
+      _ = try await days.prepare(for: BatchPlan(ledger.batch([.send(Samples.send(.random(), at: later))])), at: later)
+      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
+      let isDone = DispatchSemaphore(value: 0)
+      async let gate: Void = pool.transaction { connection in
+        defer { locked.finish() }
+        _ = try connection.execute("SELECT 1 FROM ledger_days WHERE day = \(BatchPlan.day(of: .start)) FOR SHARE")
+        locked.finish()
+        isDone.wait()
+      }
+      defer { isDone.signal() }
+      for await _ in locking {}
+      let failure = await #expect(throws: PostgreSQLError.self) { try await days.retire() }
+      #expect(failure?.sqlState == "55P03")
+      #expect(try await ledger.report(of: sends[0].id, hub: .default) != nil)
+      #expect(try await ledger.report(of: sends[1].id, hub: .default) == nil)
+      isDone.signal()
+      try await gate
+      try await days.retire()
+      #expect(try await ledger.report(of: sends[0].id, hub: .default) == nil)
+    }
+  }
+
   @Test func whatIsOldGoesHoweverManySlicesItHas() async throws {
     try await TestPostgreSQL.withSchema { database in
       var settings = PostgreSQLLedgerConfiguration(database: database)

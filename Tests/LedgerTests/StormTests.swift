@@ -198,8 +198,9 @@ private struct Model {
       {
         send.open[status.attempt, default: []].append(status)
         if send.open[status.attempt]?.count == status.parts {
-          send.counted = send.open[status.attempt]
-          send.open = [:]
+          send.counted = send.open.removeValue(forKey: status.attempt)
+          // What had come of one that is set aside counts when the rest does.
+          if !send.wasSetAside { send.open = [:] }
         }
       }
       sends[Key(hub: status.hub, send: status.send)] = send

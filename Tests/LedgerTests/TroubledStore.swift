@@ -4,28 +4,34 @@ import Synchronization
 
 @testable import Ledger
 
-/// A store that is away when a test wants it, or writes the second batch before the first, or
-/// never ends to remove what is old; and that sees whether more is said to be there than is.
+/// A store that is away or takes no batches when a test wants it, answers late, writes the second batch before the first, or never ends to remove
+/// what is old; and that sees whether more is said to be there than is.
 final class TroubledStore: LedgerStorage {
   static let away = LedgerError(.unavailable, "the store is away")
 
   private let store: LedgerStore
   private let holdsFirstBatch: Bool
   private let retiresForEver: Bool
+  private let lateAnswer: Int?
+  private let (late, isLateEnough) = AsyncStream.makeStream(of: Void.self)
   private let state = Mutex(State())
   private let (second, secondIsWritten) = AsyncStream.makeStream(of: Void.self)
 
   private struct State {
     var isAway = false
+    var isFull = false
     var positionsLeft: Int?
+    var questions = 0
     var begun = 0
     var open: [Int: LedgerBatch] = [:]
     var mistakes = 0
     var isRetiring = false
   }
 
-  init(_ store: LedgerStore, holdsFirstBatch: Bool = false, retiresForEver: Bool = false) {
+  /// `lateAnswer`: which question for the positions is answered only after `answer()`.
+  init(_ store: LedgerStore, holdsFirstBatch: Bool = false, retiresForEver: Bool = false, lateAnswer: Int? = nil) {
     self.store = store
+    self.lateAnswer = lateAnswer
     self.retiresForEver = retiresForEver
     self.holdsFirstBatch = holdsFirstBatch
   }
@@ -35,6 +41,15 @@ final class TroubledStore: LedgerStorage {
     get { state.withLock(\.isAway) }
     set { state.withLock { ($0.isAway, $0.positionsLeft) = (newValue, nil) } }
   }
+
+  /// Whether it takes no batches.
+  var isFull: Bool {
+    get { state.withLock(\.isFull) }
+    set { state.withLock { $0.isFull = newValue } }
+  }
+
+  /// Answers the question that has waited.
+  func answer() { isLateEnough.finish() }
 
   /// After how many questions for the positions it goes away.
   var goesAwayAfterPositions: Int? {
@@ -56,7 +71,7 @@ final class TroubledStore: LedgerStorage {
 
   func write(_ batch: LedgerBatch) async throws -> Int {
     let number = try state.withLock { state in
-      guard !state.isAway else { throw Self.away }
+      guard !state.isAway, !state.isFull else { throw Self.away }
       state.begun += 1
       state.open[state.begun] = batch
       return state.begun
@@ -79,13 +94,16 @@ final class TroubledStore: LedgerStorage {
   }
 
   func positions() async throws -> [TopicPartition: Int64] {
-    try state.withLock { state in
+    let question = try state.withLock { state in
       guard !state.isAway else { throw Self.away }
       if let left = state.positionsLeft {
         state.positionsLeft = left - 1
         if left <= 1 { (state.isAway, state.positionsLeft) = (true, nil) }
       }
+      state.questions += 1
+      return state.questions
     }
+    if question == lateAnswer { for await _ in late {} }
     return try await store.positions()
   }
 

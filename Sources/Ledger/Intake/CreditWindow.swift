@@ -14,18 +14,20 @@ struct CreditWindow {
     self.maximumBytes = maximumBytes
   }
 
-  /// How many more records to grant.
+  /// How many more records to grant; negative where so many are to be taken back, because those that have come are larger than was thought.
   mutating func grant() -> Int {
-    let room = min(maximumRecords, max(1, typical.records(in: maximumBytes)))
-    let grant = max(0, room - outstanding)
+    let grant = min(maximumRecords, max(1, typical.records(in: maximumBytes))) - outstanding
     outstanding += grant
     return grant
   }
 
-  /// Records are done with.
-  mutating func done(records: Int, bytes: Int) {
-    guard records > 0 else { return }
-    outstanding -= records
+  /// Granted records have come.
+  mutating func takenIn(records: Int, bytes: Int) {
     typical.follow(records: records, bytes: bytes)
+  }
+
+  /// Records are done with.
+  mutating func done(records: Int) {
+    outstanding -= records
   }
 }

@@ -8,6 +8,8 @@ package struct LedgerBatch: Sendable {
   private(set) var positions: [TopicPartition: Int64] = [:]
   /// When the last record of each partition was written, in Unix milliseconds; -1 where the log does not say.
   private(set) var timestamps: [TopicPartition: Int64] = [:]
+  /// When the first record of each partition was written, likewise.
+  private(set) var firstTimestamps: [TopicPartition: Int64] = [:]
   /// Records, read or not, and their bytes.
   private(set) var records = 0
   private(set) var bytes = 0
@@ -25,7 +27,9 @@ package struct LedgerBatch: Sendable {
     self.records = records.count
     for record in records {
       bytes += record.value.count + (record.key?.count ?? 0)
-      positions[record.topicPartition] = record.offset + 1
+      if positions.updateValue(record.offset + 1, forKey: record.topicPartition) == nil {
+        firstTimestamps[record.topicPartition] = record.timestamp
+      }
       timestamps[record.topicPartition] = record.timestamp
       do throws(RecordError) {
         if let entry = try Self.entry(record, topics: topics, maximumDevices: maximumDevices) { entries.append(entry) }
@@ -41,6 +45,7 @@ package struct LedgerBatch: Sendable {
     entries += next.entries
     positions.merge(next.positions) { $1 }
     timestamps.merge(next.timestamps) { $1 }
+    firstTimestamps.merge(next.firstTimestamps) { first, _ in first }
     records += next.records
     bytes += next.bytes
     recordsByTopic.merge(next.recordsByTopic) { $0 + $1 }

@@ -6,20 +6,19 @@ import RDKafka
 /// file that are ahead of the group's are not used: reading records twice does no harm, and where a topic has been made anew they
 /// mean nothing.
 enum Rewind {
-  /// The offsets to commit before reading begins. `lowest` is asked for partitions of which the file has nothing.
+  /// The offsets to commit before reading begins. `lowest` is asked once, for all partitions of which the file has nothing.
   static func offsets(
     of partitions: [TopicPartition], committed: [PartitionOffset], recorded: [TopicPartition: Int64],
-    lowest: (TopicPartition) async throws -> Int64
+    lowest: ([TopicPartition]) async throws -> [PartitionOffset]
   ) async rethrows -> [PartitionOffset] {
-    var rewinds: [PartitionOffset] = []
+    // A group without an offset begins with the earliest record anyway.
     let committed = Dictionary(committed.map { ($0.partition, $0.offset) }) { $1 }
-    for partition in partitions {
-      // A group without an offset begins with the earliest record anyway.
-      guard let offset = committed[partition] else { continue }
-      let position =
-        if let known = recorded[partition] { known } else { try await lowest(partition) }
-      if position < offset { rewinds.append(PartitionOffset(partition: partition, offset: position)) }
+    let unknown = partitions.filter { committed[$0] != nil && recorded[$0] == nil }
+    let known = partitions.compactMap { partition in
+      recorded[partition].map { PartitionOffset(partition: partition, offset: $0) }
     }
-    return rewinds
+    return try await (known + (unknown.isEmpty ? [] : lowest(unknown))).filter { position in
+      committed[position.partition].map { position.offset < $0 } ?? false
+    }
   }
 }

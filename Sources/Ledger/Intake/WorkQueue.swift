@@ -6,8 +6,7 @@ final class WorkQueue: Sendable {
   /// One thing to do.
   enum Work: Sendable {
     case record(LedgerBatch)
-    /// Takes effect at the deadline, whatever has been done for it.
-    case assigned([TopicPartition], Rebalance, deadline: ContinuousClock.Instant)
+    case assigned([TopicPartition], Rebalance)
     case revoked([TopicPartition], Rebalance)
     case written(Written)
   }

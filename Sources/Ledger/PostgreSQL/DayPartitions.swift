@@ -8,8 +8,6 @@ import Synchronization
 final class DayPartitions: Sendable {
   /// How far the records' time must have moved until old sends are looked for again.
   private static let interval: Duration = .seconds(3600)
-  /// How long after it has waited in vain for that it is tried again.
-  private static let pause: Duration = .seconds(30)
   /// The longest that one statement may take that moves or removes sends.
   private static let timeout: Duration = .seconds(600)
 
@@ -18,6 +16,7 @@ final class DayPartitions: Sendable {
   /// Has a statement end that waits too long for others to be done with a table: all who come later wait behind it.
   private let patience: String
   private let slice: Int
+  private let pause: Duration
   private let state = Mutex(State())
 
   private struct State {
@@ -30,13 +29,19 @@ final class DayPartitions: Sendable {
     var makeAgain: ContinuousClock.Instant?
     /// What that was when old sends were last looked for.
     var lastRetired: UnixTime?
+    /// When what could not be removed may be tried again.
+    var retireAgain: ContinuousClock.Instant?
   }
 
   /// `slice`: how many rows a statement goes through where there may be any number. Between two such work can be given up, and none takes long, unless much
-  /// stays beyond its day: that is moved at once, and passed over again by each.
-  init(pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration, slice: Int = 5000) {
+  /// stays beyond its day: that is moved at once, and passed over again by each. `pause`: how long after something has failed it is
+  /// tried again.
+  init(
+    pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration, slice: Int = 5000, pause: Duration = .seconds(30)
+  ) {
     self.pool = pool
     self.slice = slice
+    self.pause = pause
     self.retention = retention
     patience = "SET LOCAL lock_timeout = \(max(1, Int(lockTimeout / .milliseconds(1))))"
   }
@@ -59,7 +64,7 @@ final class DayPartitions: Sendable {
       do {
         try await make(day)
       } catch let error as PostgreSQLError where ["55P03", "57014"].contains(error.sqlState) {
-        state.withLock { $0.makeAgain = .now + Self.pause }
+        state.withLock { $0.makeAgain = .now + pause }
         return true
       }
       state.withLock { _ = $0.known.insert(day) }
@@ -91,17 +96,23 @@ final class DayPartitions: Sendable {
   }
 
   /// Removes what is older than the retention, once in a while. Totals keep what they have counted. Sends may be entered meanwhile, by whichever ledger; only
-  /// those of a day that is just being dropped wait. Throws `CancellationError` after the statement in which its task is cancelled: what is begun then is tried again.
+  /// those of a day that is just being dropped wait. Throws `CancellationError` after the statement in which its task is cancelled: what
+  /// is begun then is tried again at once, and what has failed after a pause. A day that somebody uses for long does not keep the others.
   func retire() async throws {
     let due = state.withLock { state -> UnixTime? in
       guard let newest = state.newest else { return nil }
-      if let last = state.lastRetired, newest < last + Self.interval { return nil }
-      state.lastRetired = newest
+      if let again = state.retireAgain {
+        guard again <= .now else { return nil }
+      } else if let last = state.lastRetired, newest < last + Self.interval {
+        return nil
+      }
+      (state.lastRetired, state.retireAgain) = (newest, nil)
       return newest
     }
     guard let newest = due else { return }
-    do { try await retire(at: newest) } catch let error as CancellationError {
-      state.withLock { $0.lastRetired = nil }
+    do { try await retire(at: newest) } catch {
+      let wait = error is CancellationError ? .zero : pause
+      state.withLock { $0.retireAgain = .now + wait }
       throw error
     }
   }
@@ -114,11 +125,16 @@ final class DayPartitions: Sendable {
       let rows = try connection.query(Self.old, [.int4(first)])
       return try (0..<rows.count).map { Int32(try rows.integer($0, 0)) }
     }
+    var failure: PostgreSQLError?
     for day in days {
-      try await drop(day, settledBefore: oldest)
+      do { try await drop(day, settledBefore: oldest) } catch let error as PostgreSQLError where error.sqlState != nil {
+        failure = error
+        continue
+      }
       state.withLock { _ = $0.known.remove(day) }
     }
     try await clearRest(settledBefore: oldest, openBefore: newest + (.zero - max(retention, Retention.open)), first: first)
+    if let failure { throw failure }
   }
 
   /// Whether a send may go.

@@ -67,12 +67,13 @@ struct PostgreSQLAttemptTable: SendItems {
     return sum
   }
 
-  func close(with item: LedgerEntry.Settlement) throws -> Int {
-    let attempt = send + [.bytea(item.attemptKey)]
-    let count = try connection.query(Self.noteOthers, attempt).affected
-    try connection.query(Self.removeOthers, attempt)
+  func noteOthers(than item: LedgerEntry.Settlement) throws -> Int {
+    try connection.query(Self.noteOthers, send + [.bytea(item.attemptKey)]).affected
+  }
+
+  func close(with item: LedgerEntry.Settlement) throws {
+    try connection.query(Self.removeOthers, send + [.bytea(item.attemptKey)])
     try connection.query(Self.removeSums, send)
-    return count
   }
 
   func redeem(_ item: LedgerEntry.Settlement) throws -> Int {

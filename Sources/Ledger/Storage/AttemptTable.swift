@@ -45,18 +45,20 @@ struct AttemptTable: SendItems {
     return sum
   }
 
-  func close(with item: LedgerEntry.Settlement) throws -> Int {
-    let others = StatementArguments(send + [Self.key(of: item)])
+  func noteOthers(than item: LedgerEntry.Settlement) throws -> Int {
     try db.cachedStatement(
       sql: """
         INSERT INTO duplicates (hub, send, part, digest)
         SELECT hub, send, part, digest FROM parts WHERE hub = ? AND send = ? AND attempt <> ? ON CONFLICT DO NOTHING
         """
-    ).execute(arguments: others)
-    let count = db.changesCount
-    try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ? AND attempt <> ?").execute(arguments: others)
+    ).execute(arguments: StatementArguments(send + [Self.key(of: item)]))
+    return db.changesCount
+  }
+
+  func close(with item: LedgerEntry.Settlement) throws {
+    try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ? AND attempt <> ?")
+      .execute(arguments: StatementArguments(send + [Self.key(of: item)]))
     try db.cachedStatement(sql: "DELETE FROM attempts WHERE hub = ? AND send = ?").execute(arguments: StatementArguments(send))
-    return count
   }
 
   func redeem(_ item: LedgerEntry.Settlement) throws -> Int {

@@ -30,7 +30,7 @@ struct Retention: Sendable {
     let limit = max(Self.minimum, 2 * batch.entries.count)
     let select = try db.cachedStatement(
       sql: """
-        SELECT hub, id, known_parts FROM sends
+        SELECT hub, id, \(Self.mayHaveParts) FROM sends
         WHERE is_announced = 1 AND settled_parts >= known_parts AND settled_at < ? ORDER BY settled_at LIMIT ?
         """)
     let oldest = newest + (.zero - period)
@@ -40,17 +40,20 @@ struct Retention: Sendable {
 
   private mutating func removeOpen(_ db: Database, before oldest: UnixTime) throws {
     let select = try db.cachedStatement(
-      sql: "SELECT hub, id, known_parts, accepted_at FROM sends WHERE (hub, id) > (?, ?) ORDER BY hub, id LIMIT ?")
+      sql: "SELECT hub, id, \(Self.mayHaveParts), accepted_at FROM sends WHERE (hub, id) > (?, ?) ORDER BY hub, id LIMIT ?")
     let rows = try Row.fetchAll(select, arguments: [cursor.hub, cursor.id, Self.stride])
     for row in rows where (row[3] as Int64) < oldest.milliseconds { try Self.remove(row, from: db) }
     cursor = rows.count == Self.stride ? rows.last.map { ($0[0], $0[1]) } ?? (0, Data()) : (0, Data())
   }
 
+  /// Whether items of the send may be kept: of one that was set aside too, as it may be put back.
+  private static let mayHaveParts = "known_parts > 1 OR state IS \(StoredCode.code(StatusRecord.State.deadLettered))"
+
   private static func remove(_ row: Row, from db: Database) throws {
     let key: StatementArguments = [row[0] as Int64, row[1] as Data]
     try db.cachedStatement(sql: "DELETE FROM sends WHERE hub = ? AND id = ?").execute(arguments: key)
     try db.cachedStatement(sql: "DELETE FROM duplicates WHERE hub = ? AND send = ?").execute(arguments: key)
-    guard row[2] as Int > 1 else { return }
+    guard row[2] as Bool else { return }
     try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ?").execute(arguments: key)
     try db.cachedStatement(sql: "DELETE FROM attempts WHERE hub = ? AND send = ?").execute(arguments: key)
   }

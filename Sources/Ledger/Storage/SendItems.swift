@@ -7,9 +7,10 @@ protocol SendItems {
   func digest(of item: LedgerEntry.Settlement) throws -> Int64?
   /// Adds an item that is not there yet. Returns what the items of its attempt have come to; with as many as `item.parts` it is complete.
   func add(_ item: LedgerEntry.Settlement, maximumDevices: Int) throws -> ItemSum
-  /// The send has ended with this item: its attempt needs only be known again, and records of others have come for nothing. Returns how many
-  /// those are.
-  func close(with item: LedgerEntry.Settlement) throws -> Int
+  /// The records of all attempts but the item's have come for nothing. Returns how many those are that were not noted yet.
+  func noteOthers(than item: LedgerEntry.Settlement) throws -> Int
+  /// The send has ended with this item: its attempt needs only be known again, and the others, which have been noted, can never be complete.
+  func close(with item: LedgerEntry.Settlement) throws
   /// The records of the item's attempt count after all. Returns how many had been noted as such that do not.
   func redeem(_ item: LedgerEntry.Settlement) throws -> Int
   /// Whether the record has been noted as one that does not count.

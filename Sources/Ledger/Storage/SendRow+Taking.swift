@@ -36,7 +36,11 @@ extension SendRow {
       if settlement.parts > 1 { delta.duplicates -= try items.redeem(settlement) }
       if let digest { delta.duplicates += try items.noteDuplicate(digest, part: 0) }
     }
-    if knownParts > 1 || settlement.parts > 1 || takesBack { delta.duplicates += try items.close(with: settlement) }
+    if knownParts > 1 || settlement.parts > 1 || takesBack {
+      delta.duplicates += try items.noteOthers(than: settlement)
+      // What is set aside may be put back, and what has come of it before counts then.
+      if settlement.parts > 1 || settlement.state != .deadLettered { try items.close(with: settlement) }
+    }
     settle(sum, digest: settlement.parts == 1 ? settlement.digest : nil)
     if let state = sum.state { delta.count(state) }
     delta.devices.add(sum.tally)

@@ -163,7 +163,7 @@ struct ConsumerLoop {
     rebalances[0].state = state
     rebalances[0].deadline = .now + configuration.rebalanceDeadline
     stillness.begin(rebalances[0].change.kind, isEmpty: partitions.isEmpty, at: .now)
-    let token = Rebalance(state: state)
+    let token = Rebalance(state: state, deadline: rebalances[0].deadline)
     switch rebalances[0].change.kind {
     case .assign:
       continuation.yield(.assigned(partitions, token))
