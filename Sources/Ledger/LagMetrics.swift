@@ -56,8 +56,10 @@ final class LagMetrics: Sendable {
   }
 
   /// Sets the gauges to what the consumer knows now; partitions that it no longer has get none.
-  func update(_ lag: [TopicPartition: Int64], at now: UnixTime) {
+  func update(_ current: @autoclosure () -> [TopicPartition: Int64], at now: UnixTime) {
     partitions.withLock { partitions in
+      // What has been taken in by now is not missing there.
+      let lag = current()
       for (partition, records) in lag {
         partitions[partition, default: Partition(partition)].set(records: records, at: now)
       }

@@ -15,6 +15,8 @@ package struct PostgreSQLConfiguration: Sendable {
   package var statementTimeout: Duration = .seconds(10)
   /// The longest that a caller waits for a connection to be free.
   package var waitLimit: Duration = .seconds(5)
+  /// How old a connection is at least that is given up because its server takes no changes.
+  package var replacementInterval: Duration = .seconds(5)
   /// The most callers that wait for a connection.
   package var maximumWaiting = 1000
   /// Further settings of each session at the server, for example its `search_path`; sound names and values without spaces.

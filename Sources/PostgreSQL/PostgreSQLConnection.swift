@@ -6,10 +6,13 @@ package final class PostgreSQLConnection {
   private let timeout: Duration
   private var prepared: Set<Int> = []
   private var isLost = false
+  /// From when on an answer that the server takes no changes is the end of this connection.
+  private let staysUntil: ContinuousClock.Instant
 
-  init(handle: ConnectionHandle, timeout: Duration) {
+  init(handle: ConnectionHandle, timeout: Duration, replacementInterval: Duration) {
     self.handle = handle
     self.timeout = timeout
+    staysUntil = .now + replacementInterval
   }
 
   /// Whether the next user can have it: it works, and the last one has left no transaction open.
@@ -86,6 +89,10 @@ package final class PostgreSQLConnection {
     do throws(PostgreSQLError) {
       return try body()
     } catch {
+      var error = error
+      // It may be the primary of yesterday, and its name lead to another one already: only a new connection finds out. Where it is
+      // the same again, as a primary without disk is, nothing is gained by asking at once.
+      if error.sqlState == "25006", staysUntil <= .now { error.isConnectionLost = true }
       if error.isConnectionLost { isLost = true }
       throw error
     }

@@ -78,8 +78,7 @@ extension PostgreSQLError {
       default: .programming
       }
     self.init(code, sqlState: sqlState, constraint: constraint)
-    // What ends a session comes as an answer first, and the end is seen afterwards. A server that takes no changes may be the
-    // primary of yesterday, and its name lead to another one already: only a new connection finds out.
-    isConnectionLost = sqlState?.hasPrefix("57P") == true || sqlState == "25006"
+    // What ends a session comes as an answer first, and the end is seen afterwards.
+    isConnectionLost = sqlState?.hasPrefix("57P") == true
   }
 }

@@ -151,7 +151,9 @@ package final class PostgreSQLPool: Sendable {
       }
       if failures > 0 { logger.notice("PostgreSQL can be reached again", metadata: [LogKeys.failures: "\(failures)"]) }
       // The server breaks off a statement by itself; only where it does not even do that, the connection is given up.
-      return PostgreSQLConnection(handle: handle, timeout: configuration.statementTimeout + .seconds(2))
+      return PostgreSQLConnection(
+        handle: handle, timeout: configuration.statementTimeout + .seconds(2),
+        replacementInterval: configuration.replacementInterval)
     }
   }
 

@@ -228,7 +228,6 @@ import Testing
     }
   }
 
-  /// A large file takes as long to read as thousands of requests do to be answered.
   @Test(arguments: ["", "# nobody yet\n"]) func `a file that names nobody lets nobody in`(text: String) async throws {
     try await withFile(text) { path in
       let authenticator = try HtpasswdAuthenticator(path: path, logger: TestKafka.quietLogger)
@@ -236,6 +235,7 @@ import Testing
     }
   }
 
+  /// A large file takes as long to read as thousands of requests do to be answered.
   @Test func `a changed file is not read on the event loop`() async throws {
     try await withFile(Self.file) { path in
       let time = Mutex(ContinuousClock.now)

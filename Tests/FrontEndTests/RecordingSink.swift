@@ -24,13 +24,24 @@ final class RecordingSink: SendSink {
     try records.map { try SendRequest.decode($0.value[...], recordTime: UnixTime(milliseconds: 0)) }
   }
 
-  func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
-    records.map { record in
-      if let error = failure(record) { return .failure(error) }
-      return kept.withLock { kept in
-        kept.append(record)
-        return .success(RecordPosition(topic: record.topic, partition: 0, offset: Int64(kept.count)))
-      }
+  func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] { records.map { take($0) } }
+
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void) {
+    completion(take(record))
+  }
+
+  private func take(_ record: ProducerRecord) -> Result<RecordPosition, RDKafkaError> {
+    if let error = failure(record) { return .failure(error) }
+    return kept.withLock { kept in
+      kept.append(record)
+      return .success(RecordPosition(topic: record.topic, partition: 0, offset: Int64(kept.count)))
     }
+  }
+}
+
+extension SendSink {
+  /// For sinks that nobody schedules sends into, or to which their order makes no difference.
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void) {
+    Task { completion(await send([record])[0]) }
   }
 }

@@ -67,7 +67,11 @@ import Testing
         #expect(try reply.json["broadcast"]?["course"] == .string(course.rawValue))
         #expect(try await app.registry.steering(of: [broadcast]) == [Steering(course, because: .caller)])
       }
+      try await app.registry.finish(Array(0..<40), of: broadcast, at: app.clock.now())
       for verb in ["pause", "resume"] { try await steer(app, verb).expectProblem(409, "alreadyEnded") }
+      let again = try await steer(app, "cancel")
+      #expect(again.status == 200, "the history does not know yet that it has ended so")
+      #expect(try again.json["broadcast"]?["course"] == "cancelled")
     }
   }
 

@@ -146,6 +146,7 @@ import Testing
   @Test func aSessionThatTakesNoChangesIsReplaced() async throws {
     try await withPool {
       $0.maximumConnections = 1
+      $0.replacementInterval = .zero
     } _: { pool in
       let demotion = "SET default_transaction_read_only = on"
       try await pool.withConnection { try $0.executeScript("CREATE TABLE written (n integer); \(demotion)") }
@@ -157,6 +158,24 @@ import Testing
       }
       #expect(error?.code == .unavailable && error?.sqlState == "25006")
       _ = try await pool.withConnection { try $0.execute("INSERT INTO written VALUES (2)").affected }
+    }
+  }
+
+  @Test func aServerThatStillTakesNoChangesIsNotConnectedToAgainAndAgain() async throws {
+    try await withPool {
+      $0.maximumConnections = 1
+      $0.replacementInterval = .seconds(600)
+      $0.settings["default_transaction_read_only"] = "on"
+    } _: { pool in
+      var sessions: Set<Int64> = []
+      for _ in 0..<3 {
+        sessions.insert(try await pool.read { try $0.execute("SELECT pg_backend_pid()").integer(0, 0) })
+        let error = await #expect(throws: PostgreSQLError.self) {
+          try await pool.transaction { try $0.executeScript("CREATE TABLE t ()") }
+        }
+        #expect(error?.sqlState == "25006")
+      }
+      #expect(sessions.count == 1)
     }
   }
 

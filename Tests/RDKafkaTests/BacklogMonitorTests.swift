@@ -67,13 +67,13 @@ struct BacklogMonitorTests {
       client: kafka.client(), topic: topic, groupID: kafka.group(), limitRecordsPerPartition: 10, logger: TestKafka.quietLogger)
     try await monitor.observe()
     let other = try await kafka.topic(partitions: 1)
-    try await kafka.withProducer(backlog: monitor, configure: { $0.linger = .milliseconds(500) }) { producer in
-      async let elsewhere = producer.send((0..<10).map { record(other, "\($0)") })
-      try await until { producer.recordsInFlight == 10 }
+    try await kafka.withProducer(backlog: monitor) { producer in
+      producer.submit((0..<10).map { record(other, "\($0)") }) { _ in }
       #expect(monitor.hasRoom(), "another topic")
-      async let here = producer.send((0..<10).map { record(topic, "\($0)") })
-      try await until { !monitor.hasRoom() }
-      _ = await (elsewhere, here)
+      let (acknowledged, acknowledging) = AsyncStream.makeStream(of: Void.self)
+      producer.submit((0..<10).map { record(topic, "\($0)") }) { _ in acknowledging.finish() }
+      #expect(!monitor.hasRoom())
+      for await _ in acknowledged {}
       #expect(!monitor.hasRoom())
     }
   }

@@ -17,7 +17,8 @@ package struct RetryRecord: Hashable, Sendable {
   /// Whether it had come back before its time when it was put off this time: the clock of whoever held it is ahead of that of whoever wrote it, and
   /// the time to hold it goes by the writer's alone.
   package let cameEarly: Bool
-  /// When it was written, by the writer's clock, but not later than it was read; nil of one that was not read, or does not say.
+  /// When it was written, by the writer's clock, or when it was read where that is earlier and was said to `decode`; nil of one that was
+  /// not read, or does not say.
   package var writtenAt: UnixTime?
   /// The part's devices, in the order of dispatch.
   package let devices: [Device]

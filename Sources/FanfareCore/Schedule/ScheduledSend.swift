@@ -24,7 +24,7 @@ package struct ScheduledSend: Hashable, Sendable {
   package let scheduledAt: UnixTime
   package let state: State
   /// Whether it was taken before by somebody of whom nobody knows whether it got as far as the topic: until it has gone for certain
-  /// nobody may be told that it never will.
+  /// nobody may be told that it never will. Only from `takeDue`; otherwise false.
   package let mayHaveGone: Bool
 
   /// When it is to go.

@@ -10,7 +10,8 @@ package protocol ScheduledSendStore: Sendable {
   func nextDue() async throws -> UnixTime?
 
   /// Takes those whose time has come, the ones that are due longest first and at most `limit`, for the lease: nobody else is given them before `end`,
-  /// unless they are released. One that was taken before and neither finished nor released `mayHaveGone`. Those of which nothing can be made are set aside for good; `unreadable` is told each, perhaps twice.
+  /// unless they are released. One that was taken before and neither finished nor released `mayHaveGone`, and does
+  /// so from then on. Those of which nothing can be made are set aside for good; `unreadable` is told each, perhaps twice.
   func takeDue(
     _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
     unreadable: @escaping @Sendable (HubName, SendID) -> Void

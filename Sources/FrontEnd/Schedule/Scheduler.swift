@@ -24,14 +24,16 @@ package final class Scheduler: Service {
   /// The most sends taken at once.
   static let batch = 200
   /// The most sends that wait for Kafka's answer at the same time.
-  static let maximumUnanswered = 10_000
+  static let maximumUnanswered = 2000
 
-  /// What has become of what was taken, as far as the store has not been told.
+  /// What has become of what was taken, as far as the store has not been told, by the lease under which it was.
   private struct Results {
-    var fired: [ScheduledSend] = []
-    var refused: [ScheduledSend] = []
+    var fired: [LeaseID: [ScheduledSend]] = [:]
+    var refused: [LeaseID: [ScheduledSend]] = [:]
     /// How many Kafka has not answered.
     var unanswered = 0
+    /// How many it has not accepted, as far as nobody has been told, and for what reason the last of them.
+    var failures: (count: Int, reason: ProblemCode)?
 
     var areAllTold: Bool { fired.isEmpty && refused.isEmpty && unanswered == 0 }
   }
@@ -41,7 +43,6 @@ package final class Scheduler: Service {
   private let clock: any WallClock
   private let patience: Duration
   private let logger: Logger
-  private let lease = LeaseID.random()
   private let metrics = SchedulerMetrics()
   private let results = Mutex(Results())
 
@@ -86,19 +87,21 @@ package final class Scheduler: Service {
   func fireDue() async -> Duration {
     do {
       try await tellResults()
-      let now = clock.now()
       guard let next = try await store.nextDue() else { return Self.interval }
+      let now = clock.now()
       guard next <= now else { return min(Self.interval, next - now) }
       let places = Self.maximumUnanswered - results.withLock(\.unanswered)
       guard intake.hasRoom(), places > 0 else { return Self.interval }
       let most = min(Self.batch, places)
+      // One of its own: what is taken again after its lease is not mistaken for what was taken first.
+      let lease = LeaseID.random()
       let due = try await store.takeDue(most, for: lease, until: now + Self.leaseDuration, at: now) { [logger] hub, send in
         logger.error(
           "A scheduled send cannot be read and is set aside", metadata: [LogKeys.send: "\(send)", LogKeys.hub: "\(hub)"])
       }
       // Others may be taking what is due.
       guard !due.isEmpty else { return Self.interval }
-      await fire(due)
+      await fire(due, of: lease)
       try await tellResults()
       return .zero
     } catch {
@@ -107,63 +110,72 @@ package final class Scheduler: Service {
     }
   }
 
-  /// Returns when it is known what has become of them, or when that takes too long.
-  private func fire(_ due: [ScheduledSend]) async {
+  /// Returns when it is known what has become of all of them, or when that takes too long.
+  private func fire(_ due: [ScheduledSend], of lease: LeaseID) async {
     results.withLock { $0.unanswered += due.count }
     let (answers, continuation) = AsyncStream.makeStream(of: Void.self)
-    // It outlasts this call, but not `run()`.
-    Task {
-      await produce(due)
-      continuation.finish()
+    // The oldest first, and each for itself: the answers for some may not come for long.
+    for held in due {
+      intake.produce(held.send) { [self] outcome in
+        take(outcome, of: held, under: lease)
+        continuation.yield()
+      }
     }
     await withDiscardingTaskGroup { group in
       group.addTask { [patience] in
-        // Cut short when there is an answer.
+        // Cut short when there are all answers.
         try? await Task.sleep(for: patience)
         continuation.finish()
       }
-      for await _ in answers {}
+      var unanswered = due.count
+      for await _ in answers {
+        unanswered -= 1
+        if unanswered == 0 { break }
+      }
       group.cancelAll()
     }
   }
 
-  private func produce(_ due: [ScheduledSend]) async {
-    let outcomes = await intake.produce(due.map(\.send))
-    let now = clock.now()
-    var (fired, refused): ([ScheduledSend], [ScheduledSend]) = ([], [])
-    for (held, outcome) in zip(due, outcomes) {
-      switch outcome {
-      case .success:
-        fired.append(held)
-        metrics.fired(held.send.hub, after: now - held.due)
-      case .failure(let refusal):
-        logger.warning(
-          "A scheduled send was not accepted by Kafka and is tried again",
-          metadata: [LogKeys.send: "\(held.send.id)", LogKeys.hub: "\(held.send.hub)", LogKeys.code: "\(refusal.code.rawValue)"])
-        // Where Kafka may have it all the same, nobody may cancel it: it stays taken until the lease ends.
-        if refusal.code != .outcomeUnknown { refused.append(held) }
-      }
-    }
+  private func take(_ outcome: Result<Void, Refusal>, of held: ScheduledSend, under lease: LeaseID) {
+    if case .success = outcome { metrics.fired(held.send.hub, after: clock.now() - held.due) }
     results.withLock { results in
-      results.fired += fired
-      results.refused += refused
-      results.unanswered -= due.count
+      results.unanswered -= 1
+      switch outcome {
+      case .success: results.fired[lease, default: []].append(held)
+      case .failure(let refusal):
+        results.failures = ((results.failures?.count ?? 0) + 1, refusal.code)
+        // Where Kafka may have it all the same, nobody may cancel it: it stays taken until the lease ends.
+        if refusal.code != .outcomeUnknown { results.refused[lease, default: []].append(held) }
+      }
     }
   }
 
   /// Tells the store what has become of what was taken, also when the lease has ended meanwhile: what nobody else has taken need
   /// not go again.
   private func tellResults() async throws {
-    let (fired, refused) = results.withLock { ($0.fired, $0.refused) }
+    let (fired, refused, failures) = results.withLock { results in
+      defer { results.failures = nil }
+      return (results.fired, results.refused, results.failures)
+    }
+    if let failures {
+      logger.warning(
+        "Scheduled sends were not accepted by Kafka and are tried again",
+        metadata: [LogKeys.count: "\(failures.count)", LogKeys.code: "\(failures.reason.rawValue)"])
+    }
     let now = clock.now()
-    // Behind what is told more may come meanwhile.
-    if !fired.isEmpty {
-      try await store.finish(fired, of: lease, at: now)
-      results.withLock { $0.fired.removeFirst(fired.count) }
+    for (lease, sends) in fired {
+      try await store.finish(sends, of: lease, at: now)
+      results.withLock { Self.forget(sends.count, of: lease, in: &$0.fired) }
     }
-    if !refused.isEmpty {
-      try await store.release(refused, of: lease, until: now + Self.rest)
-      results.withLock { $0.refused.removeFirst(refused.count) }
+    for (lease, sends) in refused {
+      try await store.release(sends, of: lease, until: now + Self.rest)
+      results.withLock { Self.forget(sends.count, of: lease, in: &$0.refused) }
     }
+  }
+
+  /// The first so many have been told. Behind them more may have come meanwhile.
+  private static func forget(_ count: Int, of lease: LeaseID, in sends: inout [LeaseID: [ScheduledSend]]) {
+    sends[lease]?.removeFirst(count)
+    if sends[lease]?.isEmpty == true { sends[lease] = nil }
   }
 }

@@ -120,6 +120,16 @@ struct SendIntake: Sendable {
     return results
   }
 
+  /// Produces a send. `completion` comes once, on whatever thread, when it is durable or refused; it must not hold the thread up. What
+  /// is produced by one task one after the other lies in that order in the topic, as far as it has the same key.
+  func produce(_ send: SendRequest, completion: @escaping @Sendable (Result<Void, Refusal>) -> Void) {
+    do throws(Refusal) {
+      sink.submit(try record(of: send)) { result in completion(result.map { _ in }.mapError { Refusal(describing: $0) }) }
+    } catch {
+      completion(.failure(error))
+    }
+  }
+
   /// Whether the send could be accepted at all: fails with what `accept` would say of it whenever it came.
   func check(_ send: SendRequest) -> Result<Void, Refusal> {
     do throws(Refusal) {

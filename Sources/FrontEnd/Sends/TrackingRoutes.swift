@@ -60,7 +60,10 @@ struct TrackingRoutes: Sendable {
     }
     let (broadcast, now) = (BroadcastID(report), clock.now())
     // The history trails the pages.
-    if try await broadcasts.progress(of: broadcast, at: now)?.isFinished == true { throw Self.alreadyEnded }
+    if let progress = try await broadcasts.progress(of: broadcast, at: now), progress.isFinished {
+      guard course == .cancelled, progress.steering.course == .cancelled else { throw Self.alreadyEnded }
+      return Self.answer(report.json(progress: progress, at: now))
+    }
     let held = try await broadcasts.steer(broadcast, Steering(course, because: .caller), at: now)
     guard held.course == course else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
     let progress = try await broadcasts.progress(of: broadcast, at: now)

@@ -23,6 +23,7 @@ extension ClientConnection {
             request: request, submission: batch.submission, submittedAt: batch.submittedAt, resends: batch.resends,
             deadline: deadline, streamID: id))
         earliestDeadline = min(earliestDeadline, deadline)
+        hasBeenAsked = true
       } catch {
         // No stream can be opened here any more; these requests have not been sent and count no resend.
         var rest = batch

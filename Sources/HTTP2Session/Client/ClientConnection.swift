@@ -47,6 +47,8 @@ final class ClientConnection {
   var peerGoAway: HTTP2ErrorCode?
   /// When the peer's SETTINGS came.
   var openedAt: NIODeadline?
+  /// Whether anything has been asked for.
+  var hasBeenAsked = false
   /// Whether a complete answer has come.
   var hasAnswered = false
   /// Requests given up for time since the last byte came in.
@@ -315,14 +317,13 @@ final class ClientConnection {
   private func end(_ error: HTTP2ConnectionError?) {
     guard phase != .ended else { return }
     let wasOpened = phase == .open || phase == .draining
-    // One on which nothing was asked for, and that a proxy ends for idleness, has done its duty.
-    let wasNeeded = streams.count > 0 || unansweredInARow > 0
     phase = .ended
     ticks?.cancel()
     let cause = error.map { String(describing: $0) } ?? ""
     failStreams(HTTP2RequestError(.connectionLost, wasPossiblyProcessed: true, message: cause))
     settle()
-    let isFailure = peerGoAway == .enhanceYourCalm || (error != nil && !hasAnswered && (wasNeeded || wasBrief))
+    // One on which nothing was asked for, and that a proxy ends for idleness, has done its duty.
+    let isFailure = peerGoAway == .enhanceYourCalm || (error != nil && !hasAnswered && (hasBeenAsked || wasBrief))
     owner.ended(id, wasOpened: wasOpened, isFailure: isFailure, error: error)
     context?.close(promise: nil)
   }

@@ -29,8 +29,9 @@ final class DayPartitions: Sendable {
     var makeAgain: ContinuousClock.Instant?
     /// What that was when old sends were last looked for.
     var lastRetired: UnixTime?
-    /// When what could not be removed may be tried again.
+    /// When what could not be removed may be tried again, and how often it was in vain.
     var retireAgain: ContinuousClock.Instant?
+    var retireFailures = 0
   }
 
   /// `slice`: how many rows a statement goes through where there may be any number. Between two such work can be given up, and none takes long, unless much
@@ -97,7 +98,7 @@ final class DayPartitions: Sendable {
 
   /// Removes what is older than the retention, once in a while. Totals keep what they have counted. Sends may be entered meanwhile, by whichever ledger; only
   /// those of a day that is just being dropped wait. Throws `CancellationError` after the statement in which its task is cancelled: what
-  /// is begun then is tried again at once, and what has failed after a pause. A day that somebody uses for long does not keep the others.
+  /// is begun then is tried again at once, and what has failed after a pause that grows. A day that somebody uses for long does not keep the others.
   func retire() async throws {
     let due = state.withLock { state -> UnixTime? in
       guard let newest = state.newest else { return nil }
@@ -110,9 +111,19 @@ final class DayPartitions: Sendable {
       return newest
     }
     guard let newest = due else { return }
-    do { try await retire(at: newest) } catch {
-      let wait = error is CancellationError ? .zero : pause
-      state.withLock { $0.retireAgain = .now + wait }
+    do {
+      try await retire(at: newest)
+      state.withLock { $0.retireFailures = 0 }
+    } catch {
+      state.withLock { state in
+        var wait = Duration.zero
+        if !(error is CancellationError) {
+          // Each try looks through whole days, and has others wait for as long as it waits itself.
+          wait = min(pause * (1 << min(state.retireFailures, 10)), Self.interval)
+          state.retireFailures += 1
+        }
+        state.retireAgain = .now + wait
+      }
       throw error
     }
   }

@@ -37,10 +37,18 @@ struct PostgreSQLRegistrationTable {
 
   /// The registration of the installation, nobody being kept from changing it.
   func find(installation: String) throws -> Registration? {
-    let rows = try connection.query(Self.selectInstallation, [.text(hub.rawValue), .text(installation)])
-    let found = rows.count == 0 ? nil : try find(rows.identifier(0, 0), locking: false)?.registration
-    // It may have become another's between the two statements.
-    return found?.installation?.hasSameBytes(as: installation) == true ? found : nil
+    try afterAll(Self.selectInstallation, installation) { $0.installation?.hasSameBytes(as: installation) == true }
+  }
+
+  /// The registration whose id the statement finds for the text, if it `fits` by the time that it is read; else the one that the
+  /// statement finds by then: the text may have become another's in between.
+  private func afterAll(_ statement: PreparedStatement, _ text: String, fits: (Registration) -> Bool) throws -> Registration? {
+    for _ in 0..<2 {
+      let rows = try connection.query(statement, [.text(hub.rawValue), .text(text)])
+      guard rows.count == 1 else { return nil }
+      if let found = try find(rows.identifier(0, 0), locking: false)?.registration, fits(found) { return found }
+    }
+    return nil
   }
 
   /// The registrations of those ids that there are, by ascending ids.
@@ -57,10 +65,7 @@ struct PostgreSQLRegistrationTable {
 
   /// The registration that holds the handle; nobody is kept from changing it.
   func registration(holding handle: String) throws -> Registration? {
-    let rows = try connection.query(Self.selectHolder, [.text(hub.rawValue), .text(handle)])
-    let found = rows.count == 0 ? nil : try find(rows.identifier(0, 0), locking: false)?.registration
-    // It may have another one since the first statement.
-    return found?.handle.hasSameBytes(as: handle) == true ? found : nil
+    try afterAll(Self.selectHolder, handle) { $0.handle.hasSameBytes(as: handle) }
   }
 
   /// Who holds the handle; where nobody does, `id` from now on.

@@ -20,15 +20,13 @@ extension PostgreSQLRegistry: RegistrationDirectory {
   package func list(
     _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
   ) async throws -> RegistrationPage {
-    // One snapshot: a registration that is somebody else's by the second statement would not be of the audience.
-    try await write { [tagWeights] connection in
-      try connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    try await read { [tagWeights] connection in
       let query = AudienceQuery(hub: hub, audience: audience, platforms: .all)
       let page = try PostgreSQLAudiencePager(connection, query, weights: tagWeights)
         .page(of: slice, createdBefore: UnixTime(milliseconds: .max), limit: limit)
-      return RegistrationPage(
-        registrations: try PostgreSQLRegistrationTable(connection, hub).registrations(page.targets.map(\.registration)),
-        last: page.last)
+      let registrations = try PostgreSQLRegistrationTable(connection, hub).registrations(page.targets.map(\.registration))
+      // One may have become somebody else's since the first statement.
+      return RegistrationPage(registrations: registrations.filter { $0.isPlainlyOf(audience) }, last: page.last)
     }
   }
 
@@ -80,5 +78,16 @@ extension PostgreSQLRegistry: RegistrationDirectory {
     }
     // What an error has kept it from comes next.
     return ExpiryStep(removed: removed.count, last: examinedStale < stale.count ? stale[examinedStale - 1] : end)
+  }
+}
+
+extension Registration {
+  /// Whether it is of the audience, where one look at it shows that.
+  fileprivate func isPlainlyOf(_ audience: Audience) -> Bool {
+    switch audience {
+    case .user(let name): user.hasSameBytes(as: name)
+    case .tag(let tag): tags.contains { $0.hasSameBytes(as: tag) }
+    default: true
+    }
   }
 }

@@ -113,7 +113,7 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     }
   }
 
-  /// Gives back sends that are certainly not in the topic; see `ScheduledSendStore`.
+  /// Gives back sends that were not put into the topic under the lease; see `ScheduledSendStore`.
   package func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
     try await write { connection in
       for mayHaveGone in [false, true] {

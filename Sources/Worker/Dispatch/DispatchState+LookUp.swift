@@ -13,7 +13,8 @@ import FanfareCore
 /// repetitions, and where the first attempt comes more than twice `freshness` after the look-up, they are looked up again all the
 /// same: so long they may wait to get into a queue, and as long again in it. It is asked whether they are still registered.
 extension DispatchState {
-  /// Puts the next question to the registry, if none is open: repetitions first, since a place among the pushes is reserved for each.
+  /// Puts the next question to the registry, if none is open: first for what is looked up again, since a place among the pushes is
+  /// reserved for each, and then for sends that are new.
   mutating func askRegistry(at now: Moment, into effects: inout Effects) {
     guard !isLookingUp, now.uptime >= lookUpNotBefore else { return }
     var lookUp = LookUp(askedAt: now.uptime)
@@ -71,7 +72,9 @@ extension DispatchState {
 
   private mutating func addRechecks(to lookUp: inout LookUp) {
     var last: (slot: Int, query: Int)?
-    while lookUp.queries.count < configuration.lookUpBatch, let ticket = toRecheck.popFirst() {
+    // A quarter stays for sends that are new, however many wait to be asked for again.
+    let most = configuration.lookUpBatch - (toResolve.isEmpty ? 0 : configuration.lookUpBatch / 4)
+    while lookUp.queries.count < most, let ticket = toRecheck.popFirst() {
       guard let device = device(ticket), device.phase == .checking, let send = items[ticket.slot].send else { continue }
       let isForOneUser = !send.isBroadcast
       if isForOneUser, let last, last.slot == ticket.slot {
