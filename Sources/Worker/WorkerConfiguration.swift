@@ -43,7 +43,8 @@ package struct WorkerConfiguration: Sendable {
   package var lookUpPage = 2_500
   /// Into how many segments a broadcast is divided at most: what workers share among themselves.
   package var segments = 64
-  /// The most pushes of broadcasts handed to one sender and not yet answered: the rest of its room is for single sends.
+  /// The most pushes of broadcasts handed to one sender and not yet answered: the rest of its room is for single sends, and while
+  /// these come it may be fewer (see `BulkWindow`).
   package var maximumBulkPushesPerSender = 1_000
   /// The most segments of broadcasts taken and not finished, beside the records of single sends: paused ones stay for as long as they are paused.
   package var maximumSegments = 20_000

@@ -158,6 +158,7 @@ struct DispatchState: Sendable {
       interval: configuration.commitInterval.milliseconds, metadataBytes: configuration.commitMetadataBytes)
     senders = table.senders.indices.map { number in
       SenderLane(
+        bulkWindow: BulkWindow(most: configuration.maximumBulkPushesPerSender),
         gate: SenderGate(
           policy: configuration.circuit, probeInterval: configuration.probeInterval.milliseconds,
           outageProbeInterval: configuration.outageProbeInterval.milliseconds),

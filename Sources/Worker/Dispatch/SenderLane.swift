@@ -8,6 +8,8 @@ struct SenderLane: Sendable {
   var inFlight = 0
   /// Those of them that are broadcasts'.
   var bulkInFlight = 0
+  /// How many of these there may be.
+  var bulkWindow: BulkWindow
   /// What has come back of what pages have put off, and is being pushed: the sum of its weights.
   var returned = 0
   /// The places among them whose devices are being looked up: the service knows nothing of these.

@@ -9,7 +9,8 @@ import Worker
 ///   times as many.
 /// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
 /// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
-/// - `worker.maximumBulkPushesPerSender` (1…1000000, default 1000): those of them that may be broadcasts'.
+/// - `worker.maximumBulkPushesPerSender` (1…1000000, default 1000): those of them that may be broadcasts'; fewer
+///   while single sends come, where they would only stand in line.
 /// - `worker.pageDevices` (1…25000, default 5000): how many devices a page of a broadcast and the head start of the next one are
 ///   to have: what a crash repeats at most.
 /// - `worker.broadcastFailureShare` (0…1, default 0.5): the share of a page whose failure pauses its broadcast.
