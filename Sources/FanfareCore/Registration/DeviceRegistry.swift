@@ -28,7 +28,8 @@ package protocol DeviceRegistry: Sendable {
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration?
 
   /// The devices of each audience, in the order of the queries; one round trip for all of them. A device that an audience reaches in
-  /// several ways is listed once. `.device` audiences are answered with the registration that holds the handle, if there is one.
+  /// several ways is listed once. `.device` audiences are answered with the registration that holds the handle, if there is one, and
+  /// `.registration` audiences with one whose user has had it since the query's `createdBefore`.
   func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]]
 
   /// The next devices of an audience in a slice of the ids, in their order, whatever the audience's size; a device that it reaches in several ways is

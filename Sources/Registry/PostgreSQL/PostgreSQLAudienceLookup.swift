@@ -7,12 +7,12 @@ struct PostgreSQLAudienceLookup {
   /// an index: the server goes down the tree once for each, whatever it believes about the table.
   static let statement = PreparedStatement(
     """
-    SELECT tag, platform, registration, handle, registered_at FROM tags WHERE hub = $1 AND tag = ANY ($2)
+    SELECT tag, platform, registration, handle, registered_at, NULL::bigint FROM tags WHERE hub = $1 AND tag = ANY ($2)
     UNION ALL
-    SELECT NULL, platform, registration, handle, registered_at FROM handles
+    SELECT NULL, platform, registration, handle, registered_at, NULL::bigint FROM handles
       WHERE hub = $1 AND handle = ANY ($3) AND platform IS NOT NULL
     UNION ALL
-    SELECT '', platform, id, handle, registered_at FROM registrations
+    SELECT '', platform, id, handle, registered_at, created_at FROM registrations
       WHERE hub = $1 AND id = ANY ($4) AND username IS NOT NULL
     """)
 
@@ -73,7 +73,12 @@ struct PostgreSQLAudienceLookup {
           handles[ExactText(text: target.handle)]
         }
       for index in askers ?? [] where queries[index].platforms.contains(platform) {
-        if case .device(let wanted, _) = queries[index].audience, wanted != platform { continue }
+        switch queries[index].audience {
+        case .device(let wanted, _): if wanted != platform { continue }
+        case .registration:
+          if let moment = queries[index].createdBefore, try rows.integer(row, 5) > moment.milliseconds { continue }
+        case .user, .tag, .tags, .expression, .everyone: break
+        }
         answers[index].append(target)
       }
     }

@@ -50,7 +50,8 @@ struct AudienceLookup {
       case .device(let platform, let handle): handles.append(DeviceHandle.normalized(handle, platform: platform), for: index)
       case .registration(let id):
         guard let registration = try RegistrationTable(db, hub).find(id)?.registration,
-          queries[index].platforms.contains(registration.platform)
+          queries[index].platforms.contains(registration.platform),
+          queries[index].createdBefore.map({ registration.createdAt <= $0 }) ?? true
         else { continue }
         answers[index] = [Target(registration)]
       case .tags, .expression, .everyone: answers[index] = try AudiencePager(db, queries[index], weights: weights).all()

@@ -11,7 +11,8 @@ import FanfareCore
 ///
 /// A send to a tag is for whoever carries the tag when it is dispatched, and its devices may be too many to ask for twice. For
 /// repetitions, and where the first attempt comes more than twice `freshness` after the look-up, they are looked up again all the
-/// same: so long they may wait to get into a queue, and as long again in it. It is asked whether they are still registered.
+/// same: so long they may wait to get into a queue, and as long again in it. It is asked whether they are still registered, and
+/// still the user's who had them when the send was accepted.
 extension DispatchState {
   /// Puts the next question to the registry, if none is open: first for what is looked up again, since a place among the pushes is
   /// reserved for each, and then for sends that are new.
@@ -87,7 +88,9 @@ extension DispatchState {
       lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: lookUp.queries.count))
       // One answer serves all devices of a user, whatever their platforms.
       let platforms = isForOneUser ? send.coveredPlatforms : PlatformSet(device.target.platform)
-      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: audience, platforms: platforms))
+      lookUp.queries.append(
+        AudienceQuery(
+          hub: send.hub, audience: audience, platforms: platforms, createdBefore: isForOneUser ? nil : send.acceptedAt))
     }
   }
 

@@ -40,6 +40,21 @@ extension DeviceRegistryConformance {
       #expect(answers[1] == [target])
       #expect(try await store.resolve([]) == [])
     },
+    Self("a registration is reached as whose it was by a moment") { store in
+      let kept = try await store.register("alice", "h1")
+      let taken = try await store.register("bob", "h2")
+      let later = UnixTime.start + .seconds(60)
+      _ = try await store.complete(kept.id, "alice", "h1-rotated", at: later)
+      _ = try await store.complete(taken.id, "carol", "h2", at: later)
+      let moments: [UnixTime?] = [nil, .start + .milliseconds(-1), .start, later]
+      let answers = try await store.resolve(
+        moments.flatMap { moment in
+          [kept.id, taken.id].map {
+            AudienceQuery(hub: store.hub, audience: .registration($0), platforms: .all, createdBefore: moment)
+          }
+        })
+      #expect(answers.map(\.count) == [1, 1, 0, 0, 1, 0, 1, 1])
+    },
     Self("a batch may span hubs") { store in
       let other = try #require(HubName("other"))
       let here = try await store.register("alice", "h1")

@@ -16,6 +16,8 @@ struct Desk {
   var uptime: Int64 = 0
   /// Who is reached, by audience.
   var registry: [Audience: [Target]] = [:]
+  /// Since when a registration has been its user's; always, unless it says so here.
+  var createdAt: [RegistrationID: UnixTime] = [:]
   /// Whether look-ups fail.
   var isRegistryDown = false
   /// Whether look-ups are answered at once.
@@ -138,7 +140,10 @@ struct Desk {
     guard let lookUp = openLookUp else { return }
     openLookUp = nil
     let targets = lookUp.queries.map { query in
-      (registry[query.audience] ?? []).filter { query.platforms.contains($0.platform) }
+      (registry[query.audience] ?? []).filter { target in
+        query.platforms.contains(target.platform)
+          && (query.createdBefore.map { (createdAt[target.registration] ?? UnixTime(milliseconds: 0)) <= $0 } ?? true)
+      }
     }
     let answer = LookUpAnswer(lookUp: lookUp, targets: isRegistryDown ? nil : targets)
     turn { $0.state.answer(answer, at: $0.now, into: &$1) }

@@ -141,6 +141,21 @@ struct OwnershipTests {
       desk.statuses.first?.devices.first { $0.registration == targets[4].registration }?.reason == "NoLongerRegistered")
   }
 
+  @Test func `a tag's push is not repeated on a device that somebody else has taken over`() {
+    var desk = Desk()
+    let targets = (0..<2).map { Desk.target("device-\($0)", .fcm) }
+    desk.registry[.tag("news")] = targets
+    for target in targets { desk.registry[.registration(target.registration)] = [target] }
+    desk.deliver(desk.send(to: .tag("news")))
+    desk.advance(.milliseconds(1))
+    desk.createdAt[targets[0].registration] = desk.wall
+    for push in desk.pushes { desk.answer(push, PushOutcome(.unknown)) }
+    desk.advance(.seconds(10))
+    #expect(desk.pushes.count == 3 && desk.pushes.last?.handle == "device-1")
+    desk.answer(desk.pushes[2], PushOutcome(.accepted))
+    #expect(desk.statuses.first?.devices.first { $0.reason == "NoLongerRegistered" }?.registration == targets[0].registration)
+  }
+
   @Test func `while the registry cannot be asked nothing is sent, and nothing is lost`() {
     var desk = Desk()
     desk.register("bob", .fcm)
