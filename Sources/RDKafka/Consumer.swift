@@ -180,22 +180,6 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// The partition's first offset and the one after its last, as the broker has them now. Throws `timedOut` when they have not both come within
-  /// twice the `commitTimeout`.
-  package func watermarks(_ partition: TopicPartition) async throws(RDKafkaError) -> (low: Int64, high: Int64) {
-    let handle = try openHandle().handle
-    let timeout = configuration.commitTimeout.timeoutMilliseconds
-    return try await BlockingCalls.run { () throws(RDKafkaError) in
-      func offset(_ end: Handle.End) throws(RDKafkaError) -> Int64 {
-        guard let end = try handle.ends(end, of: [partition], timeoutMilliseconds: timeout).first else {
-          throw RDKafkaError(code: .unknownTopic, message: "the broker says nothing of \(partition)")
-        }
-        return max(0, end.offset)
-      }
-      return (try offset(.first), try offset(.next))
-    }
-  }
-
   /// Records between what is stored and the end of each assigned partition, as of the last fetch; asks nobody. Partitions
   /// that have not been fetched from yet are left out.
   package func lag() -> [TopicPartition: Int64] {

@@ -44,7 +44,7 @@ struct ConsumerTests {
       let partition = TopicPartition(topic: topic, partition: 0)
       try consumer.store([PartitionOffset(partition: partition, offset: 10)])
       #expect(consumer.lag() == [partition: 20])
-      #expect(try await consumer.watermarks(partition) == (0, 30))
+      #expect(try await consumer.firstOffsets(of: [partition]) == [PartitionOffset(partition: partition, offset: 0)])
       try await consumer.commit([PartitionOffset(partition: partition, offset: 8, metadata: "done:9,11")])
       #expect(
         try await consumer.committed([partition]) == [PartitionOffset(partition: partition, offset: 8, metadata: "done:9,11")])
@@ -281,7 +281,7 @@ struct ConsumerTests {
     await run
   }
 
-  /// librdkafka's own question for the watermarks is: it outlives its time limit while no broker can be reached.
+  /// librdkafka's own question for both ends is: it outlives its time limit while no broker can be reached.
   @Test func theEndsOfAPartitionAreNotAskedForWithoutALimit() async throws {
     let kafka = try TestKafka.embedded()
     let partition = TopicPartition(topic: try await kafka.topic(partitions: 1), partition: 0)
@@ -289,9 +289,9 @@ struct ConsumerTests {
     (configuration.commitTimeout, configuration.closeTimeout) = (.seconds(2), .milliseconds(500))
     let consumer = try Consumer(configuration: configuration, logger: TestKafka.quietLogger)
     async let run: Void = consumer.run()
-    #expect(try await consumer.watermarks(partition) == (0, 0))
+    #expect(try await consumer.firstOffsets(of: [partition]) == [PartitionOffset(partition: partition, offset: 0)])
     try kafka.cluster?.setBroker(isUp: false)
-    await #expect(throws: RDKafkaError.self) { try await consumer.watermarks(partition) }
+    await #expect(throws: RDKafkaError.self) { try await consumer.firstOffsets(of: [partition]) }
     await consumer.close()
     await run
     kafka.cluster?.close()
