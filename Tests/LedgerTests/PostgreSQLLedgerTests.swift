@@ -40,15 +40,6 @@ import Testing
     SELECT s.tableoid::regclass::text FROM ledger_sends AS s ORDER BY s.accepted_at, s.id
     """
 
-  /// Suspends until so many of the test's connections wait for a lock.
-  private static func reach(_ waiting: Int64, _ pool: PostgreSQLPool) async throws {
-    let sql = """
-      SELECT count(*) FROM pg_stat_activity
-      WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
-      """
-    while try await pool.read({ try $0.execute(sql).integer(0, 0) }) < waiting { await Task.yield() }
-  }
-
   @Test func aReaderWaitsForTheTables() async throws {
     try await withLedger { ledger, _ in
       await #expect(throws: LedgerError(.notThere, "the ledger's tables are not there yet")) { try await ledger.check() }
@@ -114,26 +105,14 @@ import Testing
       try await ledger.write([.send(Samples.send(id)), .status(Samples.status(id))])
       let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
-      let (reading, begun) = AsyncStream.makeStream(of: Void.self)
-      let isDone = DispatchSemaphore(value: 0)
-      async let reader: Void = pool.withConnection { connection in
-        defer { begun.finish() }
-        _ = try connection.execute("BEGIN")
-        _ = try connection.execute("SELECT count(*) FROM ledger_sends")
-        begun.finish()
-        isDone.wait()
-        _ = try connection.execute("COMMIT")
-      }
-      defer { isDone.signal() }
-      for await _ in reading {}
+      let reader = try await HeldLock("SELECT count(*) FROM ledger_sends", in: pool)
       let (later, other) = (UnixTime.start + day * 3, SendID.random())
       clock.set(later)
       try await ledger.write([.send(Samples.send(other, at: later)), .status(Samples.status(other, at: later))])
       await ledger.retire()
       #expect(try await ledger.report(of: other, hub: .default)?.state == .settled)
       #expect(try await ledger.report(of: id, hub: .default)?.state == .settled)
-      isDone.signal()
-      try await reader
+      try await reader.release()
       #expect(log.count(of: "A day of the ledger has no partition yet") == 1)
       #expect(log.count(of: "Old sends stay in the ledger for now") == 1)
     }
@@ -180,22 +159,12 @@ import Testing
       let later = UnixTime.start + day * 3
       clock.set(later)
       try await ledger.write([.send(Samples.send(.random(), at: later))])
-      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
-      let isDone = DispatchSemaphore(value: 0)
-      async let gate: Void = pool.transaction { connection in
-        defer { locked.finish() }
-        _ = try connection.execute("SELECT 1 FROM ledger_days FOR SHARE")
-        locked.finish()
-        isDone.wait()
-      }
-      defer { isDone.signal() }
-      for await _ in locking {}
+      let lock = try await HeldLock("SELECT 1 FROM ledger_days FOR SHARE", in: pool)
       let retiring = Task { await ledger.retire() }
-      try await Self.reach(1, pool)
+      try await lock.isAwaited()
       try await ledger.write([.send(Samples.send(.random(), at: later))])
       retiring.cancel()
-      isDone.signal()
-      try await gate
+      try await lock.release()
       await retiring.value
       #expect(try await ledger.report(of: id, hub: .default) != nil)
       // The next one does not wait for its hour.
@@ -218,22 +187,13 @@ import Testing
       let later = UnixTime.start + day * 5
       let days = DayPartitions(pool: pool, retention: day * 2, lockTimeout: .milliseconds(50), pause: .zero)
       _ = try await days.prepare(for: BatchPlan(ledger.batch([.send(Samples.send(.random(), at: later))])), at: later)
-      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
-      let isDone = DispatchSemaphore(value: 0)
-      async let gate: Void = pool.transaction { connection in
-        defer { locked.finish() }
-        _ = try connection.execute("SELECT 1 FROM ledger_days WHERE day = \(BatchPlan.day(of: .start)) FOR SHARE")
-        locked.finish()
-        isDone.wait()
-      }
-      defer { isDone.signal() }
-      for await _ in locking {}
+      let lock = try await HeldLock(
+        "SELECT 1 FROM ledger_days WHERE day = \(BatchPlan.day(of: .start)) FOR SHARE", in: pool)
       let failure = await #expect(throws: PostgreSQLError.self) { try await days.retire() }
       #expect(failure?.sqlState == "55P03")
       #expect(try await ledger.report(of: sends[0].id, hub: .default) != nil)
       #expect(try await ledger.report(of: sends[1].id, hub: .default) == nil)
-      isDone.signal()
-      try await gate
+      try await lock.release()
       try await days.retire()
       #expect(try await ledger.report(of: sends[0].id, hub: .default) == nil)
     }
@@ -286,23 +246,12 @@ import Testing
       let days = DayPartitions(pool: pool, retention: day * 2, lockTimeout: .seconds(60))
       _ = try await days.prepare(for: BatchPlan(ledger.batch([.send(Samples.send(.random(), at: later))])), at: later)
       // A batch ends with its sums: until it may write them its sends are entered, and nobody sees them.
-      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
-      let isDone = DispatchSemaphore(value: 0)
-      async let gate: Void = pool.transaction { connection in
-        defer { locked.finish() }
-        _ = try connection.execute("LOCK TABLE ledger_totals IN EXCLUSIVE MODE")
-        locked.finish()
-        isDone.wait()
-      }
-      for await _ in locking {}
+      let lock = try await HeldLock("LOCK TABLE ledger_totals IN EXCLUSIVE MODE", in: pool)
       async let entering: Int = ledger.write([.send(Samples.send(late))])
-      defer { isDone.signal() }
-      try await Self.reach(1, pool)
+      try await lock.isAwaited()
       async let dropping: Void = days.retire()
-      defer { isDone.signal() }
-      try await Self.reach(2, pool)
-      isDone.signal()
-      try await gate
+      try await lock.isAwaited(by: 2)
+      try await lock.release()
       _ = try await entering
       try await dropping
       #expect(try await ledger.report(of: late, hub: .default)?.state == .accepted)

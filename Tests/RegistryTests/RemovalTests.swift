@@ -17,23 +17,13 @@ import Testing
       clock.advance(by: .seconds(1))
 
       let database = try Database(configuration)
-      let isDone = DispatchSemaphore(value: 0)
-      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
-      async let holder: Void = database.pool.transaction { connection in
-        defer { locked.finish() }
-        try connection.execute("SELECT 1 FROM handles WHERE handle = $1 FOR UPDATE", [.text(last.handle)])
-        locked.finish()
-        isDone.wait()
-      }
-      for await _ in locking {}
+      let lock = try await HeldLock("SELECT 1 FROM handles WHERE handle = '\(last.handle)' FOR UPDATE", in: database.pool)
       async let dropped = registry.drop(devices.map(Self.verdict), at: clock.now())
-      defer { isDone.signal() }
-      try await database.someoneWaits()
+      try await lock.isAwaited()
       let application = InstallationApplication(
         installation: try #require(first.installation), hub: .default, user: "alice", platform: .fcm, handle: first.handle)
       let anew = try await registry.install(application, at: clock.now())
-      isDone.signal()
-      try await holder
+      try await lock.release()
       #expect(try await dropped == devices.map(\.id))
       #expect(try await registry.list(.everyone, hub: .default, of: .whole, limit: 1000).registrations == [anew])
       #expect(try await registry.tombstone(of: first.id, hub: .default)?.cause == .dead)
@@ -45,23 +35,16 @@ import Testing
       let device = try await registry.install(
         InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"), at: clock.now())
       let database = try Database(configuration)
-      let isWaitedFor = DispatchSemaphore(value: 0)
-      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
       // As an app that registers its installation does.
-      async let registering: Void = database.pool.transaction { connection in
-        defer { locked.finish() }
-        try connection.execute("SELECT 1 FROM installations WHERE installation = 'i-1' FOR UPDATE")
-        locked.finish()
-        isWaitedFor.wait()
-        try connection.execute("SELECT 1 FROM handles WHERE handle = 'h1' FOR UPDATE NOWAIT")
-        try connection.execute("SELECT 1 FROM registrations WHERE handle = 'h1' FOR UPDATE NOWAIT")
-      }
-      for await _ in locking {}
+      let lock = try await HeldLock(
+        "SELECT 1 FROM installations WHERE installation = 'i-1' FOR UPDATE", in: database.pool,
+        last: [
+          "SELECT 1 FROM handles WHERE handle = 'h1' FOR UPDATE NOWAIT",
+          "SELECT 1 FROM registrations WHERE handle = 'h1' FOR UPDATE NOWAIT",
+        ])
       async let dropped = registry.drop([Self.verdict(device)], at: clock.now())
-      defer { isWaitedFor.signal() }
-      try await database.someoneWaits()
-      isWaitedFor.signal()
-      try await registering
+      try await lock.isAwaited()
+      try await lock.release()
       #expect(try await dropped == [device.id])
     }
   }
@@ -124,14 +107,5 @@ private final class Database: Sendable {
     try await pool.transaction { connection in
       _ = try connection.execute("ALTER TABLE tombstones ADD CHECK (registration <> '\(id)')")
     }
-  }
-
-  /// Returns when one of the test's sessions waits for a lock.
-  func someoneWaits() async throws {
-    let waiting = """
-      SELECT count(*) FROM pg_stat_activity
-      WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
-      """
-    while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) == 0 { await Task.yield() }
   }
 }

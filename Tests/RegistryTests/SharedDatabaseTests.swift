@@ -86,27 +86,13 @@ import Testing
       // Between the two it looks for tombstones, which an app that registers anew does not.
       let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
-      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
-      let isDone = DispatchSemaphore(value: 0)
-      async let gate: Void = pool.transaction { connection in
-        defer { locked.finish() }
-        _ = try connection.execute("LOCK TABLE tombstones")
-        locked.finish()
-        isDone.wait()
-      }
-      for await _ in locking {}
+      let lock = try await HeldLock("LOCK TABLE tombstones", in: pool)
       async let outcome = registry.take(batch, at: clock.now())
-      defer { isDone.signal() }
-      let waiting = """
-        SELECT count(*) FROM pg_stat_activity
-        WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
-        """
-      while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) == 0 { await Task.yield() }
+      try await lock.isAwaited()
       let installation = InstallationApplication(
         installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "0a")
       let registration = try await registry.install(installation, at: clock.now())
-      isDone.signal()
-      try await gate
+      try await lock.release()
       let counts = try await outcome.counts
       #expect((counts.imported, counts.replaced, counts.outdated) == (0, 0, 2))
       #expect(try await registry.registration(ofInstallation: "i-1", hub: .default) == registration)
@@ -123,28 +109,15 @@ import Testing
       let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
       // Each finds the id elsewhere, and then waits for the registration itself.
-      let (locking, locked) = AsyncStream.makeStream(of: Void.self)
-      let isDone = DispatchSemaphore(value: 0)
-      async let gate: Void = pool.transaction { connection in
-        defer { locked.finish() }
-        _ = try connection.execute("LOCK TABLE registrations")
-        locked.finish()
-        isDone.wait()
-        _ = try connection.execute("UPDATE registrations SET username = 'bob', handle = '02', installation = NULL")
-      }
-      for await _ in locking {}
-      defer { isDone.signal() }
+      let lock = try await HeldLock(
+        "LOCK TABLE registrations", in: pool,
+        last: ["UPDATE registrations SET username = 'bob', handle = '02', installation = NULL"])
       async let listed = registry.list(.user("alice"), hub: .default, of: .whole, limit: 10)
       async let installed = registry.registration(ofInstallation: "i-1", hub: .default)
       async let holding = registry.page(
         query(.device(.apns, handle: "01")), of: .whole, createdBefore: clock.now() + .seconds(1), limit: 10)
-      let waiting = """
-        SELECT count(*) FROM pg_stat_activity
-        WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
-        """
-      while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) < 3 { await Task.yield() }
-      isDone.signal()
-      try await gate
+      try await lock.isAwaited(by: 3)
+      try await lock.release()
       #expect(try await listed.registrations == [])
       #expect(try await installed == nil)
       #expect(try await holding.targets.isEmpty)
