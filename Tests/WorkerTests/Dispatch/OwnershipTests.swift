@@ -123,6 +123,26 @@ struct OwnershipTests {
     #expect(desk.statuses.first?.devices.map(\.attempts) == [2])
   }
 
+  @Test func `what is looked up again leaves a quarter of each question to what is new`() throws {
+    var desk = Desk { $0.lookUpBatch = 8 }
+    for number in 0..<20 { desk.register("old-\(number)", .fcm) }
+    for number in 0..<10 { desk.register("new-\(number)", .fcm) }
+    for number in 0..<20 { desk.deliver(desk.send(to: .user("old-\(number)"))) }
+    desk.answersLookUps = false
+    desk.answerAll(PushOutcome(.retryLater, retryAfter: .seconds(1)))
+    desk.advance(.seconds(2))
+    for number in 0..<10 { desk.deliver(desk.send(to: .user("new-\(number)"))) }
+    #expect(desk.openLookUp?.queries.count == 8, "nothing was new when it was asked")
+    desk.answerLookUp()
+    var asked: [Int] = []
+    while let lookUp = desk.openLookUp {
+      asked.append(lookUp.entries.count { $0.purpose == .devices })
+      desk.answerLookUp()
+    }
+    #expect(asked == [2, 2, 6])
+    #expect(desk.pushes.count == 50)
+  }
+
   @Test func `of a tag's devices only the one that is repeated is asked for`() {
     var desk = Desk()
     let targets = (0..<10).map { Desk.target("device-\($0)", .fcm) }
