@@ -56,7 +56,7 @@ package final class HTTP2ConnectionPool: Sendable {
   ///
   /// Every request's end is reported exactly once, whatever happens. `completion` is called on an event loop, with all requests of
   /// this submission that ended in one turn of it; it must be quick. Calls for requests on different connections may run at the
-  /// same time.
+  /// same time. Where streams are scarce, requests that are bulk stand behind those that are not, of whatever submission.
   ///
   /// No connection carries requests of two generations. The first of a later generation renews the connections, as
   /// `renewConnections()` does; those of an earlier one that are not on their way by then fail as `superseded`, and so do
@@ -66,16 +66,21 @@ package final class HTTP2ConnectionPool: Sendable {
   ) {
     guard !requests.isEmpty else { return }
     let now = NIODeadline.now()
-    let batch = RequestBatch(
-      requests[...], submission: Submission(generation: generation, completion: completion), submittedAt: now)
+    let batches = RequestBatch.batches(
+      of: requests, submission: Submission(generation: generation, completion: completion), submittedAt: now)
     let (rejected, actions, phase) = guarded.withLock { guarded in
-      let (rejected, actions) = guarded.pool.submit(batch, now: now)
+      var (rejected, actions): ([RequestBatch], [PoolState<ConnectionHandle>.Action]) = ([], [])
+      for batch in batches {
+        let outcome = guarded.pool.submit(batch, now: now)
+        rejected += outcome.rejected.map { [$0] } ?? []
+        actions += outcome.actions
+      }
       return (rejected, actions, guarded.pool.phase)
     }
     perform(actions)
-    if let rejected {
+    if !rejected.isEmpty {
       let isOpen = phase == .idle || phase == .running
-      report([rejected], HTTP2RequestError(isOpen ? .queueFull : .closed, wasPossiblyProcessed: false))
+      report(rejected, HTTP2RequestError(isOpen ? .queueFull : .closed, wasPossiblyProcessed: false))
     }
   }
 

@@ -19,9 +19,13 @@ package struct HTTP2Request: Sendable {
   /// How much of that may pass before it is begun: begun later it would be worth nothing. Never more than `timeout`.
   package var patience: Duration
 
+  /// Whether it is one of many that nobody waits for in particular: where streams are scarce, it stands behind those that are not.
+  package var isBulk: Bool
+
   /// A request. Its fields are sent as they are: nothing is added. Without a `patience` it waits as long as it may take.
   package init(
-    ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration, patience: Duration? = nil
+    ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration, patience: Duration? = nil,
+    isBulk: Bool = false
   ) {
     self.ticket = ticket
     self.shared = shared
@@ -29,6 +33,7 @@ package struct HTTP2Request: Sendable {
     self.body = body
     self.timeout = timeout
     self.patience = patience.map { min($0, timeout) } ?? timeout
+    self.isBulk = isBulk
   }
 
   /// The size of the whole header block as the peer's `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.

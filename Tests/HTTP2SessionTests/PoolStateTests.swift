@@ -17,9 +17,12 @@ struct PoolStateTests {
     return PoolState(configuration: configuration) { $0 }
   }
 
-  private func batch(_ count: Int, timeout: Duration = .seconds(10), generation: Int = 0) -> RequestBatch {
-    let requests = (0..<count).map {
-      HTTP2Request(ticket: UInt64($0), shared: HTTP2Headers(), headers: HTTP2Headers(path: "/"), timeout: timeout)
+  private func batch(
+    _ count: Int, timeout: Duration = .seconds(10), generation: Int = 0, isBulk: Bool = false, first: Int = 0
+  ) -> RequestBatch {
+    let requests = (first..<first + count).map {
+      HTTP2Request(
+        ticket: UInt64($0), shared: HTTP2Headers(), headers: HTTP2Headers(path: "/"), timeout: timeout, isBulk: isBulk)
     }
     let submission = generation == 0 ? submission : Submission(generation: generation) { _ in }
     return RequestBatch(requests[...], submission: submission, submittedAt: now)
@@ -43,6 +46,25 @@ struct PoolStateTests {
   private mutating func open(_ id: Int, limit: Int = 10) {
     #expect(words(state.opened(id: id, streamLimit: limit, now: now)).isEmpty)
     _ = state.take(id: id, openStreams: 0, streamLimit: limit, mayTake: true, now: now)
+  }
+
+  @Test mutating func `bulk requests stand behind others, and get their share`() {
+    _ = state.start(now: now)
+    open(1, limit: 100)
+    _ = state.submit(batch(1000, isBulk: true), now: now)
+    _ = state.submit(batch(40, first: 2000), now: now)
+    _ = state.submit(batch(40, timeout: .seconds(1), first: 3000), now: now)
+    var taken: [Int] = []
+    for _ in 0..<10 {
+      let batches = state.take(id: 1, openStreams: 95, streamLimit: 100, mayTake: true, now: now).batches
+      #expect(batches.allSatisfy { batch in batch.requests.allSatisfy { $0.isBulk == batch.isBulk } })
+      taken += batches.flatMap { $0.requests.map { Int($0.ticket) } }
+    }
+    #expect(taken.filter { $0 < 1000 } == Array(0..<6) && taken[7] == 0 && taken[15] == 1)
+    #expect(taken.filter { $0 >= 1000 } == Array(2000..<2040) + Array(3000..<3004))
+    #expect(words(state.tick(now: now + .seconds(2))).contains("fail 36 deadlineExceeded"))
+    let rest = state.take(id: 1, openStreams: 0, streamLimit: 100, mayTake: true, now: now).batches
+    #expect(rest.flatMap { $0.requests.map { Int($0.ticket) } } == Array(6..<106))
   }
 
   @Test mutating func opensTheMinimumAndGrowsOnlyWhenFull() {

@@ -10,14 +10,15 @@ import Testing
   private var queue = WNSQueue(maximumInFlight: 64, maximumWaiting: 1000)
   private let now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
 
-  private func items(_ count: Int, host: String) throws -> [WNSQueue.Item] {
+  private func items(_ count: Int, host: String, isBulk: Bool = false) throws -> [WNSQueue.Item] {
     let handle = "https://\(host).notify.windows.com/?token=a"
     let batch = WNSBatch(eventLoop: MultiThreadedEventLoopGroup.singleton.any()) { _ in }
     let rendering = RenderedPush(headers: [], body: [])
     let channel = try #require(ChannelURI(handle))
     return (0..<count).map { ticket in
       let push = Push(
-        ticket: UInt64(ticket), id: Fixtures.pushID, handle: handle, rendering: rendering, expiresAt: Fixtures.now)
+        ticket: UInt64(ticket), id: Fixtures.pushID, handle: handle, rendering: rendering, expiresAt: Fixtures.now, isBulk: isBulk
+      )
       return WNSQueue.Item(
         push: push, channel: channel, token: AccessToken(value: "t", expiresAt: Fixtures.now, generation: 1), deadline: now,
         batch: batch)
@@ -36,6 +37,19 @@ import Testing
       taken.append((String(item.channel.host.prefix { $0 != "." }), item.push.ticket))
     }
     return taken
+  }
+
+  @Test func `pushes of broadcasts stand behind single ones, and get their share`() throws {
+    queue = WNSQueue(maximumInFlight: 4, maximumWaiting: 1000)
+    #expect(queue.append(try items(200, host: "busy", isBulk: true)).isEmpty)
+    #expect(queue.append(try items(20, host: "busy")).isEmpty)
+    var taken: [Bool] = []
+    for _ in 0..<24 {
+      taken.append(queue.take()?.push.isBulk == true)
+      queue.ended("busy.notify.windows.com", answered: true, now: now)
+    }
+    #expect(taken.indices.filter { taken[$0] } == [7, 15, 22, 23])
+    #expect(queue.close().count == 196)
   }
 
   @Test func aHostThatDoesNotAnswerLeavesRoomForTheOthers() throws {

@@ -37,12 +37,17 @@ package struct Push: Sendable {
   package let rendering: RenderedPush
   /// From this moment on it must not be delivered.
   package let expiresAt: UnixTime
+  /// Whether it is one of a broadcast's, which stand behind single ones where the service's connections have no room for all.
+  package let isBulk: Bool
 
-  package init(ticket: UInt64, id: PushID, handle: String, rendering: RenderedPush, expiresAt: UnixTime) {
+  package init(
+    ticket: UInt64, id: PushID, handle: String, rendering: RenderedPush, expiresAt: UnixTime, isBulk: Bool = false
+  ) {
     self.ticket = ticket
     self.id = id
     self.handle = handle
     self.rendering = rendering
     self.expiresAt = expiresAt
+    self.isBulk = isBulk
   }
 }

@@ -142,7 +142,7 @@ struct PoolState<Handle: Sendable> {
   // MARK: Requests
 
   /// Takes a batch in. Gives back the part for which there is no room.
-  mutating func submit(_ batch: RequestBatch, now: NIODeadline) -> (rejected: RequestBatch?, [Action]) {
+  mutating func submit(_ batch: RequestBatch, now: NIODeadline) -> (rejected: RequestBatch?, actions: [Action]) {
     guard phase == .idle || phase == .running else { return (batch, []) }
     guard batch.submission.generation >= generation else { return (nil, [.fail([batch], Self.superseded)]) }
     let renewal = renew(for: batch.submission.generation, now: now)

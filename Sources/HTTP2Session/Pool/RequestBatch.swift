@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Requests of one submission that wait together. Cutting a batch in two copies no request.
+/// Requests of one submission that wait together, all of them bulk or none. Cutting a batch in two copies no request.
 struct RequestBatch: Sendable {
   /// The requests, in the order of submission.
   var requests: ArraySlice<HTTP2Request>
@@ -13,6 +13,9 @@ struct RequestBatch: Sendable {
   /// No request of the batch expires before this moment.
   private(set) var earliestDeadline: NIODeadline
 
+  /// Whether its requests are (see `HTTP2Request.isBulk`).
+  var isBulk: Bool { requests.first?.isBulk ?? false }
+
   /// A batch.
   init(_ requests: ArraySlice<HTTP2Request>, submission: Submission, submittedAt: NIODeadline, resends: Int = 0) {
     self.requests = requests
@@ -20,6 +23,17 @@ struct RequestBatch: Sendable {
     self.submittedAt = submittedAt
     self.resends = resends
     earliestDeadline = requests.lazy.map { $0.deadline(from: submittedAt) }.min() ?? .distantFuture
+  }
+
+  /// The batches that requests of one submission make: one, or those that are not bulk and those that are.
+  static func batches(of requests: [HTTP2Request], submission: Submission, submittedAt: NIODeadline) -> [RequestBatch] {
+    let bulk = requests.count(where: \.isBulk)
+    guard bulk > 0, bulk < requests.count else {
+      return [RequestBatch(requests[...], submission: submission, submittedAt: submittedAt)]
+    }
+    return [false, true].map { isBulk in
+      RequestBatch(requests.filter { $0.isBulk == isBulk }[...], submission: submission, submittedAt: submittedAt)
+    }
   }
 
   /// Takes the first `count` requests, or all, out of the batch.

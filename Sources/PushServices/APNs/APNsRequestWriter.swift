@@ -50,6 +50,7 @@ package struct APNsRequestWriter {
       headers: headers,
       body: push.rendering.body,
       timeout: timeout,
-      patience: expiry?.patience)
+      patience: expiry?.patience,
+      isBulk: push.isBulk)
   }
 }

@@ -20,6 +20,7 @@ package struct FCMRequestWriter {
     let body = FCMBody.complete(
       push.rendering, id: push.id, token: push.handle, expiresAt: push.expiresAt, timeToLive: remaining.components.seconds)
     return HTTP2Request(
-      ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout, patience: remaining)
+      ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout, patience: remaining,
+      isBulk: push.isBulk)
   }
 }

@@ -5,7 +5,8 @@ import NIOCore
 ///
 /// Hosts take turns. One that has not answered gets no more than a quarter of the places, and all such hosts together get no more
 /// than half: channels are what devices say they are, and those of hosts that nobody finds must leave room for the others. A host
-/// that has answered and then falls silent may hold all places until the first of its deadlines.
+/// that has answered and then falls silent may hold all places until the first of its deadlines. Of what waits for a host, pushes of
+/// broadcasts stand behind single ones, and are every eighth while both wait.
 struct WNSQueue: Sendable {
   /// One push, ready to be sent.
   struct Item: Sendable {
@@ -18,13 +19,36 @@ struct WNSQueue: Sendable {
 
   /// What there is for one host; kept only while something waits or is on its way.
   private struct Host {
-    var waiting = WNSLine<Item>()
+    private var single = WNSLine<Item>()
+    private var bulk = WNSLine<Item>()
+    /// How many single ones were taken in a row while others waited.
+    private var run = 0
     var inFlight = 0
     /// Whether its last word was an answer.
     var answers = false
     var isInTurn = false
     /// What is on its way and may wait in vain.
     var unprovenInFlight: Int { answers ? 0 : inFlight }
+    var isIdle: Bool { single.isEmpty && bulk.isEmpty }
+
+    mutating func append(_ item: Item) {
+      if item.push.isBulk { bulk.append(item) } else { single.append(item) }
+    }
+
+    mutating func popFirst() -> Item? {
+      guard !bulk.isEmpty else { return single.popFirst() }
+      guard run < 7, let item = single.popFirst() else {
+        run = 0
+        return bulk.popFirst()
+      }
+      run += 1
+      return item
+    }
+
+    mutating func removeAll() -> [Item] {
+      defer { (single, bulk) = (WNSLine(), WNSLine()) }
+      return Array(single.waiting) + bulk.waiting
+    }
   }
 
   /// So long after an answer of another host a failure says nothing about the service.
@@ -58,7 +82,7 @@ struct WNSQueue: Sendable {
     let room = max(maximumWaiting - waitingCount, 0)
     for item in items.prefix(room) {
       waitingCount += 1
-      change(item.channel.host) { $0.waiting.append(item) }
+      change(item.channel.host) { $0.append(item) }
       giveTurn(item.channel.host)
     }
     return Array(items.dropFirst(room))
@@ -69,7 +93,7 @@ struct WNSQueue: Sendable {
     guard inFlight < maximumInFlight, let name = nextInTurn() else { return nil }
     let item = change(name) { host -> Item? in
       host.isInTurn = false
-      guard let item = host.waiting.popFirst() else { return nil }
+      guard let item = host.popFirst() else { return nil }
       host.inFlight += 1
       return item
     }
@@ -88,7 +112,7 @@ struct WNSQueue: Sendable {
       let answeredBefore = host.answers
       host.inFlight -= 1
       if let answered { host.answers = answered }
-      return (host.inFlight == 0 && host.waiting.isEmpty, host.answers && !answeredBefore)
+      return (host.inFlight == 0 && host.isIdle, host.answers && !answeredBefore)
     }
     if isProven {
       // It may be among them.
@@ -117,9 +141,7 @@ struct WNSQueue: Sendable {
     waitingCount = 0
     turns = WNSLine()
     heldBack = WNSLine()
-    let waiting = hosts.values.flatMap(\.waiting.waiting)
-    for name in hosts.keys { change(name) { $0.waiting = WNSLine() } }
-    return waiting
+    return Array(hosts.keys).flatMap { name in change(name) { $0.removeAll() } }
   }
 
   /// Changes what there is for a host, in its place.
@@ -148,7 +170,7 @@ struct WNSQueue: Sendable {
   private mutating func giveTurn(_ name: String) {
     let (all, few) = (maximumInFlight, max(maximumInFlight / 4, 1))
     let isNext = change(name) { host in
-      guard !host.isInTurn, !host.waiting.isEmpty, host.inFlight < (host.answers ? all : few) else { return false }
+      guard !host.isInTurn, !host.isIdle, host.inFlight < (host.answers ? all : few) else { return false }
       host.isInTurn = true
       return true
     }

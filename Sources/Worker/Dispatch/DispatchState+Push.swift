@@ -12,7 +12,7 @@ extension DispatchState {
         senders[sender].gate.allowance(at: now.uptime) > 0,
         senders[sender].quota.allowsPush(besides: senders[sender].checking, at: now.wall),
         let ticket = senders[sender].queue.popFirst(
-          mayTakeBulk: senders[sender].bulkInFlight < senders[sender].bulkWindow.limit(at: now.uptime))
+          mayTakeBulk: senders[sender].bulkInFlight < senders[sender].bulkWindow.limit(singleAt: singleAt, at: now.uptime))
       {
         guard phase(of: ticket) == .queued else { continue }
         if !senders[sender].order.isEmpty, waitsItsTurn(ticket, at: now, into: &effects) { continue }
@@ -43,8 +43,11 @@ extension DispatchState {
   mutating func receive(_ results: [PushResult], from sender: Int, at now: Moment, into effects: inout Effects) {
     for result in results {
       let ticket = Ticket(rawValue: result.ticket)
-      senders[sender].bulkWindow.answered(
-        ticket, isMostlyBulk: senders[sender].bulkInFlight > senders[sender].inFlight / 2, at: now.uptime)
+      if ticket.isBulk {
+        senders[sender].bulkWindow.ended(
+          ticket, isAnswer: result.outcome.verdict == .accepted,
+          isMostlyBulk: senders[sender].bulkInFlight > senders[sender].inFlight / 2, at: now.uptime)
+      }
       releasePlace(of: sender, for: ticket)
       // Of whom nothing more is expected nothing need be heard: the silence ends with the last push, however that ended.
       if result.outcome.verdict != .unknown || senders[sender].unanswered == 0 { hear(from: sender, at: now) }
@@ -103,13 +106,17 @@ extension DispatchState {
     items[slot].devices[index].history.attempts = attempts + 1
     items[slot].devices[index].phase = .inFlight
     takePlace(of: sender, for: ticket)
-    senders[sender].bulkWindow.submitted(ticket, inFlight: senders[sender].bulkInFlight, at: now.uptime)
+    if ticket.isBulk {
+      senders[sender].bulkWindow.submitted(ticket, inFlight: senders[sender].bulkInFlight, at: now.uptime)
+    } else {
+      singleAt = now.uptime
+    }
     if senders[sender].quietSince == nil { senders[sender].quietSince = now.uptime }
     if senders[sender].isSilent { passFirstAttempt(slot, index) }
     effects.submissions[sender].append(
       Push(
         ticket: ticket.rawValue, id: PushID(send: send.id, registration: items[slot].devices[index].target.registration),
-        handle: items[slot].devices[index].target.handle, rendering: rendered, expiresAt: expiresAt))
+        handle: items[slot].devices[index].target.handle, rendering: rendered, expiresAt: expiresAt, isBulk: ticket.isBulk))
   }
 
   /// Does what the policy says about an outcome, be it the service's or that of rendering.

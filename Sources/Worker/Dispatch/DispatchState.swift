@@ -23,6 +23,8 @@ struct DispatchState: Sendable {
   var senders: [SenderLane]
   /// The sender that has first pick this turn.
   var firstSender = 0
+  /// When a push of a single send was last handed over, to any of them.
+  var singleAt = -BulkWindow.memory
 
   /// Items held, but for segments and pages of broadcasts.
   var records = 0
