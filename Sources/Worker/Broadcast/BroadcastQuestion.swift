@@ -9,7 +9,7 @@ enum BroadcastQuestion: Sendable {
   case plan(Ticket, BroadcastID, pages: Int)
   /// All segments of the broadcast are durable.
   case announce(Ticket, BroadcastID)
-  /// Which pages of a segment are finished?
+  /// Which of the next pages of a segment are finished?
   case finishedPages(Ticket, BroadcastID, Range<Int>)
   /// Which devices does a page go on with?
   case page(Ticket, AudienceQuery, RegistrationSlice, createdBefore: UnixTime, askedAt: Int64)

@@ -15,13 +15,14 @@ extension DispatchState {
     case (.plan(let ticket, let broadcast, _), .plan(let pages, let isAnnounced)):
       planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced, at: now, into: &effects)
     case (.announce(let ticket, _), .noted): if isCurrent(ticket) { conclude(ticket.slot) }
-    case (.finishedPages(let ticket, _, _), .pages(let pages)): resumeSegment(ticket, finished: pages)
+    case (.finishedPages(let ticket, _, let range), .pages(let finished)):
+      resumeSegment(ticket, range, finished: finished, into: &effects)
     case (.page(let ticket, _, let slice, _, let askedAt), .devices(let page)):
       found(ticket, page, in: slice, askedAt: askedAt, at: now)
     case (.reserve(let ticket, let count, _, _), .moment(let moment)): reserved(ticket, count, from: moment)
     case (.permits(let parked, let count, _, let perSecond), .moment(let moment)):
       permitted(parked, Permits(count: count, from: moment, perSecond: perSecond), at: now, into: &effects)
-    case (.finish(let ticket, _, _), .noted): finished(ticket)
+    case (.finish(let ticket, _, _), .noted): finished(ticket, into: &effects)
     case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings, at: now)
     case (.course(let parked, _), .courses(let steerings)):
       resume(parked, of: steerings.first?.course ?? .running, at: now, into: &effects)

@@ -17,26 +17,37 @@ extension DispatchState {
     let key = RecentSends.Key(id: segment.identity, hub: Int32(hub))
     guard isNew(key, origin: origin) else { return }
     let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
-    let walk = SegmentWalk(broadcast: broadcast, pages: segment.pages, range: segment.range)
+    let walk = SegmentWalk(broadcast: broadcast, pages: segment.pages, ahead: segment.range)
     let slot = occupy(origin: origin, bytes: record.value.count, as: .segment(walk))
-    items[slot].phase = .walking
     items[slot].key = key
     items[slot].hub = hub
     items[slot].send = segment.send
     items[slot].expiresAt = expiry(of: segment.send)
     segments.append(ticket(slot))
     hasNewSegments = true
-    effects.questions.append(.finishedPages(ticket(slot), broadcast, segment.range))
+    takePages(slot, into: &effects)
   }
 
-  /// It is known which pages of a segment are finished.
-  mutating func resumeSegment(_ ticket: Ticket, finished: [Int]) {
+  /// Takes the next pages of a segment in hand that has none left; the segment is done where there are none.
+  private mutating func takePages(_ slot: Int, into effects: inout Effects) {
+    guard var walk = items[slot].walk else { return }
+    guard !walk.ahead.isEmpty else { return conclude(slot) }
+    let next = walk.ahead.prefix(SegmentWalk.mostPages)
+    walk.ahead = walk.ahead.dropFirst(next.count)
+    walk.phase = .asking
+    items[slot].walk = walk
+    items[slot].phase = .walking
+    effects.questions.append(.finishedPages(ticket(slot), walk.broadcast, next))
+  }
+
+  /// It is known which of a segment's next pages are finished.
+  mutating func resumeSegment(_ ticket: Ticket, _ range: Range<Int>, finished: [Int], into effects: inout Effects) {
     guard isCurrent(ticket), var walk = items[ticket.slot].walk else { return }
     let finished = Set(finished)
-    walk.rest = walk.range.reversed().filter { !finished.contains($0) }
+    walk.rest = range.reversed().filter { !finished.contains($0) }
     walk.phase = .ready
     items[ticket.slot].walk = walk
-    if walk.rest.isEmpty { conclude(ticket.slot) }
+    if walk.rest.isEmpty { takePages(ticket.slot, into: &effects) }
   }
 
   /// Goes on with what is open, opens the next pages, and asks what is wanted of the broadcasts.
@@ -100,18 +111,23 @@ extension DispatchState {
         open += 1
       }
     }
+    var ending: Int?
     for _ in 0..<segments.count where open < 2 {
       let ticket = segments.removeFirst()
       guard isCurrent(ticket), let walk = items[ticket.slot].walk else { continue }
       segments.append(ticket)
       // Another page would wait for the same rate.
       guard walk.phase == .ready, !slow.contains(walk.broadcast), ledger.isOpen(items[ticket.slot].origin) else { continue }
-      if now.wall >= items[ticket.slot].expiresAt {
-        endSegment(ticket.slot, as: .expired, at: now, into: &effects)
+      let end: StatusRecord.State? =
+        now.wall >= items[ticket.slot].expiresAt ? .expired : courses[walk.broadcast] == .cancelled ? .cancelled : nil
+      if let end {
+        let already = ending ?? endingPages
+        let fits = already + walk.rest.count <= SegmentWalk.mostPages
+        ending = fits ? already + walk.rest.count : already
+        if fits { endSegment(ticket.slot, as: end, at: now, into: &effects) }
         continue
       }
       switch courses[walk.broadcast] {
-      case .cancelled: endSegment(ticket.slot, as: .cancelled, at: now, into: &effects)
       case .running:
         openPage(of: ticket)
         open += 1
@@ -120,8 +136,16 @@ extension DispatchState {
       case .paused:
         segments.removeLast()
         pausedSegments.append(ticket)
-      case nil: break
+      case .cancelled, nil: break
       }
+    }
+  }
+
+  /// How many pages of segments end without having been pushed: their status records are on their way.
+  private var endingPages: Int {
+    segments.reduce(0) { sum, ticket in
+      guard isCurrent(ticket), items[ticket.slot].phase == .settling else { return sum }
+      return sum + items[ticket.slot].unacknowledged
     }
   }
 
@@ -165,7 +189,7 @@ extension DispatchState {
     pages.append(ticket(slot))
   }
 
-  /// What is left of a segment ends without being pushed: each page has its status record, so that the account adds up.
+  /// The pages in hand of a segment end without being pushed: each has its status record, so that the account adds up.
   private mutating func endSegment(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
     guard var walk = items[slot].walk, let send = items[slot].send else { return }
     walk.phase = .ending
@@ -188,16 +212,16 @@ extension DispatchState {
     items[page.segment.slot].walk = walk
   }
 
-  /// A page is finished, and the store knows it.
-  mutating func finished(_ ticket: Ticket) {
+  /// A page is finished, or those of a segment that have ended without being pushed are, and the store knows it.
+  mutating func finished(_ ticket: Ticket, into effects: inout Effects) {
     guard isCurrent(ticket) else { return }
-    guard let page = items[ticket.slot].page else { return conclude(ticket.slot) }
+    guard let page = items[ticket.slot].page else { return takePages(ticket.slot, into: &effects) }
     pages.removeAll { $0 == ticket }
     vacate(ticket.slot)
     guard isCurrent(page.segment), var walk = items[page.segment.slot].walk else { return }
     walk.phase = .ready
     items[page.segment.slot].walk = walk
-    if walk.rest.isEmpty { conclude(page.segment.slot) }
+    if walk.rest.isEmpty { takePages(page.segment.slot, into: &effects) }
   }
 
   private mutating func askCourses(at now: Moment, into effects: inout Effects) {
