@@ -17,9 +17,11 @@ package struct UnixTime: Hashable, Comparable, Sendable {
   package static func + (time: Self, duration: Duration) -> Self {
     let (seconds, attoseconds) = duration.components
     let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    guard !overflow else { return Self(milliseconds: seconds > 0 ? .max : .min) }
-    let (sum, sumOverflow) = time.milliseconds.addingReportingOverflow(product + attoseconds / 1_000_000_000_000_000)
-    return Self(milliseconds: sumOverflow ? (seconds > 0 ? .max : .min) : sum)
+    let (span, spanOverflow) = product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
+    let (sum, sumOverflow) = time.milliseconds.addingReportingOverflow(span)
+    // Of less than a second only the attoseconds tell the sign.
+    guard !overflow, !spanOverflow, !sumOverflow else { return Self(milliseconds: duration < .zero ? .min : .max) }
+    return Self(milliseconds: sum)
   }
 
   /// The time from `right` to `left`; negative when `left` is earlier.

@@ -140,6 +140,21 @@ import Testing
     #expect(try SegmentRecord.decode(segment[...], recordTime: Self.time).send == send)
   }
 
+  /// So can its replay, from the sends topic; nothing else of that size comes from there.
+  @Test func aReplayThatGrowsByBeingWrittenAnewIsRead() throws {
+    let text = String(repeating: #"\b"#, count: 200_000)
+    let value = Array(Self.record(data: #"{"to":{"everyone":true},"message":{"body":"\#(text)"}}"#).utf8)
+    let send = try SendRequest.decode(value[...], recordTime: Self.time)
+    let replay = send.replayed(by: .random(), on: .all)
+    let isSame = try SendRequest.decode(replay.encoded()[...], recordTime: Self.time) == replay
+    #expect(isSame)
+    #expect(throws: RecordError(.tooLarge, "the record has more than 524288 bytes")) {
+      try SendRequest.decode(send.encoded()[...], recordTime: Self.time)
+    }
+    let segment = SegmentRecord(send: replay, pages: 7, range: 2..<5).encoded(at: Self.time)
+    #expect(throws: Never.self) { try SegmentRecord.decode(segment[...], recordTime: Self.time) }
+  }
+
   /// A member that only a later version knows stays with its send wherever this one writes it anew.
   @Test func whatIsNotKnownOfASendSurvives() throws {
     let data = #"{"later":{"a":[1.50,null]},"to":{"user":"bob"},"k\u0065y\n":"é","message":{"body":"x"}}"#
@@ -263,6 +278,23 @@ import Testing
     #expect(throws: RecordError(.undecodable, detail)) { try StatusRecord.decode(Array(record.utf8)[...]) }
   }
 
+  /// Of members of one name the last counts, also of those that list or count.
+  @Test func aStatusGivesItsDevicesOnce() throws {
+    let devices = [DeviceResult.Outcome.delivered, .failed].map {
+      DeviceResult(registration: .random(), platform: .fcm, outcome: $0, reason: "", status: 0, attempts: 1)
+    }
+    let status = StatusRecord(
+      send: .random(), hub: .default, state: .settled, sender: nil, audience: .user("bob"), acceptedAt: Self.time,
+      settledAt: Self.time, devices: devices, counts: OutcomeCounts(devices))
+    let record = String(decoding: status.encoded(), as: UTF8.self)
+    let twice = record.replacing(#""devices":["#, with: #""devices":[],"devices":["#)
+      .replacing(#""fcm":{"#, with: #""fcm":{"rejected":7},"fcm":{"delivered":7,"#)
+    #expect(twice.utf8.count > record.utf8.count + 40)
+    #expect(try StatusRecord.decode(Array(twice.utf8)[...]) == status)
+    let list = try #require(record.firstMatch(of: /"devices":\[.*?\]/)).output
+    #expect(try StatusRecord.decode(Array(record.replacing(list, with: "\(list),\(list)").utf8)[...]) == status)
+  }
+
   @Test(arguments: [Array("plain {}".utf8), [0xFF, 0x00], []])
   func aDeadLetterKeepsWhatItCouldNotRead(value: [UInt8]) throws {
     let letter = DeadLetter(
@@ -278,10 +310,13 @@ import Testing
         reason: .tooLarge, detail: "too large", origin: .init(topic: "fanfare.sends", partition: 0, offset: 1), at: Self.time,
         key: nil, value: value, valueSize: size)
     }
-    let cut = try DeadLetter.decode(letter(Array(repeating: 120, count: DeadLetter.maximumKeptBytes + 1)).encoded()[...])
-    #expect(cut.value.count == DeadLetter.maximumKeptBytes)
-    #expect(cut.valueSize == DeadLetter.maximumKeptBytes + 1)
-    #expect(!cut.isWhole)
+    // The second has room, but not with its escapes.
+    for (byte, size) in [(UInt8(ascii: "x"), StatusRecord.maximumRecordSize), (0, StatusRecord.maximumRecordSize / 2)] {
+      let record = letter(Array(repeating: byte, count: size)).encoded()
+      #expect(record.count < StatusRecord.maximumRecordSize)
+      let cut = try DeadLetter.decode(record[...])
+      #expect(cut.value.count == DeadLetter.maximumKeptBytes && cut.valueSize == size && !cut.isWhole)
+    }
     let shortened = try DeadLetter.decode(letter([], 900).encoded()[...])
     #expect(!shortened.isWhole)
     #expect(try DeadLetter.decode(letter([1, 2]).encoded()[...]).isWhole)

@@ -73,6 +73,34 @@ struct RetryRecordTests {
     #expect(error?.detail == problem)
   }
 
+  /// What a page of 5,000 devices has put off can be put back, should it be set aside.
+  @Test func aWholePagesDeadLetterIsWhole() throws {
+    let device = RetryRecord.Waiting(
+      registration: .random(), platform: .apns, notBefore: Self.time, attempts: 3, heldAttempts: 1, waits: 2,
+      wasUnanswered: true, firstAttemptAt: Self.time, reason: "ServiceUnavailable", status: 503, contradictions: 2)
+    let value = RetryRecord(
+      send: Self.record().send, part: 3, parts: 9, attempt: .random(), deferrals: 1,
+      devices: Array(repeating: .waiting(device), count: 5000)
+    ).encoded(at: Self.time)
+    let letter = DeadLetter(
+      reason: .unknownHub, detail: "hub", origin: .init(topic: "fanfare.sends", partition: 0, offset: 1), at: Self.time,
+      key: nil, value: value)
+    let read = try DeadLetter.decode(letter.encoded()[...])
+    #expect(read.isWhole)
+    // Compared outside of #expect, which would compute the difference of a megabyte.
+    let isSame = read.value == value
+    #expect(isSame)
+  }
+
+  @Test func devicesGivenTwiceAreTheLast() throws {
+    var record = Self.record()
+    let text = String(decoding: record.encoded(at: Self.time), as: UTF8.self)
+    let list = try #require(text.firstMatch(of: /"devices":\[.*?\]/)).output
+    record.writtenAt = Self.time
+    let twice = Array(text.replacing(list, with: "\(list),\(list)").utf8)
+    #expect(try RetryRecord.decode(twice[...], recordTime: Self.time) == record)
+  }
+
   @Test func thePutOffPagesOfTwoBroadcastsAreTwoRecords() {
     let records = (0..<2).map { _ in
       let send = Self.record().send

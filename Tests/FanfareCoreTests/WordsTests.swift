@@ -84,6 +84,15 @@ import Testing
     #expect(UnixTime(milliseconds: .max) + .seconds(Int64.max) == UnixTime(milliseconds: .max))
   }
 
+  @Test(arguments: [
+    (Int64.max, Duration.milliseconds(500), Int64.max), (.min, .milliseconds(-500), .min),
+    (0, .milliseconds(Int64.max) + .milliseconds(1), .max), (0, .zero - .milliseconds(Int64.max) - .milliseconds(2), .min),
+    (.max, .milliseconds(-500), .max - 500),
+  ])
+  func aSumOfTimesEndsWhereTheyEnd(time: Int64, duration: Duration, sum: Int64) {
+    #expect((UnixTime(milliseconds: time) + duration).milliseconds == sum)
+  }
+
   @Test func tagsAndNamesFollowTheirRules() {
     #expect(Tag.isSound("A-z_0@#.:-"))
     for tag in ["", "a b", "é", String(repeating: "x", count: 121)] { #expect(!Tag.isSound(tag)) }

@@ -1,8 +1,12 @@
 import FoundationEssentials
 
 extension DeadLetter {
-  /// The most bytes of a record's key or value that are kept; a larger one is cut there, and `valueSize` tells how large it was.
+  /// Where a record's key is cut that has more bytes, and its value where the letter would become larger than its topic takes;
+  /// `valueSize` tells how large the value was.
   package static let maximumKeptBytes = 640 * 1024
+
+  /// What Kafka adds to a record: the headers, and the frame of its batch.
+  private static let frameBytes = 4096
 
   /// The record of the dead-letter topic. Its event id is `<topic>/<partition>/<offset>` of the origin. Key and value are kept as text where
   /// they are UTF-8, else as base64.
@@ -27,10 +31,14 @@ extension DeadLetter {
     output.appendJSON(at)
     if let key {
       output.append(literal: #","key":"#)
-      Self.append(key, to: &output)
+      output += Self.object(of: key.prefix(Self.maximumKeptBytes))
     }
     output.append(literal: #","value":"#)
-    Self.append(value, to: &output)
+    // Whole where that is possible at all: only then can it be put back, and what a page has put off has a megabyte and more.
+    let room = StatusRecord.maximumRecordSize - Self.frameBytes - (key?.count ?? 0) - output.count
+    let whole = value.count <= room ? Self.object(of: value[...]) : []
+    let fits = !whole.isEmpty && whole.count <= room
+    output += fits ? whole : Self.object(of: value.prefix(Self.maximumKeptBytes))
     output.append(literal: #","valueSize":"#)
     output.appendJSON(valueSize)
     output.append(literal: "}}")
@@ -39,11 +47,12 @@ extension DeadLetter {
 
   /// Reads a record of the dead-letter topic.
   package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> DeadLetter {
-    try CloudEvent.read(value, as: .deadLetter, maximumSize: 8 * 1024 * 1024, data: read(from:)).data
+    try CloudEvent.read(value, as: .deadLetter, maximumSize: StatusRecord.maximumRecordSize, data: read(from:)).data
   }
 
-  private static func append(_ bytes: [UInt8], to output: inout [UInt8]) {
-    let kept = bytes.prefix(maximumKeptBytes)
+  private static func object(of kept: ArraySlice<UInt8>) -> [UInt8] {
+    var output: [UInt8] = []
+    output.reserveCapacity(kept.count + 16)
     if let text = String(validating: kept, as: UTF8.self) {
       output.append(literal: #"{"text":"#)
       output.appendJSON(text)
@@ -53,6 +62,7 @@ extension DeadLetter {
       output.append(UInt8(ascii: "\""))
     }
     output.append(UInt8(ascii: "}"))
+    return output
   }
 
   private static func read(from reader: inout JSONReader) throws(JSONError) -> DeadLetter {

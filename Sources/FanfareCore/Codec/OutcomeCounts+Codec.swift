@@ -28,13 +28,17 @@ extension OutcomeCounts {
       guard let platform = Platform.allCases.first(where: { $0.rawValue ~= key }) else {
         throw reader.error("is not a known platform")
       }
+      // Of several members of one name the last counts.
+      counts.forget { $0.platform == platform }
       try reader.readObject { (key, reader) throws(JSONError) in
         guard let outcome = DeviceResult.Outcome.allCases.first(where: { $0.rawValue ~= key }) else {
           throw reader.error("is not a known outcome")
         }
         let count = try reader.readInteger()
         guard (0...1_000_000_000).contains(count) else { throw reader.error("must be 0 to 1000000000") }
-        counts.add(Int(count), to: Kind(platform, outcome))
+        let kind = Kind(platform, outcome)
+        counts.forget { $0 == kind }
+        counts.add(Int(count), to: kind)
       }
     }
     return counts

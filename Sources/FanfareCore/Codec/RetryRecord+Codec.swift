@@ -96,7 +96,9 @@ extension RetryRecord {
         guard (1...1_000_000).contains(number) else { throw reader.error("must be 1 to 1000000") }
         deferrals = number
       case "cameEarly": cameEarly = try reader.readBoolean()
-      case "devices": try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
+      case "devices":
+        devices = []
+        try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
       case "counts": counts = try OutcomeCounts.read(from: &reader)
       case "send":
         guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
@@ -121,8 +123,10 @@ extension RetryRecord {
     }
   }
 
-  /// How long from `now` on the record is to be held: all that whoever holds it must know; 0 or less when it is due. Never longer than its writer
-  /// wanted when it was written; of a record that `cameEarly` just so long, whatever the present moment is. Throws as `decode` does.
+  /// How long from `now` on the record is to be held: all that whoever holds it must know; 0 or less when it is due. Never
+  /// longer than its writer wanted when it was written; of a record that `cameEarly` just so long, whatever the present
+  /// moment is. Throws where the envelope, `notBefore` or `cameEarly` cannot be used; whether `decode` takes the rest of the
+  /// record is not looked at.
   package static func wait(of value: ArraySlice<UInt8>, at now: UnixTime) throws(RecordError) -> Duration {
     let (event, hold) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
       var (time, cameEarly): (UnixTime?, Bool) = (nil, false)

@@ -1,7 +1,6 @@
 extension SegmentRecord {
-  /// The most bytes of such a record: those of a send, which may become up to three times as long by being written anew (an escape of two characters becomes one of six), and its
-  /// envelope.
-  package static let maximumRecordSize = SendRequest.maximumRecordSize * 3 + 4096
+  /// The most bytes of such a record: those of a send that was written anew, and its envelope.
+  package static let maximumRecordSize = SendRequest.maximumRewrittenSize + 2048
 
   /// The record of the segments topic. Its event id is `<send>/<first page>`; the send is in it whole, with what this version does
   /// not know of its data.

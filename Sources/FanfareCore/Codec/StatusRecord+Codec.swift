@@ -92,6 +92,7 @@ extension StatusRecord {
       case "counts": counts = try OutcomeCounts.read(from: &reader)
       case "traceparent": traceparent = try reader.readString()
       case "devices":
+        devices = []
         try reader.readArray { (reader) throws(JSONError) in devices.append(try DeviceResult.read(from: &reader)) }
       default: try reader.skipValue()
       }

@@ -56,6 +56,11 @@ package struct OutcomeCounts: Hashable, Sendable {
     }
   }
 
+  /// Forgets what was counted of these kinds.
+  mutating func forget(_ isMeant: (Kind) -> Bool) {
+    entries.removeAll { isMeant($0.kind) }
+  }
+
   /// Counts what the other has counted.
   package mutating func add(_ other: OutcomeCounts) {
     for (kind, count) in other.entries { add(count, to: kind) }
