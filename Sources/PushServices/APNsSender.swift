@@ -19,6 +19,8 @@ package final class APNsSender: PushSender {
   private let gauges: SenderGauges
   /// Told of once, not for every push.
   private let strangeAnswers = OncePerToken()
+  private let malformedRequests = OncePerToken()
+  private let tooManyTokens = OncePerToken()
   private let clock: any WallClock
   private let eventLoop: any EventLoop
   private let logger: Logger
@@ -54,7 +56,7 @@ package final class APNsSender: PushSender {
       observer: PoolWatch(complaints: complaints, logger: logger))
   }
 
-  package var complaint: String? { complaints.worst }
+  package var complaint: String? { complaints.worst() }
 
   /// Signs with another key of the same team from now on, without a restart; with the key that is in use it changes nothing, and returns false.
   /// Throws `PushConfigurationError` when it can be none; then the old one stays.
@@ -177,11 +179,15 @@ package final class APNsSender: PushSender {
         }
       case .tooManyProviderTokenUpdates:
         credential.updatedTooOften(generation: fields.generation, now: now)
-        logger.warning("push service wants fewer provider tokens", metadata: [LogKeys.reason: "\(reason.rawValue)"])
+        if tooManyTokens.isNews(generation: fields.generation) {
+          logger.warning("push service wants fewer provider tokens", metadata: [LogKeys.reason: "\(reason.rawValue)"])
+        }
       case _ where reason.verdict == .configurationError:
         complain(.answer, "APNs answers \(reason.rawValue)", reason: reason.rawValue)
       case _ where reason.verdict == .malformed:
-        logger.error("push service finds a request malformed", metadata: [LogKeys.reason: "\(reason.rawValue)"])
+        if malformedRequests.isNews(generation: fields.generation) {
+          logger.error("push service finds a request malformed", metadata: [LogKeys.reason: "\(reason.rawValue)"])
+        }
       default: break
       }
     }

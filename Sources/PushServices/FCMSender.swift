@@ -66,7 +66,7 @@ package final class FCMSender: PushSender {
       observer: PoolWatch(complaints: complaints, logger: logger))
   }
 
-  package var complaint: String? { complaints.worst }
+  package var complaint: String? { complaints.worst() }
 
   /// Fetches tokens with another key of the same project from now on, without a restart; with the key that is in use it changes nothing, and
   /// returns false. Throws when it belongs to another project; then the old one stays.
@@ -159,6 +159,7 @@ package final class FCMSender: PushSender {
   private func results(of completions: [HTTP2Completion], pushes: [Push], token: Int) -> [PushResult] {
     let now = clock.now()
     var isAccepted = false
+    var lastProven: [UInt8]?
     var refusal: PushOutcome.Verdict?
     var complaint: String?
     let results = completions.map { completion -> PushResult in
@@ -171,8 +172,14 @@ package final class FCMSender: PushSender {
           isPayloadProven: { proven.contains(push.rendering) })
         switch outcome.verdict {
         case .accepted:
-          if !isAccepted { proven.insert(push.rendering) }
+          // Single sends have payloads of their own, few of which are ever seen again. Pushes of one broadcast share theirs, which is then
+          // known to be the same without a look at its bytes.
+          let isWorthKnowing = push.isBulk || !isAccepted
           isAccepted = true
+          if isWorthKnowing, lastProven != push.rendering.body {
+            lastProven = push.rendering.body
+            proven.insert(push.rendering)
+          }
         case .reauthenticate:
           let verdict = refusal ?? keeper.refused(generation: token, reason: outcome.reason)
           refusal = verdict

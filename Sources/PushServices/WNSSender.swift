@@ -31,6 +31,7 @@ package final class WNSSender: PushSender {
   private let guarded: Mutex<Guarded>
   private let complaints = Complaints()
   private let forbiddenChannels = OncePerToken()
+  private let malformedRequests = OncePerToken()
   private let unreachableHosts = OncePerToken()
   private let unreachableService = OncePerToken()
   private let gauges: SenderGauges
@@ -64,7 +65,7 @@ package final class WNSSender: PushSender {
           maximumInFlight: configuration.maximumConnections, maximumWaiting: configuration.maximumQueuedPushes)))
   }
 
-  package var complaint: String? { complaints.worst }
+  package var complaint: String? { complaints.worst() }
 
   /// Fetches tokens with another secret of the same app from now on, without a restart; with the one that is in use it changes nothing, and
   /// returns false. Throws when it can be none; then the old one stays.
@@ -241,7 +242,9 @@ package final class WNSSender: PushSender {
       let verdict = keeper.refused(generation: token, reason: outcome.reason)
       outcome = PushOutcome(verdict, reason: outcome.reason, status: status)
     case .malformed:
-      logger.error("push service finds a request malformed", metadata: [LogKeys.status: "\(status)"])
+      if malformedRequests.isNews(generation: token) {
+        logger.error("push service finds a request malformed", metadata: [LogKeys.status: "\(status)"])
+      }
     default:
       if status == 403, !appWorks, forbiddenChannels.isNews(generation: token) {
         logger.error("WNS forbids a channel and has taken no push yet", metadata: [LogKeys.reason: "\(outcome.reason)"])

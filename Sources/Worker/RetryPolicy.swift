@@ -106,6 +106,8 @@ package struct RetryPolicy: Hashable, Sendable {
   ]
   /// The delays after 429 without a time. Google: a minute at least, doubling, and an end after an hour.
   package var throttled: [Platform: Schedule] = [.fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))]
+  /// A service that asks for less is taken to ask for this: a time that is over already is that of another clock.
+  package var leastAsked = Duration.seconds(1)
   /// The delays of a platform that `refused` does not name.
   package var refusedElsewhere = Schedule(first: .seconds(30), growth: 2, limit: .seconds(15 * 60))
 
@@ -123,17 +125,26 @@ package struct RetryPolicy: Hashable, Sendable {
       return history.contradictions < maximumContradictions ? .hold : .finish(history.givenUp)
     case .retryHere where history.quickRetries < quickRetries && history.countedAttempts < maximumAttempts: return .again
     case .retryHere, .retryLater:
-      let schedule = outcome.status == 0 ? unreachable : refused[platform] ?? refusedElsewhere
-      let delay =
-        outcome.retryAfter.map { $0 + $0 * (jitter / 10) }
-        ?? (outcome.status == 429 ? throttled[platform]?.wholeDelay(history.waits, jitter: jitter) : nil)
-        ?? schedule.delay(history.waits, jitter: jitter)
+      let delay = delay(after: outcome, on: platform, waits: history.waits, jitter: jitter)
       return wait(delay, history: history, remaining: remaining, otherwise: history.givenUp)
     case .unknown:
       guard history.waits < unansweredRetries else { return .finish(.unconfirmed) }
       return wait(
         unanswered.delay(history.waits, jitter: jitter), history: history, remaining: remaining, otherwise: .unconfirmed)
     }
+  }
+
+  /// What a service asks for is the first of delays that grow: where it refuses what comes back as it was told, that was too
+  /// little, and all attempts would be over before it can take any.
+  private func delay(after outcome: PushOutcome, on platform: Platform, waits: Int, jitter: Double) -> Duration {
+    let schedule = outcome.status == 0 ? unreachable : refused[platform] ?? refusedElsewhere
+    let throttled = outcome.status == 429 ? self.throttled[platform] : nil
+    guard let asked = outcome.retryAfter else {
+      return throttled?.wholeDelay(waits, jitter: jitter) ?? schedule.delay(waits, jitter: jitter)
+    }
+    let growing = Schedule(first: max(asked, leastAsked), growth: 2, limit: max(asked, (throttled ?? schedule).limit))
+    // What is not too long by itself is not made so.
+    return max(asked, min(growing.wholeDelay(waits, jitter: jitter), maximumDelay))
   }
 
   private func wait(
@@ -150,6 +161,7 @@ extension Duration {
   var milliseconds: Int64 {
     let (seconds, attoseconds) = components
     let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    return overflow ? (seconds > 0 ? .max : .min) : product + attoseconds / 1_000_000_000_000_000
+    let (sum, sumOverflow) = product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
+    return overflow || sumOverflow ? (seconds > 0 ? .max : .min) : sum
   }
 }

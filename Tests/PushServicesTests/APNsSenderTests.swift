@@ -15,10 +15,12 @@ import Testing
   private static let certificates = Result { try TestCertificates() }
   private let clock = ManualClock(at: Fixtures.now)
 
-  private func sender(_ double: HTTP2Double, _ change: (inout APNsConfiguration) -> Void = { _ in }) throws -> APNsSender {
+  private func sender(
+    _ double: HTTP2Double, log: LogRecorder = LogRecorder(), _ change: (inout APNsConfiguration) -> Void = { _ in }
+  ) throws -> APNsSender {
     var configuration = TestKeys.apns(port: double.port, trustRoots: try Self.certificates.get().authorityPEM)
     change(&configuration)
-    return try APNsSender(configuration: configuration, clock: clock, logger: Logger(label: "test"))
+    return try APNsSender(configuration: configuration, clock: clock, logger: log.logger)
   }
 
   private func push(
@@ -230,6 +232,24 @@ import Testing
       _ = try await submit(sender, push(sender))
       #expect(sender.complaint == nil)
     }
+    await double.close()
+  }
+
+  @Test func whatBefallsEveryPushIsSaidOnce() async throws {
+    let double = try await HTTP2Double(Self.certificates.get()) { request in
+      request.path.hasSuffix("00")
+        ? .answer(.init(status: 429, body: #"{"reason":"TooManyProviderTokenUpdates"}"#))
+        : .answer(.init(status: 400, body: #"{"reason":"BadExpirationDate"}"#))
+    }
+    let log = LogRecorder()
+    try await Outcomes.running(sender(double, log: log)) { sender in
+      for _ in 0..<5 {
+        expectEqual(try await verdicts(sender, push(sender)), [.malformed])
+        _ = try await submit(sender, push(sender, handle: "00"))
+      }
+    }
+    #expect(log.count(of: "push service finds a request malformed") == 1)
+    #expect(log.count(of: "push service wants fewer provider tokens") == 1)
     await double.close()
   }
 

@@ -80,6 +80,17 @@ import Testing
     }
   }
 
+  /// It is as if there were no connection: an outage, which lasts longer than the pause until the next fetch.
+  @Test(arguments: [0, 200, 408, 429, 503]) func whatTheEndpointAnswersIsNotThePushServicesWord(status: Int) {
+    _ = use()
+    state.fetched(.unavailable(status: status, retryAfter: .seconds(30)), now: time)
+    guard case .refuse(let outcome) = state.use(now: time).0 else {
+      Issue.record("there is no token to send with")
+      return
+    }
+    #expect(outcome == PushOutcome(.retryLater, reason: "TokenUnavailable", status: 0, retryAfter: nil))
+  }
+
   @Test func aRefusedTokenIsReplacedOnce() {
     _ = use()
     grant("a")

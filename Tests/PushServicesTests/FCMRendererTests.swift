@@ -24,10 +24,8 @@ import Testing
       timeToLive: timeToLive)
   }
 
-  /// What every message that leaves it open says to Apple's devices and to browsers about a push that ends a minute from now.
-  private static let lifetime =
-    #""apns":{"headers":{"apns-expiration":"1795248060"}},"webpush":{"headers":{"TTL":"60"}}"#
-  /// The same where a message shows nothing.
+  /// What every message that shows nothing and leaves it open says to Apple's devices and to browsers about a push that ends a
+  /// minute from now.
   private static let backgroundLifetime =
     #""apns":{"headers":{"apns-priority":"5","apns-push-type":"background","apns-expiration":"1795248060"},"#
     + #""payload":{"aps":{"content-available":1}}},"webpush":{"headers":{"TTL":"60"}}"#
@@ -37,9 +35,23 @@ import Testing
     let message = Message(title: "T", body: "B", data: ["k": "v", "a": "b"], badge: 3, sound: "default")
     #expect(
       try Self.body(Fixtures.send(message, collapseKey: "score"))
-        == #"{"message":{"notification":{"title":"T","body":"B"},"data":{"a":"b","k":"v",\#(Self.id)},"token":"T",\#(Self.lifetime),"#
+        == #"{"message":{"notification":{"title":"T","body":"B"},"data":{"a":"b","k":"v",\#(Self.id)},"token":"T","#
+        + #""apns":{"headers":{"apns-expiration":"1795248060"},"payload":{"aps":{"badge":3,"sound":"default"}}},"#
+        + #""webpush":{"headers":{"TTL":"60"}},"#
         + #""android":{"ttl":"60s","priority":"HIGH","collapse_key":"score","notification":{"notification_count":3,"sound":"default"}}}}"#
     )
+  }
+
+  /// To Apple a badge or a sound is something to show, as it is where APNs is reached without FCM.
+  @Test func aBadgeOrASoundAloneIsNoBackgroundPush() throws {
+    for content in [Message(data: ["k": "v"], badge: 0), Message(sound: "default")] {
+      let apns = try Self.message(Fixtures.send(content))["apns"]
+      #expect(member(apns, "headers") as? [String: String] == ["apns-expiration": "1795248060"])
+      let aps = try #require(member(apns, "payload", "aps") as? [String: Any])
+      #expect(aps.count == 1)
+      #expect(aps["badge"] as? Int == content.badge)
+      #expect(aps["sound"] as? String == content.sound)
+    }
   }
 
   @Test func dataOnlyAndPriority() throws {
@@ -137,7 +149,20 @@ import Testing
       #"{"data":{"a":"1"},"android":{"ttl":"5s","data":{"x":"y"}},"data":{"b":"2"},"android":{"priority":"normal","data":{"z":"w"}}}"#,
       #"{"data":{"a":"1","b":"2",ID},"token":"T",LIFE,"android":{"ttl":"5s","priority":"normal","data":{"x":"y","z":"w",ID},"collapse_key":"c"}}"#
     ),
-    (#"{"data":{}}"#, ""), ("{}", ""),
+    // To FCM null is the same as absent.
+    (
+      #"{"notification":{"title":"t"},"apns":null,"android":null,"data":null,"webpush":null,"token":null}"#,
+      #"{"notification":{"title":"t"},"data":{ID},"token":"T","apns":{"headers":{"apns-expiration":"1795248060"}},"webpush":{"headers":{"TTL":"60"}},"android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#
+    ),
+    (
+      #"{"data":{"k":"v"},"apns":null,"notification":null,"android_v2":null,"android":{"ttl":null,"priority":null,"data":null}}"#,
+      #"{"data":{"k":"v",ID},"token":"T",LIFE,"android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#
+    ),
+    (
+      #"{"notification":{"title":null},"data":{"k":"v"}}"#,
+      #"{"notification":{"title":null},"data":{"k":"v",ID},"token":"T",LIFE,"android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#
+    ),
+    (#"{"data":{}}"#, ""), ("{}", ""), (#"{"apns":null}"#, ""),
   ])
   func nativeMessage(native: String, expected: String) throws {
     let send = Fixtures.send(Content(fcm: Array(native.utf8)), collapseKey: "c")

@@ -61,10 +61,12 @@ import Testing
     return Laboratory(tokens: tokens, endpoint: endpoint, double: double, sender: sender)
   }
 
-  private func push(_ sender: FCMSender, ticket: UInt64 = 1, handle: String = "T", body: String = "hello") throws -> Push {
+  private func push(_ sender: FCMSender, ticket: UInt64 = 1, handle: String = "T", body: String = "hello", isBulk: Bool = false)
+    throws -> Push
+  {
     Push(
       ticket: ticket, id: Fixtures.pushID, handle: handle, rendering: try sender.render(Fixtures.send(Message(body: body))),
-      expiresAt: clock.now() + .seconds(60))
+      expiresAt: clock.now() + .seconds(60), isBulk: isBulk)
   }
 
   @Test func aTokenThatNeverArrivesWholeIsFetchedAgain() async throws {
@@ -227,6 +229,22 @@ import Testing
       expectEqual(try await Outcomes.verdicts([push(sender, handle: "good")], to: sender), [.accepted])
       expectEqual(try await Outcomes.verdicts([push(sender, handle: "bad")], to: sender), [.deviceGone])
       expectEqual(try await Outcomes.verdicts([push(sender, handle: "bad", body: "other")], to: sender), [.rejected])
+    }
+    try await laboratory.close()
+  }
+
+  @Test func everyBroadcastsPayloadThatHasPassedIsKnown() async throws {
+    let laboratory = try await laboratory { request in
+      guard String(decoding: request.body, as: UTF8.self).contains(#""token":"bad""#) else { return .answer(.init()) }
+      let violation = #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
+      return .answer(.init(status: 400, body: #"{"error":{"status":"INVALID_ARGUMENT","details":[\#(violation)]}}"#))
+    }
+    try await Outcomes.running(laboratory.sender) { sender in
+      func pushes(_ handle: String) throws -> [Push] {
+        try (0..<20).map { try push(sender, ticket: $0, handle: handle, body: "payload \($0)", isBulk: true) }
+      }
+      expectEqual(try await Outcomes.verdicts(pushes("good"), to: sender), Array(repeating: .accepted, count: 20))
+      expectEqual(try await Outcomes.verdicts(pushes("bad"), to: sender), Array(repeating: .deviceGone, count: 20))
     }
     try await laboratory.close()
   }

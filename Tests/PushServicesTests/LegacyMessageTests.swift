@@ -45,6 +45,10 @@ import Testing
     (#"{"restricted_package_name":"p","data":{"k":"v"}}"#, ["android", "restricted_package_name"], #""p""#),
     (#"{"content_available":true,"data":{"k":"v"}}"#, ["apns", "payload", "aps"], #"{"content-available":1}"#),
     (#"{"mutable_content":true,"notification":{"title":"t"}}"#, ["apns", "payload", "aps"], #"{"mutable-content":1}"#),
+    (
+      #"{"to":null,"notification":null,"content_available":null,"apns":null,"data":{"k":7}}"#, ["android"],
+      #"{"ttl":"60s","priority":"HIGH"}"#
+    ),
     (#"{"delay_while_idle":true,"data":{"k":"v"}}"#, ["android"], #"{"ttl":"60s","priority":"HIGH"}"#),
     (#"{"notification":{"title":"t","body":"b","icon":"i"}}"#, ["notification"], #"{"title":"t","body":"b"}"#),
     (
@@ -140,7 +144,8 @@ import Testing
   @Test(arguments: [
     (#"{"data":{"k":"v"}}"#, false), (#"{"data":{"k":1}}"#, true), (#"{"notification":{"title":"t","image":"i"}}"#, false),
     (#"{"notification":{"icon":"i"}}"#, true), (#"{"priority":"high"}"#, true), (#"{"priority":"high","android":{}}"#, false),
-    (#"{"apns":{},"data":{"k":1}}"#, false),
+    (#"{"apns":{},"data":{"k":1}}"#, false), (#"{"apns":null,"data":{"k":1}}"#, true),
+    (#"{"priority":null,"data":{"k":"v"}}"#, false),
   ])
   func isRecognised(json: String, expected: Bool) throws {
     #expect(try LegacyMessage.isLegacy(Array(json.utf8)) == expected)

@@ -85,6 +85,33 @@ import Testing
     #expect(throws: Broken.self) { try self.valueIfSigningFails() }
   }
 
+  /// APNs refuses what is of the future, and nothing else would replace it.
+  @Test(arguments: [2, 30, 44]) func whatAClockAheadHasSignedIsReplacedWhenItIsRight(minutes: Int64) throws {
+    let first = try value()
+    let generation = try generation()
+    time = time + .seconds(-60 * minutes)
+    let second = try value()
+    #expect(second != first)
+    #expect(try self.generation() > generation)
+    // As often as any other, although the last signature seems to lie ahead until then.
+    for _ in 0..<44 {
+      time = time + .seconds(60)
+      #expect(try value() == second)
+    }
+  }
+
+  @Test func aClockThatWasAheadForAWhileCostsNoSignature() throws {
+    let first = try value()
+    time = time + .seconds(50 * 60)
+    let ahead = try value()
+    #expect(ahead != first)
+    time = time + .seconds(-40 * 60)
+    #expect(try value() == first)
+    time = time + .seconds(35 * 60)
+    let next = try value()
+    #expect(next != first && next != ahead)
+  }
+
   @Test func survivesAClockThatStepsBack() throws {
     let first = try value()
     time = time + .seconds(-60)

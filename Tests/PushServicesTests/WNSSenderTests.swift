@@ -147,6 +147,17 @@ import Testing
     try await server.close()
   }
 
+  @Test func aMalformedMessageIsSaidOnceAndNotForEveryDevice() async throws {
+    let server = try await server { _ in .init(status: .badRequest) }
+    let log = LogRecorder()
+    try await Outcomes.running(sender(server, log: log)) { sender in
+      let pushes = try (0..<100).map { try push(sender, ticket: $0) }
+      expectEqual(try await Outcomes.verdicts(pushes, to: sender), Array(repeating: .malformed, count: 100))
+    }
+    #expect(log.count(of: "push service finds a request malformed") == 1)
+    try await server.close()
+  }
+
   @Test func manyPushesShareFewConnections() async throws {
     let server = try await server()
     try await Outcomes.running(sender(server) { $0.maximumConnections = 3 }) { sender in

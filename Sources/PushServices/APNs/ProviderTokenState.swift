@@ -2,8 +2,8 @@ import FanfareCore
 
 /// When a provider token is signed, used and given up: a value that decides, under `APNsCredential`'s lock.
 ///
-/// Apple's rules: a token is good for an hour, and a new one more than once in 20 minutes is an error. The age is taken without its
-/// sign, so that a clock which steps back by much makes a new token too.
+/// Apple's rules: a token is good for an hour, and a new one more than once in 20 minutes is an error. What a clock that was ahead
+/// has signed counts as too old once the clock is right: APNs refuses what is of the future.
 struct ProviderTokenState: Sendable {
   /// The age at which a token is replaced.
   static let renewalAge: Duration = .seconds(45 * 60)
@@ -11,6 +11,8 @@ struct ProviderTokenState: Sendable {
   static let minimumAge: Duration = .seconds(20 * 60)
   /// The age at which APNs refuses a token.
   static let maximumAge: Duration = .seconds(60 * 60)
+  /// So far in the future a token may have been signed: clocks are set by a little all the time.
+  static let tolerance: Duration = .seconds(60)
 
   /// A token, and when it was signed.
   struct Token: Sendable {
@@ -28,6 +30,9 @@ struct ProviderTokenState: Sendable {
   /// The token to use now, signed anew if it is due. Throws what `sign` throws, unless the present one still serves.
   mutating func token(now: UnixTime, sign: (UnixTime) throws -> String) throws -> Token {
     if let current, age(current.issuedAt, now) < Self.renewalAge { return current }
+    if let current, isAhead(current.issuedAt, now), let previous, age(previous.issuedAt, now) < Self.renewalAge {
+      return use(previous)
+    }
     if let current, !maySign(now: now) {
       // Too young, of the two, is better than too old.
       if age(current.issuedAt, now) >= Self.maximumAge, let previous { return use(previous) }
@@ -90,9 +95,10 @@ struct ProviderTokenState: Sendable {
   }
 
   private func age(_ moment: UnixTime, _ now: UnixTime) -> Duration {
-    let age = now - moment
-    return age < .zero ? .zero - age : age
+    isAhead(moment, now) ? Self.maximumAge : now - moment
   }
+
+  private func isAhead(_ moment: UnixTime, _ now: UnixTime) -> Bool { moment > now + Self.tolerance }
 }
 
 extension ProviderTokenState.Token: CustomStringConvertible, CustomReflectable {

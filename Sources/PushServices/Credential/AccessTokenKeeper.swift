@@ -111,7 +111,7 @@ final class AccessTokenKeeper: Sendable {
     case .send(let token): .success(token)
     case .refuse(let outcome): .failure(outcome)
     // A fetch that a fetch asks for at once is the next one's business; nobody waits for it.
-    case .wait: .failure(PushOutcome(.retryLater, reason: "TokenUnavailable"))
+    case .wait: .failure(.tokenUnavailable)
     }
   }
 }

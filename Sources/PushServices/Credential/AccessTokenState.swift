@@ -54,13 +54,7 @@ struct AccessTokenState: Sendable {
     token = nil
     if isFetching { return (.wait, false) }
     if beginFetch(now: now) { return (.wait, true) }
-    guard let failure, failure.verdict == .configurationError else {
-      let wait = nextAttemptAt.map { max($0 - now, .zero) }
-      return (
-        .refuse(PushOutcome(.retryLater, reason: "TokenUnavailable", status: failure?.status ?? 0, retryAfter: wait)), false
-      )
-    }
-    return (.refuse(failure), false)
+    return (.refuse(failure ?? .tokenUnavailable), false)
   }
 
   /// Takes the answer to a fetch in.
@@ -89,10 +83,10 @@ struct AccessTokenState: Sendable {
     case .refused(let reason, let status):
       failure = PushOutcome(.configurationError, reason: reason, status: status)
       nextAttemptAt = now + Self.maximumBackoff
-    case .unavailable(let status, let retryAfter):
+    case .unavailable(_, let retryAfter):
       failures += 1
       let backoff = min(Self.firstBackoff * (1 << min(failures - 1, 6)), Self.maximumBackoff)
-      failure = PushOutcome(.retryLater, reason: "TokenUnavailable", status: status)
+      failure = .tokenUnavailable
       nextAttemptAt = now + min(max(retryAfter ?? backoff, backoff), Self.maximumBackoff)
       guard let fallback, now < fallback.expiresAt else { return }
       // Under another number, so that what was refused before does not count against it.

@@ -4,8 +4,8 @@ extension FCMRenderer {
   /// The most that fits `notification_count`, an int32.
   private static let maximumCount = Int(Int32.max)
 
-  /// Renders a portable message: `notification` where there is a title or a text, `data`, the rest under `android`, and for every
-  /// kind of device how long it lives.
+  /// Renders a portable message: `notification` where there is a title or a text, `data`, the rest under `android` and `apns`,
+  /// and for every kind of device how long it lives.
   static func render(_ message: Message, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
     var size = (message.title?.utf8.count ?? 0) + (message.body?.utf8.count ?? 0)
     var writer = FCMMessageWriter()
@@ -23,7 +23,8 @@ extension FCMRenderer {
     }
     guard size <= payloadLimit else { throw .payloadTooLarge }
     return writer.finish(data: data) { writer in
-      appendApple(showsNothing: message.title == nil && message.body == nil, to: &writer)
+      let hasText = message.title != nil || message.body != nil
+      appendApple(showsNothing: !hasText && message.badge == nil && message.sound == nil, of: message, to: &writer)
       appendWebTimeToLive(to: &writer)
       writer.append("android") { writer in
         writer.append("ttl", mark: .timeToLive, unit: "s")
@@ -38,15 +39,21 @@ extension FCMRenderer {
   }
 
   /// Appends `apns` with the moment when the push's life ends, in seconds since 1970. FCM would say 30 days by itself (its
-  /// reference of `ApnsConfig`).
-  static func appendApple(showsNothing: Bool, to writer: inout FCMMessageWriter) {
+  /// reference of `ApnsConfig`). Badge and sound are said there: FCM's `notification` has no word for them.
+  static func appendApple(showsNothing: Bool, of message: Message? = nil, to writer: inout FCMMessageWriter) {
     writer.append("apns") { writer in
       writer.append("headers") { writer in
         if showsNothing { appendBackgroundHeaders(to: &writer) }
         writer.append("apns-expiration", mark: .expiry)
       }
-      guard showsNothing else { return }
-      writer.append("payload") { $0.append("aps") { $0.append("content-available", number: 1) } }
+      guard showsNothing || message?.badge != nil || message?.sound != nil else { return }
+      writer.append("payload") { writer in
+        writer.append("aps") { writer in
+          if showsNothing { writer.append("content-available", number: 1) }
+          if let badge = message?.badge { writer.append("badge", number: Int64(badge)) }
+          writer.append("sound", message?.sound)
+        }
+      }
     }
   }
 

@@ -27,6 +27,7 @@ struct LegacyMessage {
     var hasLegacyValue = false
     var reader = try JSONReader(json[...])
     try reader.readObject { (key, reader) throws(JSONError) in
+      if try reader.nextKind() == .null { return try reader.skipValue() }
       switch key.text {
       case "to", "registration_ids", "collapse_key", "time_to_live", "priority", "delay_while_idle", "content_available",
         "mutable_content", "restricted_package_name", "dry_run", "message_id", "delivery_receipt_requested":
@@ -57,6 +58,7 @@ struct LegacyMessage {
   init(_ json: [UInt8]) throws(JSONError) {
     var reader = try JSONReader(json[...])
     try reader.readObject { (key, reader) throws(JSONError) in
+      if try reader.nextKind() == .null { return try reader.skipValue() }
       switch key.text {
       case "to", "registration_ids", "condition":
         hasTarget = true

@@ -44,6 +44,8 @@ struct NativeFCMMessage {
   init(_ json: [UInt8]) throws(JSONError) {
     var reader = try JSONReader(json[...])
     try reader.readObject { (key, reader) throws(JSONError) in
+      // To FCM null is the same as absent.
+      if try reader.nextKind() == .null { return try reader.skipValue() }
       let name = key.text
       switch name {
       case "token", "fid", "topic", "condition":
@@ -55,14 +57,13 @@ struct NativeFCMMessage {
         android.members += part.members
         android.data += part.data
       case "webpush":
-        // To FCM null is the same as absent.
-        if try reader.nextKind() == .null { return try reader.skipValue() }
         let (former, part) = (webPush ?? ([], []), try readPart(&reader))
         webPush = (former.members + part.members, former.data + part.data)
       case "data": data += try readData(&reader)
       case "notification":
         var value = reader
         try value.readObject { (key, reader) throws(JSONError) in
+          if try reader.nextKind() == .null { return try reader.skipValue() }
           hasNotification = true
           notificationSize += key.count + (try reader.readString()).utf8.count
         }
@@ -85,6 +86,7 @@ struct NativeFCMMessage {
   private mutating func readPart(_ reader: inout JSONReader) throws(JSONError) -> Part {
     var part: Part = ([], [])
     try reader.readObject { (key, reader) throws(JSONError) in
+      if try reader.nextKind() == .null { return try reader.skipValue() }
       if case "data" = key, try reader.nextKind() == .object {
         part.data += try readData(&reader)
       } else {

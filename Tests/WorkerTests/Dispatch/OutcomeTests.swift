@@ -67,7 +67,7 @@ struct OutcomeTests {
           desk.pushes[answered],
           PushOutcome(verdict, reason: "Why", status: 503, retryAfter: verdict == .unknown ? nil : .seconds(1)))
         answered += 1
-        desk.advance(.seconds(60))
+        desk.advance(.seconds(100))
       }
       #expect(desk.statuses.first?.devices.map(\.outcome) == [outcome])
       #expect(desk.statuses.first?.devices.map(\.reason) == ["Why"])

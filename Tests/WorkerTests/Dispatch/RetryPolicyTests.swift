@@ -37,6 +37,30 @@ struct RetryPolicyTests {
     #expect(decide(PushOutcome(.retryLater, retryAfter: .seconds(3601))) == .finish(.failed))
   }
 
+  @Test func `what is asked for again and again grows, however little it is`() {
+    let rows = [
+      (503, 0, [1, 2, 4, 8, 16, 32, 64]), (503, 30, [30, 60, 120, 240, 480, 600, 600]),
+      (429, 60, [60, 120, 240, 480, 960, 1920, 2400]), (503, 1200, Array(repeating: 1200, count: 7)),
+    ]
+    for (status, asked, expected) in rows {
+      let outcome = PushOutcome(.retryLater, status: status, retryAfter: .seconds(asked))
+      let found = (0...6).map { decide(outcome, History(attempts: $0 + 1, waits: $0)) }
+      #expect(found == expected.map { .wait(.seconds($0)) })
+    }
+  }
+
+  @Test func `what is asked for is not too long for being spread`() {
+    let unreachable = PushOutcome(.retryLater, reason: "DeviceUnreachable", status: 412, retryAfter: .seconds(3600))
+    for jitter in [0, 0.5, 0.999] { #expect(decide(unreachable, on: .wns, jitter: jitter) == .wait(.seconds(3600))) }
+  }
+
+  @Test func `milliseconds are never too many`() {
+    #expect(Duration(secondsComponent: .max, attosecondsComponent: 0).milliseconds == .max)
+    #expect(Duration(secondsComponent: .max / 1000, attosecondsComponent: 999_000_000_000_000_000).milliseconds == .max)
+    #expect(Duration(secondsComponent: .min / 1000, attosecondsComponent: -999_000_000_000_000_000).milliseconds == .min)
+    #expect(Duration.milliseconds(-1500).milliseconds == -1500)
+  }
+
   @Test func `who cannot be reached is tried again soon, whatever the platform`() {
     for platform in Platform.allCases {
       #expect(
