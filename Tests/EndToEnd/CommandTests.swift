@@ -75,6 +75,12 @@ import Testing
     #expect(errors.contains("Give --hub, one of east, west"), "\(errors)")
   }
 
+  /// A letter too few, and somebody believes in a limit that is not there.
+  @Test func aVariableWithoutAKeyIsNamed() async throws {
+    let (_, _, errors) = try await run(["audit"], environment: ["FANFARE_WORKER_MAXIMUM_RECORD": "1"])
+    #expect(errors.hasPrefix("fanfare: no key has the variable FANFARE_WORKER_MAXIMUM_RECORD; "), "\(errors)")
+  }
+
   private static let kafka = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]
   private static let demo = kafka.merging(["FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo"]) { $1 }
   private static let badConfigurations: [(command: [String], environment: [String: String], message: String)] = [
@@ -101,6 +107,14 @@ import Testing
         "FANFARE_HUB_DEFAULT_APNS_TEAM_ID": "ABCDEFGHIJ", "FANFARE_HUB_DEFAULT_APNS_TOPIC": "app",
       ]) { $1 },
       "hub.default.apns.keyFile must be a P-256 key"
+    ),
+    (
+      ["worker"],
+      kafka.merging([
+        "FANFARE_HUB_DEFAULT_APNS_KEY_FILE": "notes", "FANFARE_HUB_DEFAULT_APNS_KEY_ID_FILE": "notes",
+        "FANFARE_HUB_DEFAULT_APNS_TEAM_ID": "ABCDEFGHIJ", "FANFARE_HUB_DEFAULT_APNS_TOPIC": "app",
+      ]) { $1 },
+      "hub.default.apns.keyIDFile must be 10 letters and digits"
     ),
     (["broker"], ["FANFARE_BROKER_ANNOUNCE_FILE": "missing/broker"], "broker.announceFile names a file that cannot be written"),
     (["simulator"], ["FANFARE_SIMULATOR_DIRECTORY": "notes"], "simulator.directory must be a directory that can be made"),
@@ -137,16 +151,20 @@ import Testing
     #expect(errors.contains("fanfare: \(message)"), "\(errors)")
   }
 
-  @Test(arguments: [("api", "api"), ("worker", "operations")])
-  func aPortThatIsTakenEndsARoleByItsKey(role: String, section: String) async throws {
+  @Test(arguments: [("api", "api.port"), ("worker", "operations.port"), ("demo", "--port")])
+  func aPortThatIsTakenEndsARoleByItsKey(role: String, key: String) async throws {
     // Any other process that listens would do.
     let cluster = try EmbeddedCluster(topics: [], logger: TestKafka.quietLogger)
     defer { cluster.close() }
     let port = try #require(cluster.bootstrapServers.split(separator: ":").last)
-    let environment = Self.demo.merging(["FANFARE_\(section.uppercased())_PORT": String(port)]) { $1 }
-    let (status, _, errors) = try await run([role], environment: environment)
+    // The demo reads no configuration.
+    let isOption = key.hasPrefix("--")
+    let variable = "FANFARE_\(key.uppercased().replacing(".", with: "_"))"
+    let (status, _, errors) = try await run(
+      isOption ? [role, key, String(port)] : [role],
+      environment: isOption ? [:] : Self.demo.merging([variable: String(port)]) { $1 })
     #expect(status == 78)
-    #expect(errors.contains("fanfare: \(section).port is taken by another process"), "\(errors)")
+    #expect(errors.contains("fanfare: \(key) is taken by another process"), "\(errors)")
   }
 
   @Test(.timeLimit(.minutes(3))) func theDemoLosesNothing() async throws {

@@ -92,6 +92,13 @@ import Testing
       #expect(refused == 1)
       #expect(why.hasPrefix("0 records put back\nrefused "))
       #expect(try await deployment.run(["audit"]).status == 0)
+
+      // Nor can be what is no letter; whoever puts letters back is told of it as whoever lists them.
+      try await deployment.produce([ProducerRecord(topic: topics.deadLetter, key: nil, value: Array("no letter".utf8))])
+      for command in [["redrive", "--dry-run"], ["list"]] {
+        let (_, _, errors) = try await deployment.run(["dead-letters"] + command)
+        #expect(errors.contains("fanfare dead-letters: 1 records of the topic are no dead letters"), "\(errors)")
+      }
     }
   }
 }

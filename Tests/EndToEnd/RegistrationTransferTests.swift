@@ -147,6 +147,31 @@ import Testing
     }
   }
 
+  /// In which there would be the handles of devices.
+  @Test(TestPostgreSQL.isThere) func anExportThatIsInterruptedLeavesNoFile() async throws {
+    try await with(.postgreSQL) { directory, environment in
+      _ = try await open(.postgreSQL, environment)
+      let settings = try await Settings.load(file: nil, environment: environment)
+      let pool = try PostgreSQLPool(
+        try #require(settings.registry.database(role: "registrations", patience: .zero)), logger: TestPostgreSQL.quietLogger)
+      defer { pool.close() }
+      let lock = try await HeldLock("LOCK TABLE registrations", in: pool)
+      // Nobody can see when it has heard the signal: the server ends its wait some time after that.
+      let impatient = environment.merging(["FANFARE_REGISTRY_POSTGRES_STATEMENT_SECONDS": "2"]) { $1 }
+      let export = try start(["export", "--output", "devices.ndjson"], directory, impatient)
+      defer { export.destroy() }
+      try await lock.isAwaited()
+      func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("devices") }
+      }
+      #expect(try names() == ["devices.ndjson.\(export.id).partial"])
+      export.signal(SIGINT)
+      #expect(try await export.exitStatus() == 128 + SIGINT, "\(export.log)")
+      #expect(try names() == [])
+      try await lock.release()
+    }
+  }
+
   /// An empty registry would look like one in which nothing is.
   @Test(arguments: [["export"], ["export", "--output", "copy"], ["tombstones"]])
   func aRegistryThatIsReadIsNotMade(arguments: [String]) async throws {

@@ -136,6 +136,7 @@ import Yams
     ("hub: {default: {authentication: {method: none}}}", "hub.default.authentication.method must be one of htpasswd, demo"),
     ("hub: {other: {simulator: x}}", "hub.other.simulator is not a key that means anything; deploy/fanfare.yaml lists them all"),
     ("hub: {default: {apns: {keyID: ABCDEFGHIJ}}}", "hub.default.apns.keyFile is missing: keyID is given without the .p8 file"),
+    ("simulator: {host: '::1'}", "simulator.host must be 127.0.0.1 or localhost"),
     ("log: {level: loud}", "log.level must be one of trace, debug, info, notice, warning, error, critical"),
   ])
   func aBadValueIsRefusedByItsKey(yaml: String, message: String) async throws {
@@ -208,6 +209,30 @@ import Yams
     #expect(settings.hubs.map(\.name.rawValue) == ["default", "app-2"])
     #expect(settings.worker.configuration.maximumRecords == 7)
     #expect(settings.hubs.first?.roles.operators == ["ann", "bob"])
+  }
+
+  /// Unlike a key of the file it is not refused: what starts the program may have variables of its own of that kind, as
+  /// Kubernetes has for a service called fanfare-ledger.
+  @Test func aVariableThatMeansNothingIsTold() async throws {
+    let settings = try await Settings.load(
+      file: nil,
+      environment: [
+        "FANFARE_WORKER_MAXIMUM_RECORD": "1", "FANFARE_WORKER_MAXIMUM_RECORDS": "7", "FANFARE_HUB_OTHER_SIMULATOR": "keys",
+        "FANFARE_CONFIG": "fanfare.yaml", "FANFARES": "2", "PATH": "/bin",
+      ])
+    #expect(settings.unknownVariables == ["FANFARE_HUB_OTHER_SIMULATOR", "FANFARE_WORKER_MAXIMUM_RECORD"])
+  }
+
+  /// By the variable that swift-configuration makes of it, `…_KEY_IDFILE`, nobody would look for it.
+  @Test(arguments: ["KEY_ID_FILE", "KEY_IDFILE"]) func anAPNsKeysIDComesFromAFile(variable: String) async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-key-\(UUID())")
+    try "ABCDEFGHIJ\n".write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    let given = ["KEY_FILE": file.path, variable: file.path, "TEAM_ID": "ABCDEFGHIJ", "TOPIC": "app"]
+    let settings = try await Settings.load(
+      file: nil, environment: Dictionary(uniqueKeysWithValues: given.map { ("FANFARE_HUB_DEFAULT_APNS_\($0)", $1) }))
+    #expect(settings.hubs[0].apns?.configuration.keyID == "ABCDEFGHIJ")
+    #expect(settings.unknownVariables == [])
   }
 
   @Test(arguments: [

@@ -75,7 +75,8 @@ struct Audit {
   }
 
   /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so what was deleted belonged
-  /// to sends no younger than the oldest record left in its partition; where none is left, to sends as old as statuses get.
+  /// to sends no younger than the oldest record left in its partition, and to sends as old as statuses get: after a long
+  /// silence the oldest one left may be of today.
   func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
     let cut = spans.filter { $0.start > 0 }
     guard !cut.isEmpty else { return nil }
@@ -90,12 +91,11 @@ struct Audit {
         return firsts.count < filled.count
       }
     }
-    var times = Array(firsts.values)
-    if firsts.count < cut.count {
-      // Asked after the reading: what is gone by now may be as young as that.
-      times.append(retention.map { SystemWallClock().now() + (.zero - $0) } ?? UnixTime(milliseconds: .max))
-    }
-    return times.max()
+    // A partition of which nothing is left says nothing.
+    let youngest = firsts.count < cut.count ? nil : firsts.values.max()
+    // Asked after the reading: what is gone by now may be as young as that.
+    let old = retention.map { SystemWallClock().now() + (.zero - $0) }
+    return [youngest, old].compactMap(\.self).min() ?? UnixTime(milliseconds: .max)
   }
 
   /// How old a status is at least when it is deleted, on topics that keep records for as long as those that `fanfare topics create`

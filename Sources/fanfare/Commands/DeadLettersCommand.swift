@@ -134,6 +134,9 @@ struct DeadLettersCommand: AsyncParsableCommand {
         if outcome.redrivenBefore > 0 { Console.print("\(outcome.redrivenBefore) were put back before, see --again") }
         for place in outcome.cut { Console.print("refused \(place): its value was too large to be kept whole") }
         for place in outcome.foreign { Console.print("refused \(place): it came from no topic that workers read") }
+        if outcome.unreadable > 0 {
+          Console.error("fanfare dead-letters: \(outcome.unreadable) records of the topic are no dead letters")
+        }
       }
       let isFound = outcome.redriven + outcome.redrivenBefore + outcome.cut.count + outcome.foreign.count > 0
       if letter != nil, !isFound { Console.error("fanfare dead-letters: no such letter matches") }

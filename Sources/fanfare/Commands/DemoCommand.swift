@@ -38,9 +38,11 @@ struct DemoCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let isComplete = try await Demo(
-      show: broadcast.map { .broadcast(devices: $0) } ?? .stream(sends: sends), port: port, isOnce: once
-    ).run()
+    let demo = Demo(show: broadcast.map { .broadcast(devices: $0) } ?? .stream(sends: sends), port: port, isOnce: once)
+    let isComplete: Bool
+    do { isComplete = try await demo.run() } catch let error as SettingsError where error.key == "api.port" {
+      throw SettingsError("--port", error.expectation)
+    }
     if !isComplete { throw ExitCode.failure }
   }
 }

@@ -36,6 +36,11 @@ extension RegistrationsCommand {
     }
 
     func run() async throws {
+      // Standard output holds nothing that somebody would have to remove.
+      if output == nil { try await export() } else { try await endingWithSignals { try await export() } }
+    }
+
+    private func export() async throws {
       // First of all: whoever cannot have the file is not to wait for the registrations.
       let file = try output.map(Self.file(at:))
       do {

@@ -23,7 +23,7 @@ enum APIRole {
     var services = role.services
     services.append(
       Announcement(name: "api", file: settings.api.announceFile, logger: runtime.logger) {
-        "\(settings.api.frontEnd.host):\(try await frontEnd.boundPort())"
+        Announcement.address(host: settings.api.frontEnd.host, port: try await frontEnd.boundPort())
       })
     return RoleServices(services: services, checks: role.checks)
   }

@@ -13,6 +13,9 @@ struct Announcement: Service {
   /// Suspends until the role listens.
   let address: @Sendable () async throws -> String
 
+  /// A listener's address as URLs write it.
+  static func address(host: String, port: Int) -> String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
   func run() async throws {
     let address: String
     do { address = try await self.address() } catch let error as SettingsError { throw error } catch {

@@ -24,7 +24,8 @@ extension HubSettings {
         throw SettingsError("hub.\(name).simulator", "must be the directory of a running `fanfare simulator`: \(error)")
       }
     }
-    return try Self.senders(apns: apns, fcm: fcm, wns: wns, runtime: runtime)
+    let keys = self.apns?.hasKeyIDFile == true ? Self.keys.merging(["keyID": "keyIDFile"]) { $1 } : Self.keys
+    return try Self.senders(apns: apns, fcm: fcm, wns: wns, keys: keys, runtime: runtime)
   }
 
   /// The keys of fields that have another name, because their values come from files or from two keys.
@@ -33,14 +34,15 @@ extension HubSettings {
     "connectTo.port": "connectPort",
   ]
 
-  /// The senders of those configurations that are there.
+  /// The senders of those configurations that are there. Throws an error that names the key, by `keys` where the field has
+  /// another name.
   static func senders(
-    apns: APNsConfiguration?, fcm: FCMConfiguration?, wns: WNSConfiguration?, runtime: Runtime
+    apns: APNsConfiguration?, fcm: FCMConfiguration?, wns: WNSConfiguration?, keys: [String: String] = Self.keys, runtime: Runtime
   ) throws -> [any PushSender] {
     var senders: [any PushSender] = []
     func make(_ key: String, _ hub: HubName, _ body: () throws -> any PushSender) throws {
       do { senders.append(try body()) } catch let error as PushConfigurationError {
-        throw SettingsError("hub.\(hub).\(key).\(Self.keys[error.field] ?? error.field)", error.problem)
+        throw SettingsError("hub.\(hub).\(key).\(keys[error.field] ?? error.field)", error.problem)
       }
     }
     let (group, clock, logger) = (Runtime.pushEventLoopGroup, runtime.clock, runtime.logger)

@@ -55,7 +55,7 @@ struct Runtime: Sendable {
     return [
       Listener(section: "operations", service: server),
       Announcement(name: "operations", file: nil, logger: logger) { [host = settings.operations.host] in
-        "\(host):\(try await server.boundPort())"
+        Announcement.address(host: host, port: try await server.boundPort())
       },
     ]
   }

@@ -12,6 +12,8 @@ struct APNsSettings: Sendable {
   let configuration: APNsConfiguration
   /// The key and, where it comes from a file, its id.
   let files: [String]
+  /// Whether the key's id comes from a file.
+  var hasKeyIDFile: Bool { files.count > 1 }
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
     let prefix = "hub.\(hub).apns"
@@ -50,7 +52,7 @@ struct APNsSettings: Sendable {
   func readKey() throws(SettingsError) -> (key: String, id: String) {
     let prefix = "hub.\(configuration.hub).apns"
     let key = try SettingsReader.contents(of: files[0], key: "\(prefix).keyFile")
-    return (key, files.count > 1 ? try Self.keyID(at: files[1], key: "\(prefix).keyIDFile") : configuration.keyID)
+    return (key, hasKeyIDFile ? try Self.keyID(at: files[1], key: "\(prefix).keyIDFile") : configuration.keyID)
   }
 
   private static func keyID(at path: String, key: String) throws(SettingsError) -> String {

@@ -31,6 +31,8 @@ struct Settings: Sendable {
   let broker: BrokerSettings
   /// What is logged.
   let logLevel: Logger.Level
+  /// The environment's variables that look as if they were for a key and are for none, in their order.
+  private(set) var unknownVariables: [String] = []
 
   /// The consumer group that all workers share.
   var workerGroup: String { worker.group ?? "\(kafka.topics.prefix).workers" }
@@ -64,8 +66,10 @@ struct Settings: Sendable {
     self.hubs = hubs
   }
 
-  /// Reads the file, where there is one, with the environment over it. Throws `SettingsError`, also for a key of the file that means nothing.
+  /// Reads the file, where there is one, with the environment over it. Throws `SettingsError`, also for a key of the file that
+  /// means nothing; `unknownVariables` are those of the environment.
   static func load(file: String?, environment: [String: String]) async throws -> Settings {
+    let environment = spelt(environment)
     var providers: [any ConfigProvider] = [
       EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "fanfare")
     ]
@@ -88,11 +92,30 @@ struct Settings: Sendable {
       }
     }
     let reader = SettingsReader(providers: providers)
-    let settings = try Settings(from: reader)
+    var settings = try Settings(from: reader)
     if let unknown = fileKeys.subtracting(reader.keys).min() {
       throw SettingsError(unknown, "is not a key that means anything; deploy/fanfare.yaml lists them all")
     }
+    let known = Set(reader.keys.map(variable)).union(["FANFARE_CONFIG"])
+    settings.unknownVariables = environment.keys.filter { $0.hasPrefix("FANFARE_") && !known.contains($0) }.sorted()
     return settings
+  }
+
+  /// The variable by which swift-configuration looks for a key.
+  private static func variable(of key: String) -> String {
+    let words = key.replacing(/([a-z])([A-Z])/) { "\($0.output.1)_\($0.output.2)" }
+    return "FANFARE_" + String(words.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
+  }
+
+  /// The environment as swift-configuration spells it: of two capitals it takes the second one for no new word, and so looks for
+  /// `keyIDFile` under KEY_IDFILE.
+  private static func spelt(_ environment: [String: String]) -> [String: String] {
+    var spelt = environment
+    for (name, value) in environment where name.hasSuffix("_APNS_KEY_ID_FILE") {
+      spelt[name] = nil
+      spelt["\(name.dropLast("_FILE".count))FILE"] = value
+    }
+    return spelt
   }
 
   /// Where a document is wrong, and how: never what stands there, which may be a password.

@@ -24,7 +24,7 @@ import Testing
     }
     let reader = try LogReader(client: kafka.client("audit"), logger: TestKafka.quietLogger)
     let settings = try await Settings.load(
-      file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.client("x").bootstrapServers])
+      file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true"])
     let audit = Audit(settings: settings, logger: TestKafka.quietLogger)
     try await produce(megabytes: 1)
     #expect(try await audit.beginning(of: try await reader.spans(of: [topic.name]), reader) == nil)
@@ -37,18 +37,26 @@ import Testing
     #expect(beginning > before + .seconds(-3600) && beginning <= before)
   }
 
-  /// A partition without a record says nothing of when its last one was deleted, but what is deleted for its age was old.
-  @Test func `a partition of which nothing is left excuses no young send`() async throws {
+  /// A partition without a record says nothing of when its last one was deleted, nor does one whose first record came after a
+  /// long silence; but what is deleted for its age was old.
+  @Test(arguments: [false, true])
+  func `a partition whose old records are gone excuses no young send`(hasRecord: Bool) async throws {
     let kafka = try TestKafka.embedded()
     let settings = try await Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.client("x").bootstrapServers])
     let topics = settings.kafka.topics
     let reader = try LogReader(client: kafka.client("audit"), logger: TestKafka.quietLogger)
     let now = SystemWallClock().now()
-    let emptied = LogSpan(partition: TopicPartition(topic: topics.status, partition: 0), start: 5, end: 5)
-    let beginning = try await Audit(settings: settings, logger: TestKafka.quietLogger).beginning(of: [emptied], reader)
+    try #require(kafka.cluster).createTopics([TopicSpecification(name: topics.status, partitions: 1)])
+    try await kafka.withProducer { producer in
+      let record = ProducerRecord(topic: topics.status, key: nil, value: [1])
+      for result in await producer.send([record, record]) { _ = try result.get() }
+    }
+    // As if the first were gone; the second is of this moment.
+    let cut = LogSpan(partition: TopicPartition(topic: topics.status, partition: 0), start: hasRecord ? 1 : 2, end: 2)
+    let beginning = try await Audit(settings: settings, logger: TestKafka.quietLogger).beginning(of: [cut], reader)
     var account = Account(topics: topics, positions: [topics.sends: [0: 10]])
-    for (number, age) in [Duration.zero, .seconds(8 * 86_400)].enumerated() {
+    for (number, age) in [Duration.seconds(3600), .seconds(8 * 86_400)].enumerated() {
       account.add(
         .accepted(SendKey(hub: .default, id: .random())),
         at: AuditPlace(topic: topics.sends, partition: 0, offset: Int64(number)), time: now + (.zero - age))

@@ -11,6 +11,11 @@ import Testing
     #expect(Listener.refusal(of: "api", code: ECONNRESET) == nil)
   }
 
+  @Test(arguments: [("::1", "[::1]:8080"), ("127.0.0.1", "127.0.0.1:8080"), ("localhost", "localhost:8080")])
+  func anAddressIsAnnouncedAsURLsWriteIt(host: String, address: String) {
+    #expect(Announcement.address(host: host, port: 8080) == address)
+  }
+
   /// `simulator.port` is not a key that means anything.
   @Test func theSimulatorsPortsAreAllNamed() {
     #expect(
