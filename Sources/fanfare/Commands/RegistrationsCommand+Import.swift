@@ -83,8 +83,7 @@ extension RegistrationsCommand {
               count: counts.read, share: size.map { Double(offset) / $0 },
               shareBefore: size.map { Double(bytesBefore) / $0 } ?? 0,
               detail: "\(offset / 1_000_000) MB" + (counts.skipped > 0 ? ", \(counts.skipped) skipped" : "")))
-        },
-        waits: { error in Console.error("fanfare: waits: \(error)") })
+        })
       let counts: ImportCounts
       do { counts = try await work.run(&batches, of: source.identity) } catch {
         progress.interrupt()

@@ -24,15 +24,6 @@ struct RegistrationImport {
   let complain: (_ line: Int, _ reason: String) -> Void
   /// Is told, after each batch, what became of the lines of this run and up to where the file was read.
   let report: (_ counts: ImportCounts, _ offset: Int64) -> Void
-  /// Is told, once for each batch that has to wait, that the registry cannot be used.
-  let waits: @Sendable (_ error: RegistryError) -> Void
-  /// Waits between two attempts; throws `CancellationError`.
-  var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
-
-  /// For how long a batch is tried while the registry cannot be used: longer than a database takes to fail over.
-  static let patience = Duration.seconds(120)
-  /// The longest between two attempts.
-  static let longestPause = Duration.seconds(10)
 
   /// A batch that is being taken.
   private struct Running {
@@ -40,8 +31,8 @@ struct RegistrationImport {
     let keys: Set<Int>
   }
 
-  /// Takes in all batches that are not done. Returns what became of their lines. Throws `TooManyErrors`, and what the store throws, where it is
-  /// unavailable only after `patience`; what is done then stays done.
+  /// Takes in all batches that are not done. Returns what became of their lines. Throws `TooManyErrors`, and what the store throws; what is done then
+  /// stays done.
   func run(_ batches: inout LineBatches, of file: ImportID?) async throws -> ImportCounts {
     let limit = store.importShape.batches
     return try await withThrowingTaskGroup(of: (number: Int, outcome: ImportOutcome).self) { group in
@@ -62,27 +53,10 @@ struct RegistrationImport {
         }
         number += 1
         running[number] = Running(keys: keys)
-        group.addTask { [take, number] in (number, try await take(batch)) }
+        group.addTask { [store, clock, number] in (number, try await store.take(batch, at: clock.now())) }
       }
       while let done = try await group.next() { try finish(done, at: batches.offset) }
       return counts
-    }
-  }
-
-  /// Has the store take a batch. Where it may have done so before it was lost, the note of the batch tells, or the same lines are taken again.
-  private var take: @Sendable (ImportBatch) async throws -> ImportOutcome {
-    { [store, clock, waits, sleep] batch in
-      var (waited, pause) = (Duration.zero, Duration.seconds(1))
-      while true {
-        do { return try await store.take(batch, at: clock.now()) } catch let error as RegistryError
-          where error.code == .unavailable && waited < Self.patience
-        {
-          if waited == .zero { waits(error) }
-          try await sleep(pause)
-          waited += pause
-          pause = min(pause * 2, Self.longestPause)
-        }
-      }
     }
   }
 
