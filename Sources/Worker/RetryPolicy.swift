@@ -106,8 +106,8 @@ package struct RetryPolicy: Hashable, Sendable {
   ]
   /// The delays after 429 without a time. Google: a minute at least, doubling, and an end after an hour.
   package var throttled: [Platform: Schedule] = [.fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))]
-  /// A service that asks for less is taken to ask for this: a time that is over already is that of another clock.
-  package var leastAsked = Duration.seconds(1)
+  /// The least delays where the service names one: a time that is over already is that of another clock.
+  package var leastAsked = Schedule(first: .seconds(1), growth: 2, limit: .seconds(60))
   /// The delays of a platform that `refused` does not name.
   package var refusedElsewhere = Schedule(first: .seconds(30), growth: 2, limit: .seconds(15 * 60))
 
@@ -125,7 +125,7 @@ package struct RetryPolicy: Hashable, Sendable {
       return history.contradictions < maximumContradictions ? .hold : .finish(history.givenUp)
     case .retryHere where history.quickRetries < quickRetries && history.countedAttempts < maximumAttempts: return .again
     case .retryHere, .retryLater:
-      let delay = delay(after: outcome, on: platform, waits: history.waits, jitter: jitter)
+      let delay = delay(after: outcome, on: platform, waits: history.waits, remaining: remaining, jitter: jitter)
       return wait(delay, history: history, remaining: remaining, otherwise: history.givenUp)
     case .unknown:
       guard history.waits < unansweredRetries else { return .finish(.unconfirmed) }
@@ -134,17 +134,21 @@ package struct RetryPolicy: Hashable, Sendable {
     }
   }
 
-  /// What a service asks for is the first of delays that grow: where it refuses what comes back as it was told, that was too
-  /// little, and all attempts would be over before it can take any.
-  private func delay(after outcome: PushOutcome, on platform: Platform, waits: Int, jitter: Double) -> Duration {
+  /// The delay before the next attempt. What a service asks for is kept; but where it refuses again what comes back as it was told, that was too
+  /// little, and all attempts would be over before it can take any: so there is a least that grows, unless the send would not live to see its end.
+  private func delay(
+    after outcome: PushOutcome, on platform: Platform, waits: Int, remaining: Duration, jitter: Double
+  ) -> Duration {
     let schedule = outcome.status == 0 ? unreachable : refused[platform] ?? refusedElsewhere
     let throttled = outcome.status == 429 ? self.throttled[platform] : nil
     guard let asked = outcome.retryAfter else {
       return throttled?.wholeDelay(waits, jitter: jitter) ?? schedule.delay(waits, jitter: jitter)
     }
-    let growing = Schedule(first: max(asked, leastAsked), growth: 2, limit: max(asked, (throttled ?? schedule).limit))
+    let least =
+      (throttled.map { Schedule(first: max(asked, leastAsked.first), growth: $0.growth, limit: $0.limit) } ?? leastAsked)
+    let delay = max(asked + asked * (jitter / 10), least.wholeDelay(waits, jitter: jitter))
     // What is not too long by itself is not made so.
-    return max(asked, min(growing.wholeDelay(waits, jitter: jitter), maximumDelay))
+    return delay <= maximumDelay && delay < remaining ? delay : asked
   }
 
   private func wait(

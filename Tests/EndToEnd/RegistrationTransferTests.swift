@@ -157,7 +157,7 @@ import Testing
       defer { pool.close() }
       let lock = try await HeldLock("LOCK TABLE registrations", in: pool)
       // Nobody can see when it has heard the signal: the server ends its wait some time after that.
-      let impatient = environment.merging(["FANFARE_REGISTRY_POSTGRES_STATEMENT_SECONDS": "2"]) { $1 }
+      let impatient = environment.merging(["FANFARE_REGISTRY_POSTGRES_STATEMENT_SECONDS": "5"]) { $1 }
       let export = try start(["export", "--output", "devices.ndjson"], directory, impatient)
       defer { export.destroy() }
       try await lock.isAwaited()

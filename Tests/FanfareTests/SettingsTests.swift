@@ -217,10 +217,14 @@ import Yams
     let settings = try await Settings.load(
       file: nil,
       environment: [
-        "FANFARE_WORKER_MAXIMUM_RECORD": "1", "FANFARE_WORKER_MAXIMUM_RECORDS": "7", "FANFARE_HUB_OTHER_SIMULATOR": "keys",
+        "FANFARE_WORKER_MAXIMUM_RECORD": "1", "FANFARE_WORKER_MAXIMUM_RECORDS": "7", "FANFARE_HUB_OTHER_APNS_KEY_ID_FILE": "x",
+        "FANFARE_HUB_OTHER_SIMULATOR": "keys",
         "FANFARE_CONFIG": "fanfare.yaml", "FANFARES": "2", "PATH": "/bin",
       ])
-    #expect(settings.unknownVariables == ["FANFARE_HUB_OTHER_SIMULATOR", "FANFARE_WORKER_MAXIMUM_RECORD"])
+    #expect(
+      settings.unknownVariables == [
+        "FANFARE_HUB_OTHER_APNS_KEY_ID_FILE", "FANFARE_HUB_OTHER_SIMULATOR", "FANFARE_WORKER_MAXIMUM_RECORD",
+      ])
   }
 
   /// By the variable that swift-configuration makes of it, `…_KEY_IDFILE`, nobody would look for it.

@@ -248,8 +248,10 @@ import Testing
       // A batch ends with its sums: until it may write them its sends are entered, and nobody sees them.
       let lock = try await HeldLock("LOCK TABLE ledger_totals IN EXCLUSIVE MODE", in: pool)
       async let entering: Int = ledger.write([.send(Samples.send(late))])
+      defer { lock.letGo() }
       try await lock.isAwaited()
       async let dropping: Void = days.retire()
+      defer { lock.letGo() }
       try await lock.isAwaited(by: 2)
       try await lock.release()
       _ = try await entering

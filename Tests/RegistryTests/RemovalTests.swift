@@ -19,6 +19,7 @@ import Testing
       let database = try Database(configuration)
       let lock = try await HeldLock("SELECT 1 FROM handles WHERE handle = '\(last.handle)' FOR UPDATE", in: database.pool)
       async let dropped = registry.drop(devices.map(Self.verdict), at: clock.now())
+      defer { lock.letGo() }
       try await lock.isAwaited()
       let application = InstallationApplication(
         installation: try #require(first.installation), hub: .default, user: "alice", platform: .fcm, handle: first.handle)
@@ -43,6 +44,7 @@ import Testing
           "SELECT 1 FROM registrations WHERE handle = 'h1' FOR UPDATE NOWAIT",
         ])
       async let dropped = registry.drop([Self.verdict(device)], at: clock.now())
+      defer { lock.letGo() }
       try await lock.isAwaited()
       try await lock.release()
       #expect(try await dropped == [device.id])

@@ -88,6 +88,7 @@ import Testing
       defer { pool.close() }
       let lock = try await HeldLock("LOCK TABLE tombstones", in: pool)
       async let outcome = registry.take(batch, at: clock.now())
+      defer { lock.letGo() }
       try await lock.isAwaited()
       let installation = InstallationApplication(
         installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "0a")
@@ -116,6 +117,7 @@ import Testing
       async let installed = registry.registration(ofInstallation: "i-1", hub: .default)
       async let holding = registry.page(
         query(.device(.apns, handle: "01")), of: .whole, createdBefore: clock.now() + .seconds(1), limit: 10)
+      defer { lock.letGo() }
       try await lock.isAwaited(by: 3)
       try await lock.release()
       #expect(try await listed.registrations == [])

@@ -36,9 +36,7 @@ extension DeadLetter {
     output.append(literal: #","value":"#)
     // Whole where that is possible at all: only then can it be put back, and what a page has put off has a megabyte and more.
     let room = StatusRecord.maximumRecordSize - Self.frameBytes - (key?.count ?? 0) - output.count
-    let whole = value.count <= room ? Self.object(of: value[...]) : []
-    let fits = !whole.isEmpty && whole.count <= room
-    output += fits ? whole : Self.object(of: value.prefix(Self.maximumKeptBytes))
+    output += Self.object(of: Self.mostBytes(of: value) <= room ? value[...] : value.prefix(Self.maximumKeptBytes))
     output.append(literal: #","valueSize":"#)
     output.appendJSON(valueSize)
     output.append(literal: "}}")
@@ -48,6 +46,14 @@ extension DeadLetter {
   /// Reads a record of the dead-letter topic.
   package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> DeadLetter {
     try CloudEvent.read(value, as: .deadLetter, maximumSize: StatusRecord.maximumRecordSize, data: read(from:)).data
+  }
+
+  /// How many bytes the object of a value takes at most, be it text or not.
+  private static func mostBytes(of value: [UInt8]) -> Int {
+    let escaped = value.reduce(0) { sum, byte in
+      sum + (byte < 0x20 ? 6 : byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") ? 2 : 1)
+    }
+    return max(escaped, (value.count + 2) / 3 * 4) + 16
   }
 
   private static func object(of kept: ArraySlice<UInt8>) -> [UInt8] {

@@ -43,7 +43,7 @@ struct RequestQueue {
     var taken: [RequestBatch] = []
     var room = limit
     while room > 0, count > 0 {
-      let part: RequestBatch?
+      let part: RequestBatch
       if bulk.isEmpty {
         part = Self.take(room, from: &single)
         run = 0
@@ -52,12 +52,11 @@ struct RequestQueue {
         run = 0
       } else if run < Self.share - 1 {
         part = Self.take(min(room, Self.share - 1 - run), from: &single)
-        run += part?.requests.count ?? 0
+        run += part.requests.count
       } else {
         part = Self.take(1, from: &bulk)
         run = 0
       }
-      guard let part else { break }
       room -= part.requests.count
       count -= part.requests.count
       taken.append(part)
@@ -65,8 +64,8 @@ struct RequestQueue {
     return taken
   }
 
-  private static func take(_ limit: Int, from lane: inout Deque<RequestBatch>) -> RequestBatch? {
-    guard var batch = lane.popFirst() else { return nil }
+  private static func take(_ limit: Int, from lane: inout Deque<RequestBatch>) -> RequestBatch {
+    var batch = lane.removeFirst()
     let part = batch.split(first: limit)
     if !batch.requests.isEmpty { lane.prepend(batch) }
     return part

@@ -141,11 +141,11 @@ extension DispatchState {
     }
   }
 
-  /// How many pages of segments end without having been pushed: their status records are on their way.
+  /// How many pages of segments end without having been pushed: their status records are on their way, or the store is being told.
   private var endingPages: Int {
     segments.reduce(0) { sum, ticket in
-      guard isCurrent(ticket), items[ticket.slot].phase == .settling else { return sum }
-      return sum + items[ticket.slot].unacknowledged
+      guard isCurrent(ticket), let walk = items[ticket.slot].walk, walk.phase == .ending else { return sum }
+      return sum + walk.rest.count
     }
   }
 

@@ -12,7 +12,8 @@ extension DispatchState {
         senders[sender].gate.allowance(at: now.uptime) > 0,
         senders[sender].quota.allowsPush(besides: senders[sender].checking, at: now.wall),
         let ticket = senders[sender].queue.popFirst(
-          mayTakeBulk: senders[sender].bulkInFlight < senders[sender].bulkWindow.limit(singleAt: singleAt, at: now.uptime))
+          mayTakeBulk: senders[sender].queue.hasBulk
+            && senders[sender].bulkInFlight < senders[sender].bulkWindow.limit(singleAt: singleAt, at: now.uptime))
       {
         guard phase(of: ticket) == .queued else { continue }
         if !senders[sender].order.isEmpty, waitsItsTurn(ticket, at: now, into: &effects) { continue }

@@ -69,9 +69,9 @@ struct Settings: Sendable {
   /// Reads the file, where there is one, with the environment over it. Throws `SettingsError`, also for a key of the file that
   /// means nothing; `unknownVariables` are those of the environment.
   static func load(file: String?, environment: [String: String]) async throws -> Settings {
-    let environment = spelt(environment)
+    let spelt = Dictionary(environment.map { (spelling(of: $0.key), $0.value) }) { first, _ in first }
     var providers: [any ConfigProvider] = [
-      EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "fanfare")
+      EnvironmentVariablesProvider(environmentVariables: spelt).prefixKeys(with: "fanfare")
     ]
     var fileKeys: Set<String> = []
     if let file {
@@ -97,7 +97,7 @@ struct Settings: Sendable {
       throw SettingsError(unknown, "is not a key that means anything; deploy/fanfare.yaml lists them all")
     }
     let known = Set(reader.keys.map(variable)).union(["FANFARE_CONFIG"])
-    settings.unknownVariables = environment.keys.filter { $0.hasPrefix("FANFARE_") && !known.contains($0) }.sorted()
+    settings.unknownVariables = environment.keys.filter { $0.hasPrefix("FANFARE_") && !known.contains(spelling(of: $0)) }.sorted()
     return settings
   }
 
@@ -107,15 +107,10 @@ struct Settings: Sendable {
     return "FANFARE_" + String(words.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
   }
 
-  /// The environment as swift-configuration spells it: of two capitals it takes the second one for no new word, and so looks for
-  /// `keyIDFile` under KEY_IDFILE.
-  private static func spelt(_ environment: [String: String]) -> [String: String] {
-    var spelt = environment
-    for (name, value) in environment where name.hasSuffix("_APNS_KEY_ID_FILE") {
-      spelt[name] = nil
-      spelt["\(name.dropLast("_FILE".count))FILE"] = value
-    }
-    return spelt
+  /// A variable as swift-configuration spells it: of two capitals it takes the second one for no new word, and so looks for `keyIDFile` under
+  /// KEY_IDFILE.
+  private static func spelling(of name: String) -> String {
+    name.hasSuffix("_APNS_KEY_ID_FILE") ? "\(name.dropLast("_FILE".count))FILE" : name
   }
 
   /// Where a document is wrong, and how: never what stands there, which may be a password.

@@ -15,12 +15,14 @@ package final class HeldLock: Sendable {
     let mayEnd = DispatchSemaphore(value: 0)
     self.mayEnd = mayEnd
     holder = Task {
+      defer { executed.finish() }
       try await pool.transaction { connection in
-        defer { executed.finish() }
         _ = try connection.execute(statement)
         executed.yield()
         executed.finish()
+        // A transaction may be repeated.
         mayEnd.wait()
+        mayEnd.signal()
         for statement in last { _ = try connection.execute(statement) }
       }
     }
@@ -28,9 +30,6 @@ package final class HeldLock: Sendable {
     for await _ in statements { isHeld = true }
     if !isHeld { try await holder.value }
   }
-
-  /// A test that fails half-way lets the others go on.
-  deinit { mayEnd.signal() }
 
   /// Returns when so many of the test's connections wait for a lock.
   package func isAwaited(by count: Int64 = 1) async throws {
@@ -41,9 +40,12 @@ package final class HeldLock: Sendable {
     while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) < count { await Task.yield() }
   }
 
+  /// Lets the transaction go on. A test that fails half-way must, or those that wait for it keep the test waiting for them.
+  package func letGo() { mayEnd.signal() }
+
   /// Returns when the transaction is committed. Throws what the server says to its last statements.
   package func release() async throws {
-    mayEnd.signal()
+    letGo()
     try await holder.value
   }
 }

@@ -39,7 +39,7 @@ struct RetryPolicyTests {
 
   @Test func `what is asked for again and again grows, however little it is`() {
     let rows = [
-      (503, 0, [1, 2, 4, 8, 16, 32, 64]), (503, 30, [30, 60, 120, 240, 480, 600, 600]),
+      (503, 0, [1, 2, 4, 8, 16, 32, 60]), (503, 30, [30, 30, 30, 30, 30, 32, 60]),
       (429, 60, [60, 120, 240, 480, 960, 1920, 2400]), (503, 1200, Array(repeating: 1200, count: 7)),
     ]
     for (status, asked, expected) in rows {
@@ -47,6 +47,13 @@ struct RetryPolicyTests {
       let found = (0...6).map { decide(outcome, History(attempts: $0 + 1, waits: $0)) }
       #expect(found == expected.map { .wait(.seconds($0)) })
     }
+  }
+
+  @Test func `a send is not given up for more than the service has asked for`() {
+    let outcome = PushOutcome(.retryLater, status: 503, retryAfter: .seconds(10))
+    let history = RetryPolicy.History(attempts: 6, waits: 5)
+    #expect(decide(outcome, history, remaining: .seconds(30)) == .wait(.seconds(10)))
+    #expect(decide(outcome, history, remaining: .seconds(10)) == .finish(.expired))
   }
 
   @Test func `what is asked for is not too long for being spread`() {
