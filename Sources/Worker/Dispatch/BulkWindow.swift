@@ -86,7 +86,7 @@ struct BulkWindow: Sendable {
     case .known(let known, let since):
       quickest = (min(quickest.time, time), quickest.of + 1)
       guard quickest.of == Self.round else { return }
-      let allowed = known + 1 + known / 4
+      let allowed = max(1, known) + known / 4
       if quickest.time <= allowed || !isMostlyBulk {
         size = min(most, size + max(1, size / 4))
       } else {
