@@ -37,7 +37,7 @@ struct WNSQueue: Sendable {
 
     mutating func popFirst() -> Item? {
       guard !bulk.isEmpty else { return single.popFirst() }
-      guard run < 7, let item = single.popFirst() else {
+      guard run < WNSQueue.share - 1, let item = single.popFirst() else {
         run = 0
         return bulk.popFirst()
       }
@@ -51,6 +51,8 @@ struct WNSQueue: Sendable {
     }
   }
 
+  /// Of so many pushes that are taken while both kinds wait, one is a broadcast's.
+  private static let share = 8
   /// So long after an answer of another host a failure says nothing about the service.
   static let proofOfService: TimeAmount = .seconds(10)
 

@@ -43,7 +43,8 @@ struct BulkWindow: Sendable {
     size = most
   }
 
-  /// How many may be in flight. Asked only while pushes of broadcasts wait, for then it can be tried what is asked for. `singleAt`: when the last push of a single send was handed over, to whichever sender: all of them share the machine.
+  /// How many may be in flight. Asked only while pushes of broadcasts wait: without them nothing can be tried, and its time would pass. `singleAt`:
+  /// when the last push of a single send was handed over, to whichever sender: all of them share the machine.
   mutating func limit(singleAt: Int64, at uptime: Int64) -> Int {
     guard uptime - singleAt < Self.memory else {
       shortest = .unneeded
