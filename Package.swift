@@ -96,13 +96,15 @@ let package = Package(
     .target(
       name: "FrontEnd",
       dependencies: [
-        "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore, logging,
+        "CCrypt", "FanfareCore", "Operations", "RDKafka", coreMetrics, crypto, httpTypes, hummingbird, hummingbirdCore,
+        logging,
         metrics, nioCore, nioHTTP1, nioHTTPTypes, nioPosix, serviceLifecycle,
       ],
       // In the code, so that the program stays one file.
       resources: [.embedInCode("Description/openapi.json")],
       swiftSettings: house),
-    .target(name: "Registry", dependencies: ["FanfareCore", "PostgreSQL", grdb, grdbSQLite, logging], swiftSettings: house),
+    .target(
+      name: "Registry", dependencies: ["FanfareCore", "PostgreSQL", grdb, grdbSQLite, logging], swiftSettings: house),
     .target(
       name: "Worker",
       dependencies: ["FanfareCore", "RDKafka", collections, logging, metrics, serviceLifecycle],
@@ -110,7 +112,8 @@ let package = Package(
     .target(
       name: "PushServices",
       dependencies: [
-        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
+        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioHTTP1, nioPosix,
+        nioSSL,
       ],
       swiftSettings: house),
     .target(
@@ -128,7 +131,8 @@ let package = Package(
     .target(
       name: "PushSimulator",
       dependencies: [
-        "FanfareCore", "HTTP2Session", crypto, cryptoExtras, httpTypes, hummingbird, hummingbirdTLS, logging, nioCore, nioSSL,
+        "FanfareCore", "HTTP2Session", crypto, cryptoExtras, httpTypes, hummingbird, hummingbirdTLS, logging, nioCore,
+        nioSSL,
         serviceLifecycle, swiftASN1, x509,
       ],
       swiftSettings: house),
@@ -139,7 +143,8 @@ let package = Package(
       dependencies: [
         "CJemalloc", "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PostgreSQL", "PushServices",
         "PushSimulator", "RDKafka",
-        "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, crypto, hummingbird, logging, metrics, nioCore,
+        "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, crypto, hummingbird, logging, metrics,
+        nioCore,
         nioHTTP1,
         nioPosix, nioSSL, serviceLifecycle,
         unixSignals, yams,
@@ -167,20 +172,23 @@ let package = Package(
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
-        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto, cryptoExtras, jwtKit,
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto,
+        cryptoExtras, jwtKit,
         logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
     .testTarget(
       name: "PushSimulatorTests",
       dependencies: [
-        "PushSimulator", "FanfareCore", "HTTP2Session", asyncHTTPClient, jwtKit, logging, nioCore, nioHTTP1, nioPosix, nioSSL,
+        "PushSimulator", "FanfareCore", "HTTP2Session", asyncHTTPClient, jwtKit, logging, nioCore, nioHTTP1, nioPosix,
+        nioSSL,
       ],
       swiftSettings: house),
     .testTarget(
       name: "FrontEndTests",
       dependencies: [
-        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, metrics, nioCore,
+        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, metrics,
+        nioCore,
         nioHTTP1,
         nioPosix, serviceLifecycle,
       ],
@@ -191,18 +199,22 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "LedgerTests",
-      dependencies: ["Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, metrics, serviceLifecycle],
+      dependencies: [
+        "Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, metrics, serviceLifecycle,
+      ],
       swiftSettings: house),
     .testTarget(
       name: "OperationsTests",
       dependencies: [
-        "Operations", "FanfareCore", "Support", httpTypes, hummingbird, hummingbirdTesting, logging, metrics, nioCore, nioPosix,
+        "Operations", "FanfareCore", "Support", httpTypes, hummingbird, hummingbirdTesting, logging, metrics, nioCore,
+        nioPosix,
       ],
       swiftSettings: house),
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Support",
+        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry",
+        "Support",
         "Worker",
         configuration, logging, yams,
       ],
@@ -210,14 +222,16 @@ let package = Package(
     .testTarget(
       name: "EndToEnd",
       dependencies: [
-        "fanfare", "FanfareCore", "PostgreSQL", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
+        "fanfare", "FanfareCore", "PostgreSQL", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, nioCore,
+        nioHTTP1,
       ],
       swiftSettings: house),
   ],
   swiftLanguageModes: [.v6]
 )
 
-// Only where the microbenchmarks are run (deploy/benchmarks sets this): nobody else is to fetch and build what they need.
+// Only where the microbenchmarks are run (deploy/benchmarks sets this): nobody else is to fetch and build what they
+// need.
 if Context.environment["FANFARE_BENCHMARKS"] != nil {
   package.dependencies.append(.package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []))
   package.targets += [

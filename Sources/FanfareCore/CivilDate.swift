@@ -1,5 +1,5 @@
-/// A day of the proleptic Gregorian calendar. The conversions follow the era arithmetic of "chrono-Compatible Low-Level Date
-/// Algorithms" (H. Hinnant): no table, no loop, no allocation.
+/// A day of the proleptic Gregorian calendar. The conversions follow the era arithmetic of "chrono-Compatible Low-Level
+/// Date Algorithms" (H. Hinnant): no table, no loop, no allocation.
 struct CivilDate: Equatable {
   let year: Int64
   let month: Int64

@@ -20,7 +20,8 @@ package enum Hexadecimal {
     String(decoding: bytes.flatMap { [digit($0 >> 4), digit($0 & 0xF)] }, as: UTF8.self)
   }
 
-  /// The eight lower-case ASCII digits of a number, the first of them in the most significant byte. All at once: an identifier has 32.
+  /// The eight lower-case ASCII digits of a number, the first of them in the most significant byte. All at once: an
+  /// identifier has 32.
   static func digits(_ number: UInt32) -> UInt64 {
     // One digit's value into each byte, by halves.
     var values = UInt64(number)

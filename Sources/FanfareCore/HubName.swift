@@ -1,4 +1,5 @@
-/// The name of a hub: one app with its own push credentials, registrations and callers. Nothing crosses from one hub to another.
+/// The name of a hub: one app with its own push credentials, registrations and callers. Nothing crosses from one hub to
+/// another.
 package struct HubName: Hashable, Sendable, CustomStringConvertible {
   /// The hub of a deployment that names none.
   package static let `default` = Self(trusted: "default")

@@ -1,7 +1,7 @@
 /// A 128-bit identifier of one kind of thing, written as a canonical lower-case UUID (RFC 9562).
 ///
-/// Held as two words, so that copying, comparing and hashing one allocates nothing. The type parameter only keeps the id of a
-/// send from being taken for the id of a registration.
+/// Held as two words, so that copying, comparing and hashing one allocates nothing. The type parameter only keeps the
+/// id of a send from being taken for the id of a registration.
 package struct Identifier<Subject>: Hashable, Sendable {
   /// The first eight bytes, big-endian.
   package let high: UInt64
@@ -14,7 +14,8 @@ package struct Identifier<Subject>: Hashable, Sendable {
     self.low = low
   }
 
-  /// A random identifier (UUID version 4): uniformly distributed, so that any fixed slice of the id space holds its share.
+  /// A random identifier (UUID version 4): uniformly distributed, so that any fixed slice of the id space holds its
+  /// share.
   package static func random() -> Self {
     var generator = SystemRandomNumberGenerator()
     return random(using: &generator)
@@ -46,7 +47,9 @@ package struct Identifier<Subject>: Hashable, Sendable {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(16)
     for word in [high, low] {
-      for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+      for shift in stride(from: 56, through: 0, by: -8) {
+        bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
+      }
     }
     return bytes
   }
@@ -94,8 +97,8 @@ extension Identifier: LosslessStringConvertible {
 }
 
 extension [UInt8] {
-  /// Appends a canonical lower-case UUID. Not generic as the identifier is: a caller in another module would run it unspecialised, at several
-  /// times the price.
+  /// Appends a canonical lower-case UUID. Not generic as the identifier is: a caller in another module would run it
+  /// unspecialised, at several times the price.
   fileprivate mutating func appendUUID(_ high: UInt64, _ low: UInt64) {
     let dash = UInt8(ascii: "-")
     append(addingCapacity: 36) { text in

@@ -1,4 +1,5 @@
-/// A small generator of random numbers (Steele, Lea and Flood's SplitMix64), seeded so that what it decides can be repeated.
+/// A small generator of random numbers (Steele, Lea and Flood's SplitMix64), seeded so that what it decides can be
+/// repeated.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

@@ -23,7 +23,8 @@ package struct Topics: Hashable, Sendable {
   /// The delays of the retry topics unless configured otherwise, in seconds.
   package static let defaultRetryDelays = [15, 60, 300]
 
-  /// The topics of a deployment; `fanfare` unless configured otherwise. The delays of the retry topics are whole seconds.
+  /// The topics of a deployment; `fanfare` unless configured otherwise. The delays of the retry topics are whole
+  /// seconds.
   package init(prefix: String = "fanfare", retryDelays: [Int] = []) {
     self.prefix = prefix
     retries = Set(retryDelays).sorted().map { Retry(delay: .seconds($0), name: "\(prefix).retry.\($0)s") }
@@ -33,7 +34,8 @@ package struct Topics: Hashable, Sendable {
     deadLetter = prefix + ".dead-letter"
   }
 
-  /// The retry topics of this deployment among these names that are not configured, or not any more, shortest wait first. What lies there waits too.
+  /// The retry topics of this deployment among these names that are not configured, or not any more, shortest wait
+  /// first. What lies there waits too.
   package func retired(among names: some Sequence<String>) -> [Retry] {
     let beginning = "\(prefix).retry."
     return names.compactMap { name -> Retry? in
@@ -49,7 +51,8 @@ package struct Topics: Hashable, Sendable {
 }
 
 extension Topics {
-  /// The topic for what must wait that long: the one with the shortest delay that is not shorter, or the longest there is. Nil without retry topics.
+  /// The topic for what must wait that long: the one with the shortest delay that is not shorter, or the longest there
+  /// is. Nil without retry topics.
   package func retry(for delay: Duration) -> Retry? {
     retries.first { $0.delay >= delay } ?? retries.last
   }

@@ -6,7 +6,8 @@ extension UnixTime {
     func digits(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
     // The epoch was a Thursday.
     let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][Int(day.quotientAndFloorModulo(7).modulo)]
-    let month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][Int(date.month - 1)]
+    let month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][
+      Int(date.month - 1)]
     let time = "\(digits(second / 3600)):\(digits(second / 60 % 60)):\(digits(second % 60))"
     return "\(weekday), \(digits(date.day)) \(month) \(date.year) \(time) GMT"
   }

@@ -39,8 +39,8 @@ extension UnixTime: LosslessStringConvertible {
     UnixTime(milliseconds: min(max(milliseconds, Self.writableRange.lowerBound), Self.writableRange.upperBound))
   }
 
-  /// RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`, 24 characters. A moment before the year 0 or after the year 9999 is written as the
-  /// nearest one that can be.
+  /// RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`, 24 characters. A moment before the year 0 or after
+  /// the year 9999 is written as the nearest one that can be.
   package var description: String {
     var text: [UInt8] = []
     text.reserveCapacity(24)
@@ -56,7 +56,8 @@ extension UnixTime: LosslessStringConvertible {
     let date = CivilDate(daysSinceEpoch: day)
     output.append(addingCapacity: 24) { text in
       func two(_ value: Int64, _ end: UInt8) {
-        text.append(bytesOf: UInt16(truncatingIfNeeded: value / 10 % 10) << 8 + UInt16(truncatingIfNeeded: value % 10) + 0x3030)
+        text.append(
+          bytesOf: UInt16(truncatingIfNeeded: value / 10 % 10) << 8 + UInt16(truncatingIfNeeded: value % 10) + 0x3030)
         text.append(end)
       }
       text.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: date.year / 1000 % 10))
@@ -72,8 +73,8 @@ extension UnixTime: LosslessStringConvertible {
     }
   }
 
-  /// Reads an RFC 3339 date-time with any fraction and offset (a leap second counts as the second before it); nil for anything else, and for what lies
-  /// before the year 0 or after the year 9999 in UTC.
+  /// Reads an RFC 3339 date-time with any fraction and offset (a leap second counts as the second before it); nil for
+  /// anything else, and for what lies before the year 0 or after the year 9999 in UTC.
   package init?(_ text: String) {
     self.init(utf8: text.utf8Span.span)
   }
@@ -87,7 +88,8 @@ extension UnixTime: LosslessStringConvertible {
       let day = text.number(2, &at),
       text.has(UInt8(ascii: "T"), &at) || text.has(UInt8(ascii: "t"), &at) || text.has(UInt8(ascii: " "), &at),
       let hour = text.number(2, &at), text.has(colon, &at), let minute = text.number(2, &at), text.has(colon, &at),
-      let second = text.number(2, &at), let date = CivilDate(year: year, month: month, day: day), hour < 24, minute < 60,
+      let second = text.number(2, &at), let date = CivilDate(year: year, month: month, day: day), hour < 24,
+      minute < 60,
       second <= 60
     else { return nil }
     var fraction: Int64 = 0

@@ -2,9 +2,11 @@ package import FanfareCore
 
 /// How a hub's callers are known. Called by the front end for every request that is not open to everybody.
 ///
-/// An implementation that is asked very often keeps what it found out; one that has to block does so on threads of its own.
+/// An implementation that is asked very often keeps what it found out; one that has to block does so on threads of its
+/// own.
 package protocol Authenticator: Sendable {
-  /// Who the credentials belong to; nil when they are not accepted. Throws `AuthenticationError` when that cannot be said now.
+  /// Who the credentials belong to; nil when they are not accepted. Throws `AuthenticationError` when that cannot be
+  /// said now.
   func authenticate(_ credentials: BasicCredentials, hub: HubName) async throws -> Principal?
 }
 

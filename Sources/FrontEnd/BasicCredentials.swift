@@ -20,7 +20,8 @@ package struct BasicCredentials: Hashable, Sendable, CustomStringConvertible {
     self.password = password
   }
 
-  /// Reads the value of an `Authorization` field; nil for another scheme, and for what is not base64 of UTF-8 with a colon.
+  /// Reads the value of an `Authorization` field; nil for another scheme, and for what is not base64 of UTF-8 with a
+  /// colon.
   package init?(_ authorization: String) {
     // On bytes: every request comes through here, and characters cost ten times as much.
     let bytes = authorization.utf8

@@ -4,8 +4,10 @@ package import FanfareCore
 package struct DemoAuthenticator: Authenticator {
   private let roles: RolePolicy
 
-  /// Throws unless the server is bound to a loopback address, or `allowRemote` says in so many words that strangers may come in.
-  package init(boundTo host: String, allowRemote: Bool = false, roles: RolePolicy = RolePolicy()) throws(FrontEndError) {
+  /// Throws unless the server is bound to a loopback address, or `allowRemote` says in so many words that strangers may
+  /// come in.
+  package init(boundTo host: String, allowRemote: Bool = false, roles: RolePolicy = RolePolicy()) throws(FrontEndError)
+  {
     guard allowRemote || Self.isLoopback(host) else {
       throw FrontEndError(
         .insecureAuthentication,

@@ -9,9 +9,9 @@ import ServiceLifecycle
 
 /// The HTTP server that callers talk to: registers their devices, and enqueues their sends and nothing else.
 ///
-/// Make it, then keep `run()` running: it listens until the task is cancelled or shut down gracefully, and answers what it has begun before
-/// it returns; clients that do not read their answers are waited for no longer than `drainTimeout`. What it stands on (registry,
-/// producer, stores) must run longer than it does.
+/// Make it, then keep `run()` running: it listens until the task is cancelled or shut down gracefully, and answers what
+/// it has begun before it returns; clients that do not read their answers are waited for no longer than `drainTimeout`.
+/// What it stands on (registry, producer, stores) must run longer than it does.
 package final class FrontEnd: Service {
   /// What the front end stands on.
   package struct Dependencies: Sendable {
@@ -35,7 +35,8 @@ package final class FrontEnd: Service {
     package var clock: any WallClock
 
     package init(
-      registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore, claims: any SendClaimStore,
+      registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore,
+      claims: any SendClaimStore,
       broadcasts: any BroadcastStore, schedule: any ScheduledSendStore, history: any SendHistory, sink: any SendSink,
       hasRoom: @escaping @Sendable () -> Bool = { true }, clock: any WallClock = SystemWallClock()
     ) {
@@ -59,21 +60,26 @@ package final class FrontEnd: Service {
   private let logger: Logger
   private let listening = ListeningPort()
 
-  /// Makes a front end for the hubs, which also answers operators where it is told how. Throws when a setting is out of range or a hub is there twice.
+  /// Makes a front end for the hubs, which also answers operators where it is told how. Throws when a setting is out of
+  /// range or a hub is there twice.
   package init(
-    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies, operations: OperationsRoutes? = nil,
+    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies,
+    operations: OperationsRoutes? = nil,
     logger: Logger
   ) throws(FrontEndError) {
     try configuration.validate()
     guard !hubs.isEmpty else { throw FrontEndError(.configuration, "hubs must name at least one hub") }
-    guard Set(hubs.map(\.name)).count == hubs.count else { throw FrontEndError(.configuration, "hubs must name each hub once") }
+    guard Set(hubs.map(\.name)).count == hubs.count else {
+      throw FrontEndError(.configuration, "hubs must name each hub once")
+    }
     self.configuration = configuration
     self.logger = logger
     responder = Self.makeResponder(
       configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations, table: routes)
   }
 
-  /// Serves until the task is cancelled or shut down gracefully. Throws when the address cannot be bound. To be called once.
+  /// Serves until the task is cancelled or shut down gracefully. Throws when the address cannot be bound. To be called
+  /// once.
   package func run() async throws {
     defer { listening.resolve(nil) }
     try await makeServer().run()
@@ -102,11 +108,13 @@ package final class FrontEnd: Service {
           maximumBodyBytes: maximumBodyBytes)
       ],
       idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: decoder)
-    // Not Hummingbird's `Application`: it makes a logger with metadata and a task-local value for every request, which nobody reads here.
+    // Not Hummingbird's `Application`: it makes a logger with metadata and a task-local value for every request, which
+    // nobody reads here.
     let connections = LoopBoundChannel(configuration: channel, maximumBodySize: configuration.maximumBodySize) {
       request, channel in
       try await responder.respond(
-        to: request, context: FrontEndContext(source: ApplicationRequestContextSource(channel: channel, logger: logger)))
+        to: request, context: FrontEndContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+      )
     }
     return connections.server(
       configuration: ServerConfiguration(
@@ -117,27 +125,33 @@ package final class FrontEnd: Service {
   }
 
   private static func makeResponder(
-    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies, operations: OperationsRoutes?,
+    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies,
+    operations: OperationsRoutes?,
     table: RouteTable
   ) -> RouterResponder<FrontEndContext> {
     let router = Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints)
     let routes = RecordingRouter(router: router, routes: table)
     routes.add(
-      middleware: AnswerMiddleware(routes: routes.routes, metrics: RequestMetrics(), date: DateField(), clock: dependencies.clock)
+      middleware: AnswerMiddleware(
+        routes: routes.routes, metrics: RequestMetrics(), date: DateField(), clock: dependencies.clock)
     )
     operations?.add(to: routes)
     DescriptionRoute().add(to: routes)
     let gate = Gate(hubs: hubs.map(HubEntry.init))
     let intake = SendIntake(
-      sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom, schedule: dependencies.schedule,
+      sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom,
+      schedule: dependencies.schedule,
       clock: dependencies.clock)
     let repetitions = Repetitions(store: dependencies.claims)
     let registration = RegistrationRoutes(
-      gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
+      gate: gate, registry: dependencies.registry, clock: dependencies.clock,
+      maximumBodySize: configuration.maximumBodySize)
     let installations = InstallationRoutes(
-      gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
+      gate: gate, registry: dependencies.registry, clock: dependencies.clock,
+      maximumBodySize: configuration.maximumBodySize)
     let directory = DirectoryRoutes(
-      gate: gate, registry: dependencies.registry, clock: dependencies.clock, maximumBodySize: configuration.maximumBodySize)
+      gate: gate, registry: dependencies.registry, clock: dependencies.clock,
+      maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
       gate: gate, intake: intake, repetitions: repetitions, secure: dependencies.secureStore, clock: dependencies.clock,
       maximumBodySize: configuration.maximumBodySize, securePayloadLifetime: configuration.securePayloadLifetime)

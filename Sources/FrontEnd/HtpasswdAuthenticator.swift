@@ -5,9 +5,9 @@ import Synchronization
 
 /// Users from a password file, with bcrypt, yescrypt or SHA-512 hashes (what `htpasswd -B` and `mkpasswd` write).
 ///
-/// The file is read again when it changes, beside the event loops: whoever has it looked at waits, and the others are checked
-/// against the users as they were. While its new content is not acceptable, or names nobody any more, the users stay as they were
-/// and the log says why.
+/// The file is read again when it changes, beside the event loops: whoever has it looked at waits, and the others are
+/// checked against the users as they were. While its new content is not acceptable, or names nobody any more, the users
+/// stay as they were and the log says why.
 package final class HtpasswdAuthenticator: Authenticator {
   /// How the authenticator spends time and memory.
   package struct Configuration: Sendable {
@@ -40,8 +40,8 @@ package final class HtpasswdAuthenticator: Authenticator {
   private let configuration: Configuration
   private let logger: Logger
   private let pool: HashingPool
-  /// Looks at the file, not behind the passwords that wait. One look may follow another at once, and a thread is free only a
-  /// moment after its work has returned.
+  /// Looks at the file, not behind the passwords that wait. One look may follow another at once, and a thread is free
+  /// only a moment after its work has returned.
   private let reader = HashingPool(concurrency: 1, maximumWaiting: 1)
   private let verified: VerifiedCredentials
   private let state: Mutex<State>
@@ -91,7 +91,8 @@ package final class HtpasswdAuthenticator: Authenticator {
     guard stamp != state.withLock({ $0.stamp }) else { return }
     do {
       let file = try HtpasswdFile(path: path)
-      // More likely a file that is being written, or that did not fit onto its disk, than users who are all to be locked out.
+      // More likely a file that is being written, or that did not fit onto its disk, than users who are all to be
+      // locked out.
       guard !file.isEmpty else { throw FrontEndError(.htpasswd, "the password file \(path) names nobody any more") }
       let generation = state.withLock { state in
         state.file = file

@@ -4,8 +4,8 @@ import Synchronization
 
 /// HTTP/2 connections to one host, and the queue of requests for them.
 ///
-/// Requests are handed in and reported in batches: between a caller's thread and a connection's event loop there is one hop per batch
-/// and none per request. The pool works while `run()` runs; requests submitted before wait for it.
+/// Requests are handed in and reported in batches: between a caller's thread and a connection's event loop there is one
+/// hop per batch and none per request. The pool works while `run()` runs; requests submitted before wait for it.
 package final class HTTP2ConnectionPool: Sendable {
   private struct Guarded {
     var pool: PoolState<ConnectionHandle>
@@ -19,8 +19,8 @@ package final class HTTP2ConnectionPool: Sendable {
   private let logger: Logger
   private let observer: (any HTTP2PoolObserver)?
 
-  /// A pool that has no connections yet. Throws `HTTP2ConnectionError` with `invalidConfiguration` if the configuration makes no
-  /// sense, and NIOSSL's error if TLS cannot be set up with it.
+  /// A pool that has no connections yet. Throws `HTTP2ConnectionError` with `invalidConfiguration` if the configuration
+  /// makes no sense, and NIOSSL's error if TLS cannot be set up with it.
   package init(
     configuration: HTTP2PoolConfiguration, eventLoopGroup: any EventLoopGroup, logger: Logger,
     observer: (any HTTP2PoolObserver)? = nil
@@ -35,8 +35,8 @@ package final class HTTP2ConnectionPool: Sendable {
     guarded = Mutex(Guarded(pool: state))
   }
 
-  /// The pool's lifetime: opens connections and serves requests until `close(timeout:)` has done its work. Cancelling the task closes
-  /// the pool with the configured `cancellationTimeout`.
+  /// The pool's lifetime: opens connections and serves requests until `close(timeout:)` has done its work. Cancelling
+  /// the task closes the pool with the configured `cancellationTimeout`.
   package func run() async {
     perform(transition { $0.start(now: .now()) })
     let ticks = eventLoop.scheduleRepeatedTask(initialDelay: settings.tickInterval, delay: settings.tickInterval) {
@@ -54,13 +54,14 @@ package final class HTTP2ConnectionPool: Sendable {
 
   /// Takes requests in. Never blocks and never calls `completion` before it returns.
   ///
-  /// Every request's end is reported exactly once, whatever happens. `completion` is called on an event loop, with all requests of
-  /// this submission that ended in one turn of it; it must be quick. Calls for requests on different connections may run at the
-  /// same time. Where streams are scarce, requests that are bulk stand behind those that are not, of whatever submission.
+  /// Every request's end is reported exactly once, whatever happens. `completion` is called on an event loop, with all
+  /// requests of this submission that ended in one turn of it; it must be quick. Calls for requests on different
+  /// connections may run at the same time. Where streams are scarce, requests that are bulk stand behind those that are
+  /// not, of whatever submission.
   ///
   /// No connection carries requests of two generations. The first of a later generation renews the connections, as
-  /// `renewConnections()` does; those of an earlier one that are not on their way by then fail as `superseded`, and so do
-  /// all that come after.
+  /// `renewConnections()` does; those of an earlier one that are not on their way by then fail as `superseded`, and so
+  /// do all that come after.
   package func submit(
     _ requests: [HTTP2Request], generation: Int = 0, completion: @escaping @Sendable ([HTTP2Completion]) -> Void
   ) {
@@ -84,7 +85,8 @@ package final class HTTP2ConnectionPool: Sendable {
     }
   }
 
-  /// Sends one request and waits for its end. Cancelling the task does not cancel the request; its timeout bounds the wait.
+  /// Sends one request and waits for its end. Cancelling the task does not cancel the request; its timeout bounds the
+  /// wait.
   package func execute(_ request: HTTP2Request) async throws -> HTTP2Response {
     let result: Result<HTTP2Response, HTTP2RequestError> = await withCheckedContinuation { continuation in
       submit([request]) { completions in
@@ -100,8 +102,8 @@ package final class HTTP2ConnectionPool: Sendable {
   /// The pool at this moment.
   package var statistics: HTTP2PoolStatistics { guarded.withLock { $0.pool.statistics } }
 
-  /// Ends the pool: waiting requests fail as `closed` at once, those on their way may finish within `timeout` and fail then. Returns
-  /// when all requests are reported and all connections have ended.
+  /// Ends the pool: waiting requests fail as `closed` at once, those on their way may finish within `timeout` and fail
+  /// then. Returns when all requests are reported and all connections have ended.
   package func close(timeout: Duration) async {
     beginClosing(timeout: timeout)
     await finished()
@@ -154,8 +156,8 @@ package final class HTTP2ConnectionPool: Sendable {
     }
   }
 
-  /// Reports requests that ended without a connection: on the pool's event loop, so that a submitter is never called back from
-  /// inside its own call.
+  /// Reports requests that ended without a connection: on the pool's event loop, so that a submitter is never called
+  /// back from inside its own call.
   private func report(_ batches: [RequestBatch], _ error: HTTP2RequestError) {
     eventLoop.execute {
       var collector = CompletionCollector()
@@ -194,13 +196,15 @@ extension HTTP2ConnectionPool: ClientConnectionOwner {
     let (pause, actions) = transition { $0.ended(id: id, isFailure: isFailure, error: error, now: .now()) }
     if wasOpened {
       logger.debug(
-        "connection closed", metadata: [LogKeys.connection: "\(id)", LogKeys.error: "\(error.map(\.description) ?? "none")"])
+        "connection closed",
+        metadata: [LogKeys.connection: "\(id)", LogKeys.error: "\(error.map(\.description) ?? "none")"])
       observe(.closed(connection: id, error: error))
     } else if let error {
       logger.info(
         "connection failed",
         metadata: [
-          LogKeys.connection: "\(id)", LogKeys.error: "\(error)", LogKeys.nextAttemptIn: "\(pause.nanoseconds / 1_000_000) ms",
+          LogKeys.connection: "\(id)", LogKeys.error: "\(error)",
+          LogKeys.nextAttemptIn: "\(pause.nanoseconds / 1_000_000) ms",
         ])
       observe(.failed(connection: id, error: error, nextAttemptIn: .nanoseconds(pause.nanoseconds)))
     }

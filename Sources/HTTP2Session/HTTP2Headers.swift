@@ -1,8 +1,8 @@
 /// A block of header fields, built once and shared by many requests.
 ///
-/// All fields lie in one array of bytes, so a copy costs one reference count and a block read by several event loops needs no lock.
-/// Names must be lower-case (RFC 9113 section 8.2); neither names nor values may contain control characters. What breaks these
-/// rules is refused by the peer, not here.
+/// All fields lie in one array of bytes, so a copy costs one reference count and a block read by several event loops
+/// needs no lock. Names must be lower-case (RFC 9113 section 8.2); neither names nor values may contain control
+/// characters. What breaks these rules is refused by the peer, not here.
 package struct HTTP2Headers: Sendable {
   /// Per field: the indexing byte, the lengths of name and value (4 bytes each, little-endian), name, value.
   private(set) var storage: [UInt8] = []
@@ -17,8 +17,8 @@ package struct HTTP2Headers: Sendable {
   /// An empty block.
   package init() {}
 
-  /// The fields of one request: a `:path` that is sent without indexing, because one that names a device never repeats soon enough to be worth a place in
-  /// the table and is no intermediary's to remember, and others behind it.
+  /// The fields of one request: a `:path` that is sent without indexing, because one that names a device never repeats
+  /// soon enough to be worth a place in the table and is no intermediary's to remember, and others behind it.
   package init(path: String, _ others: HTTP2Headers = HTTP2Headers()) {
     append(":path", path, indexing: .never)
     append(contentsOf: others)
@@ -33,7 +33,9 @@ package struct HTTP2Headers: Sendable {
   package var isEmpty: Bool { count == 0 }
 
   /// Whether the first field is a pseudo field (RFC 9113 section 8.3).
-  var startsWithPseudoField: Bool { storage.count > Self.prefixLength && storage[Self.prefixLength] == UInt8(ascii: ":") }
+  var startsWithPseudoField: Bool {
+    storage.count > Self.prefixLength && storage[Self.prefixLength] == UInt8(ascii: ":")
+  }
 
   /// Adds a field at the end.
   package mutating func append(_ name: String, _ value: String, indexing: HPACKIndexing = .incremental) {
@@ -78,7 +80,8 @@ package struct HTTP2Headers: Sendable {
     let name = cursor + Self.prefixLength
     let value = name + nameLength
     let field = Field(
-      indexing: HPACKIndexing(rawValue: storage[cursor]) ?? .never, name: name..<value, value: value..<(value + valueLength))
+      indexing: HPACKIndexing(rawValue: storage[cursor]) ?? .never, name: name..<value,
+      value: value..<(value + valueLength))
     cursor = field.value.upperBound
     return field
   }

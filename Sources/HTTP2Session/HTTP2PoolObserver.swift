@@ -1,6 +1,7 @@
 /// Told what happens to a pool's connections, for metrics and operations.
 ///
-/// Called on the connections' event loops, events of one connection in order; an implementation must be quick and must not block.
+/// Called on the connections' event loops, events of one connection in order; an implementation must be quick and must
+/// not block.
 package protocol HTTP2PoolObserver: Sendable {
   /// Something happened.
   func pool(_ host: String, didObserve event: HTTP2PoolEvent)

@@ -3,8 +3,8 @@ package struct HTTP2Request: Sendable {
   /// The caller's own number, given back with the completion. It never goes over the wire.
   package var ticket: UInt64
 
-  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` first, in this order, then `:path` if all have the
-  /// same, then the rest.
+  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` first, in this
+  /// order, then `:path` if all have the same, then the rest.
   package var shared: HTTP2Headers
 
   /// The fields of this request alone. The first is `:path`, unless that is among the shared ones.
@@ -19,12 +19,15 @@ package struct HTTP2Request: Sendable {
   /// How much of that may pass before it is begun: begun later it would be worth nothing. Never more than `timeout`.
   package var patience: Duration
 
-  /// Whether it is one of many that nobody waits for in particular: where streams are scarce, it stands behind those that are not.
+  /// Whether it is one of many that nobody waits for in particular: where streams are scarce, it stands behind those
+  /// that are not.
   package var isBulk: Bool
 
-  /// A request. Its fields are sent as they are: nothing is added. Without a `patience` it waits as long as it may take.
+  /// A request. Its fields are sent as they are: nothing is added. Without a `patience` it waits as long as it may
+  /// take.
   package init(
-    ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration, patience: Duration? = nil,
+    ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration,
+    patience: Duration? = nil,
     isBulk: Bool = false
   ) {
     self.ticket = ticket

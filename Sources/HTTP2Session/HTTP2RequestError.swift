@@ -4,7 +4,8 @@ package struct HTTP2RequestError: Error, Sendable, Hashable {
   package enum Code: Sendable, Hashable {
     /// The server refused the stream (REFUSED_STREAM) more often than the request may be resent.
     case refused
-    /// Connections were shut down under the request (GOAWAY with a smaller last stream) more often than it may be resent.
+    /// Connections were shut down under the request (GOAWAY with a smaller last stream) more often than it may be
+    /// resent.
     case goAway
     /// The answer was not complete within the request's timeout.
     case deadlineExceeded
@@ -27,8 +28,8 @@ package struct HTTP2RequestError: Error, Sendable, Hashable {
   /// What happened.
   package var code: Code
 
-  /// Whether the server may have acted on the request. False is a guarantee that it has not, so that sending it again cannot
-  /// duplicate anything; true means nobody knows.
+  /// Whether the server may have acted on the request. False is a guarantee that it has not, so that sending it again
+  /// cannot duplicate anything; true means nobody knows.
   package var wasPossiblyProcessed: Bool
 
   /// More for the log: what was seen. Never contains paths, header values or bodies.

@@ -24,7 +24,8 @@ package final class HTTP2Server: Sendable {
 
   /// A server that does not listen yet.
   package init(
-    configuration: HTTP2ServerConfiguration, eventLoopGroup: any EventLoopGroup, logger: Logger, handler: @escaping Handler
+    configuration: HTTP2ServerConfiguration, eventLoopGroup: any EventLoopGroup, logger: Logger,
+    handler: @escaping Handler
   ) {
     self.configuration = configuration
     self.eventLoopGroup = eventLoopGroup
@@ -38,7 +39,8 @@ package final class HTTP2Server: Sendable {
   /// How many connections are open.
   package var connectionCount: Int { guarded.withLock { $0.connections.count } }
 
-  /// Listens, and returns as soon as connections are accepted. Throws if the address is taken or the TLS configuration cannot be used.
+  /// Listens, and returns as soon as connections are accepted. Throws if the address is taken or the TLS configuration
+  /// cannot be used.
   package func start() async throws {
     let tls = try configuration.tls.map { tls in
       var tls = tls
@@ -100,7 +102,9 @@ package final class HTTP2Server: Sendable {
       return guarded.nextID
     }
     guard let id else { return channel.close(promise: nil) }
-    let greeting = channel.eventLoop.scheduleTask(in: TimeAmount(configuration.handshakeTimeout)) { channel.close(promise: nil) }
+    let greeting = channel.eventLoop.scheduleTask(in: TimeAmount(configuration.handshakeTimeout)) {
+      channel.close(promise: nil)
+    }
     channel.closeFuture.whenComplete { [self] _ in
       greeting.cancel()
       guarded.withLock { _ = $0.connections.removeValue(forKey: ObjectIdentifier(channel)) }

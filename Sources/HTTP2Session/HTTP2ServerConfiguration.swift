@@ -20,10 +20,11 @@ package struct HTTP2ServerConfiguration: Sendable {
   package var connectionWindow = 1 << 24
   /// Whether PINGs are answered; a server that shall look dead does not.
   package var answersPings = true
-  /// Asked of every new connection with TLS: whether its handshake is refused. Called on the connection's event loop; it must not block.
+  /// Asked of every new connection with TLS: whether its handshake is refused. Called on the connection's event loop;
+  /// it must not block.
   package var refusesHandshake: @Sendable () -> Bool = { false }
-  /// How long a client may take over the beginning of a connection: TLS, where there is any, the preface and its SETTINGS.
-  /// Then it is closed.
+  /// How long a client may take over the beginning of a connection: TLS, where there is any, the preface and its
+  /// SETTINGS. Then it is closed.
   package var handshakeTimeout: Duration = .seconds(10)
   /// Connections at the same time at most; more are closed as they come.
   package var maximumConnections = 1000

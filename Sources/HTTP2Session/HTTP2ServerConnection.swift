@@ -1,7 +1,8 @@
 package import NIOCore
 import Synchronization
 
-/// One client's connection as a handler sees it; usable from any thread. Commands of one thread are carried out in order.
+/// One client's connection as a handler sees it; usable from any thread. Commands of one thread are carried out in
+/// order.
 package final class HTTP2ServerConnection: Sendable {
   /// What a connection can be told to do.
   enum Command: Sendable {
@@ -32,8 +33,8 @@ package final class HTTP2ServerConnection: Sendable {
     channel = .makeEmptyBox(eventLoop: eventLoop)
   }
 
-  /// Sends GOAWAY. Streams up to `lastStreamID` may still be answered, nil means all that have arrived when the frame is written;
-  /// higher ones are dropped. The connection closes when the last stream has ended.
+  /// Sends GOAWAY. Streams up to `lastStreamID` may still be answered, nil means all that have arrived when the frame
+  /// is written; higher ones are dropped. The connection closes when the last stream has ended.
   package func goAway(lastStreamID: Int32? = nil, code: HTTP2ErrorCode = .noError, debugData: [UInt8] = []) {
     perform(.goAway(lastStreamID: lastStreamID, code, debugData: debugData))
   }

@@ -3,14 +3,15 @@ import Metrics
 import RDKafka
 import Synchronization
 
-/// How far the ledger is behind in each partition it has: in records, and in the age of the oldest that is not in the file, or the most
-/// that it can be.
+/// How far the ledger is behind in each partition it has: in records, and in the age of the oldest that is not in the
+/// file, or the most that it can be.
 final class LagMetrics: Sendable {
   private struct Partition {
     let records: Gauge
     /// Nil until something is known: none says more than zero.
     var seconds: Gauge?
-    /// When the last record in the file was written, or as long as there is none the first one that was taken in; nil where nobody knows.
+    /// When the last record in the file was written, or as long as there is none the first one that was taken in; nil
+    /// where nobody knows.
     var timestamp: UnixTime?
 
     private let dimensions: [(String, String)]
@@ -37,10 +38,12 @@ final class LagMetrics: Sendable {
 
   private let partitions = Mutex<[TopicPartition: Partition]>([:])
 
-  /// The records of this batch have come. Of a partition of which nothing has been recorded since it was assigned, the first waits longest.
+  /// The records of this batch have come. Of a partition of which nothing has been recorded since it was assigned, the
+  /// first waits longest.
   func takenIn(_ batch: LedgerBatch) {
     partitions.withLock { partitions in
-      for (partition, milliseconds) in batch.firstTimestamps where milliseconds >= 0 && partitions[partition]?.timestamp == nil {
+      for (partition, milliseconds) in batch.firstTimestamps
+      where milliseconds >= 0 && partitions[partition]?.timestamp == nil {
         partitions[partition, default: Partition(partition)].timestamp = UnixTime(milliseconds: milliseconds)
       }
     }

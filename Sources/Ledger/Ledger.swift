@@ -8,9 +8,10 @@ import Synchronization
 
 /// Turns the sends and status topics into a store that can be asked what became of a send.
 ///
-/// Two halves work at once: one takes records from the consumer and decodes them, the other puts what has gathered meanwhile into the
-/// store, as many batches at a time as that can take, and only then gives the consumer credit for more and stores the offsets, those with the next
-/// batch where that fails. A record that is read again changes nothing, so a crash at any moment costs nothing but time.
+/// Two halves work at once: one takes records from the consumer and decodes them, the other puts what has gathered
+/// meanwhile into the store, as many batches at a time as that can take, and only then gives the consumer credit for
+/// more and stores the offsets, those with the next batch where that fails. A record that is read again changes
+/// nothing, so a crash at any moment costs nothing but time.
 final class Ledger: Service {
   private let configuration: LedgerConfiguration
   private let store: any LedgerStorage
@@ -31,10 +32,11 @@ final class Ledger: Service {
     var deadline: ContinuousClock.Instant?
   }
 
-  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong. `onRecorded` is told of each batch that is in
-  /// the store, from the ledger's own task.
+  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong. `onRecorded`
+  /// is told of each batch that is in the store, from the ledger's own task.
   init(
-    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(), logger: Logger,
+    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
+    logger: Logger,
     onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration
@@ -55,16 +57,16 @@ final class Ledger: Service {
     }
   }
 
-  /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`. `complaint` says
-  /// nothing of that: a consumer keeps its partitions while no broker can be reached.
+  /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`.
+  /// `complaint` says nothing of that: a consumer keeps its partitions while no broker can be reached.
   func checkKafka() async throws {
     _ = try await consumer.committed([TopicPartition(topic: configuration.topics.sends, partition: 0)])
   }
 
   /// Records until graceful shutdown, then takes in what has been read already and leaves the group. To be called once.
   ///
-  /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible: `unavailable` where that is for the store's sake, or
-  /// it came too late and only another ledger begins there.
+  /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible: `unavailable` where that is for
+  /// the store's sake, or it came too late and only another ledger begins there.
   func run() async throws {
     defer { lag.end() }
     try await withThrowingTaskGroup { group in
@@ -85,7 +87,8 @@ final class Ledger: Service {
     }
   }
 
-  /// Ends the group of tasks when the work is done, because the ones that wait for shutdown or the time do not end by themselves.
+  /// Ends the group of tasks when the work is done, because the ones that wait for shutdown or the time do not end by
+  /// themselves.
   private struct Finished: Error {}
 
   // MARK: - Reading
@@ -155,7 +158,9 @@ final class Ledger: Service {
         case .record(let batch):
           let number = writes.begin(batch)
           group.addTask {
-            do { self.queue.append(WorkQueue.Written(number: number, duplicates: .success(try await self.write(batch)))) } catch {
+            do {
+              self.queue.append(WorkQueue.Written(number: number, duplicates: .success(try await self.write(batch))))
+            } catch {
               self.queue.append(WorkQueue.Written(number: number, duplicates: .failure(error)))
             }
           }
@@ -170,14 +175,16 @@ final class Ledger: Service {
   /// Waits for what is being written. Returns false when shutdown does not allow for it.
   private func finish(_ writes: inout WritesUnderWay) async throws -> Bool {
     while writes.count > 0 {
-      guard case .written(let written)? = await queue.next(limit: 0, hasRoom: false), try await settle(written, &writes) else {
+      guard case .written(let written)? = await queue.next(limit: 0, hasRoom: false), try await settle(written, &writes)
+      else {
         return false
       }
     }
     return true
   }
 
-  /// A batch has been written: settles those before which nothing is open. Returns false when shutdown has not allowed for one of them.
+  /// A batch has been written: settles those before which nothing is open. Returns false when shutdown has not allowed
+  /// for one of them.
   private func settle(_ written: WorkQueue.Written, _ writes: inout WritesUnderWay) async throws -> Bool {
     writes.end(written.number, duplicates: try written.duplicates.get())
     var (settled, isComplete) = ([(batch: LedgerBatch, duplicates: Int)](), true)
@@ -189,8 +196,8 @@ final class Ledger: Service {
     return isComplete
   }
 
-  /// Says to the store and then to the group how far the log has been read. What the store does not take now is said with the next batch: until then both
-  /// know less than there is, which does no harm.
+  /// Says to the store and then to the group how far the log has been read. What the store does not take now is said
+  /// with the next batch: until then both know less than there is, which does no harm.
   private func note(_ reached: inout [TopicPartition: Int64]) async {
     guard !reached.isEmpty else { return }
     do { try await store.reach(reached) } catch {
@@ -251,14 +258,16 @@ final class Ledger: Service {
     onRecorded?(batch)
   }
 
-  /// Sends the consumer back where the file knows less than the group has committed; see `Rewind`. Tries for as long as the assignment
-  /// waits, for a broker that starts at the same time may not answer at once. Throws where that was too long, `unavailable` as `run` says.
-  /// Returns false when shutdown does not allow for it: what is read then must not be written.
+  /// Sends the consumer back where the file knows less than the group has committed; see `Rewind`. Tries for as long as
+  /// the assignment waits, for a broker that starts at the same time may not answer at once. Throws where that was too
+  /// long, `unavailable` as `run` says. Returns false when shutdown does not allow for it: what is read then must not
+  /// be written.
   private func rewind(_ partitions: [TopicPartition], before effect: ContinuousClock.Instant) async throws -> Bool {
     let lastTry = effect - configuration.consumer.rebalanceDeadline * 0.2
     while true {
       do {
-        // Where the batches before have waited for the store for so long, the consumer reads already from where the group was.
+        // Where the batches before have waited for the store for so long, the consumer reads already from where the
+        // group was.
         guard ContinuousClock.now < lastTry else {
           throw LedgerError(.unavailable, "the store was not there while the group waited for the ledger")
         }
@@ -270,10 +279,12 @@ final class Ledger: Service {
         guard !rewinds.isEmpty else { return true }
         try await consumer.commit(rewinds)
         guard ContinuousClock.now < effect else {
-          throw LedgerError(.unavailable, "the ledger went back to where its file ends when its consumer had begun to read")
+          throw LedgerError(
+            .unavailable, "the ledger went back to where its file ends when its consumer had begun to read")
         }
         logger.notice(
-          "The ledger reads again what its file does not hold", metadata: [LogKeys.partitions: "\(rewinds.map(\.partition))"])
+          "The ledger reads again what its file does not hold",
+          metadata: [LogKeys.partitions: "\(rewinds.map(\.partition))"])
         return true
       } catch {
         try Task.checkCancellation()

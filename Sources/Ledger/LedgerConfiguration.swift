@@ -5,7 +5,8 @@ package import RDKafka
 package struct LedgerConfiguration: Sendable {
   /// The names of the topics; sends and status are read.
   package var topics: Topics
-  /// The consumer. One group per store: its members share the partitions, so ledgers with files of their own need groups of their own.
+  /// The consumer. One group per store: its members share the partitions, so ledgers with files of their own need
+  /// groups of their own.
   package var consumer: ConsumerConfiguration
   /// The most records in one transaction.
   package var batchRecords = 5000
@@ -17,7 +18,8 @@ package struct LedgerConfiguration: Sendable {
   package var firstRetryDelay: Duration = .milliseconds(100)
   /// The longest wait between two tries.
   package var longestRetryDelay: Duration = .seconds(5)
-  /// How long failing transactions are tried again while shutting down; what is not in the file then is read again next time.
+  /// How long failing transactions are tried again while shutting down; what is not in the file then is read again next
+  /// time.
   package var drainTimeout: Duration = .seconds(5)
 
   /// The defaults, with the group `<prefix>.ledger`.

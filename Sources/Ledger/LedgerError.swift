@@ -7,11 +7,11 @@ package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// There is no ledger at that path yet: none has been started, or its tables are being made. For readers.
     package static let notThere = Self(wrapped: .notThere)
-    /// The file is no ledger, one of a later release, or cannot be made or written at all: nothing helps but another file, other rights, or
-    /// another release.
+    /// The file is no ledger, one of a later release, or cannot be made or written at all: nothing helps but another
+    /// file, other rights, or another release.
     package static let unusable = Self(wrapped: .unusable)
-    /// The database does not take the user, or its tables cannot be made or are something else's: nothing helps but another
-    /// connection, other rights, or another release.
+    /// The database does not take the user, or its tables cannot be made or are something else's: nothing helps but
+    /// another connection, other rights, or another release.
     package static let unusableDatabase = Self(wrapped: .unusableDatabase)
     /// The file is locked for too long, or the disk fails; the same may succeed later.
     package static let unavailable = Self(wrapped: .unavailable)

@@ -2,8 +2,8 @@ package import FanfareCore
 import GRDB
 import Synchronization
 
-/// A ledger's file as other processes read it, such as the front end. Need not exist when this is made; what is asked of it before throws
-/// `LedgerError` with `notThere`.
+/// A ledger's file as other processes read it, such as the front end. Need not exist when this is made; what is asked
+/// of it before throws `LedgerError` with `notThere`.
 package final class LedgerReader: Sendable {
   private let configuration: LedgerStoreConfiguration
   private let opened = Mutex<Opened?>(nil)

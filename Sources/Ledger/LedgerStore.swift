@@ -3,8 +3,8 @@ import GRDB
 package import RDKafka
 import Synchronization
 
-/// The ledger as a SQLite file, for the process that writes it: batches in, look-ups out. One process writes a file; others read it with
-/// `LedgerReader`.
+/// The ledger as a SQLite file, for the process that writes it: batches in, look-ups out. One process writes a file;
+/// others read it with `LedgerReader`.
 package final class LedgerStore: Sendable {
   /// How the file was opened.
   package let configuration: LedgerStoreConfiguration
@@ -12,7 +12,8 @@ package final class LedgerStore: Sendable {
   private let clock: any WallClock
   private let retention: Mutex<Retention>
 
-  /// Opens the file, makes or migrates its tables. Blocks for at most about twice the busy timeout. Several processes may do so at once.
+  /// Opens the file, makes or migrates its tables. Blocks for at most about twice the busy timeout. Several processes
+  /// may do so at once.
   ///
   /// Throws `LedgerError` when that is impossible.
   package init(_ configuration: LedgerStoreConfiguration, clock: any WallClock = SystemWallClock()) throws {

@@ -3,8 +3,9 @@ package import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// A ledger that outlives its store's absence: it begins once the store answers, and where an assignment has waited in vain for the store it leaves the
-/// group and begins anew when the store is back. The other members have the partitions meanwhile.
+/// A ledger that outlives its store's absence: it begins once the store answers, and where an assignment has waited in
+/// vain for the store it leaves the group and begins anew when the store is back. The other members have the partitions
+/// meanwhile.
 package final class PatientLedger: Service {
   private let configuration: LedgerConfiguration
   private let store: any LedgerStorage
@@ -19,10 +20,11 @@ package final class PatientLedger: Service {
     var absence: LedgerError?
   }
 
-  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong. `onRecorded` is told of each batch that is in the
-  /// store.
+  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong. `onRecorded`
+  /// is told of each batch that is in the store.
   package init(
-    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(), logger: Logger,
+    configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
+    logger: Logger,
     onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration
@@ -44,10 +46,13 @@ package final class PatientLedger: Service {
   /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`.
   package func checkKafka() async throws { try await state.withLock(\.ledger).checkKafka() }
 
-  /// Records until graceful shutdown, as `Ledger.run` does. Throws `LedgerError` when the consumer ends by itself, or the store can never be used.
+  /// Records until graceful shutdown, as `Ledger.run` does. Throws `LedgerError` when the consumer ends by itself, or
+  /// the store can never be used.
   package func run() async throws {
     while try await waitForStore() {
-      do { return try await state.withLock(\.ledger).run() } catch let error as LedgerError where error.code == .unavailable {
+      do { return try await state.withLock(\.ledger).run() } catch let error as LedgerError
+        where error.code == .unavailable
+      {
         logger.warning(
           "The ledger leaves its group and begins anew when its store is there", metadata: [LogKeys.error: "\(error)"])
         // Its consumer has left the group, and a consumer joins only once.

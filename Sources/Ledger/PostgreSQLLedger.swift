@@ -6,9 +6,9 @@ import Synchronization
 
 /// The ledger as tables of a PostgreSQL database, which any number of ledgers and readers share.
 ///
-/// Each batch is one or two transactions of a handful of statements, whatever its size. All ledgers lock the sends of a batch in the same order, so that
-/// hardly ever one waits for another that waits for it; totals are kept by several rows and summed up when they are asked for, so that they do not wait
-/// for each other there either.
+/// Each batch is one or two transactions of a handful of statements, whatever its size. All ledgers lock the sends of a
+/// batch in the same order, so that hardly ever one waits for another that waits for it; totals are kept by several
+/// rows and summed up when they are asked for, so that they do not wait for each other there either.
 package final class PostgreSQLLedger: Sendable {
   private let configuration: PostgreSQLLedgerConfiguration
   private let pool: PostgreSQLPool
@@ -18,8 +18,8 @@ package final class PostgreSQLLedger: Sendable {
   private let days: DayPartitions
   private let writer: PostgreSQLBatchWriter
 
-  /// Checks the configuration. Connects when it is first used, and makes or migrates the tables when it is to write. Throws `PostgreSQLError` with
-  /// `configuration`.
+  /// Checks the configuration. Connects when it is first used, and makes or migrates the tables when it is to write.
+  /// Throws `PostgreSQLError` with `configuration`.
   package init(
     _ configuration: PostgreSQLLedgerConfiguration, clock: any WallClock = SystemWallClock(), logger: Logger
   ) throws(PostgreSQLError) {
@@ -27,10 +27,11 @@ package final class PostgreSQLLedger: Sendable {
     self.clock = clock
     self.logger = logger
     var database = configuration.database
-    // Every statement goes by a key. Plans are made before a day's table has grown, and must not rest on its being small; nor are they to be made
-    // anew for every batch.
+    // Every statement goes by a key. Plans are made before a day's table has grown, and must not rest on its being
+    // small; nor are they to be made anew for every batch.
     let planning = [
-      "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "plan_cache_mode": "force_generic_plan",
+      "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+      "plan_cache_mode": "force_generic_plan",
     ]
     database.settings.merge(planning) { own, _ in own }
     pool = try PostgreSQLPool(database, logger: logger)
@@ -44,7 +45,9 @@ package final class PostgreSQLLedger: Sendable {
     pool.close()
   }
 
-  private func read<Value: Sendable>(_ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value) async throws -> Value {
+  private func read<Value: Sendable>(_ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value) async throws
+    -> Value
+  {
     do { return try await pool.read(body) } catch { throw Self.ledgerError(error) }
   }
 
@@ -63,7 +66,8 @@ package final class PostgreSQLLedger: Sendable {
     case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
       LedgerError(.unusableDatabase, "the ledger's database cannot be used: \(error)")
     default:
-      LedgerError(.unavailable, "the ledger cannot be used now: \(error is PostgreSQLError ? "\(error)" : "\(type(of: error))")")
+      LedgerError(
+        .unavailable, "the ledger cannot be used now: \(error is PostgreSQLError ? "\(error)" : "\(type(of: error))")")
     }
   }
 }
@@ -78,7 +82,8 @@ extension PostgreSQLLedger: LedgerStorage {
       try await makeTables()
       let now = clock.now()
       if try await days.prepare(for: plan, at: now) {
-        logger.warning("A day of the ledger has no partition yet, as somebody reads its table; its sends are kept with the rest")
+        logger.warning(
+          "A day of the ledger has no partition yet, as somebody reads its table; its sends are kept with the rest")
       }
       return try await writer.write(plan, at: now)
     } catch {

@@ -1,11 +1,12 @@
-/// What is asked when somebody wants to know how a process is. Every check is bounded in time and asked once at a time, however many people ask.
+/// What is asked when somebody wants to know how a process is. Every check is bounded in time and asked once at a time,
+/// however many people ask.
 package final class HealthRegistry: Sendable {
   private let livenessChecks: [BoundedCheck]
   private let readinessChecks: [BoundedCheck]
 
   /// - Parameters:
-  ///   - liveness: Checks whose failure means that only a restart helps; nothing that lies outside the process, or an outage
-  ///     elsewhere would kill it.
+  ///   - liveness: Checks whose failure means that only a restart helps; nothing that lies outside the process, or an
+  ///     outage elsewhere would kill it.
   ///   - readiness: Checks of everything that the process needs for its job.
   ///   - limit: How long one check may take before it counts as failed.
   package init(liveness: [any ReadinessCheck] = [], readiness: [any ReadinessCheck], limit: Duration = .seconds(3)) {

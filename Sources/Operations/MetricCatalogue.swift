@@ -5,7 +5,8 @@ package enum MetricCatalogue {
     "fanfare_sends_accepted_total": "Sends answered with success, each acknowledged by Kafka first.",
     "fanfare_sends_refused_total": "Sends refused by the front end, by the code of the error.",
     "fanfare_sends_scheduled_total": "Sends that are held until their time; when they go they are accepted.",
-    "fanfare_schedule_lateness_seconds": "Time from the moment for which a send was scheduled to Kafka's acknowledgement.",
+    "fanfare_schedule_lateness_seconds":
+      "Time from the moment for which a send was scheduled to Kafka's acknowledgement.",
     "fanfare_http_request_seconds":
       "Time that the front end takes for an answer, without what the network takes for request and answer.",
     "fanfare_accept_seconds": "Time from the arrival of a send to Kafka's acknowledgement.",
@@ -33,13 +34,16 @@ package enum MetricCatalogue {
     "fanfare_push_credential_expiry_timestamp_seconds": "When the credential for a push service expires, as Unix time.",
     "fanfare_circuit_state": "State of the circuit to a push service: 0 closed, 1 half-open, 2 open.",
     "fanfare_ledger_records_total": "Records that the ledger has recorded, by topic.",
-    "fanfare_ledger_duplicates_total": "Status records whose work item was already on record, and which changed nothing.",
+    "fanfare_ledger_duplicates_total":
+      "Status records whose work item was already on record, and which changed nothing.",
     "fanfare_ledger_undecodable_total": "Records that the ledger could not read and passed over, by topic.",
     "fanfare_ledger_batch_seconds": "Time of one transaction of the ledger.",
     "fanfare_ledger_store_failures_total": "Transactions of the ledger that failed and were tried again.",
     "fanfare_build_info": "What the program was made of; always 1.",
-    "fanfare_metric_series_overflow_total": "Requests for one series more than a metric may have; they share one series.",
-    "fanfare_metrics_refused_total": "Metrics not exported, because their name is taken by another kind or there are too many.",
+    "fanfare_metric_series_overflow_total":
+      "Requests for one series more than a metric may have; they share one series.",
+    "fanfare_metrics_refused_total":
+      "Metrics not exported, because their name is taken by another kind or there are too many.",
     "process_cpu_seconds_total": "Time that the process has spent on processors, in user and system mode.",
     "process_resident_memory_bytes": "Memory of the process that is in RAM.",
     "process_virtual_memory_bytes": "Address space of the process.",
@@ -49,16 +53,21 @@ package enum MetricCatalogue {
   ]
 
   /// Upper bounds for times in seconds, from a local call to a push that waited for a busy service.
-  package static let secondsBuckets: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+  package static let secondsBuckets: [Double] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+  ]
 
   /// Upper bounds for everything that is not a time.
-  package static let valueBuckets: [Double] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000]
+  package static let valueBuckets: [Double] = [
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000,
+  ]
 
   /// Upper bounds of metrics that the general ones do not suit.
   package static let buckets: [String: [Double]] = [
     // A look-up in SQLite takes microseconds, one in PostgreSQL a round trip.
     "fanfare_registry_lookup_seconds": [
-      0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5,
+      0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
+      5,
     ]
   ]
 }

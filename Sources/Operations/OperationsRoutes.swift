@@ -1,7 +1,8 @@
 import HTTPTypes
 package import Hummingbird
 
-/// What operators ask every process: `GET /healthz`, `GET /readyz`, `GET /metrics`. Open to whoever reaches the port: nothing in them is secret.
+/// What operators ask every process: `GET /healthz`, `GET /readyz`, `GET /metrics`. Open to whoever reaches the port:
+/// nothing in them is secret.
 package struct OperationsRoutes: Sendable {
   private let metrics: PrometheusMetrics
   private let health: HealthRegistry

@@ -42,7 +42,8 @@ package final class OperationsServer: Service {
     try await application.run()
   }
 
-  /// The port that is listened on. Waits until there is one; throws `OperationsServerError` when the server ended without.
+  /// The port that is listened on. Waits until there is one; throws `OperationsServerError` when the server ended
+  /// without.
   package func boundPort() async throws -> Int {
     guard let port = await bound.value() else { throw OperationsServerError.notListening }
     return port

@@ -3,8 +3,9 @@ import Synchronization
 
 /// The metrics of this process, in Prometheus' text format.
 ///
-/// A backend of swift-metrics: counters become counters; gauges, meters and recorders that do not aggregate become gauges; timers (in seconds) and
-/// aggregating recorders become histograms. Making a handle takes a lock; using one takes none.
+/// A backend of swift-metrics: counters become counters; gauges, meters and recorders that do not aggregate become
+/// gauges; timers (in seconds) and aggregating recorders become histograms. Making a handle takes a lock; using one
+/// takes none.
 package final class PrometheusMetrics: MetricsFactory {
   /// What may be configured.
   package struct Configuration: Sendable {
@@ -45,18 +46,24 @@ package final class PrometheusMetrics: MetricsFactory {
     }
     var snapshots = families.map { name, family, series in
       MetricSnapshot(
-        name: name, kind: family.kind, help: family.help, samples: series.flatMap { $0.series.samples(labels: $0.labels) })
+        name: name, kind: family.kind, help: family.help,
+        samples: series.flatMap { $0.series.samples(labels: $0.labels) })
     }
     let overflows = families.filter { $0.family.overflowed > 0 }.sorted { $0.name < $1.name }
     snapshots.append(
       snapshot(
         "fanfare_metric_series_overflow_total",
-        overflows.map { MetricSnapshot.Sample(labels: LabelText([("metric", $0.name)]), value: Double($0.family.overflowed)) }))
-    snapshots.append(snapshot("fanfare_metrics_refused_total", [MetricSnapshot.Sample(labels: "", value: Double(refused))]))
+        overflows.map {
+          MetricSnapshot.Sample(labels: LabelText([("metric", $0.name)]), value: Double($0.family.overflowed))
+        }))
+    snapshots.append(
+      snapshot("fanfare_metrics_refused_total", [MetricSnapshot.Sample(labels: "", value: Double(refused))]))
     snapshots += process.snapshots()
     if let build { snapshots.append(build.snapshot) }
     var output = ""
-    for snapshot in snapshots.sorted(by: { $0.name < $1.name }) where !snapshot.samples.isEmpty { snapshot.append(to: &output) }
+    for snapshot in snapshots.sorted(by: { $0.name < $1.name }) where !snapshot.samples.isEmpty {
+      snapshot.append(to: &output)
+    }
     return output
   }
 
@@ -64,14 +71,17 @@ package final class PrometheusMetrics: MetricsFactory {
     MetricSnapshot(name: name, kind: .counter, help: MetricCatalogue.help[name] ?? "", samples: samples)
   }
 
-  /// The series for a handle; nil when the metric is refused: its name is another kind's or our own, or there are too many.
+  /// The series for a handle; nil when the metric is refused: its name is another kind's or our own, or there are too
+  /// many.
   private func series(
     _ label: String, _ dimensions: [(String, String)], kind: MetricKind, isTime: Bool = false
   ) -> (any MetricSeries)? {
     let name = MetricName.metric(label, kind: kind, isTime: isTime)
     let labels = LabelText(dimensions, reserved: kind == .histogram ? "le" : nil)
     return state.withLock { state in
-      if state.families[name] == nil, state.families.count < configuration.maximumMetrics, !Self.reservedNames.contains(name) {
+      if state.families[name] == nil, state.families.count < configuration.maximumMetrics,
+        !Self.reservedNames.contains(name)
+      {
         let bounds = configuration.buckets[name] ?? (isTime ? configuration.secondsBuckets : configuration.valueBuckets)
         state.families[name] = MetricFamily(
           kind: kind, help: MetricCatalogue.help[name] ?? "Reported by the program as \(label).",
@@ -93,7 +103,8 @@ package final class PrometheusMetrics: MetricsFactory {
 
   /// What the exporter itself writes.
   private static let reservedNames: Set<String> = [
-    "fanfare_build_info", "fanfare_metric_series_overflow_total", "fanfare_metrics_refused_total", "process_cpu_seconds_total",
+    "fanfare_build_info", "fanfare_metric_series_overflow_total", "fanfare_metrics_refused_total",
+    "process_cpu_seconds_total",
     "process_max_fds", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
     "process_virtual_memory_bytes",
   ]
@@ -104,7 +115,9 @@ package final class PrometheusMetrics: MetricsFactory {
     series(label, dimensions, kind: .counter) as? CounterSeries ?? CounterSeries()
   }
 
-  package func makeFloatingPointCounter(label: String, dimensions: [(String, String)]) -> any FloatingPointCounterHandler {
+  package func makeFloatingPointCounter(label: String, dimensions: [(String, String)])
+    -> any FloatingPointCounterHandler
+  {
     series(label, dimensions, kind: .counter) as? CounterSeries ?? CounterSeries()
   }
 

@@ -3,8 +3,8 @@ package protocol ReadinessCheck: Sendable {
   /// What is checked, as operators read it: `kafka`, `registry`. The same for the life of the check.
   var name: String { get }
 
-  /// What is wrong, without anything secret in it; nil when nothing is. Never called again while a call is under way; whoever
-  /// asked stops waiting after the registry's time limit.
+  /// What is wrong, without anything secret in it; nil when nothing is. Never called again while a call is under way;
+  /// whoever asked stops waiting after the registry's time limit.
   func complaint() async -> String?
 }
 

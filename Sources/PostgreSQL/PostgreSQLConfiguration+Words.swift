@@ -13,15 +13,16 @@ extension PostgreSQLConfiguration {
     fallback("application_name", applicationName)
     // libpq counts whole seconds, and takes 1 for 2.
     fallback("connect_timeout", "\(max(2, connectTimeout.components.seconds))")
-    // A standby refuses every change, and what it answers may be out of date. What a primary answers that takes no changes for want of
-    // disk is right.
+    // A standby refuses every change, and what it answers may be out of date. What a primary answers that takes no
+    // changes for want of disk is right.
     fallback("target_session_attrs", "primary")
     // A peer that has vanished without a word is noticed: while nothing is under way, and while it is.
     fallback("keepalives_idle", "30")
     fallback("tcp_user_timeout", "\(Int((statementTimeout + .seconds(2)) / .milliseconds(1)))")
     words["client_encoding"] = "UTF8"
-    // Whoever vanishes within a transaction must not keep its rows for as long as the server takes a silent peer for alive, which
-    // may be hours. An engine that does not know a setting lets nobody in who brings it: all of them know these two.
+    // Whoever vanishes within a transaction must not keep its rows for as long as the server takes a silent peer for
+    // alive, which may be hours. An engine that does not know a setting lets nobody in who brings it: all of them know
+    // these two.
     var options = [
       words["options"], "-c statement_timeout=\(Int(statementTimeout / .milliseconds(1)))",
       "-c idle_in_transaction_session_timeout=\(Int(Self.idleLimit / .milliseconds(1)))",

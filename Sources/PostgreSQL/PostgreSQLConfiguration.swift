@@ -1,7 +1,7 @@
 /// How to reach a database, and how much of it one process may use.
 package struct PostgreSQLConfiguration: Sendable {
-  /// libpq's connection string: a URI (`postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`) or words (`host=… dbname=…`).
-  /// A standby is not connected to, unless it says otherwise (`target_session_attrs`).
+  /// libpq's connection string: a URI (`postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`) or words
+  /// (`host=… dbname=…`). A standby is not connected to, unless it says otherwise (`target_session_attrs`).
   package var connection: String
   /// The password, where the connection string has none. Appears in no log, error or description.
   package var password: String?
@@ -19,7 +19,8 @@ package struct PostgreSQLConfiguration: Sendable {
   package var replacementInterval: Duration = .seconds(5)
   /// The most callers that wait for a connection.
   package var maximumWaiting = 1000
-  /// Further settings of each session at the server, for example its `search_path`; sound names and values without spaces.
+  /// Further settings of each session at the server, for example its `search_path`; sound names and values without
+  /// spaces.
   package var settings: [String: String] = [:]
   /// How often a transaction is repeated that collided with others.
   package var maximumRepetitions = 10

@@ -25,7 +25,9 @@ package final class PostgreSQLConnection {
   ///
   /// A transaction in which something has thrown does nothing any more but end.
   @discardableResult
-  package func query(_ statement: PreparedStatement, _ parameters: [Parameter] = []) throws(PostgreSQLError) -> ResultRows {
+  package func query(_ statement: PreparedStatement, _ parameters: [Parameter] = []) throws(PostgreSQLError)
+    -> ResultRows
+  {
     try spoken { () throws(PostgreSQLError) in
       let name = "s\(statement.number)"
       if !prepared.contains(statement.number) {
@@ -42,14 +44,16 @@ package final class PostgreSQLConnection {
     try spoken { () throws(PostgreSQLError) in try handle.run(.once(sql), parameters, deadline: deadline) }
   }
 
-  /// Runs any number of statements, separated by semicolons; all of them or none, unless they say otherwise. May take as long as given, which
-  /// the server must have been told (`SET LOCAL statement_timeout`).
+  /// Runs any number of statements, separated by semicolons; all of them or none, unless they say otherwise. May take
+  /// as long as given, which the server must have been told (`SET LOCAL statement_timeout`).
   package func executeScript(_ sql: String, timeout: Duration? = nil) throws(PostgreSQLError) {
-    try spoken { () throws(PostgreSQLError) in try handle.executeScript(sql, deadline: .now + (timeout ?? self.timeout)) }
+    try spoken { () throws(PostgreSQLError) in try handle.executeScript(sql, deadline: .now + (timeout ?? self.timeout))
+    }
   }
 
-  /// Runs a `COPY … FROM STDIN (FORMAT binary)` with the rows that the closure writes, and gives their number. When the closure throws, none
-  /// of the rows is there. A `statement_timeout` counts for the whole of it: a long one needs `SET statement_timeout = 0` before.
+  /// Runs a `COPY … FROM STDIN (FORMAT binary)` with the rows that the closure writes, and gives their number. When the
+  /// closure throws, none of the rows is there. A `statement_timeout` counts for the whole of it: a long one needs `SET
+  /// statement_timeout = 0` before.
   package func copyIn(_ sql: String, _ body: (inout CopyWriter) throws -> Void) throws -> Int {
     try spoken { () throws(PostgreSQLError) in try handle.beginCopy(sql, deadline: deadline) }
     var writer = CopyWriter { [handle, timeout] piece in try handle.send(piece, deadline: .now + timeout) }
@@ -61,7 +65,8 @@ package final class PostgreSQLConnection {
         isLost = true
       } else {
         // The answer to this is the error that was asked for.
-        do { _ = try handle.endCopy(abandoning: true, deadline: deadline) } catch  where !error.isConnectionLost {} catch {
+        do { _ = try handle.endCopy(abandoning: true, deadline: deadline) } catch  where !error.isConnectionLost {
+        } catch {
           isLost = true
         }
       }
@@ -70,8 +75,8 @@ package final class PostgreSQLConnection {
     return try spoken { () throws(PostgreSQLError) in try handle.endCopy(abandoning: false, deadline: deadline) }
   }
 
-  /// Runs a `COPY … TO STDOUT` and hands over its pieces as they come: in the text format one row each, its newline included. When the closure
-  /// throws, the connection is given up, since the rest of the rows is on its way.
+  /// Runs a `COPY … TO STDOUT` and hands over its pieces as they come: in the text format one row each, its newline
+  /// included. When the closure throws, the connection is given up, since the rest of the rows is on its way.
   package func copyOut(_ sql: String, _ body: ([UInt8]) throws -> Void) throws {
     try spoken { () throws(PostgreSQLError) in try handle.beginCopy(sql, deadline: deadline) }
     do {
@@ -90,8 +95,8 @@ package final class PostgreSQLConnection {
       return try body()
     } catch {
       var error = error
-      // It may be the primary of yesterday, and its name lead to another one already: only a new connection finds out. Where it is
-      // the same again, as a primary without disk is, nothing is gained by asking at once.
+      // It may be the primary of yesterday, and its name lead to another one already: only a new connection finds out.
+      // Where it is the same again, as a primary without disk is, nothing is gained by asking at once.
       if error.sqlState == "25006", staysUntil <= .now { error.isConnectionLost = true }
       if error.isConnectionLost { isLost = true }
       throw error

@@ -1,7 +1,7 @@
 /// Why the database did not do what it was asked.
 ///
-/// What is printed is the kind, the five characters of the SQLSTATE and, where a constraint failed, its name: never the server's own text, which may
-/// repeat values.
+/// What is printed is the kind, the five characters of the SQLSTATE and, where a constraint failed, its name: never the
+/// server's own text, which may repeat values.
 package struct PostgreSQLError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kinds of errors. A struct, so that a kind can be added without breaking a caller's switch.
   package struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -14,7 +14,8 @@ package struct PostgreSQLError: Error, Hashable, Sendable, CustomStringConvertib
 
     private let value: Value
 
-    /// No connection, no answer in time, no free connection in time, or a server that is not able to: the same call can succeed later.
+    /// No connection, no answer in time, no free connection in time, or a server that is not able to: the same call can
+    /// succeed later.
     package static let unavailable = Self(value: .unavailable)
     /// A constraint was violated, or a transaction collided with others more often than it was repeated.
     package static let conflict = Self(value: .conflict)
@@ -68,8 +69,8 @@ extension PostgreSQLError {
   init(sqlState: String?, constraint: String?) {
     let code: Code =
       switch sqlState?.prefix(2) {
-      // No state: libpq itself. 08 connection, 25006 a standby, 25P03 a session ended for idleness, 53 resources, 55P03 a lock, 57 an operator or a
-      // time-out, 58 and XX the system.
+      // No state: libpq itself. 08 connection, 25006 a standby, 25P03 a session ended for idleness, 53 resources, 55P03
+      // a lock, 57 an operator or a time-out, 58 and XX the system.
       case nil, "08", "53", "57", "58", "XX": .unavailable
       case "25" where sqlState == "25006" || sqlState == "25P03": .unavailable
       case "55" where sqlState == "55P03": .unavailable

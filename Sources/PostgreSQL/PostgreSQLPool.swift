@@ -4,9 +4,10 @@ import Synchronization
 
 /// A bounded number of connections to one database, for any task at any time.
 ///
-/// Each connection has a thread of its own, on which the block of whoever has borrowed it runs: a block may wait for the server, and never holds up
-/// the cooperative pool. Connections are made when they are needed, kept, and replaced when they break, more and more slowly while the server cannot be
-/// reached. Every wait is bounded: for a connection, for connecting, for an answer.
+/// Each connection has a thread of its own, on which the block of whoever has borrowed it runs: a block may wait for
+/// the server, and never holds up the cooperative pool. Connections are made when they are needed, kept, and replaced
+/// when they break, more and more slowly while the server cannot be reached. Every wait is bounded: for a connection,
+/// for connecting, for an answer.
 package final class PostgreSQLPool: Sendable {
   private let configuration: PostgreSQLConfiguration
   private let words: [String: String]
@@ -20,7 +21,8 @@ package final class PostgreSQLPool: Sendable {
     self.configuration = configuration
     self.logger = logger
     words = try configuration.words()
-    state = Mutex(PoolState(maximumSlots: configuration.maximumConnections, maximumWaiting: configuration.maximumWaiting))
+    state = Mutex(
+      PoolState(maximumSlots: configuration.maximumConnections, maximumWaiting: configuration.maximumWaiting))
   }
 
   deinit {
@@ -42,11 +44,12 @@ package final class PostgreSQLPool: Sendable {
     try await run { [self] slot in try attempt(on: slot, again: { _ in true }, body) }
   }
 
-  /// Runs a block as one transaction: when this has returned it is durable, and when it throws it has not happened, unless the error says that this
-  /// is unknown.
+  /// Runs a block as one transaction: when this has returned it is durable, and when it throws it has not happened,
+  /// unless the error says that this is unknown.
   ///
-  /// It is begun anew when the server gave it up for others (40001, 40P01) or the block threw ``PostgreSQLError/overtaken``, and, once, when the
-  /// connection broke before the commit: so the block must do nothing but talk to the database.
+  /// It is begun anew when the server gave it up for others (40001, 40P01) or the block threw
+  /// ``PostgreSQLError/overtaken``, and, once, when the connection broke before the commit: so the block must do
+  /// nothing but talk to the database.
   package func transaction<Value: Sendable>(
     _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
   ) async throws -> Value {
@@ -99,7 +102,8 @@ package final class PostgreSQLPool: Sendable {
     return value
   }
 
-  /// Runs the body with the slot's connection, and again with a new one where that one was lost and `again` says that nothing speaks against it.
+  /// Runs the body with the slot's connection, and again with a new one where that one was lost and `again` says that
+  /// nothing speaks against it.
   private func attempt<Value: Sendable>(
     on slot: Slot, again: (PostgreSQLError) -> Bool, _ body: (PostgreSQLConnection) throws -> Value
   ) throws -> Value {

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A statement that each connection prepares once, when it first runs it. To be held in a static constant: each one made is another one for
-/// every connection to remember.
+/// A statement that each connection prepares once, when it first runs it. To be held in a static constant: each one
+/// made is another one for every connection to remember.
 package struct PreparedStatement: Sendable {
   /// What it says; parameters are `$1`, `$2` …, and their types follow from the ``Parameter`` values of the first use.
   package let sql: String

@@ -1,9 +1,10 @@
 import Foundation
 
-/// A PostgreSQL server for tests, benchmarks and demonstrations: Debian's, with a data directory of its own and reached through a socket in it.
+/// A PostgreSQL server for tests, benchmarks and demonstrations: Debian's, with a data directory of its own and reached
+/// through a socket in it.
 ///
-/// It ends, and its directory goes, with this object or with this process, however that ends. Nothing that it holds survives a crash of the machine:
-/// it is told not to wait for the disk.
+/// It ends, and its directory goes, with this object or with this process, however that ends. Nothing that it holds
+/// survives a crash of the machine: it is told not to wait for the disk.
 package final class PrivateServer: Sendable {
   /// Why there is none.
   package struct Failure: Error, CustomStringConvertible {
@@ -15,7 +16,8 @@ package final class PrivateServer: Sendable {
   /// Nothing is ever written to it. When it closes, the script ends the server.
   private let lifeline: FileHandle
 
-  /// Waits for its standard input to end, and takes the server with it. Signals that a terminal sends to all its processes are not for it.
+  /// Waits for its standard input to end, and takes the server with it. Signals that a terminal sends to all its
+  /// processes are not for it.
   private static let script = """
     trap '' INT TERM HUP
     bin=$1 directory=$2
@@ -37,7 +39,8 @@ package final class PrivateServer: Sendable {
     }
   }
 
-  /// Starts a server, which takes about two seconds and blocks the thread. `settings` are as in `postgresql.conf`, without spaces.
+  /// Starts a server, which takes about two seconds and blocks the thread. `settings` are as in `postgresql.conf`,
+  /// without spaces.
   package init(settings: [String: String] = [:], in parent: String = NSTemporaryDirectory()) throws {
     guard let programs = Self.programs else {
       throw Failure(description: "PostgreSQL's server is not installed (Debian: postgresql)")
@@ -52,7 +55,8 @@ package final class PrivateServer: Sendable {
       command.insert(contentsOf: ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"], at: 0)
     }
     let defaults = [
-      "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "500", "listen_addresses": "''",
+      "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "500",
+      "listen_addresses": "''",
       "unix_socket_directories": directory.path, "max_wal_size": "4GB", "jit": "off",
     ]
     command += defaults.merging(settings) { $1 }.sorted { $0.key < $1.key }.map { "-c \($0.key)=\($0.value)" }

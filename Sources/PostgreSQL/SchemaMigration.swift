@@ -1,12 +1,14 @@
-/// Brings the tables of one part of the product up to date, while processes of this and of the previous release use them.
+/// Brings the tables of one part of the product up to date, while processes of this and of the previous release use
+/// them.
 ///
-/// Each part's version is a row in the table `fanfare_schema`, and who migrates holds the lock on it: of two processes that start at once the
-/// second finds everything done. Only what every PostgreSQL-compatible engine has is used, so there are no advisory locks.
+/// Each part's version is a row in the table `fanfare_schema`, and who migrates holds the lock on it: of two processes
+/// that start at once the second finds everything done. Only what every PostgreSQL-compatible engine has is used, so
+/// there are no advisory locks.
 package struct SchemaMigration: Sendable {
   /// Whose tables they are: `registry`, `ledger`.
   package let component: String
-  /// The steps from nothing to the present schema. Only ever appended to, and each must let the previous release go on working: it adds tables,
-  /// columns that may be null or have a default, and indexes.
+  /// The steps from nothing to the present schema. Only ever appended to, and each must let the previous release go on
+  /// working: it adds tables, columns that may be null or have a default, and indexes.
   package let steps: [String]
   /// The longest that all steps together may take.
   package let timeout: Duration
@@ -24,7 +26,8 @@ package struct SchemaMigration: Sendable {
   private static let update = PreparedStatement("UPDATE fanfare_schema SET version = $2 WHERE component = $1")
   private static let isThere = PreparedStatement("SELECT to_regclass('fanfare_schema') IS NOT NULL")
 
-  /// Takes the steps that have not been taken. A schema of a later release is left alone: by the rule for steps this release can use it.
+  /// Takes the steps that have not been taken. A schema of a later release is left alone: by the rule for steps this
+  /// release can use it.
   package func apply(to pool: PostgreSQLPool) async throws {
     try await pool.transaction { connection in
       if !(try connection.query(Self.isThere).bool(0, 0)) {

@@ -25,8 +25,8 @@ package final class APNsSender: PushSender {
   private let eventLoop: any EventLoop
   private let logger: Logger
 
-  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every `lookInterval`. Throws
-  /// `PushConfigurationError`.
+  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every
+  /// `lookInterval`. Throws `PushConfigurationError`.
   package init(
     configuration: APNsConfiguration, clock: any WallClock = SystemWallClock(),
     eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
@@ -58,8 +58,8 @@ package final class APNsSender: PushSender {
 
   package var complaint: String? { complaints.worst() }
 
-  /// Signs with another key of the same team from now on, without a restart; with the key that is in use it changes nothing, and returns false.
-  /// Throws `PushConfigurationError` when it can be none; then the old one stays.
+  /// Signs with another key of the same team from now on, without a restart; with the key that is in use it changes
+  /// nothing, and returns false. Throws `PushConfigurationError` when it can be none; then the old one stays.
   package func use(privateKey: String, keyID: String) throws(PushConfigurationError) -> Bool {
     var configuration = configuration
     configuration.privateKey = privateKey
@@ -132,7 +132,9 @@ package final class APNsSender: PushSender {
     if isNewToken { gauges.record(credentialExpiresAt: fields.expiresAt) }
   }
 
-  private func results(of completions: [HTTP2Completion], sentWith fields: APNsCredential.Fields, epoch: Int) -> [PushResult] {
+  private func results(of completions: [HTTP2Completion], sentWith fields: APNsCredential.Fields, epoch: Int)
+    -> [PushResult]
+  {
     let now = clock.now()
     var notable: Set<APNsReason> = []
     var (isAccepted, strangeStatus): (Bool, Int?) = (false, nil)
@@ -172,7 +174,8 @@ package final class APNsSender: PushSender {
           if try credential.expired(fields, now: now) {
             record(try credential.fields(now: now))
           } else {
-            complain(.credential, "APNs calls a new provider token expired: is the clock right?", reason: reason.rawValue)
+            complain(
+              .credential, "APNs calls a new provider token expired: is the clock right?", reason: reason.rawValue)
           }
         } catch {
           complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
@@ -192,10 +195,13 @@ package final class APNsSender: PushSender {
       }
     }
     // A connection stays unusable after its token has expired, and is bound to the key of its first push.
-    let wantsConnections = !reasons.isDisjoint(with: [.expiredProviderToken, .unrelatedKeyIDInToken, .idleTimeout, .shutdown])
+    let wantsConnections = !reasons.isDisjoint(with: [
+      .expiredProviderToken, .unrelatedKeyIDInToken, .idleTimeout, .shutdown,
+    ])
     guard wantsConnections, renewal.withLock({ $0.isDue(epoch: epoch, now: now) }) else { return }
     if reasons.contains(.expiredProviderToken) {
-      // What waits was made with the token that has expired, and would spoil the new connections: the next push leaves it behind.
+      // What waits was made with the token that has expired, and would spoil the new connections: the next push leaves
+      // it behind.
       credential.leaveConnections(of: fields)
     } else {
       pool.renewConnections()

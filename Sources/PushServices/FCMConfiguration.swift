@@ -10,7 +10,8 @@ package struct FCMConfiguration: Sendable {
   /// The API's host.
   package var host = "fcm.googleapis.com"
   package var port = 443
-  /// Where access tokens come from, instead of the key file's `token_uri`; an `https` URL. The assertion's audience stays `token_uri`.
+  /// Where access tokens come from, instead of the key file's `token_uri`; an `https` URL. The assertion's audience
+  /// stays `token_uri`.
   package var tokenEndpoint: String?
   /// Certificates in PEM to trust instead of the system's, for the API and the token endpoint.
   package var trustRoots: String?

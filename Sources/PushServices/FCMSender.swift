@@ -30,8 +30,8 @@ package final class FCMSender: PushSender {
   private let eventLoop: any EventLoop
   private let logger: Logger
 
-  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every `lookInterval`. Throws
-  /// `PushConfigurationError`.
+  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every
+  /// `lookInterval`. Throws `PushConfigurationError`.
   package init(
     configuration: FCMConfiguration, clock: any WallClock = SystemWallClock(),
     eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
@@ -55,7 +55,8 @@ package final class FCMSender: PushSender {
     pool.maximumConnections = configuration.maximumConnections
     pool.maximumStreamsPerConnection = configuration.maximumStreamsPerConnection
     pool.maximumQueuedRequests = configuration.maximumQueuedPushes
-    // Google counts PINGs without requests as abuse, closes what is idle for four minutes, and everything after an hour.
+    // Google counts PINGs without requests as abuse, closes what is idle for four minutes, and everything after an
+    // hour.
     pool.idlePingInterval = nil
     pool.minimumConnections = 0
     pool.maximumConnectionAge = .seconds(59 * 60)
@@ -68,11 +69,12 @@ package final class FCMSender: PushSender {
 
   package var complaint: String? { complaints.worst() }
 
-  /// Fetches tokens with another key of the same project from now on, without a restart; with the key that is in use it changes nothing, and
-  /// returns false. Throws when it belongs to another project; then the old one stays.
+  /// Fetches tokens with another key of the same project from now on, without a restart; with the key that is in use it
+  /// changes nothing, and returns false. Throws when it belongs to another project; then the old one stays.
   package func use(_ account: ServiceAccountKey) throws(PushConfigurationError) -> Bool {
     guard account.projectID == configuration.serviceAccount.projectID else {
-      throw PushConfigurationError(field: "serviceAccount.project_id", problem: "must stay what it was until the next start")
+      throw PushConfigurationError(
+        field: "serviceAccount.project_id", problem: "must stay what it was until the next start")
     }
     let isOther = self.account.withLock { current in
       defer { current = account }
@@ -172,8 +174,8 @@ package final class FCMSender: PushSender {
           isPayloadProven: { proven.contains(push.rendering) })
         switch outcome.verdict {
         case .accepted:
-          // Single sends have payloads of their own, few of which are ever seen again. Pushes of one broadcast share theirs, which is then
-          // known to be the same without a look at its bytes.
+          // Single sends have payloads of their own, few of which are ever seen again. Pushes of one broadcast share
+          // theirs, which is then known to be the same without a look at its bytes.
           let isWorthKnowing = push.isBulk || !isAccepted
           isAccepted = true
           if isWorthKnowing, lastProven != push.rendering.body {
@@ -189,7 +191,8 @@ package final class FCMSender: PushSender {
         case .rejected where outcome.reason == FCMAnswer.thirdPartyRefusal:
           if thirdPartyRefusals.isNews(generation: token) {
             logger.error(
-              "Firebase cannot log in to the push service behind a device", metadata: [LogKeys.reason: "\(outcome.reason)"])
+              "Firebase cannot log in to the push service behind a device",
+              metadata: [LogKeys.reason: "\(outcome.reason)"])
           }
         default:
           if outcome.reason == "UnknownReason", strangeAnswers.isNews(generation: token) {

@@ -20,7 +20,11 @@ package struct ServiceAccountKey: Sendable {
     do {
       var reader = try JSONReader(json[...])
       try reader.readObject { (key, reader) throws(JSONError) in
-        if try reader.nextKind() == .string { members[key.text] = try reader.readString() } else { try reader.skipValue() }
+        if try reader.nextKind() == .string {
+          members[key.text] = try reader.readString()
+        } else {
+          try reader.skipValue()
+        }
       }
       try reader.finish()
     } catch {
@@ -38,7 +42,8 @@ package struct ServiceAccountKey: Sendable {
     projectID = try member("project_id")
     let isPathSegment = projectID.utf8.allSatisfy { byte in
       switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"),
         UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "_"):
         true
       default: false

@@ -20,7 +20,8 @@ package struct WNSConfiguration: Sendable {
     func with(secret: String) -> Self {
       switch self {
       case .store(let packageSID, _): .store(packageSID: packageSID, secret: secret)
-      case .entra(let tenant, let applicationID, _): .entra(tenant: tenant, applicationID: applicationID, secret: secret)
+      case .entra(let tenant, let applicationID, _):
+        .entra(tenant: tenant, applicationID: applicationID, secret: secret)
       }
     }
   }
@@ -31,8 +32,8 @@ package struct WNSConfiguration: Sendable {
 
   /// Where access tokens come from, instead of the flow's own; an `https` URL.
   package var tokenEndpoint: String?
-  /// Another host and port to connect to, whatever channel URIs say, for test doubles: it must show a certificate for that host. Path,
-  /// query and `Host` remain the channel's, and channels remain restricted to `notify.windows.com`.
+  /// Another host and port to connect to, whatever channel URIs say, for test doubles: it must show a certificate for
+  /// that host. Path, query and `Host` remain the channel's, and channels remain restricted to `notify.windows.com`.
   package var connectTo: (host: String, port: Int)?
   /// Certificates in PEM to trust instead of the system's, for WNS and the token endpoint.
   package var trustRoots: String?

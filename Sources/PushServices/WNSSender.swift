@@ -7,7 +7,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Sends through WNS: HTTP/1.1 over connections kept alive, an OAuth 2 access token, one request per push to the device's channel.
+/// Sends through WNS: HTTP/1.1 over connections kept alive, an OAuth 2 access token, one request per push to the
+/// device's channel.
 package final class WNSSender: PushSender {
   package let platform = Platform.wns
 
@@ -39,8 +40,8 @@ package final class WNSSender: PushSender {
   private let eventLoop: any EventLoop
   private let logger: Logger
 
-  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every `lookInterval`. Throws
-  /// `PushConfigurationError`.
+  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every
+  /// `lookInterval`. Throws `PushConfigurationError`.
   package init(
     configuration: WNSConfiguration, clock: any WallClock = SystemWallClock(),
     eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
@@ -67,8 +68,8 @@ package final class WNSSender: PushSender {
 
   package var complaint: String? { complaints.worst() }
 
-  /// Fetches tokens with another secret of the same app from now on, without a restart; with the one that is in use it changes nothing, and
-  /// returns false. Throws when it can be none; then the old one stays.
+  /// Fetches tokens with another secret of the same app from now on, without a restart; with the one that is in use it
+  /// changes nothing, and returns false. Throws when it can be none; then the old one stays.
   package func use(secret: String) throws(PushConfigurationError) -> Bool {
     var configuration = configuration
     configuration.flow = configuration.flow.with(secret: secret)
@@ -162,7 +163,9 @@ package final class WNSSender: PushSender {
   /// Sends as many as may be on their way.
   private func sendNext() {
     while true {
-      let (item, client) = guarded.withLock { guarded in (guarded.client == nil ? nil : guarded.queue.take(), guarded.client) }
+      let (item, client) = guarded.withLock { guarded in
+        (guarded.client == nil ? nil : guarded.queue.take(), guarded.client)
+      }
       guard let item, let client else { return }
       send(item, client: client)
     }
@@ -203,8 +206,8 @@ package final class WNSSender: PushSender {
     finished?.resume()
   }
 
-  /// Whether a push was not sent for the failure of a connection that says nothing about the host: where one cannot be made, the
-  /// client fails all that waits for the host, though its other connections work.
+  /// Whether a push was not sent for the failure of a connection that says nothing about the host: where one cannot be
+  /// made, the client fails all that waits for the host, though its other connections work.
   private func isOfOneConnection(_ error: any Error, wasSent: Bool, _ item: WNSQueue.Item) -> Bool {
     guard !wasSent, error as? HTTPClientError != .deadlineExceeded else { return false }
     return guarded.withLock { $0.queue.answers(item.channel.host, now: .now()) }
@@ -226,11 +229,14 @@ package final class WNSSender: PushSender {
     complaints.clear(.connection)
     let status = Int(response.status.code)
     var fields = WNSAnswer.Fields()
-    fields.status = response.headers.first(name: "x-wns-status") ?? response.headers.first(name: "x-wns-notificationstatus")
+    fields.status =
+      response.headers.first(name: "x-wns-status") ?? response.headers.first(name: "x-wns-notificationstatus")
     fields.retryAfter = response.headers.first(name: "retry-after")
     if status == 410 {
       fields.description = response.headers.first(name: "x-wns-error-description") ?? ""
-      if let body = response.body { fields.description += " " + String(decoding: body.readableBytesView, as: UTF8.self) }
+      if let body = response.body {
+        fields.description += " " + String(decoding: body.readableBytesView, as: UTF8.self)
+      }
     }
     let appWorks = status == 403 && keeper.hasWorked(generation: token)
     var outcome = WNSAnswer.outcome(status: status, fields: fields, appWorks: appWorks, now: clock.now())

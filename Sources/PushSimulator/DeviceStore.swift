@@ -3,8 +3,8 @@ import Synchronization
 
 /// What arrived on the devices, and how everything was answered.
 ///
-/// Keeps the newest notifications of each device up to a limit, and a limited number of devices; the counts stay exact. All methods may
-/// be called from any thread, and none waits for another but for the length of one insertion.
+/// Keeps the newest notifications of each device up to a limit, and a limited number of devices; the counts stay exact.
+/// All methods may be called from any thread, and none waits for another but for the length of one insertion.
 package final class DeviceStore: Sendable {
   private let stripes: [Stripe]
   private let keepsNotifications: Bool
@@ -37,8 +37,8 @@ package final class DeviceStore: Sendable {
     package let received: Int
   }
 
-  /// The notifications kept of a device, oldest first. `handle` is as the platform gives it out: case of an APNs token does not matter,
-  /// and a WNS channel may be given as its whole URI.
+  /// The notifications kept of a device, oldest first. `handle` is as the platform gives it out: case of an APNs token
+  /// does not matter, and a WNS channel may be given as its whole URI.
   package func notifications(_ platform: Platform, _ handle: String) -> [ReceivedNotification] {
     record(platform, handle)?.notifications ?? []
   }
@@ -83,7 +83,8 @@ package final class DeviceStore: Sendable {
     for stripe in stripes { stripe.state.withLock { $0.reset() } }
   }
 
-  /// Every notification accepted from now on. One that is not read in time makes room for the newest: a reader never slows a push down.
+  /// Every notification accepted from now on. One that is not read in time makes room for the newest: a reader never
+  /// slows a push down.
   package func events(bufferingNewest limit: Int = 10_000) -> AsyncStream<ReceivedNotification> {
     observers.stream(bufferingNewest: limit)
   }

@@ -4,8 +4,9 @@ package import FanfareCore
 package struct Fault: Hashable, Sendable {
   /// What is done to a request.
   package enum Action: Hashable, Sendable {
-    /// Answered with this status instead of what is right. `reason` is the service's own word (`TooManyRequests`, `QUOTA_EXCEEDED`,
-    /// `channelthrottled`), the usual one when nil; `retryAfter` in seconds; `timestamp` for 410 of APNs, now when nil.
+    /// Answered with this status instead of what is right. `reason` is the service's own word (`TooManyRequests`,
+    /// `QUOTA_EXCEEDED`, `channelthrottled`), the usual one when nil; `retryAfter` in seconds; `timestamp` for 410 of
+    /// APNs, now when nil.
     case answer(status: Int, reason: String? = nil, retryAfter: Int? = nil, timestamp: UnixTime? = nil)
     /// Answered as it should be, but later. Delays of several faults add up.
     case latency(Duration)
@@ -21,8 +22,8 @@ package struct Fault: Hashable, Sendable {
     case reset(code: UInt32)
     /// Answered as it should be, and the connection's limit of concurrent streams set.
     case streamLimit(Int)
-    /// New connections are refused in their TLS handshake, whatever the handle prefix, for none is known yet; those that are
-    /// there are not touched. Of APNs and FCM only.
+    /// New connections are refused in their TLS handshake, whatever the handle prefix, for none is known yet; those
+    /// that are there are not touched. Of APNs and FCM only.
     case refuseHandshake
   }
 
@@ -37,8 +38,8 @@ package struct Fault: Hashable, Sendable {
   /// Only for this share of requests, 0…1, spread evenly; for all when nil.
   package var share: Double?
 
-  /// A fault as described. `handlePrefix` is as the platform gives handles out: case does not matter to APNs, and of a WNS
-  /// channel it may be the URI. No request to a token endpoint has one.
+  /// A fault as described. `handlePrefix` is as the platform gives handles out: case does not matter to APNs, and of a
+  /// WNS channel it may be the URI. No request to a token endpoint has one.
   package init(
     _ service: SimulatedService, _ action: Action, handlePrefix: String? = nil, count: Int? = nil, share: Double? = nil
   ) {

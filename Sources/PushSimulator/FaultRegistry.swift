@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The faults in force. Of several that fit a request the oldest one decides how it ends; the milder ones (latency, GOAWAY, stream limit)
-/// add to each other. Callable from any thread.
+/// The faults in force. Of several that fit a request the oldest one decides how it ends; the milder ones (latency,
+/// GOAWAY, stream limit) add to each other. Callable from any thread.
 package final class FaultRegistry: Sendable {
   private let limit: Int
   private let rules = Mutex(Rules())

@@ -1,7 +1,7 @@
 package import FanfareCore
 
-/// The faults that a handle brings with it: a device whose handle begins with one of these letters always gets the same answer, provided
-/// that nothing else is wrong with the push.
+/// The faults that a handle brings with it: a device whose handle begins with one of these letters always gets the same
+/// answer, provided that nothing else is wrong with the push.
 ///
 /// APNs tokens are hexadecimal, so their prefixes are: of random tokens one in 6,000 begins with one of them.
 package struct HandlePrefix: Hashable, Sendable {
@@ -21,7 +21,8 @@ package struct HandlePrefix: Hashable, Sendable {
   /// All of them. Where one prefix begins another, the longer comes first.
   package static let table: [HandlePrefix] = [
     HandlePrefix(
-      .apns, "dead00", .answer(status: 410, reason: "Unregistered", timestamp: UnixTime(milliseconds: 1_700_000_000_123)),
+      .apns, "dead00",
+      .answer(status: 410, reason: "Unregistered", timestamp: UnixTime(milliseconds: 1_700_000_000_123)),
       "410 Unregistered since November 2023"),
     HandlePrefix(.apns, "dead", .answer(status: 410, reason: "Unregistered"), "410 Unregistered since now"),
     HandlePrefix(.apns, "0410", .answer(status: 410, reason: "ExpiredToken"), "410 ExpiredToken since now"),
@@ -30,24 +31,30 @@ package struct HandlePrefix: Hashable, Sendable {
     HandlePrefix(.apns, "0403", .answer(status: 403, reason: "ExpiredProviderToken"), "403 ExpiredProviderToken"),
     HandlePrefix(.apns, "0413", .answer(status: 413, reason: "PayloadTooLarge"), "413 PayloadTooLarge"),
     HandlePrefix(
-      .apns, "0429", .answer(status: 429, reason: "TooManyRequests", retryAfter: 1), "429 TooManyRequests, Retry-After 1"),
+      .apns, "0429", .answer(status: 429, reason: "TooManyRequests", retryAfter: 1),
+      "429 TooManyRequests, Retry-After 1"),
     HandlePrefix(.apns, "0500", .answer(status: 500, reason: "InternalServerError"), "500 InternalServerError"),
     HandlePrefix(
-      .apns, "0503", .answer(status: 503, reason: "ServiceUnavailable", retryAfter: 1), "503 ServiceUnavailable, Retry-After 1"),
+      .apns, "0503", .answer(status: 503, reason: "ServiceUnavailable", retryAfter: 1),
+      "503 ServiceUnavailable, Retry-After 1"),
     HandlePrefix(.apns, "deaf", .silence, "never answered"),
     HandlePrefix(.apns, "fade", .dropConnection, "connection dropped"),
 
     HandlePrefix(.fcm, "dead-", .answer(status: 404, reason: "UNREGISTERED"), "404 UNREGISTERED"),
     HandlePrefix(
-      .fcm, "invalid-", .answer(status: 400, reason: "INVALID_ARGUMENT"), "400 INVALID_ARGUMENT, violation of message.token"),
+      .fcm, "invalid-", .answer(status: 400, reason: "INVALID_ARGUMENT"),
+      "400 INVALID_ARGUMENT, violation of message.token"),
     HandlePrefix(.fcm, "mismatch-", .answer(status: 403, reason: "SENDER_ID_MISMATCH"), "403 SENDER_ID_MISMATCH"),
-    HandlePrefix(.fcm, "thirdparty-", .answer(status: 401, reason: "THIRD_PARTY_AUTH_ERROR"), "401 THIRD_PARTY_AUTH_ERROR"),
     HandlePrefix(
-      .fcm, "quota-", .answer(status: 429, reason: "QUOTA_EXCEEDED", retryAfter: 1), "429 QUOTA_EXCEEDED, Retry-After 1"),
+      .fcm, "thirdparty-", .answer(status: 401, reason: "THIRD_PARTY_AUTH_ERROR"), "401 THIRD_PARTY_AUTH_ERROR"),
+    HandlePrefix(
+      .fcm, "quota-", .answer(status: 429, reason: "QUOTA_EXCEEDED", retryAfter: 1), "429 QUOTA_EXCEEDED, Retry-After 1"
+    ),
     HandlePrefix(.fcm, "error-", .answer(status: 500, reason: "INTERNAL"), "500 INTERNAL"),
     HandlePrefix(.fcm, "gateway-", .answer(status: 502), "502 with an HTML body"),
     HandlePrefix(
-      .fcm, "unavailable-", .answer(status: 503, reason: "UNAVAILABLE", retryAfter: 1), "503 UNAVAILABLE, Retry-After 1"),
+      .fcm, "unavailable-", .answer(status: 503, reason: "UNAVAILABLE", retryAfter: 1), "503 UNAVAILABLE, Retry-After 1"
+    ),
     HandlePrefix(.fcm, "silent-", .silence, "never answered"),
     HandlePrefix(.fcm, "hangup-", .dropConnection, "connection dropped"),
 

@@ -1,4 +1,5 @@
-/// Where the senders put what names a push wherever it is repeated, on platforms whose protocol has no place for it. (APNs has `apns-id`.)
+/// Where the senders put what names a push wherever it is repeated, on platforms whose protocol has no place for it.
+/// (APNs has `apns-id`.)
 package enum PushIdentity {
   /// The member of FCM's `data`.
   package static let dataKey = "pushId"

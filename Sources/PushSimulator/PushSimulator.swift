@@ -10,8 +10,8 @@ import Synchronization
 
 /// APNs, FCM, WNS and the vendors' token endpoints, played by one process over real TLS and HTTP/2.
 ///
-/// Validates what the real services validate and answers as they do, misbehaves when asked to, and keeps what each device has received.
-/// It shares no code with the senders: what it accepts was understood twice.
+/// Validates what the real services validate and answers as they do, misbehaves when asked to, and keeps what each
+/// device has received. It shares no code with the senders: what it accepts was understood twice.
 package final class PushSimulator: Service {
   /// What callers must prove to have.
   package let credentials: SimulatorCredentials
@@ -39,7 +39,9 @@ package final class PushSimulator: Service {
     guard SimulatorCredentials.certificateHosts.contains(configuration.host) else {
       throw SimulatorConfigurationError(
         field: "host",
-        problem: "must be one of \(SimulatorCredentials.certificateHosts.joined(separator: ", ")): it serves this machine only")
+        problem:
+          "must be one of \(SimulatorCredentials.certificateHosts.joined(separator: ", ")): it serves this machine only"
+      )
     }
     self.configuration = configuration
     self.eventLoopGroup = eventLoopGroup
@@ -48,9 +50,12 @@ package final class PushSimulator: Service {
     tls = try Self.serverTLS(credentials)
     store = DeviceStore(configuration)
     faults = FaultRegistry(limit: configuration.maximumFaults)
-    let injector = FaultInjector(store: store, faults: faults, honoursHandlePrefixes: configuration.honoursHandlePrefixes)
-    let googleTokens = AccessTokens(prefix: "ya29.", lifetime: configuration.googleTokenLifetime, clock: configuration.clock)
-    let microsoftTokens = AccessTokens(prefix: "EgA", lifetime: configuration.microsoftTokenLifetime, clock: configuration.clock)
+    let injector = FaultInjector(
+      store: store, faults: faults, honoursHandlePrefixes: configuration.honoursHandlePrefixes)
+    let googleTokens = AccessTokens(
+      prefix: "ya29.", lifetime: configuration.googleTokenLifetime, clock: configuration.clock)
+    let microsoftTokens = AccessTokens(
+      prefix: "EgA", lifetime: configuration.microsoftTokenLifetime, clock: configuration.clock)
     apns = try APNsService(configuration, credentials: credentials.apns, injector: injector)
     google = try GoogleToken(configuration, account: credentials.google, tokens: googleTokens, injector: injector)
     fcm = FCMService(configuration, projectID: credentials.google.projectID, tokens: googleTokens, injector: injector)
@@ -58,13 +63,14 @@ package final class PushSimulator: Service {
     wns = WNSService(configuration, tokens: microsoftTokens, injector: injector)
   }
 
-  /// Where the simulator listens: suspends until all listeners are bound. Throws what kept one from it, or `CancellationError`.
+  /// Where the simulator listens: suspends until all listeners are bound. Throws what kept one from it, or
+  /// `CancellationError`.
   package func ready() async throws -> SimulatorEndpoints {
     try await readiness.endpoints()
   }
 
-  /// Serves until the task is cancelled or graceful shutdown begins; open requests in HTTP/1.1 then have `shutdownTimeout` to
-  /// end, and those in HTTP/2 none. Throws when a listener cannot be bound. Callable once.
+  /// Serves until the task is cancelled or graceful shutdown begins; open requests in HTTP/1.1 then have
+  /// `shutdownTimeout` to end, and those in HTTP/2 none. Throws when a listener cannot be bound. Callable once.
   package func run() async throws {
     do {
       try await serve()
@@ -90,15 +96,17 @@ package final class PushSimulator: Service {
     }
   }
 
-  /// Makes every access token and provider token that is in use count as expired, of one service or of all: callers must get new ones.
+  /// Makes every access token and provider token that is in use count as expired, of one service or of all: callers
+  /// must get new ones.
   package func expireTokens(of service: SimulatedService? = nil) {
     if service == nil || service == .apns { apns.tokens.expireAll() }
     if service == nil || service == .fcm || service == .googleToken { google.tokens.expireAll() }
     if service == nil || service == .wns || service == .microsoftToken { microsoft.tokens.expireAll() }
   }
 
-  /// Has a new key made for APNs or for Google's service account, as their consoles do, and refuses everything signed with the one before; access
-  /// tokens that it has got are of no use any more. `credentials` stay what they were. Throws when no key can be made.
+  /// Has a new key made for APNs or for Google's service account, as their consoles do, and refuses everything signed
+  /// with the one before; access tokens that it has got are of no use any more. `credentials` stay what they were.
+  /// Throws when no key can be made.
   package func replaceKey(of service: SimulatedService) throws -> SimulatorCredentials {
     var renewed = credentials
     switch service {
@@ -165,17 +173,21 @@ package final class PushSimulator: Service {
   private func announce(
     _ apnsServer: HTTP2Server, _ fcmServer: HTTP2Server, httpsPort: AsyncStream<Int>, adminPort: AsyncStream<Int>
   ) async throws {
-    guard let https = await httpsPort.first(where: { _ in true }), let admin = await adminPort.first(where: { _ in true }) else {
+    guard let https = await httpsPort.first(where: { _ in true }),
+      let admin = await adminPort.first(where: { _ in true })
+    else {
       throw CancellationError()
     }
     let endpoints = SimulatorEndpoints(
-      host: configuration.host, apnsPort: apnsServer.boundPort ?? 0, fcmPort: fcmServer.boundPort ?? 0, httpsPort: https,
+      host: configuration.host, apnsPort: apnsServer.boundPort ?? 0, fcmPort: fcmServer.boundPort ?? 0,
+      httpsPort: https,
       adminPort: admin)
     google.setOwnURL(endpoints.googleTokenURL)
     logger.info(
       "Push simulator listens",
       metadata: [
-        "apns": "\(endpoints.apnsPort)", "fcm": "\(endpoints.fcmPort)", "https": "\(https)", "admin": "\(endpoints.adminURL)",
+        "apns": "\(endpoints.apnsPort)", "fcm": "\(endpoints.fcmPort)", "https": "\(https)",
+        "admin": "\(endpoints.adminURL)",
       ])
     readiness.settle(.success(endpoints))
   }

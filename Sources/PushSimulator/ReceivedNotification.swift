@@ -4,11 +4,13 @@ package import FanfareCore
 package struct ReceivedNotification: Sendable {
   /// The platform it came by.
   package let platform: Platform
-  /// The device's address: an APNs token in lower case, an FCM token (`/topics/NAME` for a topic), a WNS channel's token.
+  /// The device's address: an APNs token in lower case, an FCM token (`/topics/NAME` for a topic), a WNS channel's
+  /// token.
   package let handle: String
   /// When it was accepted.
   package let time: UnixTime
-  /// What names the push wherever it is repeated: `apns-id`, or the sender's own id in the message; nil where there is none.
+  /// What names the push wherever it is repeated: `apns-id`, or the sender's own id in the message; nil where there is
+  /// none.
   package let pushID: String?
   /// The request's own header fields, without pseudo fields and credentials.
   package let headers: [HeaderField]

@@ -2,8 +2,8 @@ package import FanfareCore
 
 /// Where the simulator listens, whom it lets in, and how much it keeps.
 package struct SimulatorConfiguration: Sendable {
-  /// The address of all listeners, and what clients connect to: `127.0.0.1`, `::1` or `localhost`. The certificate is for these,
-  /// and the admin routes ask nobody for a password.
+  /// The address of all listeners, and what clients connect to: `127.0.0.1`, `::1` or `localhost`. The certificate is
+  /// for these, and the admin routes ask nobody for a password.
   package var host = "127.0.0.1"
   /// The APNs port; with 0, here and below, the kernel chooses.
   package var apnsPort = 0
@@ -37,14 +37,14 @@ package struct SimulatorConfiguration: Sendable {
   package var notificationsPerDevice = 50
   /// Devices kept, all platforms together; the device seen first goes first.
   package var maximumDevices = 100_000
-  /// Pushes back to which a duplicate is recognised, all platforms together, while they are spread over many devices; of those to
-  /// a single device, and in a store of 1,000 devices or more, a 64th of that, at least.
+  /// Pushes back to which a duplicate is recognised, all platforms together, while they are spread over many devices;
+  /// of those to a single device, and in a store of 1,000 devices or more, a 64th of that, at least.
   package var duplicateWindow = 2_000_000
   /// Faults in force at a time, at most.
   package var maximumFaults = 1000
 
-  /// How long token requests and WNS's may take after the simulator has been asked to stop. Connections of APNs and FCM are
-  /// closed at once: what they have not answered by then a sender cannot know.
+  /// How long token requests and WNS's may take after the simulator has been asked to stop. Connections of APNs and FCM
+  /// are closed at once: what they have not answered by then a sender cannot know.
   package var shutdownTimeout: Duration = .seconds(5)
   /// What tells the ages of tokens and stamps what arrives.
   package var clock: any WallClock = SystemWallClock()

@@ -1,5 +1,5 @@
-/// Everything that callers must know to get in: keys and secrets of one app on every service, and the certificate authority of the
-/// simulator's own TLS certificate. Made up for the purpose; good nowhere else.
+/// Everything that callers must know to get in: keys and secrets of one app on every service, and the certificate
+/// authority of the simulator's own TLS certificate. Made up for the purpose; good nowhere else.
 package struct SimulatorCredentials: Sendable {
   /// The root that clients must trust, PEM.
   package var authorityPEM: String

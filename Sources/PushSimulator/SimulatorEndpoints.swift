@@ -29,7 +29,9 @@ package struct SimulatorEndpoints: Hashable, Sendable, Codable {
   package var adminURL: String { "http://\(authority):\(adminPort)" }
 
   /// Microsoft's token endpoint of apps that belong to a tenant.
-  package func entraTokenURL(tenant: String) -> String { "https://\(authority):\(httpsPort)/\(tenant)/oauth2/v2.0/token" }
+  package func entraTokenURL(tenant: String) -> String {
+    "https://\(authority):\(httpsPort)/\(tenant)/oauth2/v2.0/token"
+  }
 
   /// The host as URLs write it.
   var authority: String { host.contains(":") ? "[\(host)]" : host }

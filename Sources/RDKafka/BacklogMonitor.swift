@@ -1,12 +1,12 @@
 package import Logging
 import Synchronization
 
-/// Knows how much of a topic a group has not read yet, so that a front end on the embedded cluster can refuse work before the
-/// cluster drops records that nobody has read.
+/// Knows how much of a topic a group has not read yet, so that a front end on the embedded cluster can refuse work
+/// before the cluster drops records that nobody has read.
 ///
 /// Broker and group may be other processes: the monitor asks the cluster for the ends of the partitions and the group's
-/// committed offsets a few times a second, over a connection of its own. In between it counts what this process produces, if the
-/// ``Producer`` was given the monitor, including what is in flight.
+/// committed offsets a few times a second, over a connection of its own. In between it counts what this process
+/// produces, if the ``Producer`` was given the monitor, including what is in flight.
 package final class BacklogMonitor: Sendable {
   /// The topic.
   package let topic: String
@@ -94,7 +94,8 @@ package final class BacklogMonitor: Sendable {
         try await observe()
       } catch {
         // What this process produces is still counted, so room runs out by itself if the cluster stays away.
-        logger.debug("The backlog cannot be observed", metadata: [LogKeys.topic: "\(topic)", LogKeys.error: "\(error)"])
+        logger.debug(
+          "The backlog cannot be observed", metadata: [LogKeys.topic: "\(topic)", LogKeys.error: "\(error)"])
       }
       do {
         try await Task.sleep(for: interval)
@@ -202,7 +203,8 @@ extension BacklogMonitor {
     count(records, sign: -1)
   }
 
-  /// Of what is in flight nothing more will be heard. What is handed over in this very moment may be counted by its size too little or too much.
+  /// Of what is in flight nothing more will be heard. What is handed over in this very moment may be counted by its
+  /// size too little or too much.
   func forgetInFlight() {
     inFlightBytes.store(0, ordering: .relaxed)
     inFlightRecords.store(0, ordering: .relaxed)

@@ -1,5 +1,5 @@
-/// One record as it was read. The bytes of all records of a batch are slices of one array, which lives as long as any of them:
-/// copy what is kept for long.
+/// One record as it was read. The bytes of all records of a batch are slices of one array, which lives as long as any
+/// of them: copy what is kept for long.
 package struct ConsumedRecord: Sendable {
   /// Where it was read.
   package var topic: String

@@ -1,13 +1,14 @@
 package import Logging
 import Synchronization
 
-/// Reads topics as a member of a group: cooperative-sticky, offsets stored by hand, every rebalance announced before it takes
-/// effect.
+/// Reads topics as a member of a group: cooperative-sticky, offsets stored by hand, every rebalance announced before it
+/// takes effect.
 ///
-/// Make it, keep ``run()`` running, read ``events``, and ``grant(records:)`` as many records as there is room for: none come
-/// without credit, so a backlog stays at the broker. Rebalances and errors come regardless.
+/// Make it, keep ``run()`` running, read ``events``, and ``grant(records:)`` as many records as there is room for: none
+/// come without credit, so a backlog stays at the broker. Rebalances and errors come regardless.
 package final class Consumer: Sendable {
-  /// What happens, in order, for one reader. Holds at most the records for which credit was granted. Ends when the consumer does.
+  /// What happens, in order, for one reader. Holds at most the records for which credit was granted. Ends when the
+  /// consumer does.
   package let events: AsyncStream<ConsumerEvent>
 
   private let configuration: ConsumerConfiguration
@@ -19,7 +20,8 @@ package final class Consumer: Sendable {
   private let progress = Progress()
   private let commits = PendingCommits()
   private let membership = Membership()
-  /// Where the positions go that the group refuses; nil where a cluster needs none, and for an application that does not commit by itself.
+  /// Where the positions go that the group refuses; nil where a cluster needs none, and for an application that does
+  /// not commit by itself.
   private let refuge: Refuge?
   private let state: Mutex<State>
   private let ended = OneShot()
@@ -46,20 +48,22 @@ package final class Consumer: Sendable {
     self.logger = logger
     let handle = try ConsumerHandle(properties: configuration.properties, topicsHeldBack: configuration.topicsHeldBack)
     refuge =
-      configuration.client.tuning == .embedded && configuration.autoCommitInterval == nil ? try Refuge(of: configuration) : nil
+      configuration.client.tuning == .embedded && configuration.autoCommitInterval == nil
+      ? try Refuge(of: configuration) : nil
     wakeUp = handle.wakeUp
     // Bounded by the credit for records, and for errors by how often each is reported.
     (events, continuation) = AsyncStream.makeStream(of: ConsumerEvent.self)
     state = Mutex(State(handle: handle))
   }
 
-  /// Adds room for this many records, or takes it back where the number is negative; what is on its way then still comes. From any thread; cheap.
+  /// Adds room for this many records, or takes it back where the number is negative; what is on its way then still
+  /// comes. From any thread; cheap.
   package func grant(records: Int) {
     if credit.grant(records) { wakeUp.signal() }
   }
 
-  /// Keeps back, from now on or no more, the records of ``ConsumerConfiguration/topicsHeldBack``; those of the other topics come as before. Some that
-  /// were on their way may still come. From any thread; cheap.
+  /// Keeps back, from now on or no more, the records of ``ConsumerConfiguration/topicsHeldBack``; those of the other
+  /// topics come as before. Some that were on their way may still come. From any thread; cheap.
   package func holdBack(_ isHoldingBack: Bool) {
     self.isHoldingBack.store(isHoldingBack, ordering: .sequentiallyConsistent)
     wakeUp.signal()
@@ -95,17 +99,19 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// Leaves the group in order: the application sees the last revocation and completes it, what is stored is committed, the
-  /// stream ends. Bounded by ``ConsumerConfiguration/closeTimeout``; on the embedded cluster it first lets a rebalance of the others come to rest.
+  /// Leaves the group in order: the application sees the last revocation and completes it, what is stored is committed,
+  /// the stream ends. Bounded by ``ConsumerConfiguration/closeTimeout``; on the embedded cluster it first lets a
+  /// rebalance of the others come to rest.
   package func close() async {
     beginClosing()
     await ended.wait()
   }
 
-  /// Marks how far the application has come; committed within ``ConsumerConfiguration/autoCommitInterval``, and when the
-  /// partition is given back. From any thread. ``PartitionOffset/metadata`` is not kept.
+  /// Marks how far the application has come; committed within ``ConsumerConfiguration/autoCommitInterval``, and when
+  /// the partition is given back. From any thread. ``PartitionOffset/metadata`` is not kept.
   ///
-  /// - Throws: `notAssigned` if a partition does not belong to this consumer any more (the others are stored), `closed`.
+  /// - Throws: `notAssigned` if a partition does not belong to this consumer any more (the others are stored),
+  ///   `closed`.
   package func store(_ offsets: [PartitionOffset]) throws(RDKafkaError) {
     guard !offsets.isEmpty else { return }
     try openHandle().store(offsets)
@@ -113,8 +119,8 @@ package final class Consumer: Sendable {
   }
 
   /// Commits offsets with their metadata now and returns when the broker has them. Bounded by
-  /// ``ConsumerConfiguration/commitTimeout``. What a group on the embedded cluster refuses is kept for ``kept(_:)`` before this throws; then it
-  /// can take twice as long. Whether the partitions are this consumer's is not looked at.
+  /// ``ConsumerConfiguration/commitTimeout``. What a group on the embedded cluster refuses is kept for ``kept(_:)``
+  /// before this throws; then it can take twice as long. Whether the partitions are this consumer's is not looked at.
   ///
   /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` if the broker does not take that much
   ///   metadata, `closed`.
@@ -162,14 +168,14 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// What the group has refused of these partitions most recently, with metadata, where that was kept: on the embedded cluster, for an application
-  /// that commits by itself. It may be older than what is committed.
+  /// What the group has refused of these partitions most recently, with metadata, where that was kept: on the embedded
+  /// cluster, for an application that commits by itself. It may be older than what is committed.
   package func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     try await refuge?.kept(partitions) ?? []
   }
 
-  /// The first offset of each of these partitions, as the brokers have them now. Throws `timedOut` after the `commitTimeout`, and what
-  /// the brokers say where they do not know one of them.
+  /// The first offset of each of these partitions, as the brokers have them now. Throws `timedOut` after the
+  /// `commitTimeout`, and what the brokers say where they do not know one of them.
   package func firstOffsets(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let handle = try openHandle().handle
     let timeout = configuration.commitTimeout.timeoutMilliseconds
@@ -180,8 +186,8 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// Records between what is stored and the end of each assigned partition, as of the last fetch; asks nobody. Partitions
-  /// that have not been fetched from yet are left out.
+  /// Records between what is stored and the end of each assigned partition, as of the last fetch; asks nobody.
+  /// Partitions that have not been fetched from yet are left out.
   package func lag() -> [TopicPartition: Int64] {
     guard let handle = state.withLock({ $0.handle })?.handle else { return [:] }
     var lag: [TopicPartition: Int64] = [:]

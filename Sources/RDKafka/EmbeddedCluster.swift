@@ -1,17 +1,19 @@
 package import Logging
 import Synchronization
 
-/// A Kafka cluster inside this process, for development and tests: librdkafka's mock cluster. It speaks the real protocol over
-/// TCP on loopback, on ports chosen by the kernel, so other processes of the machine can use it through ``bootstrapServers``.
+/// A Kafka cluster inside this process, for development and tests: librdkafka's mock cluster. It speaks the real
+/// protocol over TCP on loopback, on ports chosen by the kernel, so other processes of the machine can use it through
+/// ``bootstrapServers``.
 ///
 /// What it is not, so that nobody is surprised:
-/// - It keeps everything in memory, at most 5 MiB (as compressed) and 100,000 batches per partition, and then drops the oldest,
-///   read or not, without a word. Give high-volume topics many partitions, and ask a ``BacklogMonitor`` before producing.
+/// - It keeps everything in memory, at most 5 MiB (as compressed) and 100,000 batches per partition, and then drops the
+///   oldest, read or not, without a word. Give high-volume topics many partitions, and ask a ``BacklogMonitor`` before
+///   producing.
 /// - A group's first assignment takes 3 s, every later rebalance the session timeout less one second.
-/// - **A member that joins a group with another assignor than the group's ends the whole process.** ``Consumer`` always uses
-///   cooperative-sticky; with kcat, consume without a group.
-/// - Transactions, static membership, idempotent deduplication, topic settings and the admin requests are not implemented. It does not
-///   compare sequence numbers either: when it refuses a batch, it takes the one behind it.
+/// - **A member that joins a group with another assignor than the group's ends the whole process.** ``Consumer`` always
+///   uses cooperative-sticky; with kcat, consume without a group.
+/// - Transactions, static membership, idempotent deduplication, topic settings and the admin requests are not
+///   implemented. It does not compare sequence numbers either: when it refuses a batch, it takes the one behind it.
 package final class EmbeddedCluster: Sendable {
   /// What clients connect to: `127.0.0.1:port`, several separated by commas. Stays the same until ``close()``.
   package let bootstrapServers: String
@@ -86,7 +88,8 @@ extension EmbeddedCluster {
     case initProducerID = 22
   }
 
-  /// How a request fails. The raw value is the protocol's error number, or librdkafka's for what is not in the protocol.
+  /// How a request fails. The raw value is the protocol's error number, or librdkafka's for what is not in the
+  /// protocol.
   package enum Fault: Int32, Sendable, CaseIterable {
     /// The connection is dropped without an answer.
     case disconnect = -195
@@ -113,7 +116,8 @@ extension EmbeddedCluster {
     try open().clearErrors(request: request.rawValue)
   }
 
-  /// Makes brokers, numbered from 1, unreachable and reachable again; -1 is all of them. Leaders do not move by themselves.
+  /// Makes brokers, numbered from 1, unreachable and reachable again; -1 is all of them. Leaders do not move by
+  /// themselves.
   package func setBroker(_ broker: Int32 = -1, isUp: Bool) throws(RDKafkaError) {
     try open().setBroker(broker, isUp: isUp)
   }

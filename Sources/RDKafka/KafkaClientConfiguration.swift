@@ -1,6 +1,7 @@
 /// How to reach a cluster, and as whom. Shared by producers, consumers and administration.
 ///
-/// The values of ``properties`` are secrets as far as this target is concerned: they appear in no log, error or description.
+/// The values of ``properties`` are secrets as far as this target is concerned: they appear in no log, error or
+/// description.
 package struct KafkaClientConfiguration: Sendable {
   /// `host:port`, several separated by commas.
   package var bootstrapServers: String

@@ -1,7 +1,7 @@
 package import Logging
 
-/// Looks into the log as nobody in particular: where topics begin and end, how far groups have come, and what is written there. It joins no
-/// group, commits nothing, and creates no topic.
+/// Looks into the log as nobody in particular: where topics begin and end, how far groups have come, and what is
+/// written there. It joins no group, commits nothing, and creates no topic.
 package struct LogReader: Sendable {
   private let client: KafkaClientConfiguration
   private let handle: Handle
@@ -54,7 +54,9 @@ package struct LogReader: Sendable {
     return try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
       let first = try handle.ends(.first, of: partitions, timeoutMilliseconds: milliseconds)
       var ends: [TopicPartition: Int64] = [:]
-      for end in try handle.ends(.next, of: partitions, timeoutMilliseconds: milliseconds) { ends[end.partition] = end.offset }
+      for end in try handle.ends(.next, of: partitions, timeoutMilliseconds: milliseconds) {
+        ends[end.partition] = end.offset
+      }
       return first.map { first in
         let start = max(0, first.offset)
         return LogSpan(partition: first.partition, start: start, end: max(start, ends[first.partition] ?? 0))
@@ -62,7 +64,8 @@ package struct LogReader: Sendable {
     }
   }
 
-  /// The offset after the last record of each of the partitions, with one request per broker. Throws `unreachable`, `timedOut`, `unauthorized`.
+  /// The offset after the last record of each of the partitions, with one request per broker. Throws `unreachable`,
+  /// `timedOut`, `unauthorized`.
   package func ends(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let milliseconds = timeout.timeoutMilliseconds
     return try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
@@ -70,8 +73,11 @@ package struct LogReader: Sendable {
     }
   }
 
-  /// The offsets that the group has committed; partitions without one are left out. Throws `unreachable`, `timedOut`, `unauthorized`.
-  package func committed(by group: String, in partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
+  /// The offsets that the group has committed; partitions without one are left out. Throws `unreachable`, `timedOut`,
+  /// `unauthorized`.
+  package func committed(by group: String, in partitions: [TopicPartition]) async throws(RDKafkaError)
+    -> [PartitionOffset]
+  {
     let milliseconds = timeout.timeoutMilliseconds
     let asker = try Self.makeHandle(client, group: group)
     return try await BlockingCalls.run { () throws(RDKafkaError) in

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// One reading of spans of the log, batch by batch: in order within a partition, in any order between them. What is written behind the ends in
-/// the meantime is not read.
+/// One reading of spans of the log, batch by batch: in order within a partition, in any order between them. What is
+/// written behind the ends in the meantime is not read.
 package final class LogScan: Sendable {
   private let handle: LogHandle
   private let timeout: Duration
@@ -16,7 +16,8 @@ package final class LogScan: Sendable {
   /// Begins to read.
   init(_ spans: [LogSpan], properties: PropertySet, timeout: Duration) throws(RDKafkaError) {
     let spans = spans.filter { $0.count > 0 }
-    handle = try LogHandle(properties: properties, from: spans.map { PartitionOffset(partition: $0.partition, offset: $0.start) })
+    handle = try LogHandle(
+      properties: properties, from: spans.map { PartitionOffset(partition: $0.partition, offset: $0.start) })
     self.timeout = timeout
     let reader = RecordReader(queue: handle.records, readsHeaders: true)
     reader.own(spans.map(\.partition))
@@ -26,7 +27,8 @@ package final class LogScan: Sendable {
 
   /// The next records, never none; nil after the last. For one caller at a time.
   ///
-  /// - Throws: `timedOut` when nothing has come for the reader's timeout, and what the brokers say that waiting does not mend.
+  /// - Throws: `timedOut` when nothing has come for the reader's timeout, and what the brokers say that waiting does
+  ///   not mend.
   package func next() async throws(RDKafkaError) -> [ConsumedRecord]? {
     try await BlockingCalls.run { [self] () throws(RDKafkaError) in
       let deadline = ContinuousClock.now + timeout

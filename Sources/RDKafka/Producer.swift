@@ -4,9 +4,9 @@ import Synchronization
 /// Produces records to Kafka: idempotent, acknowledged by all in-sync replicas.
 ///
 /// Make it, keep ``run()`` running for as long as it is used, then ``close(timeout:)``. Without `run()` nothing is ever
-/// acknowledged. Records with the same key submitted one after another stay in order. When librdkafka reports a fatal error
-/// (before 2.3 a broker's hiccup can suffice), what was in flight fails with `notPersisted` or `possiblyPersisted`, a new handle
-/// takes over, and the producer goes on.
+/// acknowledged. Records with the same key submitted one after another stay in order. When librdkafka reports a fatal
+/// error (before 2.3 a broker's hiccup can suffice), what was in flight fails with `notPersisted` or
+/// `possiblyPersisted`, a new handle takes over, and the producer goes on.
 package final class Producer: Sendable {
   private let configuration: ProducerConfiguration
   private let logger: Logger
@@ -50,7 +50,8 @@ package final class Producer: Sendable {
     state = Mutex(State(handle: handle))
   }
 
-  /// Serves delivery reports until ``close(timeout:)``; when cancelled, closes with ``ProducerConfiguration/closeTimeout``.
+  /// Serves delivery reports until ``close(timeout:)``; when cancelled, closes with
+  /// ``ProducerConfiguration/closeTimeout``.
   package func run() async {
     let isFirst = state.withLock { state in
       guard case .created = state.phase else { return false }
@@ -76,8 +77,8 @@ package final class Producer: Sendable {
     }
   }
 
-  /// Sends a record and returns when all in-sync replicas have it. Bounded by ``ProducerConfiguration/deliveryTimeout``;
-  /// cancellation does not take the record back and does not end the wait.
+  /// Sends a record and returns when all in-sync replicas have it. Bounded by
+  /// ``ProducerConfiguration/deliveryTimeout``; cancellation does not take the record back and does not end the wait.
   package func send(_ record: ProducerRecord) async throws(RDKafkaError) -> RecordPosition {
     let results = await send([record])
     return try results[0].get()
@@ -94,8 +95,8 @@ package final class Producer: Sendable {
   ///
   /// - Parameters:
   ///   - records: Any number, for any topics.
-  ///   - completion: Called once, with the results in the records' order, on the producer's own thread, which it must not hold
-  ///     up (on the caller's thread if there are no records or the producer is closed).
+  ///   - completion: Called once, with the results in the records' order, on the producer's own thread, which it must
+  ///     not hold up (on the caller's thread if there are no records or the producer is closed).
   package func submit(
     _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
   ) {
@@ -122,13 +123,15 @@ package final class Producer: Sendable {
         guard case .closed = state.phase else { return (isToBeTaken, []) }
         return (false, state.inFlight.takeFinished())
       }
-      // Completes on the producer's thread what no further delivery report will come for; a broker can be quicker than this thread.
+      // Completes on the producer's thread what no further delivery report will come for; a broker can be quicker than
+      // this thread.
       if isToBeTaken { handle.interrupt() }
       for submission in left { submission.completion(submission.results) }
     }
   }
 
-  /// Refuses further records, waits at most `timeout` until those in flight are settled, gives up the rest, and ends ``run()``.
+  /// Refuses further records, waits at most `timeout` until those in flight are settled, gives up the rest, and ends
+  /// ``run()``.
   ///
   /// - Returns: The number of records given up; their senders see `notPersisted` or `possiblyPersisted`.
   @discardableResult
@@ -138,8 +141,8 @@ package final class Producer: Sendable {
     return state.withLock { $0.abandoned }
   }
 
-  /// Learns the partitions of `topics` from the brokers, so that the first records do not wait for it, and shows that the cluster
-  /// is reachable.
+  /// Learns the partitions of `topics` from the brokers, so that the first records do not wait for it, and shows that
+  /// the cluster is reachable.
   ///
   /// - Returns: The number of partitions of each topic.
   /// - Throws: `unknownTopic`, `unreachable`, `timedOut`, `unauthorized`, `closed`.
@@ -226,8 +229,8 @@ extension Producer {
         nextReplacement = .now + .seconds(1)
       }
       if isDone { break }
-      // Under load thousands of answers come a second, each about a few records; what each of them would cost in waking this thread, and
-      // those who wait for it, is several times what it costs to take note of them.
+      // Under load thousands of answers come a second, each about a few records; what each of them would cost in waking
+      // this thread, and those who wait for it, is several times what it costs to take note of them.
       if isBusy { Pause.toGather() }
     }
     finish()

@@ -8,21 +8,23 @@ package struct ProducerConfiguration: Sendable {
   package var batchBytes = 262_144
   /// How batches are compressed.
   package var compression = Compression.lz4
-  /// From `send` to giving up, retries included. Values of a few seconds make librdkafka before 2.3 report fatal errors after
-  /// a broker's hiccup more often.
+  /// From `send` to giving up, retries included. Values of a few seconds make librdkafka before 2.3 report fatal errors
+  /// after a broker's hiccup more often.
   package var deliveryTimeout: Duration = .seconds(20)
   /// How long a broker may take to answer one request.
   package var requestTimeout: Duration = .seconds(5)
   /// Records held at most, in flight included; beyond it `send` fails with `queueFull`.
   package var queueRecords = 100_000
-  /// Bytes held at most, in flight included; beyond it `send` fails with `queueFull`. (librdkafka's own default is 1 GiB.)
+  /// Bytes held at most, in flight included; beyond it `send` fails with `queueFull`. (librdkafka's own default is 1
+  /// GiB.)
   package var queueBytes = 64 * 1024 * 1024
   /// The largest record, key and headers included; a larger one fails with `messageTooLarge`.
   package var maximumRecordBytes = 1_000_000
   /// How long the producer flushes when its `run()` is cancelled instead of being closed.
   package var closeTimeout: Duration = .seconds(5)
 
-  /// The defaults of `client.tuning`; they suit a front end. Where nobody waits for a single record use a `linger` of 10 to 50 ms.
+  /// The defaults of `client.tuning`; they suit a front end. Where nobody waits for a single record use a `linger` of
+  /// 10 to 50 ms.
   package init(client: KafkaClientConfiguration) {
     self.client = client
     if client.tuning == .embedded { deliveryTimeout = .seconds(10) }
@@ -38,7 +40,8 @@ package struct ProducerConfiguration: Sendable {
 extension ProducerConfiguration {
   /// Keys that this target relies on: its promises would not hold with other values.
   static let reservedProperties: Set<String> = [
-    "acks", "request.required.acks", "enable.idempotence", "partitioner", "sticky.partitioning.linger.ms", "transactional.id",
+    "acks", "request.required.acks", "enable.idempotence", "partitioner", "sticky.partitioning.linger.ms",
+    "transactional.id",
     "log.queue", "bootstrap.servers", "metadata.broker.list", "client.id", "enable.gapless.guarantee",
     "delivery.report.only.error", "produce.offset.report", "delivery.timeout.ms", "message.timeout.ms",
   ]

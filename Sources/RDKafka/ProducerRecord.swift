@@ -2,8 +2,8 @@
 package struct ProducerRecord: Sendable {
   /// Where it goes.
   package var topic: String
-  /// The partition, modulo as many as the topic has: what belongs to one partition of another topic stays together. From 0 to 65,534. nil: by the
-  /// key as Java's clients do (murmur2), and at random without a key.
+  /// The partition, modulo as many as the topic has: what belongs to one partition of another topic stays together.
+  /// From 0 to 65,534. nil: by the key as Java's clients do (murmur2), and at random without a key.
   package var partition: Int32?
   /// Records with the same key go to the same partition and stay in order.
   package var key: [UInt8]?

@@ -1,12 +1,15 @@
-/// What went wrong in the Kafka client. Never contains a record's key or value, nor the value of a configuration property.
+/// What went wrong in the Kafka client. Never contains a record's key or value, nor the value of a configuration
+/// property.
 package struct RDKafkaError: Error, Sendable, Hashable, CustomStringConvertible {
   /// What kind of error this is: decides what the caller can do about it.
   package var code: Code
   /// What happened, for people: names the topic, property or broker error concerned.
   package var message: String
-  /// librdkafka's number of the error: positive as the broker sent it, negative for a local one, 0 when the error is our own.
+  /// librdkafka's number of the error: positive as the broker sent it, negative for a local one, 0 when the error is
+  /// our own.
   package var number: Int32
-  /// Whether the client that reported it cannot go on. A producer replaces its handle by itself; a consumer leaves and ends.
+  /// Whether the client that reported it cannot go on. A producer replaces its handle by itself; a consumer leaves and
+  /// ends.
   package var isFatal: Bool
 
   /// Makes an error.
@@ -44,7 +47,8 @@ extension RDKafkaError {
     package static let closed = Code(value: .closed)
     /// The producer holds as many records or bytes as it may; nothing was enqueued. Slow down and try again.
     package static let queueFull = Code(value: .queueFull)
-    /// The record, or the metadata of an offset, is larger than the client or the broker allows. It never will be accepted.
+    /// The record, or the metadata of an offset, is larger than the client or the broker allows. It never will be
+    /// accepted.
     package static let messageTooLarge = Code(value: .messageTooLarge)
     /// The topic, or the partition in it, does not exist. Create it.
     package static let unknownTopic = Code(value: .unknownTopic)

@@ -17,10 +17,11 @@ package struct TopicAdministrator: Sendable {
         further: client.properties, reserved: ["bootstrap.servers", "metadata.broker.list", "client.id", "log.queue"]))
   }
 
-  /// Sees to it that the topics exist. A topic that exists with at least as many partitions as specified is left as it is.
+  /// Sees to it that the topics exist. A topic that exists with at least as many partitions as specified is left as it
+  /// is.
   ///
-  /// The embedded cluster cannot create topics on request: there, a topic that is missing fails with `unsupported`. Name its
-  /// topics when it is started.
+  /// The embedded cluster cannot create topics on request: there, a topic that is missing fails with `unsupported`.
+  /// Name its topics when it is started.
   ///
   /// - Returns: What became of each topic, in order.
   /// - Throws: When the cluster does not answer at all.
@@ -32,15 +33,16 @@ package struct TopicAdministrator: Sendable {
       try Self.create(topics, with: handle, timeoutMilliseconds: milliseconds)
     }
     for creation in creations {
-      logger.info("Topic checked", metadata: [LogKeys.topic: "\(creation.topic)", LogKeys.event: "\(creation.outcome)"])
+      logger.info(
+        "Topic checked", metadata: [LogKeys.topic: "\(creation.topic)", LogKeys.event: "\(creation.outcome)"])
     }
     return creations
   }
 
   /// Deletes topics with all that lies in them; one that is not there is none's loss.
   ///
-  /// - Throws: What the cluster says of one that is still there, `unsupported` for the embedded cluster, and when it does not
-  ///   answer at all.
+  /// - Throws: What the cluster says of one that is still there, `unsupported` for the embedded cluster, and when it
+  ///   does not answer at all.
   package func deleteTopics(_ topics: [String], timeout: Duration = .seconds(15)) async throws(RDKafkaError) {
     let milliseconds = timeout.timeoutMilliseconds
     let errors = try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
@@ -75,7 +77,8 @@ package struct TopicAdministrator: Sendable {
           errors[topic.name] = RDKafkaError(
             code: .unsupported,
             message:
-              "\(topic.name): this cluster has no controller to create topics; an embedded cluster gets its topics at start")
+              "\(topic.name): this cluster has no controller to create topics; an embedded cluster gets its topics at start"
+          )
         }
       }
     }

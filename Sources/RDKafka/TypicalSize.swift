@@ -1,5 +1,5 @@
-/// How large the next records are taken to be, for whoever asks for so many that their bytes keep to a limit. Follows larger ones at once and
-/// smaller ones slowly.
+/// How large the next records are taken to be, for whoever asks for so many that their bytes keep to a limit. Follows
+/// larger ones at once and smaller ones slowly.
 package struct TypicalSize: Sendable {
   private var bytesPerRecord = 16_384.0
 

@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// How the devices of an audience are found page by page: where its candidates come from, in the order of their ids, and what has still to be asked
-/// of each. A pure value, the same for every store.
+/// How the devices of an audience are found page by page: where its candidates come from, in the order of their ids,
+/// and what has still to be asked of each. A pure value, the same for every store.
 struct AudiencePlan: Hashable, Sendable {
   /// What is walked.
   enum Source: Hashable, Sendable {
@@ -20,7 +20,8 @@ struct AudiencePlan: Hashable, Sendable {
   /// What must hold for a candidate's tags; nil when each is of the audience.
   let condition: TagExpression?
 
-  /// A plan for the audience. `weight` says about how many devices carry a tag; it is asked only where there is a choice.
+  /// A plan for the audience. `weight` says about how many devices carry a tag; it is asked only where there is a
+  /// choice.
   init(_ audience: Audience, weight: (String) throws -> Int) rethrows {
     switch audience {
     case .user(let name): self.init(source: .tags([Tag.username(name)]), condition: nil)
@@ -32,11 +33,13 @@ struct AudiencePlan: Hashable, Sendable {
       self.init(source: .handle(platform, DeviceHandle.normalized(handle, platform: platform)), condition: nil)
     case .expression(let expression):
       let driver = try Driver(expression, weight: weight)
-      self.init(source: driver.map { .tags($0.tags) } ?? .registrations, condition: driver.map(\.condition) ?? expression)
+      self.init(
+        source: driver.map { .tags($0.tags) } ?? .registrations, condition: driver.map(\.condition) ?? expression)
     }
   }
 
-  /// A plan for the query's audience by the weights that are known, and by those that `estimate` gives for the others; see `TagWeights`.
+  /// A plan for the query's audience by the weights that are known, and by those that `estimate` gives for the others;
+  /// see `TagWeights`.
   init(_ query: AudienceQuery, weights: TagWeights, estimate: ([String]) throws -> [Int]) rethrows {
     let weights = try weights.weights(of: Self.tagsToWeigh(for: query.audience), hub: query.hub, estimate: estimate)
     self.init(query.audience) { weights[$0] ?? 0 }
@@ -47,7 +50,8 @@ struct AudiencePlan: Hashable, Sendable {
     self.condition = condition
   }
 
-  /// The tags whose weights a plan for the audience may depend on, whatever they are, so that a store can ask for all of them at once.
+  /// The tags whose weights a plan for the audience may depend on, whatever they are, so that a store can ask for all
+  /// of them at once.
   static func tagsToWeigh(for audience: Audience) -> Set<String> {
     var tags: Set<String> = []
     _ = AudiencePlan(audience) { tag in

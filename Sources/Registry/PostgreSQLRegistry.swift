@@ -5,9 +5,10 @@ import Synchronization
 
 /// Device registrations, secure payloads and claims in a PostgreSQL database, which any number of machines share.
 ///
-/// Every change is one transaction, which locks what it is about to change in a fixed order: an installation's row, then the handle's, then the
-/// registration's. So two that want the same handle come one after the other, and what the first has decided still holds when it writes. Where the order
-/// cannot be kept the server sees the deadlock, and the one that it gives up is begun anew.
+/// Every change is one transaction, which locks what it is about to change in a fixed order: an installation's row,
+/// then the handle's, then the registration's. So two that want the same handle come one after the other, and what the
+/// first has decided still holds when it writes. Where the order cannot be kept the server sees the deadlock, and the
+/// one that it gives up is begun anew.
 package final class PostgreSQLRegistry: Sendable {
   private let pool: PostgreSQLPool
   private let tombstoneLifetime: Duration
@@ -18,8 +19,9 @@ package final class PostgreSQLRegistry: Sendable {
   /// What plans of audiences are made with.
   let tagWeights = TagWeights()
 
-  /// Connects, and makes or migrates the tables. Throws `PostgreSQLError` when that is impossible; but where the database only cannot be reached now, and
-  /// `waits` says that this is no reason to give up, every call begins with it until it has been done.
+  /// Connects, and makes or migrates the tables. Throws `PostgreSQLError` when that is impossible; but where the
+  /// database only cannot be reached now, and `waits` says that this is no reason to give up, every call begins with it
+  /// until it has been done.
   package init(
     _ configuration: PostgreSQLConfiguration, tombstoneLifetime: Duration = .seconds(30 * 86_400), waits: Bool = false,
     logger: Logger
@@ -64,8 +66,8 @@ package final class PostgreSQLRegistry: Sendable {
     } catch { throw Self.registryError(error) }
   }
 
-  /// Runs a block as one transaction that is durable when this returns. With `now` given it removes afterwards, once a minute, some of the rows
-  /// that have expired.
+  /// Runs a block as one transaction that is durable when this returns. With `now` given it removes afterwards, once a
+  /// minute, some of the rows that have expired.
   func write<Value: Sendable>(
     at now: UnixTime? = nil, _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
   ) async throws -> Value {

@@ -2,7 +2,8 @@ package import FanfareCore
 
 /// Clears out the registrations of apps that were not heard of for a long time, by walking all of them in small steps.
 ///
-/// Without an index by age: that would cost every app's every start a write, to find what may as well be found hours later.
+/// Without an index by age: that would cost every app's every start a write, to find what may as well be found hours
+/// later.
 package struct RegistrationExpiry: Sendable {
   /// How many registrations one step looks at: what it holds the registry's write lock for stays short.
   package static let step = 1000
@@ -22,13 +23,14 @@ package struct RegistrationExpiry: Sendable {
     self.clock = clock
   }
 
-  /// Looks at every registration once, from somewhere on and round: of walks that end early, with a process that is replaced, each
-  /// looks at others. `start` says where in all hubs' ids it begins, from 0 up to but not 1.
+  /// Looks at every registration once, from somewhere on and round: of walks that end early, with a process that is
+  /// replaced, each looks at others. `start` says where in all hubs' ids it begins, from 0 up to but not 1.
   ///
-  /// After each step `pause` is told how many registrations it has removed, or why it could not be made, and returns when the next
-  /// may be made, or that same one again. Throws what `pause` throws.
+  /// After each step `pause` is told how many registrations it has removed, or why it could not be made, and returns
+  /// when the next may be made, or that same one again. Throws what `pause` throws.
   package func walk(
-    from start: Double = .random(in: 0..<1), pause: (_ hub: HubName, _ removed: Result<Int, RegistryError>) async throws -> Void
+    from start: Double = .random(in: 0..<1),
+    pause: (_ hub: HubName, _ removed: Result<Int, RegistryError>) async throws -> Void
   ) async throws {
     for (hub, part) in round(from: start) {
       var slice: RegistrationSlice? = part

@@ -1,20 +1,21 @@
 package import FanfareCore
 
-/// Where registrations are taken in by the thousand, as a file brings them. Called by `fanfare registrations import` alone; throws `RegistryError`,
-/// and then nothing was changed, unless the error says that this is unknown.
+/// Where registrations are taken in by the thousand, as a file brings them. Called by `fanfare registrations import`
+/// alone; throws `RegistryError`, and then nothing was changed, unless the error says that this is unknown.
 ///
 /// Every method may be called from any task at any time, while apps register and workers read.
 package protocol RegistrationImportStore: Sendable {
-  /// How many batches are worth being taken at the same time, and how many bytes of a file each should have. Batches that are taken at the same
-  /// time must have no id, handle or installation in common, or it is left to chance which of their lines is the last.
+  /// How many batches are worth being taken at the same time, and how many bytes of a file each should have. Batches
+  /// that are taken at the same time must have no id, handle or installation in common, or it is left to chance which
+  /// of their lines is the last.
   var importShape: (batches: Int, bytes: Int) { get }
 
-  /// Takes the lines of a batch in their order as one transaction, and with it the note that the batch is done. Where there is that note already
-  /// nothing is taken: the outcome is what it says, without the refusals.
+  /// Takes the lines of a batch in their order as one transaction, and with it the note that the batch is done. Where
+  /// there is that note already nothing is taken: the outcome is what it says, without the refusals.
   ///
-  /// A line puts its registration in the place of what has its id or its handle, or is its installation's, as if the device registered anew: of
-  /// several lines the last wins. But not in the place of what the registry has heard of after the line's `seenAt`; and not in that of another
-  /// user's registration with another handle.
+  /// A line puts its registration in the place of what has its id or its handle, or is its installation's, as if the
+  /// device registered anew: of several lines the last wins. But not in the place of what the registry has heard of
+  /// after the line's `seenAt`; and not in that of another user's registration with another handle.
   func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome
 
   /// The batches of a file that are done, in the order of their bytes.

@@ -5,10 +5,11 @@ import Synchronization
 
 /// Device registrations and secure payloads in one SQLite file, which several processes on one machine may share.
 ///
-/// WAL mode: readers never wait for a writer, each sees the latest commit of any process. `synchronous` is FULL, not the NORMAL that
-/// is usual in WAL mode: NORMAL syncs the log only at checkpoints, so that a power failure could take back a change that has been
-/// answered 200, and with it give a device back to its previous user. Every change is one `BEGIN IMMEDIATE` transaction: it has the
-/// write lock before it reads, hence what it has read still holds when it writes.
+/// WAL mode: readers never wait for a writer, each sees the latest commit of any process. `synchronous` is FULL, not
+/// the NORMAL that is usual in WAL mode: NORMAL syncs the log only at checkpoints, so that a power failure could take
+/// back a change that has been answered 200, and with it give a device back to its previous user. Every change is one
+/// `BEGIN IMMEDIATE` transaction: it has the write lock before it reads, hence what it has read still holds when it
+/// writes.
 package final class SQLiteRegistry: Sendable {
   private let pool: DatabasePool
   private let configuration: SQLiteRegistryConfiguration
@@ -17,15 +18,18 @@ package final class SQLiteRegistry: Sendable {
   /// What plans of audiences are made with.
   let tagWeights = TagWeights()
 
-  /// Opens the file, makes or migrates its tables. Blocks for at most about twice the busy timeout: call it before serving starts.
+  /// Opens the file, makes or migrates its tables. Blocks for at most about twice the busy timeout: call it before
+  /// serving starts.
   ///
-  /// Throws, with the path and the reason, `RegistryFileError` when that is impossible, and `RegistryError` when it only is now.
+  /// Throws, with the path and the reason, `RegistryFileError` when that is impossible, and `RegistryError` when it
+  /// only is now.
   package init(_ configuration: SQLiteRegistryConfiguration) throws {
     self.configuration = configuration
     do {
       pool = try Self.open(configuration)
       try pool.writeWithoutTransaction { db in
-        // The pool itself has set NORMAL while it switched to WAL, so this cannot be said in the connection's preparation.
+        // The pool itself has set NORMAL while it switched to WAL, so this cannot be said in the connection's
+        // preparation.
         try db.execute(sql: "PRAGMA synchronous = FULL")
         try Schema.migrate(db)
       }
@@ -57,15 +61,18 @@ package final class SQLiteRegistry: Sendable {
     do { return try await pool.read(body) } catch { throw Self.registryError(error) }
   }
 
-  /// Runs a block on the writing connection, off the cooperative pool, as one transaction that is durable when this returns and
-  /// leaves no trace when this throws.
+  /// Runs a block on the writing connection, off the cooperative pool, as one transaction that is durable when this
+  /// returns and leaves no trace when this throws.
   ///
   /// With `now` given it removes, once a minute, some of the rows that have expired.
-  func write<Value: Sendable>(at now: UnixTime? = nil, _ body: @Sendable (Database) throws -> Value) async throws -> Value {
+  func write<Value: Sendable>(at now: UnixTime? = nil, _ body: @Sendable (Database) throws -> Value) async throws
+    -> Value
+  {
     let deadline = ContinuousClock.now + configuration.busyTimeout
     do {
       return try await pool.writeWithoutTransaction { db in
-        // While another process holds the lock, each call ahead in the queue may wait its whole time: do not let the waits add up.
+        // While another process holds the lock, each call ahead in the queue may wait its whole time: do not let the
+        // waits add up.
         guard ContinuousClock.now < deadline else { throw RegistryError(.unavailable, "the registry is busy") }
         var value: Value?
         try db.inTransaction(.immediate) {
@@ -101,16 +108,16 @@ package final class SQLiteRegistry: Sendable {
     configuration.foreignKeysEnabled = false
     configuration.maximumReaderCount = max(1, settings.readerCount)
     configuration.prepareDatabase { db in
-      // A pragma, because readers wait too while another process recovers or closes the log, and for them the pool picks a time of
-      // its own. A negative cache size counts KiB, a positive one pages.
+      // A pragma, because readers wait too while another process recovers or closes the log, and for them the pool
+      // picks a time of its own. A negative cache size counts KiB, a positive one pages.
       try db.execute(
         sql: """
           PRAGMA busy_timeout = \(milliseconds);
           PRAGMA cache_size = -\(db.configuration.readonly ? settings.cachePerReader : settings.cacheOfWriter)
           """)
     }
-    // SQLite does not wait for the lock when two processes switch a new file to WAL at once (it would have to upgrade a read lock,
-    // which can deadlock): the loser is told "busy" at once and has to come again.
+    // SQLite does not wait for the lock when two processes switch a new file to WAL at once (it would have to upgrade a
+    // read lock, which can deadlock): the loser is told "busy" at once and has to come again.
     let deadline = ContinuousClock.now + settings.busyTimeout
     while true {
       do {
@@ -121,8 +128,8 @@ package final class SQLiteRegistry: Sendable {
     }
   }
 
-  /// What went wrong, as a registry's error. SQLite's own message and the arguments stay out: only the fixed text of the code is
-  /// certain to contain nothing of what is stored.
+  /// What went wrong, as a registry's error. SQLite's own message and the arguments stay out: only the fixed text of
+  /// the code is certain to contain nothing of what is stored.
   private static func registryError(_ error: any Error) -> RegistryError {
     if let error = error as? RegistryError { return error }
     return RegistryError(.unavailable, "the registry cannot be used now: \(reason(of: error))")

@@ -10,7 +10,8 @@ extension Steering {
     self.init(course, because: cause)
   }
 
-  /// Whether this gives way to what is wanted now: what was cancelled stays cancelled, and failures change nothing but what runs.
+  /// Whether this gives way to what is wanted now: what was cancelled stays cancelled, and failures change nothing but
+  /// what runs.
   func accepts(_ wanted: Steering) -> Bool {
     course != .cancelled && (wanted.cause != .failures || course == .running)
   }

@@ -1,7 +1,8 @@
 import FanfareCore
 import Synchronization
 
-/// About how many devices carry a tag, remembered for a while: a broadcast of a thousand pages asks once a minute, not once a page.
+/// About how many devices carry a tag, remembered for a while: a broadcast of a thousand pages asks once a minute, not
+/// once a page.
 final class TagWeights: Sendable {
   /// How many rows of a tag are looked at to estimate its weight.
   static let sample = 1000
@@ -16,7 +17,8 @@ final class TagWeights: Sendable {
 
   private let known = Mutex<[Key: (weight: Int, until: ContinuousClock.Instant)]>([:])
 
-  /// The weights of the tags; of those that are not known or no longer `estimate` gives them, asked once and for all of them in their order.
+  /// The weights of the tags; of those that are not known or no longer `estimate` gives them, asked once and for all of
+  /// them in their order.
   func weights(of tags: Set<String>, hub: HubName, estimate: ([String]) throws -> [Int]) rethrows -> [String: Int] {
     guard !tags.isEmpty else { return [:] }
     let now = ContinuousClock.now
@@ -36,7 +38,8 @@ final class TagWeights: Sendable {
     return weights
   }
 
-  /// About how many devices carry a tag of which the lowest ids, `sample` of them, reach up to that id: ids are spread evenly.
+  /// About how many devices carry a tag of which the lowest ids, `sample` of them, reach up to that id: ids are spread
+  /// evenly.
   static func estimate(sampleUpTo id: RegistrationID) -> Int {
     Int(min(Double(sample) / RegistrationSlice.whole.share(upTo: id), 1e15))
   }

@@ -5,7 +5,8 @@ package struct CircuitPolicy: Hashable, Sendable {
   /// ... the first of them so long ago: connections that break all at once are no outage.
   package var after = Duration.seconds(3)
 
-  /// No answer at all for so long while pushes are in flight: then nobody's next send waits any more for what was sent there first.
+  /// No answer at all for so long while pushes are in flight: then nobody's next send waits any more for what was sent
+  /// there first.
   package var patience = Duration.seconds(2)
   /// And for so long, while at least `misses` pushes are in flight: it counts as unavailable before their time is up.
   package var silence = Duration.seconds(5)

@@ -1,26 +1,30 @@
 package import RDKafka
 
-/// Where a worker's records come from. The worker is the only reader, runs it, and closes it at its own end; `Consumer` is the implementation,
-/// and the seam lets a test or a benchmark do without a broker.
+/// Where a worker's records come from. The worker is the only reader, runs it, and closes it at its own end; `Consumer`
+/// is the implementation, and the seam lets a test or a benchmark do without a broker.
 package protocol RecordSource: Sendable {
-  /// What happens, in order: records of a partition come only between its `assigned` and its `revoked` or `lost`. One reader.
+  /// What happens, in order: records of a partition come only between its `assigned` and its `revoked` or `lost`. One
+  /// reader.
   var events: AsyncStream<ConsumerEvent> { get }
 
-  /// Allows so many records more to be delivered, or fewer where the number is negative: what is on its way then still comes, and is a debt.
-  /// Callable from any thread.
+  /// Allows so many records more to be delivered, or fewer where the number is negative: what is on its way then still
+  /// comes, and is a debt. Callable from any thread.
   func grant(records: Int)
 
-  /// Keeps back, from now on or no more, the records of the segments' topic; those that are on their way may still come. Callable from any thread.
+  /// Keeps back, from now on or no more, the records of the segments' topic; those that are on their way may still
+  /// come. Callable from any thread.
   func holdBack(_ isHoldingBack: Bool)
 
   /// What the group has committed, with metadata; partitions without a position are left out.
   func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 
-  /// What the group has refused most recently, with metadata, where that is kept for the next owner; it may be older than what is committed.
+  /// What the group has refused most recently, with metadata, where that is kept for the next owner; it may be older
+  /// than what is committed.
   func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]
 
-  /// Commits positions with their metadata now; returns when the broker has them. Throws `.rebalancing` while the group is between two
-  /// assignments: later it may succeed, for the partitions that are still owned then. Throws `.messageTooLarge` where metadata is too long for it.
+  /// Commits positions with their metadata now; returns when the broker has them. Throws `.rebalancing` while the group
+  /// is between two assignments: later it may succeed, for the partitions that are still owned then. Throws
+  /// `.messageTooLarge` where metadata is too long for it.
   func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError)
 
   /// How many records lie behind the position of each partition assigned.
@@ -35,6 +39,8 @@ package protocol RecordSource: Sendable {
 
 /// Where a worker's records go; `Producer` is the implementation. It is not the worker's own, and must outlive it.
 package protocol RecordSink: Sendable {
-  /// Takes records and returns at once. `completion` is called once, with one result per record in their order, on any thread.
-  func submit(_ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void)
+  /// Takes records and returns at once. `completion` is called once, with one result per record in their order, on any
+  /// thread.
+  func submit(
+    _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void)
 }

@@ -2,8 +2,8 @@ package import FanfareCore
 
 /// What an outcome means: the one place that turns a push service's answer into what the worker does next.
 ///
-/// A pure value: from the outcome, what was tried before and how long the send may still live follows the action. Whether a wait
-/// is spent in the worker's memory or in a retry topic is decided by who spends it.
+/// A pure value: from the outcome, what was tried before and how long the send may still live follows the action.
+/// Whether a wait is spent in the worker's memory or in a retry topic is decided by who spends it.
 package struct RetryPolicy: Hashable, Sendable {
   /// Delays that grow.
   package struct Schedule: Hashable, Sendable {
@@ -20,8 +20,8 @@ package struct RetryPolicy: Hashable, Sendable {
       self.limit = limit
     }
 
-    /// The delay before the repetition of that number, from 0: between half and all of the scheduled one, so that what failed together does
-    /// not come back together.
+    /// The delay before the repetition of that number, from 0: between half and all of the scheduled one, so that what
+    /// failed together does not come back together.
     func delay(_ number: Int, jitter: Double) -> Duration {
       .milliseconds(Int64(milliseconds(number) * (0.5 + jitter / 2)))
     }
@@ -81,11 +81,12 @@ package struct RetryPolicy: Hashable, Sendable {
 
   /// How often a push is repeated at once when the service certainly has not seen it; then it waits like any other.
   package var quickRetries = 3
-  /// The most times one push is handed to a service that works. Attempts up to the last one it was held for do not count: while the
-  /// configuration is refused, a push is kept until the send expires, however often it is the one that tries.
+  /// The most times one push is handed to a service that works. Attempts up to the last one it was held for do not
+  /// count: while the configuration is refused, a push is kept until the send expires, however often it is the one that
+  /// tries.
   package var maximumAttempts = 8
-  /// How often a push may be held although its sender then worked for others. Once more, and the fault is its own: it fails by the reason the
-  /// service gave, and the sender goes on. So one push stops the others at most so many times.
+  /// How often a push may be held although its sender then worked for others. Once more, and the fault is its own: it
+  /// fails by the reason the service gave, and the sender goes on. So one push stops the others at most so many times.
   package var maximumContradictions = 3
   /// The longest single wait. A service that asks for more is not disobeyed: the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
@@ -95,17 +96,20 @@ package struct RetryPolicy: Hashable, Sendable {
   package var unansweredRetries = 3
   /// The delays of a push without an answer.
   package var unanswered = Schedule(first: .seconds(2), growth: 2, limit: .seconds(30))
-  /// The delays of a push that never reached the service: whoever cannot be reached has asked for nothing, and may be back at any time.
+  /// The delays of a push that never reached the service: whoever cannot be reached has asked for nothing, and may be
+  /// back at any time.
   package var unreachable = Schedule(first: .seconds(5), growth: 2, limit: .seconds(10 * 60))
-  /// The delays where the service names none. Apple asks for 15 minutes after an error of its own, which is reached in three steps; Google
-  /// documents 10 s doubling for FCM; WNS throttles channels for minutes.
+  /// The delays where the service names none. Apple asks for 15 minutes after an error of its own, which is reached in
+  /// three steps; Google documents 10 s doubling for FCM; WNS throttles channels for minutes.
   package var refused: [Platform: Schedule] = [
     .apns: Schedule(first: .seconds(30), growth: 5, limit: .seconds(15 * 60)),
     .fcm: Schedule(first: .seconds(10), growth: 2, limit: .seconds(10 * 60)),
     .wns: Schedule(first: .seconds(10 * 60), growth: 2, limit: .seconds(60 * 60)),
   ]
   /// The delays after 429 without a time. Google: a minute at least, doubling, and an end after an hour.
-  package var throttled: [Platform: Schedule] = [.fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))]
+  package var throttled: [Platform: Schedule] = [
+    .fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))
+  ]
   /// The least delays where the service names one: a time that is over already is that of another clock.
   package var leastAsked = Schedule(first: .seconds(1), growth: 2, limit: .seconds(60))
   /// The delays of a platform that `refused` does not name.
@@ -114,7 +118,9 @@ package struct RetryPolicy: Hashable, Sendable {
   package init() {}
 
   /// The action for an outcome. `jitter` is uniform in 0..<1; `remaining` is the time until the send expires.
-  func decide(_ outcome: PushOutcome, on platform: Platform, history: History, remaining: Duration, jitter: Double) -> Decision {
+  func decide(_ outcome: PushOutcome, on platform: Platform, history: History, remaining: Duration, jitter: Double)
+    -> Decision
+  {
     switch outcome.verdict {
     case .accepted: return .finish(.delivered)
     case .rejected, .malformed: return .finish(.rejected)
@@ -123,19 +129,22 @@ package struct RetryPolicy: Hashable, Sendable {
     case .reauthenticate where !history.hasReauthenticated: return .again
     case .configurationError, .reauthenticate:
       return history.contradictions < maximumContradictions ? .hold : .finish(history.givenUp)
-    case .retryHere where history.quickRetries < quickRetries && history.countedAttempts < maximumAttempts: return .again
+    case .retryHere where history.quickRetries < quickRetries && history.countedAttempts < maximumAttempts:
+      return .again
     case .retryHere, .retryLater:
       let delay = delay(after: outcome, on: platform, waits: history.waits, remaining: remaining, jitter: jitter)
       return wait(delay, history: history, remaining: remaining, otherwise: history.givenUp)
     case .unknown:
       guard history.waits < unansweredRetries else { return .finish(.unconfirmed) }
       return wait(
-        unanswered.delay(history.waits, jitter: jitter), history: history, remaining: remaining, otherwise: .unconfirmed)
+        unanswered.delay(history.waits, jitter: jitter), history: history, remaining: remaining, otherwise: .unconfirmed
+      )
     }
   }
 
-  /// The delay before the next attempt. What a service asks for is kept; but where it refuses again what comes back as it was told, that was too
-  /// little, and all attempts would be over before it can take any: so there is a least that grows, unless the send would not live to see its end.
+  /// The delay before the next attempt. What a service asks for is kept; but where it refuses again what comes back as
+  /// it was told, that was too little, and all attempts would be over before it can take any: so there is a least that
+  /// grows, unless the send would not live to see its end.
   private func delay(
     after outcome: PushOutcome, on platform: Platform, waits: Int, remaining: Duration, jitter: Double
   ) -> Duration {
@@ -154,7 +163,9 @@ package struct RetryPolicy: Hashable, Sendable {
   private func wait(
     _ delay: Duration, history: History, remaining: Duration, otherwise end: DeviceResult.Outcome
   ) -> Decision {
-    guard history.countedAttempts < maximumAttempts, delay <= maximumDelay, history.age <= maximumAge else { return .finish(end) }
+    guard history.countedAttempts < maximumAttempts, delay <= maximumDelay, history.age <= maximumAge else {
+      return .finish(end)
+    }
     // Waiting past the end of the send's life would only keep its result back.
     return delay < remaining ? .wait(delay) : .finish(.expired)
   }

@@ -3,8 +3,8 @@ package import Logging
 package import RDKafka
 import ServiceLifecycle
 
-/// Where the pump's records come from: positions are only stored, and committed by the source itself soon after, and at the latest when their
-/// partitions are given back. `Consumer` is the implementation.
+/// Where the pump's records come from: positions are only stored, and committed by the source itself soon after, and at
+/// the latest when their partitions are given back. `Consumer` is the implementation.
 package protocol StoringSource: RecordSource {
   /// Stores positions. Throws `.notAssigned` for a partition that has another owner.
   func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
@@ -12,14 +12,16 @@ package protocol StoringSource: RecordSource {
 
 extension Consumer: StoringSource {}
 
-/// Brings back what was put off: reads one retry topic, holds each record until its time has come, and puts it, as it is, onto the sends topic.
+/// Brings back what was put off: reads one retry topic, holds each record until its time has come, and puts it, as it
+/// is, onto the sends topic.
 ///
-/// A record's offset is stored when Kafka has acknowledged its copy, and everything before it has been copied too. So nothing is lost; what a crash
-/// repeats is recognised by the record's identity, except across a rebalance.
+/// A record's offset is stored when Kafka has acknowledged its copy, and everything before it has been copied too. So
+/// nothing is lost; what a crash repeats is recognised by the record's identity, except across a rebalance.
 package final class RetryPump: Service {
   /// What it may hold.
   package struct Limits: Sendable {
-    /// The most records held. Where more wait than that, what is due may stand in the log behind what is not, and comes late.
+    /// The most records held. Where more wait than that, what is due may stand in the log behind what is not, and comes
+    /// late.
     package var records = 20_000
     /// The most bytes of such records, which can be exceeded by what one request brings.
     package var bytes = 32 << 20
@@ -42,7 +44,8 @@ package final class RetryPump: Service {
   private let steps: AsyncStream<PumpStep>
   private let post: AsyncStream<PumpStep>.Continuation
 
-  /// Makes a pump; nothing happens before `run()`. The consumer is the pump's own from now on; the producer must outlive it.
+  /// Makes a pump; nothing happens before `run()`. The consumer is the pump's own from now on; the producer must
+  /// outlive it.
   package init(
     consumer: any StoringSource, producer: any RecordSink, topics: Topics, delay: Duration, limits: Limits = Limits(),
     clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
@@ -59,10 +62,12 @@ package final class RetryPump: Service {
     (steps, post) = AsyncStream.makeStream()
   }
 
-  /// How much later than it is due a record may be released: what is due within so long is released together, so that Kafka gets fewer and larger batches.
+  /// How much later than it is due a record may be released: what is due within so long is released together, so that
+  /// Kafka gets fewer and larger batches.
   static func lateness(of delay: Duration) -> Duration { max(.milliseconds(1), min(delay / 20, .seconds(5))) }
 
-  /// The group that all pumps of a retry topic share: each topic has its own, so that long waits keep nobody from reading the short ones.
+  /// The group that all pumps of a retry topic share: each topic has its own, so that long waits keep nobody from
+  /// reading the short ones.
   package static func group(_ retry: Topics.Retry) -> String { retry.name }
 
   /// The consumer a pump wants.
@@ -70,13 +75,14 @@ package final class RetryPump: Service {
     var configuration = ConsumerConfiguration(client: client, groupID: group(retry), topics: [retry.name])
     configuration.prefetchRecords = 1_000
     configuration.prefetchBytes = 8 << 20
-    // Nobody is in a hurry for what waits at least a second; the embedded cluster answers every idle fetch after this long.
+    // Nobody is in a hurry for what waits at least a second; the embedded cluster answers every idle fetch after this
+    // long.
     configuration.fetchWait = .milliseconds(250)
     return configuration
   }
 
-  /// The lifetime. A graceful shutdown releases nothing more, waits a moment for what is on its way, leaves the group, and returns. Throws when the
-  /// consumer fails for good.
+  /// The lifetime. A graceful shutdown releases nothing more, waits a moment for what is on its way, leaves the group,
+  /// and returns. Throws when the consumer fails for good.
   package func run() async throws {
     let (source, post) = (source, post)
     let failure = await withGracefulShutdownHandler {

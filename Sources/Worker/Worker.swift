@@ -4,11 +4,12 @@ package import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// The heart of the product: takes sends from Kafka, looks up their devices, pushes, writes what became of each, and only then lets Kafka forget
-/// them.
+/// The heart of the product: takes sends from Kafka, looks up their devices, pushes, writes what became of each, and
+/// only then lets Kafka forget them.
 ///
-/// A send is settled when every device has its result and the status record is acknowledged; an offset is committed when everything before it is
-/// settled, and with it what is settled above. So a crash loses nothing, and repeats little more than what was in flight.
+/// A send is settled when every device has its result and the status record is acknowledged; an offset is committed
+/// when everything before it is settled, and with it what is settled above. So a crash loses nothing, and repeats
+/// little more than what was in flight.
 package final class Worker: Service {
   private let configuration: WorkerConfiguration
   private let source: any RecordSource
@@ -26,12 +27,13 @@ package final class Worker: Service {
 
   /// Makes a worker; nothing happens before `run()`. Throws `WorkerConfiguration.Problem` when a limit makes no sense.
   ///
-  /// `broadcastProducer` writes the segments of broadcasts and the statuses of their pages, for which the rest of each broadcast waits: it should not
-  /// gather records for long.
-  /// The consumer (see `WorkerConfiguration.consumer`) is the worker's own from now on: it runs and closes it. The producers and the senders are
-  /// only used: they must run before the worker does, and until it has ended.
+  /// `broadcastProducer` writes the segments of broadcasts and the statuses of their pages, for which the rest of each
+  /// broadcast waits: it should not gather records for long. The consumer (see `WorkerConfiguration.consumer`) is the
+  /// worker's own from now on: it runs and closes it. The producers and the senders are only used: they must run before
+  /// the worker does, and until it has ended.
   package init(
-    configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink, broadcastProducer: any RecordSink,
+    configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink,
+    broadcastProducer: any RecordSink,
     registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [Platform: any PushSender]], topics: Topics = Topics(), clock: any WallClock = SystemWallClock(),
     delays: any DelayClock = SystemDelayClock(), logger: Logger
@@ -50,8 +52,8 @@ package final class Worker: Service {
     self.logger = logger
   }
 
-  /// What keeps the worker from doing its job now, one short sentence each; empty when it is ready. Names hubs and platforms, never sends or
-  /// devices. From any thread.
+  /// What keeps the worker from doing its job now, one short sentence each; empty when it is ready. Names hubs and
+  /// platforms, never sends or devices. From any thread.
   package var complaints: [String] {
     var complaints = ownComplaints.withLock { $0 }
     for (number, sender) in table.senders.enumerated() {
@@ -61,8 +63,9 @@ package final class Worker: Service {
     return complaints
   }
 
-  /// The lifetime. A graceful shutdown takes nothing more, settles what is in flight within `drainDeadline`, commits the positions, leaves the group,
-  /// and returns; cancellation leaves at once, and what was in flight is done again by others. Throws when the consumer fails for good.
+  /// The lifetime. A graceful shutdown takes nothing more, settles what is in flight within `drainDeadline`, commits
+  /// the positions, leaves the group, and returns; cancellation leaves at once, and what was in flight is done again by
+  /// others. Throws when the consumer fails for good.
   package func run() async throws {
     var engine = Engine(
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,

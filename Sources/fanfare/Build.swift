@@ -16,5 +16,7 @@ enum Build {
   }
 
   /// For `fanfare_build_info`.
-  static var information: BuildInformation { BuildInformation(version: version, swift: swift, librdkafka: Library.version) }
+  static var information: BuildInformation {
+    BuildInformation(version: version, swift: swift, librdkafka: Library.version)
+  }
 }

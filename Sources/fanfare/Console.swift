@@ -1,13 +1,14 @@
 import Foundation
 import Synchronization
 
-/// What a person or a script in front of the terminal reads: unbuffered. Logs go to standard error, too, but through the logger.
+/// What a person or a script in front of the terminal reads: unbuffered. Logs go to standard error, too, but through
+/// the logger.
 enum Console {
   /// What went wrong with standard output first.
   private static let failure = Mutex<String?>(nil)
 
-  /// Why standard output is not whole, where something could not be written to it; nil where it is. Never what was to be
-  /// written. A reader that has gone away has had enough, and is no failure.
+  /// Why standard output is not whole, where something could not be written to it; nil where it is. Never what was to
+  /// be written. A reader that has gone away has had enough, and is no failure.
   static var outputFailure: String? { failure.withLock { $0 } }
 
   /// Writes a line to standard output.
@@ -32,8 +33,8 @@ enum Console {
     write(overwriting(text), to: .standardOutput)
   }
 
-  /// What makes a terminal show the text instead of its present line. It is not to wrap: of what wraps, only the last line could
-  /// be written over.
+  /// What makes a terminal show the text instead of its present line. It is not to wrap: of what wraps, only the last
+  /// line could be written over.
   static func overwriting(_ text: String) -> String { "\r\u{1B}[K\u{1B}[?7l" + text + "\u{1B}[?7h" }
 
   /// Whether standard output is a terminal that a person watches.

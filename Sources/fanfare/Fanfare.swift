@@ -1,6 +1,6 @@
 import ArgumentParser
-// Linked for its malloc: what one thread allocates here another frees, record by record, and the C library's malloc makes threads wait for
-// one another then.
+// Linked for its malloc: what one thread allocates here another frees, record by record, and the C library's malloc
+// makes threads wait for one another then.
 import CJemalloc
 
 /// The program: one binary, several roles.
@@ -20,7 +20,8 @@ struct Fanfare: AsyncParsableCommand {
       """,
     version: Build.version,
     subcommands: [
-      APICommand.self, WorkerCommand.self, LedgerCommand.self, SimulatorCommand.self, BrokerCommand.self, DemoCommand.self,
+      APICommand.self, WorkerCommand.self, LedgerCommand.self, SimulatorCommand.self, BrokerCommand.self,
+      DemoCommand.self,
       TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, RegistrationsCommand.self, ReplayCommand.self,
       BenchCommand.self,
       FaultsCommand.self,

@@ -19,9 +19,11 @@ import Testing
       // Flow A: an id, then the registration under it.
       let issued = try await api.call("POST", "/api/register?handle=\(Self.phone)", user: "bob")
       #expect(issued.status == 200)
-      let id = try #require(issued.text.dropFirst().dropLast().isEmpty ? nil : String(issued.text.dropFirst().dropLast()))
+      let id = try #require(
+        issued.text.dropFirst().dropLast().isEmpty ? nil : String(issued.text.dropFirst().dropLast()))
       let completed = try await api.call(
-        "PUT", "/api/register/\(id)", user: "bob", body: #"{"Platform":"apns","Handle":"\#(Self.phone)","Tags":["news"]}"#)
+        "PUT", "/api/register/\(id)", user: "bob",
+        body: #"{"Platform":"apns","Handle":"\#(Self.phone)","Tags":["news"]}"#)
       #expect(completed.status == 200)
       // Flow B: by installation.
       for body in [
@@ -31,7 +33,9 @@ import Testing
         #expect(try await api.call("POST", "/api/register", user: "bob", body: body).status == 200)
       }
 
-      let hostile = ["plain", "\"quotes\" and \\ backslash", "<toast>&amp;</toast> & 'more'", "two\nlines\ttab", "👩‍👩‍👧 é 中文"]
+      let hostile = [
+        "plain", "\"quotes\" and \\ backslash", "<toast>&amp;</toast> & 'more'", "two\nlines\ttab", "👩‍👩‍👧 é 中文",
+      ]
       for (number, text) in hostile.enumerated() {
         for platform in ["APNS", "gcm", "wns"] {
           let body = String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
@@ -63,7 +67,8 @@ import Testing
 
       // A message larger than any service takes is no error for the caller; the report says what became of it.
       let large = String(repeating: "x", count: 60 * 1024)
-      let answer = try await api.call("POST", "/api/notifications?pns=apns&to_tag=bob", user: "alice", body: "\"\(large)\"")
+      let answer = try await api.call(
+        "POST", "/api/notifications?pns=apns&to_tag=bob", user: "alice", body: "\"\(large)\"")
       #expect(answer.status == 200)
       let report = try await deployment.settled(try #require(try answer.json["id"] as? String), as: "alice", at: api)
       let device = try #require((report["devices"] as? [[String: Any]])?.first)
@@ -75,7 +80,8 @@ import Testing
       try await secretsStay(deployment, api)
       try await kcatTakesPart(deployment, api)
       try await metricsAreSound(
-        deployment, api, ["fanfare_sends_accepted_total", "fanfare_accept_seconds_bucket", "fanfare_http_request_seconds_bucket"])
+        deployment, api,
+        ["fanfare_sends_accepted_total", "fanfare_accept_seconds_bucket", "fanfare_http_request_seconds_bucket"])
       try await metricsAreSound(
         deployment, operations,
         [
@@ -96,7 +102,8 @@ import Testing
     #expect(try await api.call("PUT", "/api/register/\(id)", user: "carol", body: body).status == 200)
     let before = try await deployment.arrivals("apns", Self.phone).count
     for (user, state) in [("bob", "noTarget"), ("carol", "settled")] {
-      let answer = try await api.call("POST", "/api/notifications?pns=apns&to_tag=\(user)", user: "alice", body: #""hi""#)
+      let answer = try await api.call(
+        "POST", "/api/notifications?pns=apns&to_tag=\(user)", user: "alice", body: #""hi""#)
       let report = try await deployment.settled(try #require(try answer.json["id"] as? String), as: "alice", at: api)
       #expect(report["state"] as? String == state)
     }
@@ -108,7 +115,8 @@ import Testing
 
   /// A secure push carries only an id; its recipient fetches the text.
   private func secretsStay(_ deployment: Deployment, _ api: Caller) async throws {
-    let answer = try await api.call("POST", "/api/notifications/secure?to_tag=carol", user: "alice", body: #""the secret""#)
+    let answer = try await api.call(
+      "POST", "/api/notifications/secure?to_tag=carol", user: "alice", body: #""the secret""#)
     #expect(answer.status == 200)
     let send = try #require(try answer.json["id"] as? String)
     #expect(try await deployment.settled(send, as: "alice", at: api)["state"] as? String == "settled")
@@ -136,7 +144,8 @@ import Testing
     let file = deployment.directory.appending(path: "send.json")
     try Data(record.utf8).write(to: file)
     let posted = try ChildProcess(
-      ["-P", "-b", deployment.bootstrapServers, "-t", deployment.topics.sends, "-k", "username:bob", file.path], name: "kcat",
+      ["-P", "-b", deployment.bootstrapServers, "-t", deployment.topics.sends, "-k", "username:bob", file.path],
+      name: "kcat",
       program: kcat,
       directory: deployment.directory)
     #expect(try await posted.exitStatus() == 0)
@@ -147,13 +156,16 @@ import Testing
     #expect((message?["notification"] as? [String: Any])?["body"] as? String == "by hand")
 
     let read = try ChildProcess(
-      ["-C", "-b", deployment.bootstrapServers, "-t", deployment.topics.status, "-e", "-q", "-f", "%k %s\\n"], name: "kcat",
+      ["-C", "-b", deployment.bootstrapServers, "-t", deployment.topics.status, "-e", "-q", "-f", "%k %s\\n"],
+      name: "kcat",
       program: kcat,
       directory: deployment.directory)
     var status: StatusRecord?
     while status == nil {
       let line = try await read.line()
-      if line.hasPrefix(send.description + " ") { status = try StatusRecord.decode(Array(line.utf8.dropFirst(37))[...]) }
+      if line.hasPrefix(send.description + " ") {
+        status = try StatusRecord.decode(Array(line.utf8.dropFirst(37))[...])
+      }
     }
     #expect(status?.send == send)
     #expect(status?.devices.allSatisfy { $0.outcome == .delivered } == true)

@@ -24,7 +24,8 @@ import Testing
       _ = try await deployment.ready(worker)
       for number in 0..<40 {
         let user = number % 4 == 3 ? "nobody" : "bob"
-        let answer = try await api.call("POST", "/api/notifications?pns=gcm&to_tag=\(user)", user: "alice", body: "\"\(number)\"")
+        let answer = try await api.call(
+          "POST", "/api/notifications?pns=gcm&to_tag=\(user)", user: "alice", body: "\"\(number)\"")
         #expect(answer.status == 200)
         // While the worker is at it: nothing is missed, and nothing invented.
         guard number % 20 == 10 else { continue }
@@ -54,7 +55,8 @@ import Testing
 
       // A status of a send that never was.
       let phantom = StatusRecord(
-        send: .timeOrdered(at: SystemWallClock().now()), hub: .default, state: .noTarget, sender: nil, audience: .user("bob"),
+        send: .timeOrdered(at: SystemWallClock().now()), hub: .default, state: .noTarget, sender: nil,
+        audience: .user("bob"),
         acceptedAt: SystemWallClock().now(), settledAt: SystemWallClock().now(), devices: [])
       try await deployment.produce([
         ProducerRecord(topic: topics.status, key: Array(phantom.send.description.utf8), value: phantom.encoded())

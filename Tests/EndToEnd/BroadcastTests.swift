@@ -30,7 +30,8 @@ import Testing
       let registry = deployment.directory.appending(path: "registry.sqlite").path
       let muted = 200
       try await Population.iPhones(
-        Self.devices + muted, tags: [("news", 0..<Self.devices + muted), ("muted", Self.devices..<Self.devices + muted)]
+        Self.devices + muted,
+        tags: [("news", 0..<Self.devices + muted), ("muted", Self.devices..<Self.devices + muted)]
       ).register(in: registry)
       let first = try deployment.startWorker()
       let api = try await deployment.startFrontEnd()
@@ -58,7 +59,9 @@ import Testing
       #expect(end["pages"] as? Int == end["finishedPages"] as? Int)
 
       let cancelled = try await post(api, #","maxPerSecond":200"#)
-      try await eventually("a page to be finished") { (try await broadcast(cancelled, api)["finishedPages"] as? Int ?? 0) >= 1 }
+      try await eventually("a page to be finished") {
+        (try await broadcast(cancelled, api)["finishedPages"] as? Int ?? 0) >= 1
+      }
       #expect(try await api.call("POST", "/api/sends/\(cancelled)/cancel", user: "alice", body: "").status == 200)
       let rest = try await deployment.settled(cancelled, as: "alice", at: api)
       #expect(rest["state"] as? String == "cancelled")

@@ -26,7 +26,8 @@ import Testing
 
   @Test(arguments: [
     ["api"], ["worker"], ["ledger"], ["simulator"], ["broker"], ["demo"], ["topics", "create"], ["audit"],
-    ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"], ["replay"], ["registrations", "import"],
+    ["dead-letters", "list"], ["dead-letters", "show"], ["dead-letters", "redrive"], ["replay"],
+    ["registrations", "import"],
     ["registrations", "export"], ["registrations", "tombstones"],
   ])
   func everyRoleExplainsItself(command: [String]) async throws {
@@ -41,10 +42,13 @@ import Testing
     (["dead-letters", "list", "--platform", "pager"], "--platform"),
     (["dead-letters", "list", "--from", "yesterday"], "--from"), (["dead-letters", "list", "--limit", "0"], "--limit"),
     (["dead-letters", "list", "--from", "2026-01-02T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
-    (["dead-letters", "redrive", "--letter", "here"], "--letter"), (["dead-letters", "show", "3"], "<partition/offset>"),
+    (["dead-letters", "redrive", "--letter", "here"], "--letter"),
+    (["dead-letters", "show", "3"], "<partition/offset>"),
     (["replay", "--to", "2026-01-01T00:00:00Z"], "--from"),
     (["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], "--to"),
-    (["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "--hub", "nowhere"], "no hub nowhere"),
+    (
+      ["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "--hub", "nowhere"], "no hub nowhere"
+    ),
     (["faults", "--devices", "999"], "--devices"), (["faults", "--row", "earthquake"], "--row"),
     (["faults", "--quick", "--row", "GOAWAY"], "--quick"), (["demo", "--broadcast", "2000"], "--broadcast"),
   ])
@@ -96,10 +100,15 @@ import Testing
     (["ledger", "--config", "/nonexistent/fanfare.yaml"], [:], "--config names a file that cannot be read"),
     (
       ["api"],
-      demo.merging(["FANFARE_API_HOST": "203.0.113.1", "FANFARE_HUB_DEFAULT_AUTHENTICATION_ALLOW_REMOTE": "true"]) { $1 },
+      demo.merging(["FANFARE_API_HOST": "203.0.113.1", "FANFARE_HUB_DEFAULT_AUTHENTICATION_ALLOW_REMOTE": "true"]) {
+        $1
+      },
       "api.host must be an address"
     ),
-    (["worker"], kafka.merging(["FANFARE_OPERATIONS_HOST": "nowhere.invalid"]) { $1 }, "operations.host must be an address"),
+    (
+      ["worker"], kafka.merging(["FANFARE_OPERATIONS_HOST": "nowhere.invalid"]) { $1 },
+      "operations.host must be an address"
+    ),
     (
       ["worker"],
       kafka.merging([
@@ -116,8 +125,14 @@ import Testing
       ]) { $1 },
       "hub.default.apns.keyIDFile must be 10 letters and digits"
     ),
-    (["broker"], ["FANFARE_BROKER_ANNOUNCE_FILE": "missing/broker"], "broker.announceFile names a file that cannot be written"),
-    (["simulator"], ["FANFARE_SIMULATOR_DIRECTORY": "notes"], "simulator.directory must be a directory that can be made"),
+    (
+      ["broker"], ["FANFARE_BROKER_ANNOUNCE_FILE": "missing/broker"],
+      "broker.announceFile names a file that cannot be written"
+    ),
+    (
+      ["simulator"], ["FANFARE_SIMULATOR_DIRECTORY": "notes"],
+      "simulator.directory must be a directory that can be made"
+    ),
   ]
 
   private static let badProperties = [
@@ -145,7 +160,9 @@ import Testing
   }
 
   @Test(arguments: badConfigurations + badProperties + badFiles)
-  func aBadConfigurationEndsARoleByItsKey(command: [String], environment: [String: String], message: String) async throws {
+  func aBadConfigurationEndsARoleByItsKey(command: [String], environment: [String: String], message: String)
+    async throws
+  {
     let (status, _, errors) = try await run(command, environment: environment)
     #expect(status == 78)
     #expect(errors.contains("fanfare: \(message)"), "\(errors)")
@@ -179,7 +196,8 @@ import Testing
     #expect((report["noTarget"] as? Int ?? 0) >= 40)
     #expect((report["delivered"] as? Int ?? 0) > 2000)
     #expect((report["rejected"] as? Int ?? 0) > 0)
-    #expect(lines.contains { $0.contains("arrived     on alice's iPhone") && $0.contains("From bob: Hello from Kafka") })
+    #expect(
+      lines.contains { $0.contains("arrived     on alice's iPhone") && $0.contains("From bob: Hello from Kafka") })
   }
 
   /// However few they are, there is time for a pause and two deaths.
@@ -211,12 +229,15 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)), .enabled(if: ChildProcess.find("script") != nil, "script is not installed (Debian: bsdutils)"))
+  @Test(
+    .timeLimit(.minutes(3)),
+    .enabled(if: ChildProcess.find("script") != nil, "script is not installed (Debian: bsdutils)"))
   func onATerminalTheResultHasALineOfItsOwn() async throws {
     try await withDirectory("demo") { directory in
       let demo = try ChildProcess(
         ["-qec", "'\(ChildProcess.program.path)' demo --broadcast 2001", "/dev/null"], name: "terminal",
-        environment: ["TMPDIR": directory.path], program: try #require(ChildProcess.find("script")), directory: directory)
+        environment: ["TMPDIR": directory.path], program: try #require(ChildProcess.find("script")),
+        directory: directory)
       defer { demo.destroy() }
       var cancel: Substring?
       while cancel == nil {

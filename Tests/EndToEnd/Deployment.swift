@@ -7,8 +7,9 @@ import Synchronization
 
 @testable import fanfare
 
-/// A whole deployment in processes of its own: broker, simulator, ledger, and as many front ends and workers as a test wants. Where `FANFARE_TEST_KAFKA` names a
-/// real cluster, that takes the place of the broker, with topics of the deployment's own.
+/// A whole deployment in processes of its own: broker, simulator, ledger, and as many front ends and workers as a test
+/// wants. Where `FANFARE_TEST_KAFKA` names a real cluster, that takes the place of the broker, with topics of the
+/// deployment's own.
 final class Deployment: Sendable {
   let directory: URL
   /// The cluster's `host:port`.
@@ -79,14 +80,17 @@ final class Deployment: Sendable {
         ]
       }
     environment = [
-      "FANFARE_KAFKA_TOPIC_PREFIX": prefix, "FANFARE_KAFKA_PARTITIONS": "32", "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
-      "FANFARE_LEDGER_PATH": path("ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_API_PORT": "0",
+      "FANFARE_KAFKA_TOPIC_PREFIX": prefix, "FANFARE_KAFKA_PARTITIONS": "32",
+      "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
+      "FANFARE_LEDGER_PATH": path("ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
+      "FANFARE_API_PORT": "0",
       "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
     ].merging(kafka) { $1 }.merging(settings) { $1 }
     if let servers = TestKafka.realServers {
       bootstrapServers = servers
-      let creation = try ChildProcess(["topics", "create"], name: "topics", environment: environment, directory: directory)
+      let creation = try ChildProcess(
+        ["topics", "create"], name: "topics", environment: environment, directory: directory)
       guard try await creation.exitStatus() == 0 else { throw ChildProcess.Failure("topics create", log: creation.log) }
     } else {
       bootstrapServers = try await processes.start("broker", environment, directory).address()
@@ -127,7 +131,8 @@ final class Deployment: Sendable {
   /// Puts records onto topics, as any backend may. Throws when Kafka has not acknowledged all of them.
   func produce(_ records: [ProducerRecord]) async throws {
     let client = KafkaClientConfiguration(
-      bootstrapServers: bootstrapServers, clientID: "test", tuning: TestKafka.realServers == nil ? .embedded : .production)
+      bootstrapServers: bootstrapServers, clientID: "test",
+      tuning: TestKafka.realServers == nil ? .embedded : .production)
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: Logger(label: "test"))
     async let running: Void = producer.run()
     for result in await producer.send(records) { _ = try result.get() }

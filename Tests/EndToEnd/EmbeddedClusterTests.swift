@@ -7,8 +7,11 @@ import Testing
 
 /// The embedded cluster drops what it has no room for.
 @Suite struct EmbeddedClusterTests {
-  /// Without a worker, with large sends to one user: the front end says no before the one partition that they are for is full.
-  @Test(.timeLimit(.minutes(3)), .enabled(if: TestKafka.realServers == nil)) func nothingThatWasAcceptedIsDropped() async throws {
+  /// Without a worker, with large sends to one user: the front end says no before the one partition that they are for
+  /// is full.
+  @Test(.timeLimit(.minutes(3)), .enabled(if: TestKafka.realServers == nil)) func nothingThatWasAcceptedIsDropped()
+    async throws
+  {
     try await Deployment.with { deployment in
       let api = try await deployment.startFrontEnd()
       var random = SeededGenerator(seed: 1)
@@ -16,7 +19,8 @@ import Testing
       var status = 0
       // Far more than a partition holds: 5 MiB.
       for _ in 0..<400 {
-        let noise = (0..<3_800).map { _ in String(UInt64.random(in: .min ... .max, using: &random), radix: 36) }.joined()
+        let noise = (0..<3_800).map { _ in String(UInt64.random(in: .min ... .max, using: &random), radix: 36) }
+          .joined()
         let body = #"{"to":{"user":"bob"},"native":{"apns":{"aps":{"alert":"\#(noise)"}}}}"#
         status = try await api.call("POST", "/api/sends", user: "alice", body: body).status
         guard status == 202 else { break }
@@ -26,7 +30,8 @@ import Testing
       #expect(accepted > 10)
       let reader = try LogReader(
         client: KafkaClientConfiguration(
-          bootstrapServers: deployment.bootstrapServers, clientID: "test", tuning: .embedded), logger: Logger(label: "test"))
+          bootstrapServers: deployment.bootstrapServers, clientID: "test", tuning: .embedded),
+        logger: Logger(label: "test"))
       let there = try await reader.spans(of: [deployment.topics.sends]).reduce(0) { $0 + $1.count }
       #expect(there == accepted)
     }

@@ -3,13 +3,15 @@ import Testing
 
 @testable import fanfare
 
-/// Whatever happens to a deployment, nothing is lost and everything counts once: the rows of the fault suite that are quick.
+/// Whatever happens to a deployment, nothing is lost and everything counts once: the rows of the fault suite that are
+/// quick.
 ///
 /// One after the other: a machine that is short of time takes members for dead, and then pushes come twice.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct FaultTests {
   @Test func nothingIsLostAndEverythingCountsOnce() async throws {
     try await withDirectory("faults") { directory in
-      let faults = try ChildProcess(["faults", "--quick", "--json"], name: "faults", directory: directory, keepsOutput: true)
+      let faults = try ChildProcess(
+        ["faults", "--quick", "--json"], name: "faults", directory: directory, keepsOutput: true)
       defer { faults.destroy() }
       let status = try await faults.exitStatus(within: .seconds(840))
       let report = try JSONSerialization.jsonObject(with: Data(faults.output().utf8)) as? [String: [[String: Any]]]

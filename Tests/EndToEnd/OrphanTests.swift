@@ -36,7 +36,8 @@ import Testing
 
   private static func stat(of id: Int32) -> (name: Substring, state: Substring, parent: Int32?)? {
     // It may have ended meanwhile.
-    guard let text = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8), let start = text.firstIndex(of: "("),
+    guard let text = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8),
+      let start = text.firstIndex(of: "("),
       let end = text.lastIndex(of: ")")
     else { return nil }
     let fields = text[end...].split(separator: " ")

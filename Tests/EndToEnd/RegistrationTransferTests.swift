@@ -32,7 +32,8 @@ import Testing
   /// Starts `fanfare registrations`.
   private func start(_ arguments: [String], _ directory: URL, _ environment: [String: String]) throws -> ChildProcess {
     try ChildProcess(
-      ["registrations"] + arguments, name: "registrations", environment: environment, directory: directory, keepsOutput: true)
+      ["registrations"] + arguments, name: "registrations", environment: environment, directory: directory,
+      keepsOutput: true)
   }
 
   /// Runs it to its end.
@@ -69,16 +70,20 @@ import Testing
       let exported = try await run(["export"], directory, environment)
       #expect(exported.status == 0 && exported.output == text)
       let copy = directory.appending(path: "copy.ndjson")
-      let written = try await run(["export", "--output", copy.path, "--platform", "wns", "apns"], directory, environment)
+      let written = try await run(
+        ["export", "--output", copy.path, "--platform", "wns", "apns"], directory, environment)
       #expect(written.status == 0, "\(written.errors)")
       let lines = text.split(separator: "\n").filter { !$0.contains(#""platform":"fcm""#) }
       #expect(try String(contentsOf: copy, encoding: .utf8).split(separator: "\n") == lines)
-      let others = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasSuffix(".partial") }
+      let others = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
+        $0.hasSuffix(".partial")
+      }
       #expect(others.isEmpty)
       let again = try await run(["import", "--json", path], directory, environment)
       #expect(try again.status == 0 && summary(again.output)["unchanged"] == 3000, "\(again.errors)")
       let user = try await run(["export", "--user", "user-7"], directory, environment)
-      #expect(user.output.split(separator: "\n") == text.split(separator: "\n").filter { $0.contains(#""user":"user-7""#) })
+      #expect(
+        user.output.split(separator: "\n") == text.split(separator: "\n").filter { $0.contains(#""user":"user-7""#) })
     }
   }
 
@@ -88,7 +93,9 @@ import Testing
       let text = file(12_000)
       try Data(text.utf8).write(to: url)
       let arguments = ["import", "--json", "--batch-bytes", "16384", url.path]
-      let (identity, store) = (try #require(try ImportSource(path: url.path).identity), try await open(home, environment))
+      let (identity, store) = (
+        try #require(try ImportSource(path: url.path).identity), try await open(home, environment)
+      )
       var done = 0
       for _ in 0..<2 {
         let process = try start(arguments, directory, environment)
@@ -116,7 +123,8 @@ import Testing
     try await with(home) { directory, environment in
       let url = directory.appending(path: "lines.ndjson")
       let lines = [
-        #"{"user":"alice","platform":"fcm","handle":"faceface"}"#, #"{"user":"alice","platform":"apns","handle":"facefacex"}"#,
+        #"{"user":"alice","platform":"fcm","handle":"faceface"}"#,
+        #"{"user":"alice","platform":"apns","handle":"facefacex"}"#,
         "",
         #"{"user":"bob","platform":"fcm","handle":"#, String(repeating: "face", count: 20_000),
         #"{"user":"bob","platform":"fcm","handle":"t2","id":"\#(RegistrationID.random())"}"#,
@@ -136,7 +144,8 @@ import Testing
 
   @Test(arguments: [
     (["import", "/nonexistent/file"], "<file>"), (["import", "--max-errors", "-1"], "--max-errors"),
-    (["import", "--hub", "no such"], "--hub"), (["export", "--hub", "other"], "--hub"), (["export", "--user", "a:b"], "--user"),
+    (["import", "--hub", "no such"], "--hub"), (["export", "--hub", "other"], "--hub"),
+    (["export", "--user", "a:b"], "--user"),
     (["export", "--platform", "pager"], "--platform"), (["export", "--output", "/nonexistent/file"], "--output"),
     (["export", "--output", "."], "--output"), (["export", "--output", "/dev/null"], "--output"),
   ])
@@ -153,7 +162,8 @@ import Testing
       _ = try await open(.postgreSQL, environment)
       let settings = try await Settings.load(file: nil, environment: environment)
       let pool = try PostgreSQLPool(
-        try #require(settings.registry.database(role: "registrations", patience: .zero)), logger: TestPostgreSQL.quietLogger)
+        try #require(settings.registry.database(role: "registrations", patience: .zero)),
+        logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
       let lock = try await HeldLock("LOCK TABLE registrations", in: pool)
       // Nobody can see when it has heard the signal: the server ends its wait some time after that.
@@ -185,7 +195,8 @@ import Testing
     }
   }
 
-  /// Runs an import that takes nothing in and prints a summary of that, its standard output as the shell's `redirection` says.
+  /// Runs an import that takes nothing in and prints a summary of that, its standard output as the shell's
+  /// `redirection` says.
   private func report(
     to redirection: String, before preparation: String = ":"
   ) async throws -> (status: Int32, errors: String) {

@@ -18,7 +18,8 @@ import Testing
       _ = try await deployment.ready(worker)
       var sends: [String] = []
       for user in ["bob", "carol"] {
-        let answer = try await api.call("POST", "/api/notifications?pns=gcm&to_tag=\(user)", user: "alice", body: #""hello""#)
+        let answer = try await api.call(
+          "POST", "/api/notifications?pns=gcm&to_tag=\(user)", user: "alice", body: #""hello""#)
         let send = try #require(try answer.json["id"] as? String)
         _ = try await deployment.settled(send, as: "alice", at: api)
         sends.append(send)
@@ -29,7 +30,8 @@ import Testing
         try await deployment.run(["replay", "--dry-run"] + time).output == "1 sends would be dispatched again\n"
       }
       #expect(try await deployment.run(["replay", "--failed-only"] + time).output == "0 sends are dispatched again\n")
-      #expect(try await deployment.run(["replay", "--platform", "apns"] + time).output == "0 sends are dispatched again\n")
+      #expect(
+        try await deployment.run(["replay", "--platform", "apns"] + time).output == "0 sends are dispatched again\n")
       let (status, output, errors) = try await deployment.run(["replay"] + time)
       #expect(status == 0, "\(errors)")
       #expect(output == "1 sends are dispatched again\n")
@@ -50,11 +52,13 @@ import Testing
       _ = try await worker.terminate()
       let now = SystemWallClock().now()
       let send = SendRequest(
-        id: try #require(SendID(sends[0])), acceptedAt: now, audience: .user("bob"), content: Content(message: Message(body: "b"))
+        id: try #require(SendID(sends[0])), acceptedAt: now, audience: .user("bob"),
+        content: Content(message: Message(body: "b"))
       )
       try await deployment.produce([
         ProducerRecord(
-          topic: deployment.topics.segments, key: nil, value: SegmentRecord(send: send, pages: 2, range: 0..<1).encoded(at: now))
+          topic: deployment.topics.segments, key: nil,
+          value: SegmentRecord(send: send, pages: 2, range: 0..<1).encoded(at: now))
       ])
       #expect(try await deployment.run(["replay", "--dry-run"] + time).output == "0 sends would be dispatched again\n")
     }

@@ -16,9 +16,12 @@ import Testing
         #"{"platform":"ios","instId":"phone","deviceToken":"\#(token)"}"#,
         #"{"platform":"android","instId":"tablet","deviceToken":"tablet-1"}"#,
       ]
-      for body in devices { #expect(try await api.call("POST", "/api/register", user: "bob", body: body).status == 200) }
+      for body in devices {
+        #expect(try await api.call("POST", "/api/register", user: "bob", body: body).status == 200)
+      }
       let operations = try await deployment.ready(worker)
-      let fault = #"{"service":"apns","action":"answer","status":429,"reason":"TooManyRequests","retryAfter":2,"count":1}"#
+      let fault =
+        #"{"service":"apns","action":"answer","status":429,"reason":"TooManyRequests","retryAfter":2,"count":1}"#
       #expect(try await deployment.simulator.call("POST", "/faults", user: "tester", body: fault).status == 201)
 
       let answer = try await api.call(
@@ -33,7 +36,9 @@ import Testing
       #expect(try await deployment.arrivals("fcm", "tablet-1").count == 1)
       let metrics = try await operations.get("/metrics").text
       #expect(metrics.contains(#"fanfare_pushes_deferred_total{hub="default",platform="apns"} 1"#))
-      let released = metrics.split(separator: "\n").filter { $0.hasPrefix("fanfare_retries_released_total{delay_seconds=") }
+      let released = metrics.split(separator: "\n").filter {
+        $0.hasPrefix("fanfare_retries_released_total{delay_seconds=")
+      }
       #expect(released.count { $0.hasSuffix(" 1") } == 1)
     }
   }

@@ -4,8 +4,8 @@ import Testing
 
 @testable import fanfare
 
-/// Many users, many sends, several processes of each role, and workers that come and go: every send settles, and every device gets what it
-/// should exactly once.
+/// Many users, many sends, several processes of each role, and workers that come and go: every send settles, and every
+/// device gets what it should exactly once.
 @Suite(.serialized) struct ScaleTests {
   static let users = 1000
   static let sends = 5000
@@ -36,7 +36,8 @@ import Testing
     }
     if user % 3 != 0 { devices.append(Device(user: user, platform: "fcm", handle: "device-\(user)")) }
     if user % 10 == 0 {
-      devices.append(Device(user: user, platform: "wns", handle: "https://cloud.notify.windows.com/?token=channel-\(user)"))
+      devices.append(
+        Device(user: user, platform: "wns", handle: "https://cloud.notify.windows.com/?token=channel-\(user)"))
     }
     return devices
   }
@@ -47,7 +48,8 @@ import Testing
       let callers = [try await deployment.startFrontEnd(), try await deployment.startFrontEnd()]
       try await inParallel(Self.devices.count, width: 16) { index in
         let device = Self.devices[index]
-        let answer = try await callers[index % 2].call("POST", "/api/register", user: "user-\(device.user)", body: device.body)
+        let answer = try await callers[index % 2].call(
+          "POST", "/api/register", user: "user-\(device.user)", body: device.body)
         #expect(answer.status == 200, "\(answer.text)")
       }
       for worker in workers { _ = try await deployment.ready(worker) }
@@ -85,11 +87,14 @@ import Testing
     }
   }
 
-  /// Posts sends `number`, each to user `number % users`, in batches to the front ends in turn. Returns the ids in order.
+  /// Posts sends `number`, each to user `number % users`, in batches to the front ends in turn. Returns the ids in
+  /// order.
   private func post(_ numbers: Range<Int>, to callers: [Caller]) async throws -> [String] {
     var ids: [String] = []
     for first in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 100) {
-      let lines = (first..<first + 100).map { #"{"to":{"user":"user-\#($0 % Self.users)"},"message":{"body":"number \#($0)"}}"# }
+      let lines = (first..<first + 100).map {
+        #"{"to":{"user":"user-\#($0 % Self.users)"},"message":{"body":"number \#($0)"}}"#
+      }
       let answer = try await callers[first / 100 % callers.count].call(
         "POST", "/api/sends/batch", user: "sender", body: lines.joined(separator: "\n"), type: "application/x-ndjson")
       #expect(answer.status == 200)
@@ -116,7 +121,8 @@ import Testing
     }
   }
 
-  private func inParallel(_ count: Int, width: Int, _ body: @escaping @Sendable (Int) async throws -> Void) async throws {
+  private func inParallel(_ count: Int, width: Int, _ body: @escaping @Sendable (Int) async throws -> Void) async throws
+  {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for index in 0..<count {
         if index >= width { try await group.next() }

@@ -3,7 +3,8 @@ import Foundation
 import Support
 import Testing
 
-/// Records that somebody else has spoiled: whatever is in them, reading ends with a value or with an error that gives nothing away.
+/// Records that somebody else has spoiled: whatever is in them, reading ends with a value or with an error that gives
+/// nothing away.
 @Suite(.timeLimit(.minutes(2))) struct CodecFuzzTests {
   private static let mark = "SECRETMARK"
   private static let time = UnixTime(milliseconds: 1_795_248_000_123)
@@ -13,14 +14,17 @@ import Testing
 
   private static let sends: [SendRequest] = [
     SendRequest(
-      id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0001), hub: HubName("app-2") ?? .default, sender: mark,
+      id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0001), hub: HubName("app-2") ?? .default,
+      sender: mark,
       acceptedAt: time, audience: .user(mark),
-      content: Content(message: Message(title: mark, body: "\(mark) \"é\"", data: ["key": mark], badge: 3, sound: mark)),
+      content: Content(
+        message: Message(title: mark, body: "\(mark) \"é\"", data: ["key": mark], badge: 3, sound: mark)),
       timeToLive: 600, priority: .normal, collapseKey: mark, traceparent: mark),
     SendRequest(
       id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0002), acceptedAt: time,
       audience: .device(.fcm, handle: mark), platforms: [PlatformSet(.fcm), PlatformSet(.apns)],
-      content: Content(apns: Array(#"{"aps":{"alert":"\#(mark)"},"n":[1,2.5e3,null]}"#.utf8), wns: "<toast>\(mark)</toast>")),
+      content: Content(
+        apns: Array(#"{"aps":{"alert":"\#(mark)"},"n":[1,2.5e3,null]}"#.utf8), wns: "<toast>\(mark)</toast>")),
     SendRequest(
       id: SendID(high: 0x0190_F5FE_7C00_7000, low: 0x8000_0000_0000_0003), acceptedAt: time,
       audience: .expression(.any([.all([.tag(mark), .not(.tag("b"))]), .tag("username:é \(mark)")])),
@@ -39,7 +43,8 @@ import Testing
   ]
 
   private static let status = StatusRecord(
-    send: sends[0].id, hub: .default, part: 1, parts: 3, attempt: attempt, state: .settled, sender: mark, audience: .user(mark),
+    send: sends[0].id, hub: .default, part: 1, parts: 3, attempt: attempt, state: .settled, sender: mark,
+    audience: .user(mark),
     acceptedAt: time, settledAt: time + .seconds(1), devices: devices, traceparent: mark)
 
   private static let retry = RetryRecord(
@@ -48,7 +53,8 @@ import Testing
       .done(devices[1]),
       .waiting(
         RetryRecord.Waiting(
-          registration: device, platform: .wns, notBefore: time, attempts: 3, heldAttempts: 1, waits: 2, wasUnanswered: true,
+          registration: device, platform: .wns, notBefore: time, attempts: 3, heldAttempts: 1, waits: 2,
+          wasUnanswered: true,
           firstAttemptAt: time, reason: mark, status: 503)),
     ])
 
@@ -106,8 +112,8 @@ import Testing
     #expect(read > 0 && refused > 0)
   }
 
-  /// The error is one that the dead-letter topic has words for, and none of them is of the payload: the mark stands in values alone, and names of
-  /// fields are all that an error may repeat.
+  /// The error is one that the dead-letter topic has words for, and none of them is of the payload: the mark stands in
+  /// values alone, and names of fields are all that an error may repeat.
   private func expectSilence(of error: any Error) {
     guard let error = error as? RecordError else {
       Issue.record("not a record's error: \(type(of: error))")

@@ -8,19 +8,23 @@ import Testing
 
   static let requests: [SendRequest] = [
     SendRequest(
-      id: .timeOrdered(at: time), acceptedAt: time, audience: .user("bob"), content: Content(message: Message(body: "hello"))),
+      id: .timeOrdered(at: time), acceptedAt: time, audience: .user("bob"),
+      content: Content(message: Message(body: "hello"))),
     SendRequest(
       id: .random(), hub: HubName("app-2") ?? .default, sender: "zoë", acceptedAt: time, audience: .tag("news:sport"),
-      platforms: PlatformSet(.wns), content: Content(wns: "<toast>\(hostile)</toast>"), timeToLive: 0, priority: .normal,
+      platforms: PlatformSet(.wns), content: Content(wns: "<toast>\(hostile)</toast>"), timeToLive: 0,
+      priority: .normal,
       collapseKey: "score", traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
     SendRequest(
-      id: .random(), acceptedAt: time, audience: .registration(.random()), platforms: [PlatformSet(.apns), PlatformSet(.fcm)],
+      id: .random(), acceptedAt: time, audience: .registration(.random()),
+      platforms: [PlatformSet(.apns), PlatformSet(.fcm)],
       content: Content(
         message: Message(title: hostile, body: hostile, data: [hostile: hostile, "k": ""], badge: 0, sound: "default"),
         apns: Array(#"{"aps":{"alert":"x"},"n":1.50}"#.utf8), fcm: Array(#"{"data":{}}"#.utf8)),
       timeToLive: SendRequest.maximumTimeToLive),
     SendRequest(
-      id: .random(), acceptedAt: time, audience: .device(.apns, handle: "00ff"), content: Content(message: Message(badge: 3)),
+      id: .random(), acceptedAt: time, audience: .device(.apns, handle: "00ff"),
+      content: Content(message: Message(badge: 3)),
       replay: .random()),
     SendRequest(
       id: .random(), acceptedAt: time, audience: Audience(anyOf: ["b", "a", "username:zoë müller", "b"]),
@@ -81,15 +85,18 @@ import Testing
     (record(data: #"{"to":{"user":"bob"}"#), .undecodable, "the record ends in the middle of its JSON value"),
     (#"\#(head){"to":{"us"#, .undecodable, "the record ends in the middle of its JSON value"),
     (
-      #"\#(head){"to":{"user":"bob"},"message":{"body":"caf\u00"#, .undecodable, "the record ends in the middle of its JSON value"
+      #"\#(head){"to":{"user":"bob"},"message":{"body":"caf\u00"#, .undecodable,
+      "the record ends in the middle of its JSON value"
     ),
     ("{}", .undecodable, "specversion must be \"1.0\""),
     (#"{"specversion":"1.0","id":"\#(id)","data":{}}"#, .undecodable, "type is missing"),
     (
-      #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v2","data":{}}"#, .unknownType, "type must be \"fanfare.send.v1\""
+      #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v2","data":{}}"#, .unknownType,
+      "type must be \"fanfare.send.v1\""
     ),
     (
-      #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","time":"0000-01-01T00:00:00+00:01","data":{}}"#, .undecodable,
+      #"{"specversion":"1.0","id":"\#(id)","type":"fanfare.send.v1","time":"0000-01-01T00:00:00+00:01","data":{}}"#,
+      .undecodable,
       "time must be an RFC 3339 date-time"
     ),
     (#"{"specversion":"1.0","id":"7","type":"fanfare.send.v1","data":{}}"#, .undecodable, "id must be a UUID"),
@@ -113,14 +120,24 @@ import Testing
       record(data: #"{"to":{"expression":"\u0061 && (b || )"}}"#), .undecodable,
       "data.to.expression must have a tag, ! or ( at character 12"
     ),
-    (record(data: #"{"to":{"user":"bob"},"message":{"badge":-1}}"#), .undecodable, "data.message.badge must be 0 to 2147483647"),
-    (record(data: #"{"to":{"user":"bob"},"message":{"badge":1.5}}"#), .undecodable, "data.message.badge must be a whole number"),
+    (
+      record(data: #"{"to":{"user":"bob"},"message":{"badge":-1}}"#), .undecodable,
+      "data.message.badge must be 0 to 2147483647"
+    ),
+    (
+      record(data: #"{"to":{"user":"bob"},"message":{"badge":1.5}}"#), .undecodable,
+      "data.message.badge must be a whole number"
+    ),
     (record(data: #"{"to":{"user":"bob"},"message":{"body":3}}"#), .undecodable, "data.message.body must be a string"),
     (
-      record(data: #"{"to":{"user":"bob"},"message":{"data":{"caf\#u{E9}":"1","k":"2","cafe\#u{301}":"3"}}}"#), .undecodable,
+      record(data: #"{"to":{"user":"bob"},"message":{"data":{"caf\#u{E9}":"1","k":"2","cafe\#u{301}":"3"}}}"#),
+      .undecodable,
       "data.message.data.cafe\u{301} is another spelling of a key before it"
     ),
-    (record(data: #"{"platforms":["apns","pager"]}"#), .undecodable, "data.platforms[1] must be \"apns\", \"fcm\" or \"wns\""),
+    (
+      record(data: #"{"platforms":["apns","pager"]}"#), .undecodable,
+      "data.platforms[1] must be \"apns\", \"fcm\" or \"wns\""
+    ),
     (record(data: #"{"ttl":2419201}"#), .undecodable, "data.ttl must be 0 to 2419200 seconds"),
     (record(data: #"{"native":{"apns":"text"}}"#), .undecodable, "data.native.apns must be an object"),
     (record(data: #"{"x":"\#u{1}"}"#), .undecodable, "the record is not JSON at byte 117"),
@@ -196,13 +213,16 @@ import Testing
   func theOrderOfMembersMeansNothing(members: String) throws {
     let record = Array(#"{"id":"\#(Self.id)",\#(members)}"#.utf8)
     let content = Content(message: Message(body: "x"))
-    let send = SendRequest(id: try #require(SendID(Self.id)), acceptedAt: Self.time, audience: .user("bob"), content: content)
+    let send = SendRequest(
+      id: try #require(SendID(Self.id)), acceptedAt: Self.time, audience: .user("bob"), content: content)
     #expect(try SendRequest.decode(record[...], recordTime: Self.time) == send)
   }
 
   @Test(arguments: poison)
   func aPoisonedRecordIsRefusedByName(record: String, reason: DeadLetter.Reason, detail: String) {
-    #expect(throws: RecordError(reason, detail)) { try SendRequest.decode(Array(record.utf8)[...], recordTime: Self.time) }
+    #expect(throws: RecordError(reason, detail)) {
+      try SendRequest.decode(Array(record.utf8)[...], recordTime: Self.time)
+    }
   }
 
   /// The same where the data comes before what says that it is a send's.
@@ -211,7 +231,9 @@ import Testing
     let data = record.dropFirst(Self.head.count).dropLast()
     let turned = #"{"data":\#(data),\#(Self.head.dropFirst().dropLast(#","data":"#.count))}"#
     let detail = detail.replacing("at byte 117", with: "at byte 14")
-    #expect(throws: RecordError(reason, detail)) { try SendRequest.decode(Array(turned.utf8)[...], recordTime: Self.time) }
+    #expect(throws: RecordError(reason, detail)) {
+      try SendRequest.decode(Array(turned.utf8)[...], recordTime: Self.time)
+    }
   }
 
   @Test func bytesThatAreNotTextAreRefused() {
@@ -231,7 +253,8 @@ import Testing
     for state in StatusRecord.State.allCases {
       let devices = DeviceResult.Outcome.allCases.map { outcome in
         DeviceResult(
-          registration: .random(), platform: .fcm, outcome: outcome, reason: outcome == .delivered ? "" : "UNREGISTERED",
+          registration: .random(), platform: .fcm, outcome: outcome,
+          reason: outcome == .delivered ? "" : "UNREGISTERED",
           status: outcome == .unconfirmed ? 0 : 404, attempts: 3)
       }
       let status = StatusRecord(
@@ -257,7 +280,8 @@ import Testing
   @Test func aStatusInPartsNamesItsAttempt() {
     let attempt = AttemptID.random()
     let status = StatusRecord(
-      send: .random(), hub: .default, part: 1, parts: 3, attempt: attempt, state: .settled, sender: nil, audience: .user("bob"),
+      send: .random(), hub: .default, part: 1, parts: 3, attempt: attempt, state: .settled, sender: nil,
+      audience: .user("bob"),
       acceptedAt: Self.time, settledAt: Self.time, devices: [])
     let text = String(decoding: status.encoded(), as: UTF8.self)
     #expect(text.hasPrefix(#"{"specversion":"1.0","id":"\#(status.send)/\#(attempt)/1","#))
@@ -307,7 +331,8 @@ import Testing
   @Test func aDeadLetterSaysWhatItDoesNotKeep() throws {
     func letter(_ value: [UInt8], _ size: Int? = nil) -> DeadLetter {
       DeadLetter(
-        reason: .tooLarge, detail: "too large", origin: .init(topic: "fanfare.sends", partition: 0, offset: 1), at: Self.time,
+        reason: .tooLarge, detail: "too large", origin: .init(topic: "fanfare.sends", partition: 0, offset: 1),
+        at: Self.time,
         key: nil, value: value, valueSize: size)
     }
     // The second has room, but not with its escapes.
@@ -322,7 +347,8 @@ import Testing
     #expect(try DeadLetter.decode(letter([1, 2]).encoded()[...]).isWhole)
   }
 
-  /// Random edits of sound records must end in a send or in an error, never in a crash, and what is read must survive being written.
+  /// Random edits of sound records must end in a send or in an error, never in a crash, and what is read must survive
+  /// being written.
   @Test func noRecordCrashesTheReader() throws {
     var random = SeededGenerator(seed: 42)
     let alphabet = Array("{}[]\":,\\u0eE+-. tfn/\u{0}é".utf8) + [0xC3, 0xFF]
@@ -345,10 +371,12 @@ import Testing
     }
   }
 
-  /// No topic of a broker's has such a name, but a letter may come from anybody, and must not become unreadable when it is written again.
+  /// No topic of a broker's has such a name, but a letter may come from anybody, and must not become unreadable when it
+  /// is written again.
   @Test func aDeadLetterOfAnyTopicSurvivesItsRecord() throws {
     let letter = DeadLetter(
-      reason: .undecodable, detail: "", origin: DeadLetter.Origin(topic: Self.hostile, partition: 0, offset: 1), at: Self.time,
+      reason: .undecodable, detail: "", origin: DeadLetter.Origin(topic: Self.hostile, partition: 0, offset: 1),
+      at: Self.time,
       key: nil, value: [1])
     #expect(try DeadLetter.decode(letter.encoded()[...]) == letter)
   }

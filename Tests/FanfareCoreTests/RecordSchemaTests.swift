@@ -19,11 +19,14 @@ import Testing
   }
 
   @Test func statusesAreAsDocumented() throws {
-    let device = DeviceResult(registration: .random(), platform: .wns, outcome: .failed, reason: "x", status: 500, attempts: 2)
+    let device = DeviceResult(
+      registration: .random(), platform: .wns, outcome: .failed, reason: "x", status: 500, attempts: 2)
     for parts in [1, 2] {
       let status = StatusRecord(
-        send: .random(), hub: .default, parts: parts, attempt: parts > 1 ? .random() : nil, state: .settled, sender: "zoë",
-        audience: .device(.fcm, handle: "t"), acceptedAt: CodecTests.time, settledAt: CodecTests.time, devices: [device],
+        send: .random(), hub: .default, parts: parts, attempt: parts > 1 ? .random() : nil, state: .settled,
+        sender: "zoë",
+        audience: .device(.fcm, handle: "t"), acceptedAt: CodecTests.time, settledAt: CodecTests.time,
+        devices: [device],
         traceparent: "00-x")
       #expect(try complaints(about: status.encoded(), schema: "StatusEvent") == [])
     }
@@ -53,7 +56,8 @@ import Testing
   @Test func deadLettersAreAsDocumented() throws {
     for value in [Array("{}".utf8), [0xFF]] {
       let letter = DeadLetter(
-        reason: .tooLarge, detail: "x", origin: .init(topic: "t", partition: 0, offset: 0), at: CodecTests.time, key: value,
+        reason: .tooLarge, detail: "x", origin: .init(topic: "t", partition: 0, offset: 0), at: CodecTests.time,
+        key: value,
         value: value)
       #expect(try complaints(about: letter.encoded(), schema: "DeadLetterEvent") == [])
     }
@@ -80,7 +84,8 @@ import Testing
     #expect(words("DeviceResult", "properties", "outcome", "enum") == DeviceResult.Outcome.allCases.map(\.rawValue))
     #expect(words("RetryDevice", "properties", "outcome", "enum") == DeviceResult.Outcome.allCases.map(\.rawValue))
     #expect(
-      words("DeadLetterEvent", "properties", "data", "properties", "reason", "enum") == DeadLetter.Reason.allCases.map(\.rawValue)
+      words("DeadLetterEvent", "properties", "data", "properties", "reason", "enum")
+        == DeadLetter.Reason.allCases.map(\.rawValue)
     )
   }
 

@@ -20,11 +20,13 @@ struct RetryRecordTests {
     let done = DeviceResult(
       registration: .random(), platform: .fcm, outcome: .rejected, reason: "PayloadTooLarge", status: 413, attempts: 1)
     return RetryRecord(
-      send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 2, cameEarly: cameEarly,
+      send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 2,
+      cameEarly: cameEarly,
       devices: [.waiting(waiting), .done(done), .waiting(fresh)],
       counts: parts > 1
         ? OutcomeCounts([
-          DeviceResult(registration: .random(), platform: .wns, outcome: .delivered, reason: "", status: 200, attempts: 1)
+          DeviceResult(
+            registration: .random(), platform: .wns, outcome: .delivered, reason: "", status: 200, attempts: 1)
         ]) : OutcomeCounts())
   }
 
@@ -47,7 +49,8 @@ struct RetryRecordTests {
   @Test func theDeepestPayloadThatASendMayHaveFits() throws {
     var deepest: [UInt8]?
     for depth in 1...40 {
-      let payload = Array((String(repeating: #"{"a":"#, count: depth) + "1" + String(repeating: "}", count: depth)).utf8)
+      let payload = Array(
+        (String(repeating: #"{"a":"#, count: depth) + "1" + String(repeating: "}", count: depth)).utf8)
       let send = SendRequest(
         id: .random(), acceptedAt: Self.time, audience: .user("bob"), content: Content(message: nil, apns: payload))
       guard (try? SendRequest.decode(send.encoded()[...], recordTime: Self.time)) != nil else { break }
@@ -60,10 +63,12 @@ struct RetryRecordTests {
   }
 
   @Test(arguments: [
-    (#""part":0"#, #""part":1"#, "data.part must be 0 to 0"), (#""parts":1"#, #""parts":0"#, "data.parts must be 1 to 10000000"),
+    (#""part":0"#, #""part":1"#, "data.part must be 0 to 0"),
+    (#""parts":1"#, #""parts":0"#, "data.parts must be 1 to 10000000"),
     (#""parts":1"#, #""parts":2"#, "data.attempt is missing"),
     (#""deferrals":2"#, #""deferrals":0"#, "data.deferrals must be 1 to 1000000"),
-    (#""deferrals":2"#, #""other":2"#, "data.deferrals is missing"), (#""send":"#, #""other":"#, "data.send is missing"),
+    (#""deferrals":2"#, #""other":2"#, "data.deferrals is missing"),
+    (#""send":"#, #""other":"#, "data.send is missing"),
     (#""attempts":3"#, #""attempts":-1"#, "data.devices[0].attempts must be 0 to 1000000"),
   ])
   func whatIsWrongIsNamed(original: String, replacement: String, problem: String) throws {
@@ -125,7 +130,8 @@ struct RetryRecordTests {
       for deferrals in 1...50 {
         identities.insert(
           RetryRecord(
-            send: record.send, part: part, parts: 3, attempt: record.attempt, deferrals: deferrals, devices: record.devices
+            send: record.send, part: part, parts: 3, attempt: record.attempt, deferrals: deferrals,
+            devices: record.devices
           ).identity)
       }
     }

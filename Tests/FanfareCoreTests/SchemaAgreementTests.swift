@@ -18,7 +18,9 @@ import Testing
 
   private static func send(_ members: String) -> String { #"{"to":{"user":"bob"},\#(members)}"# }
 
-  private static func text(_ count: Int, _ character: Character = "x") -> String { String(repeating: character, count: count) }
+  private static func text(_ count: Int, _ character: Character = "x") -> String {
+    String(repeating: character, count: count)
+  }
 
   private static func tags(_ count: Int) -> String { (0..<count).map { #""t\#($0)""# }.joined(separator: ",") }
 
@@ -26,7 +28,8 @@ import Testing
 
   /// The `data` of sends that are read.
   static let sound: [String] = [
-    to(#""user":"zoë müller""#), to(#""user":"\#(text(111))""#), to(#""user":"\#(text(55, "é"))x""#), to(#""tag":"A-z_0@#.:-""#),
+    to(#""user":"zoë müller""#), to(#""user":"\#(text(111))""#), to(#""user":"\#(text(55, "é"))x""#),
+    to(#""tag":"A-z_0@#.:-""#),
     to(#""tag":"\#(text(120))""#), to(#""tag":"username:zoë müller""#), to(#""tag":"username:\#(text(111))""#),
     to(#""tag":"username:""#), to(#""tag":"username:a:b""#),
     to(#""tags":["news"]"#), to(#""tags":["news","username:zoë müller","news"]"#), to(#""tags":[\#(tags(64))]"#),
@@ -39,11 +42,15 @@ import Testing
     send(#""message":{"title":""}"#), send(#""message":{"badge":0}"#), send(#""message":{"badge":2147483647}"#),
     send(#""message":{"data":{"k":""}}"#), send(#""message":{"data":{\#(keys(100))}}"#),
     send(#""message":{"sound":"\#(text(256))"}"#),
-    send(#""message":{"body":"x","later":{"a":[null]}}"#), send(#""native":{"apns":{}}"#), send(#""native":{"fcm":{"a":[]}}"#),
-    send(#""native":{"gcm":{}}"#), send(#""native":{"wns":"<toast/>","later":1}"#), send(#""native":{},"message":{"body":"x"}"#),
-    send(#""message":{"body":"x"},"platforms":["apns","FCM","gcm","Wns","wns"]"#), send(#""message":{"body":"x"},"ttl":0"#),
+    send(#""message":{"body":"x","later":{"a":[null]}}"#), send(#""native":{"apns":{}}"#),
+    send(#""native":{"fcm":{"a":[]}}"#),
+    send(#""native":{"gcm":{}}"#), send(#""native":{"wns":"<toast/>","later":1}"#),
+    send(#""native":{},"message":{"body":"x"}"#),
+    send(#""message":{"body":"x"},"platforms":["apns","FCM","gcm","Wns","wns"]"#),
+    send(#""message":{"body":"x"},"ttl":0"#),
     send(#""message":{"body":"x"},"ttl":2419200"#), send(#""message":{"body":"x"},"priority":"normal""#),
-    send(#""message":{"body":"x"},"collapseKey":"\#(text(32, "é"))""#), send(#""message":{"body":"x"},"sender":"\#(text(256))""#),
+    send(#""message":{"body":"x"},"collapseKey":"\#(text(32, "é"))""#),
+    send(#""message":{"body":"x"},"sender":"\#(text(256))""#),
     send(#""message":{"body":"x"},"traceparent":"\#(text(128))""#), send(#""message":{"body":"x"},"hub":"a-0""#),
     send(#""message":{"body":"x"},"hub":"\#(text(64))""#), send(#""message":{"body":"x"},"later":true"#),
     send(#""message":{"body":"x"},"replay":"0190F5FE-7C00-7000-8000-000000000001""#),
@@ -54,17 +61,22 @@ import Testing
   static let broken: [String] = [
     send(#""message":{"body":"x"},"replay":"again""#),
     "{}", "[]", #"{"message":{"body":"x"}}"#, #"{"to":{"user":"bob"}}"#, to(""), to(#""user":"a","tag":"b""#),
-    to(#""everyone":false"#), to(#""everyone":1"#), to(#""everyone":true,"tag":"a""#), to(#""tags":[]"#), to(#""tags":"news""#),
+    to(#""everyone":false"#), to(#""everyone":1"#), to(#""everyone":true,"tag":"a""#), to(#""tags":[]"#),
+    to(#""tags":"news""#),
     to(#""tags":["news","a b"]"#), to(#""tags":["news",1]"#), to(#""tags":[\#(tags(65))]"#), to(#""expression":"""#),
     to(#""expression":"news &&""#), to(#""expression":"username:zoë""#), to(#""expression":["news"]"#),
     to(#""expression":"a\#(text(4096, " "))""#),
-    to(#""user":"bob","later":1"#), to(#""user":"""#), to(#""user":"a:b""#), to(#""user":"a:\#u{301}b""#), to(#""user":"a\nb""#),
-    to(#""user":"\#(text(112))""#), to(#""user":"\#(text(56, "é"))""#), to(#""user":7"#), to(#""tag":"""#), to(#""tag":"a b""#),
-    to(#""tag":"é""#), to(#""tag":"\#(text(121))""#), to(#""tag":"username:a b:c""#), to(#""tag":"username:\#(text(112))""#),
+    to(#""user":"bob","later":1"#), to(#""user":"""#), to(#""user":"a:b""#), to(#""user":"a:\#u{301}b""#),
+    to(#""user":"a\nb""#),
+    to(#""user":"\#(text(112))""#), to(#""user":"\#(text(56, "é"))""#), to(#""user":7"#), to(#""tag":"""#),
+    to(#""tag":"a b""#),
+    to(#""tag":"é""#), to(#""tag":"\#(text(121))""#), to(#""tag":"username:a b:c""#),
+    to(#""tag":"username:\#(text(112))""#),
     to(#""tag":"x\n""#), to(#""registration":"7""#), to(#""registration":"0190f5fe7c007000800000000000000001""#),
     to(#""device":"00ff""#), to(#""device":{"platform":"apns"}"#), to(#""device":{"handle":"00ff"}"#),
     device("apns", "00ff", more: #","later":1"#), device("pager", "00ff"), device("apns", ""), device("apns", "00f"),
-    device("apns", "zz"), device("apns", text(402, "a")), device("fcm", "a b"), device("fcm", "é"), device("fcm", text(2049)),
+    device("apns", "zz"), device("apns", text(402, "a")), device("fcm", "a b"), device("fcm", "é"),
+    device("fcm", text(2049)),
     device("wns", "https://..notify.windows.com/"), device("wns", "https://\(text(64)).notify.windows.com/"),
     device("wns", "http://notify.windows.com/"), device("wns", "https://evilnotify.windows.com/"),
     device("wns", "https://notify.windows.com.evil.example/"), device("wns", "https://u@notify.windows.com/"),
@@ -75,7 +87,8 @@ import Testing
     send(#""message":{"data":{"":"v"}}"#),
     send(#""message":{"data":{"k":1}}"#), send(#""message":{"data":{\#(keys(101))}}"#), send(#""message":{"title":1}"#),
     send(#""message":{"badge":-1}"#), send(#""message":{"badge":2147483648}"#), send(#""message":{"badge":1.5}"#),
-    send(#""message":{"badge":true}"#), send(#""message":{"sound":""}"#), send(#""message":{"sound":"\#(text(129, "é"))"}"#),
+    send(#""message":{"badge":true}"#), send(#""message":{"sound":""}"#),
+    send(#""message":{"sound":"\#(text(129, "é"))"}"#),
     send(#""message":null"#), send(#""native":{}"#), send(#""native":{"later":1}"#), send(#""native":{"apns":"x"}"#),
     send(#""native":{"fcm":[]}"#), send(#""native":{"gcm":null}"#), send(#""native":{"wns":""}"#),
     send(#""message":{"body":"x"},"native":[]"#), send(#""message":{"body":"x"},"platforms":[]"#),
@@ -98,7 +111,9 @@ import Testing
   static let envelopes: [(members: String, isSound: Bool)] = [
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1""#, true),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","source":7,"later":[]"#, true),
-    (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":"2026-11-21t08:00:00+01:00""#, true),
+    (
+      #""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":"2026-11-21t08:00:00+01:00""#, true
+    ),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":null"#, true),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":"today""#, false),
     (#""specversion":"1.0","id":"\#(CodecTests.id)","type":"fanfare.send.v1","time":7"#, false),
@@ -144,7 +159,9 @@ import Testing
   /// Sound records with random parts replaced, taken away and added: whatever comes of it, both say the same.
   @Test func theyAgreeAboutRandomRecords() throws {
     var random = SeededGenerator(seed: 11)
-    let seeds = try Self.sound.filter { $0.utf8.count < 4096 }.map { try JSONTree(Array(CodecTests.record(data: $0).utf8)) }
+    let seeds = try Self.sound.filter { $0.utf8.count < 4096 }.map {
+      try JSONTree(Array(CodecTests.record(data: $0).utf8))
+    }
     var (readable, refused) = (0, 0)
     for round in 0..<4_000 {
       var tree = seeds[round % seeds.count]
@@ -159,9 +176,11 @@ import Testing
   }
 
   private static let pool: [JSONTree] = [
-    .null, .boolean(true), .number(0), .number(-1), .number(1.5), .number(1e12), .string(""), .string("x"), .string("a:b"),
+    .null, .boolean(true), .number(0), .number(-1), .number(1.5), .number(1e12), .string(""), .string("x"),
+    .string("a:b"),
     .string("é"), .string("apns"), .string("GCM"), .string("00ff"), .string("https://notify.windows.com/?a"),
-    .string(text(100, "é")), .string(CodecTests.id), .string("2026-11-21T08:00:00Z"), .string("username:zoë"), .array([]),
+    .string(text(100, "é")), .string(CodecTests.id), .string("2026-11-21T08:00:00Z"), .string("username:zoë"),
+    .array([]),
     .array([.string("fcm")]), .object([:]), .object(["x": .string("y")]), .object(["apns": .object([:])]),
     .object(["user": .string("u")]),
     .object(["everyone": .boolean(true)]), .object(["tags": .array([.string("a"), .string("username:zoë")])]),
@@ -169,8 +188,10 @@ import Testing
     .object(["platform": .string("fcm"), "handle": .string("t")]),
   ]
   private static let names = [
-    "hub", "sender", "to", "platforms", "message", "native", "ttl", "priority", "collapseKey", "traceparent", "user", "tag",
-    "tags", "expression", "everyone", "maxPerSecond", "registration", "device", "platform", "handle", "title", "body", "data",
+    "hub", "sender", "to", "platforms", "message", "native", "ttl", "priority", "collapseKey", "traceparent", "user",
+    "tag",
+    "tags", "expression", "everyone", "maxPerSecond", "registration", "device", "platform", "handle", "title", "body",
+    "data",
     "badge", "sound", "apns", "fcm", "gcm", "wns", "id",
     "type", "time", "source", "specversion", "later",
   ]
@@ -208,7 +229,8 @@ import Testing
     (#""send":""#, #""send":"x"#, false), (#""type":"fanfare.status.v1""#, #""type":"fanfare.status.v2""#, false),
   ])
   func statusesAreReadAsDocumented(part: String, replacement: String, isSound: Bool) throws {
-    let device = DeviceResult(registration: .random(), platform: .wns, outcome: .failed, reason: "x", status: 500, attempts: 2)
+    let device = DeviceResult(
+      registration: .random(), platform: .wns, outcome: .failed, reason: "x", status: 500, attempts: 2)
     let status = StatusRecord(
       send: .random(), hub: .default, state: .settled, sender: nil, audience: .user("bob"), acceptedAt: CodecTests.time,
       settledAt: CodecTests.time, devices: [device])
@@ -227,21 +249,24 @@ import Testing
     (#""outcome":"rejected""#, #""later":0"#, false), (#""outcome":"rejected""#, #""outcome":"lost""#, false),
     (#""attempts":3"#, #""attempts":1000000"#, true), (#""attempts":3"#, #""attempts":1000001"#, false),
     (#""waits":2"#, #""waits":-1"#, false), (#""unanswered":true"#, #""unanswered":1"#, false),
-    (#""send":{"#, #""send":7,"later":{"#, false), (#""type":"fanfare.retry.v1""#, #""type":"fanfare.retry.v2""#, false),
+    (#""send":{"#, #""send":7,"later":{"#, false),
+    (#""type":"fanfare.retry.v1""#, #""type":"fanfare.retry.v2""#, false),
   ])
   func retriesAreReadAsDocumented(part: String, replacement: String, isSound: Bool) throws {
     let text = String(decoding: RetryRecordTests.record().encoded(at: CodecTests.time), as: UTF8.self)
     let record = Array(text.replacing(part, with: replacement, maxReplacements: 1).utf8)
     #expect(text.contains(part))
     #expect(try checker.complaints(about: record, schema: "RetryEvent", .open).isEmpty == isSound)
-    #expect(isRead { () throws(RecordError) in try RetryRecord.decode(record[...], recordTime: CodecTests.time) } == isSound)
+    #expect(
+      isRead { () throws(RecordError) in try RetryRecord.decode(record[...], recordTime: CodecTests.time) } == isSound)
   }
 
   @Test(arguments: [
     (#""pages":7"#, #""pages":10000000"#, true), (#""pages":7"#, #""pages":10000001"#, false),
     (#""pages":7"#, #""later":7"#, false), (#""first":2"#, #""first":0"#, true), (#""first":2"#, #""first":-1"#, false),
     (#""count":3"#, #""count":5"#, true), (#""count":3"#, #""count":0"#, false),
-    (#""send":{"#, #""send":7,"later":{"#, false), (#""type":"fanfare.segment.v1""#, #""type":"fanfare.segment.v2""#, false),
+    (#""send":{"#, #""send":7,"later":{"#, false),
+    (#""type":"fanfare.segment.v1""#, #""type":"fanfare.segment.v2""#, false),
   ])
   func segmentsAreReadAsDocumented(part: String, replacement: String, isSound: Bool) throws {
     let segment = SegmentRecord(send: CodecTests.requests[0], pages: 7, range: 2..<5)
@@ -249,6 +274,8 @@ import Testing
     let record = Array(text.replacing(part, with: replacement, maxReplacements: 1).utf8)
     #expect(text.contains(part))
     #expect(try checker.complaints(about: record, schema: "SegmentEvent", .open).isEmpty == isSound)
-    #expect(isRead { () throws(RecordError) in try SegmentRecord.decode(record[...], recordTime: CodecTests.time) } == isSound)
+    #expect(
+      isRead { () throws(RecordError) in try SegmentRecord.decode(record[...], recordTime: CodecTests.time) } == isSound
+    )
   }
 }

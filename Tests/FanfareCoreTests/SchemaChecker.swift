@@ -17,7 +17,8 @@ struct SchemaChecker {
   static let keywords: Set<String> = [
     "$ref", "additionalProperties", "anyOf", "description", "enum", "format", "items", "maxItems", "maxLength",
     "maxProperties", "maximum",
-    "minItems", "minLength", "minProperties", "minimum", "oneOf", "pattern", "properties", "propertyNames", "required", "type",
+    "minItems", "minLength", "minProperties", "minimum", "oneOf", "pattern", "properties", "propertyNames", "required",
+    "type",
     "x-maxBytes",
   ]
 
@@ -27,7 +28,8 @@ struct SchemaChecker {
   let channels: [String: [String: Any]]
 
   init() throws {
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
     let text = try String(contentsOf: root.appending(path: "deploy/asyncapi.yaml"), encoding: .utf8)
     let document = try Yams.load(yaml: text) as? [String: Any]
     let components = document?["components"] as? [String: Any]
@@ -42,7 +44,8 @@ struct SchemaChecker {
     return try check(JSONTree(record), schema, at: "", reading)
   }
 
-  private func check(_ value: JSONTree, _ schema: [String: Any], at path: String, _ reading: Reading) throws -> [String] {
+  private func check(_ value: JSONTree, _ schema: [String: Any], at path: String, _ reading: Reading) throws -> [String]
+  {
     if let reference = schema["$ref"] as? String {
       let name = reference.split(separator: "/").last.map(String.init) ?? ""
       return try check(value, try #require(schemas[name] as? [String: Any]), at: path, reading)
@@ -59,14 +62,18 @@ struct SchemaChecker {
       let items = schema["items"] as? [String: Any] ?? [:]
       if elements.count < schema["minItems"] as? Int ?? 0 { found.append("\(path) has too few elements") }
       if elements.count > schema["maxItems"] as? Int ?? .max { found.append("\(path) has too many elements") }
-      for (index, element) in elements.enumerated() { found += try check(element, items, at: "\(path)[\(index)]", reading) }
+      for (index, element) in elements.enumerated() {
+        found += try check(element, items, at: "\(path)[\(index)]", reading)
+      }
     case .string(let text): found += try checkText(text, schema, at: path)
     case .number(let number):
       let isBelow = (schema["minimum"] as? Int).map { number < Double($0) } ?? false
       let isAbove = (schema["maximum"] as? Int).map { number > Double($0) } ?? false
       if isBelow || isAbove { found.append("\(path) is out of range") }
     case .boolean(let truth):
-      if let values = schema["enum"] as? [Bool], !values.contains(truth) { found.append("\(path) is no permitted value") }
+      if let values = schema["enum"] as? [Bool], !values.contains(truth) {
+        found.append("\(path) is no permitted value")
+      }
     case .null: break
     }
     return found
@@ -90,7 +97,9 @@ struct SchemaChecker {
   }
 
   private func checkText(_ text: String, _ schema: [String: Any], at path: String) throws -> [String] {
-    if let words = schema["enum"] as? [Any], !words.contains(where: { "\($0)" == text }) { return ["\(path) is no known word"] }
+    if let words = schema["enum"] as? [Any], !words.contains(where: { "\($0)" == text }) {
+      return ["\(path) is no known word"]
+    }
     switch schema["format"] as? String {
     case nil: break
     case "uuid":
@@ -116,7 +125,9 @@ struct SchemaChecker {
   ) throws -> [String] {
     let prefix = path.isEmpty ? "" : path + "."
     let properties = schema["properties"] as? [String: Any] ?? [:]
-    var found = (schema["required"] as? [String] ?? []).filter { members[$0] == nil }.map { "\(prefix)\($0) is missing" }
+    var found = (schema["required"] as? [String] ?? []).filter { members[$0] == nil }.map {
+      "\(prefix)\($0) is missing"
+    }
     if members.count < schema["minProperties"] as? Int ?? 0 { found.append("\(path) has too few members") }
     if members.count > schema["maxProperties"] as? Int ?? .max { found.append("\(path) has too many members") }
     // An object of which the document names no member is one in a push service's own form.

@@ -9,16 +9,23 @@ import Testing
 
   static let readings: [(text: String, expression: TagExpression, canonical: String)] = [
     ("a", a, "a"), (" \t\r\n a ", a, "a"), ("((a))", a, "a"), ("\"a\"", a, "a"),
-    ("a&&b", .all([a, b]), "a && b"), ("a||b", .any([a, b]), "a || b"), ("!a", .not(a), "!a"), ("! ! a", .not(.not(a)), "!!a"),
+    ("a&&b", .all([a, b]), "a && b"), ("a||b", .any([a, b]), "a || b"), ("!a", .not(a), "!a"),
+    ("! ! a", .not(.not(a)), "!!a"),
     ("a || b && c", .any([a, .all([b, c])]), "a || b && c"), ("a && b || c", .any([.all([a, b]), c]), "a && b || c"),
     ("(a || b) && c", .all([.any([a, b]), c]), "(a || b) && c"), ("!a && b", .all([.not(a), b]), "!a && b"),
-    ("!(a && b)", .not(.all([a, b])), "!(a && b)"), ("!(a || b) || c", .any([.not(.any([a, b])), c]), "!(a || b) || c"),
+    ("!(a && b)", .not(.all([a, b])), "!(a && b)"),
+    ("!(a || b) || c", .any([.not(.any([a, b])), c]), "!(a || b) || c"),
     ("a && (b && c) && d", .all([a, b, c, d]), "a && b && c && d"),
     ("(a || b) || (c || d)", .any([a, b, c, d]), "a || b || c || d"),
     ("(a && b) && (c || d)", .all([a, b, .any([c, d])]), "a && b && (c || d)"),
-    ("(news && !muted) || vip", .any([.all([.tag("news"), .not(.tag("muted"))]), .tag("vip")]), "news && !muted || vip"),
+    (
+      "(news && !muted) || vip", .any([.all([.tag("news"), .not(.tag("muted"))]), .tag("vip")]), "news && !muted || vip"
+    ),
     ("a-b:c.d#e@f_0&&b", .all([.tag("a-b:c.d#e@f_0"), b]), "a-b:c.d#e@f_0 && b"),
-    ("username:bob||installation:7", .any([.tag("username:bob"), .tag("installation:7")]), "username:bob || installation:7"),
+    (
+      "username:bob||installation:7", .any([.tag("username:bob"), .tag("installation:7")]),
+      "username:bob || installation:7"
+    ),
     (
       #""username:zoë \"m\" \\ (&&)" && b"#, .all([.tag(#"username:zoë "m" \ (&&)"#), b]),
       #""username:zoë \"m\" \\ (&&)" && b"#
@@ -33,9 +40,12 @@ import Testing
   }
 
   @Test(arguments: [
-    ("", "a tag, ! or (", 1), ("   ", "a tag, ! or (", 4), ("a &&", "a tag, ! or (", 5), ("a && && b", "a tag, ! or (", 6),
-    ("|| a", "a tag, ! or (", 1), ("!", "a tag, ! or (", 2), ("()", "a tag, ! or (", 2), ("a || (b || )", "a tag, ! or (", 12),
-    ("é", "a tag, ! or (", 1), ("a b", "&&, || or the end", 3), ("a !b", "&&, || or the end", 3), ("a)", "&&, || or the end", 2),
+    ("", "a tag, ! or (", 1), ("   ", "a tag, ! or (", 4), ("a &&", "a tag, ! or (", 5),
+    ("a && && b", "a tag, ! or (", 6),
+    ("|| a", "a tag, ! or (", 1), ("!", "a tag, ! or (", 2), ("()", "a tag, ! or (", 2),
+    ("a || (b || )", "a tag, ! or (", 12),
+    ("é", "a tag, ! or (", 1), ("a b", "&&, || or the end", 3), ("a !b", "&&, || or the end", 3),
+    ("a)", "&&, || or the end", 2),
     ("username:zoë", "&&, || or the end", 12), ("👩‍👩‍👧", "a tag, ! or (", 1), ("\"username:👩‍👩‍👧\" x", "&&, || or the end", 18),
     ("a & b", "&&", 3), ("a | b", "||", 3), ("a &", "&&", 3), ("(a", "&&, || or )", 3), ("(a && b", "&&, || or )", 8),
     ("(a b)", "&&, || or )", 4), ("a && \"b", "the closing quotation mark", 8), (#""a\n""#, "\" or \\", 4),
@@ -91,7 +101,9 @@ import Testing
     let kinds = (depth == 0 ? [0] : [0, 1, 2, 3]).filter { $0 != kind }
     func operands(_ kind: Int, _ random: inout SeededGenerator) -> [TagExpression] {
       var list: [TagExpression] = []
-      for _ in 0..<Int.random(in: 2...3, using: &random) { list.append(Self.random(depth: depth - 1, excluding: kind, &random)) }
+      for _ in 0..<Int.random(in: 2...3, using: &random) {
+        list.append(Self.random(depth: depth - 1, excluding: kind, &random))
+      }
       return list
     }
     return switch kinds.randomElement(using: &random) ?? 0 {

@@ -8,7 +8,8 @@ import Testing
     #expect(SendID(id.description.uppercased()) == id)
     #expect(SendID(bytes: id.bytes) == id)
     for text in [
-      "", "0190f5fe7c0070008000000000000000ff", "0190f5fe-7c00-7000-8000-0000000000fg", "0190f5fe_7c00-7000-8000-0000000000ff",
+      "", "0190f5fe7c0070008000000000000000ff", "0190f5fe-7c00-7000-8000-0000000000fg",
+      "0190f5fe_7c00-7000-8000-0000000000ff",
     ] {
       #expect(SendID(text) == nil)
     }
@@ -31,8 +32,8 @@ import Testing
     #expect(!Audience.isBroadcast(text: Audience.user(String(repeating: "u", count: 64)).text))
   }
 
-  /// Four digits are all that a year has: what cannot be written is not read either, and what a clock or a sum came to is written as the nearest
-  /// that can.
+  /// Four digits are all that a year has: what cannot be written is not read either, and what a clock or a sum came to
+  /// is written as the nearest that can.
   @Test(arguments: ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"])
   func whatLiesBeyondTheYearsOfFourDigitsIsNoTime(text: String) {
     #expect(UnixTime(text) == nil)
@@ -86,7 +87,8 @@ import Testing
 
   @Test(arguments: [
     (Int64.max, Duration.milliseconds(500), Int64.max), (.min, .milliseconds(-500), .min),
-    (0, .milliseconds(Int64.max) + .milliseconds(1), .max), (0, .zero - .milliseconds(Int64.max) - .milliseconds(2), .min),
+    (0, .milliseconds(Int64.max) + .milliseconds(1), .max),
+    (0, .zero - .milliseconds(Int64.max) - .milliseconds(2), .min),
     (.max, .milliseconds(-500), .max - 500),
   ])
   func aSumOfTimesEndsWhereTheyEnd(time: Int64, duration: Duration, sum: Int64) {
@@ -118,8 +120,10 @@ import Testing
   }
 
   @Test(arguments: [
-    "http://cloud.notify.windows.com/?token=x", "https://evilnotify.windows.com/", "https://notify.windows.com.evil.example/",
-    "https://user@cloud.notify.windows.com/", "https://cloud.notify.windows.com:8443/", "https://127.0.0.1/?notify.windows.com",
+    "http://cloud.notify.windows.com/?token=x", "https://evilnotify.windows.com/",
+    "https://notify.windows.com.evil.example/",
+    "https://user@cloud.notify.windows.com/", "https://cloud.notify.windows.com:8443/",
+    "https://127.0.0.1/?notify.windows.com",
     "https://evil.example/\\@cloud.notify.windows.com/", "https://cloud.notify.windows.com/#x",
     "https://evil.example#.notify.windows.com/", "https://.notify.windows.com/", "https://a..notify.windows.com/",
     "https://\(String(repeating: "a", count: 64)).notify.windows.com/",

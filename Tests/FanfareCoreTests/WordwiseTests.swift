@@ -4,7 +4,8 @@ import Testing
 
 /// What is looked at, or written, eight bytes at a time does what one byte at a time would.
 struct WordwiseTests {
-  /// Every byte at every place of a text around two words long, so that it is found in a word, between two and in what is left over.
+  /// Every byte at every place of a text around two words long, so that it is found in a word, between two and in what
+  /// is left over.
   @Test func `a special character ends what is plain wherever it stands`() {
     for length in 0...19 {
       for place in 0..<length {

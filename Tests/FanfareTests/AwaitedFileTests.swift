@@ -41,7 +41,9 @@ import Testing
       try Data("\(cluster.bootstrapServers)\n".utf8).write(to: broker, options: .atomic)
       try Data(endpoints.utf8).write(to: directory.appending(path: "endpoints.json"), options: .atomic)
     }
-    let (earlier, present) = (try #require(try TestKafka.embedded().cluster), try #require(try TestKafka.embedded().cluster))
+    let (earlier, present) = (
+      try #require(try TestKafka.embedded().cluster), try #require(try TestKafka.embedded().cluster)
+    )
     defer { present.close() }
     try write(earlier)
     earlier.close()

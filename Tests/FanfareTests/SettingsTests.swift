@@ -34,26 +34,32 @@ import Yams
 
   /// A cluster whose default is compaction must not leave one send of each user.
   @Test func topicsKeepEveryRecordForItsTime() async throws {
-    let kafka = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"]).kafka
+    let kafka = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
+      .kafka
     let specifications = kafka.specifications(replicationFactor: 3)
     #expect(Set(specifications.map(\.name)) == Set(kafka.topics.all))
     #expect(
-      specifications.allSatisfy { $0.configuration["cleanup.policy"] == "delete" && $0.configuration["retention.ms"] != nil })
+      specifications.allSatisfy {
+        $0.configuration["cleanup.policy"] == "delete" && $0.configuration["retention.ms"] != nil
+      })
   }
 
   @Test func whatNeedsFewerPartitionsHasFewer() async throws {
     func counts(_ partitions: String) async throws -> [String: Int32] {
       let kafka = try await Settings.load(
-        file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092", "FANFARE_KAFKA_PARTITIONS": partitions]
+        file: nil,
+        environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092", "FANFARE_KAFKA_PARTITIONS": partitions]
       ).kafka
-      return Dictionary(uniqueKeysWithValues: kafka.specifications(replicationFactor: 1).map { ($0.name, $0.partitions) })
+      return Dictionary(
+        uniqueKeysWithValues: kafka.specifications(replicationFactor: 1).map { ($0.name, $0.partitions) })
     }
     let many = try await counts("64")
     #expect(many["fanfare.sends"] == 64 && many["fanfare.segments"] == 64 && many["fanfare.dead-letter"] == 64)
     #expect(many["fanfare.status"] == 16 && many["fanfare.retry.15s"] == 8)
     #expect(try await counts("1").allSatisfy { $0.value == 1 })
     // And as the document says.
-    let text = try String(contentsOf: Self.example.deletingLastPathComponent().appending(path: "asyncapi.yaml"), encoding: .utf8)
+    let text = try String(
+      contentsOf: Self.example.deletingLastPathComponent().appending(path: "asyncapi.yaml"), encoding: .utf8)
     let document = try #require(try Yams.load(yaml: text) as? [String: Any])
     let channels = try #require(document["channels"] as? [String: [String: Any]])
     for channel in channels.values {
@@ -66,7 +72,8 @@ import Yams
 
   @Test func theExampleIsTheDefaults() async throws {
     let example = try await Settings.load(file: Self.example.path, environment: [:])
-    let defaults = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
+    let defaults = try await Settings.load(
+      file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
     // Sets and dictionaries print in any order.
     func words(_ settings: Settings) -> [Substring] { "\(settings)".split { !$0.isLetter && !$0.isNumber }.sorted() }
     #expect(words(example) == words(defaults))
@@ -86,7 +93,8 @@ import Yams
     let example = try await Settings.load(file: Self.example.path, environment: environment).hubs[0]
     let defaults = try await Settings.load(file: nil, environment: environment).hubs[0]
     let apns = (try #require(example.apns?.configuration), try #require(defaults.apns?.configuration))
-    #expect((apns.0.host, apns.0.port, apns.0.maximumConnections) == (apns.1.host, apns.1.port, apns.1.maximumConnections))
+    #expect(
+      (apns.0.host, apns.0.port, apns.0.maximumConnections) == (apns.1.host, apns.1.port, apns.1.maximumConnections))
     let wns = (try #require(example.wns?.configuration), try #require(defaults.wns?.configuration))
     #expect((wns.0.maximumConnections, wns.0.connectTo?.port) == (wns.1.maximumConnections, wns.1.connectTo?.port))
     #expect(example.fcmPushesPerMinute == FCMSettings.defaultQuota)
@@ -108,7 +116,10 @@ import Yams
     ("api:\n  # port: 1\n", "api must not be empty"),
     ("kafka: {topicPrefix: 'a b'}", "kafka.topicPrefix must be 1 to 100 characters of A–Z a–z 0–9 . _ -"),
     ("kafka: {passwordFile: /nonexistent/x}", "kafka.passwordFile names a file that cannot be read: /nonexistent/x"),
-    ("kafka: {bootstrapServer: x}", "kafka.bootstrapServer is not a key that means anything; deploy/fanfare.yaml lists them all"),
+    (
+      "kafka: {bootstrapServer: x}",
+      "kafka.bootstrapServer is not a key that means anything; deploy/fanfare.yaml lists them all"
+    ),
     ("api: {port: 70000}", "api.port must be a whole number from 0 to 65535"),
     ("api: {host: ''}", "api.host must not be empty"),
     ("worker: {drainSeconds: -1}", "worker.drainSeconds must be a number of seconds from 0.1 to 3600.0"),
@@ -129,13 +140,25 @@ import Yams
       "registry.postgres.statementSeconds must be a number of seconds from 0.1 to 600.0"
     ),
     ("registry: {postgres: {waitSeconds: 6}}", "registry.postgres.url is missing: waitSeconds is given without it"),
-    ("ledger: {postgres: {maximumConnections: 8}}", "ledger.postgres.url is missing: maximumConnections is given without it"),
+    (
+      "ledger: {postgres: {maximumConnections: 8}}",
+      "ledger.postgres.url is missing: maximumConnections is given without it"
+    ),
     ("hubs: [Default]", "hubs must list names once each: \(HubName.rule)"),
     ("hubs: []", "hubs must name at least one hub"),
     ("hubs: [a, a]", "hubs must list names once each: \(HubName.rule)"),
-    ("hub: {default: {authentication: {method: none}}}", "hub.default.authentication.method must be one of htpasswd, demo"),
-    ("hub: {other: {simulator: x}}", "hub.other.simulator is not a key that means anything; deploy/fanfare.yaml lists them all"),
-    ("hub: {default: {apns: {keyID: ABCDEFGHIJ}}}", "hub.default.apns.keyFile is missing: keyID is given without the .p8 file"),
+    (
+      "hub: {default: {authentication: {method: none}}}",
+      "hub.default.authentication.method must be one of htpasswd, demo"
+    ),
+    (
+      "hub: {other: {simulator: x}}",
+      "hub.other.simulator is not a key that means anything; deploy/fanfare.yaml lists them all"
+    ),
+    (
+      "hub: {default: {apns: {keyID: ABCDEFGHIJ}}}",
+      "hub.default.apns.keyFile is missing: keyID is given without the .p8 file"
+    ),
     ("simulator: {host: '::1'}", "simulator.host must be 127.0.0.1 or localhost"),
     ("log: {level: loud}", "log.level must be one of trace, debug, info, notice, warning, error, critical"),
   ])
@@ -217,7 +240,8 @@ import Yams
     let settings = try await Settings.load(
       file: nil,
       environment: [
-        "FANFARE_WORKER_MAXIMUM_RECORD": "1", "FANFARE_WORKER_MAXIMUM_RECORDS": "7", "FANFARE_HUB_OTHER_APNS_KEY_ID_FILE": "x",
+        "FANFARE_WORKER_MAXIMUM_RECORD": "1", "FANFARE_WORKER_MAXIMUM_RECORDS": "7",
+        "FANFARE_HUB_OTHER_APNS_KEY_ID_FILE": "x",
         "FANFARE_HUB_OTHER_SIMULATOR": "keys",
         "FANFARE_CONFIG": "fanfare.yaml", "FANFARES": "2", "PATH": "/bin",
       ])
@@ -250,7 +274,9 @@ import Yams
     ("{embedded: true}", ["": "environment:1", "_FILE": "ANNOUNCED"], nil),
     ("{bootstrapServers: file:1, bootstrapServersFile: ANNOUNCED}", ["": "environment:1"], "environment:1"),
   ])
-  func eitherWayToNameTheClusterGoesOverTheFile(kafka: String, environment: [String: String], servers: String?) async throws {
+  func eitherWayToNameTheClusterGoesOverTheFile(kafka: String, environment: [String: String], servers: String?)
+    async throws
+  {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-servers-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
@@ -260,7 +286,8 @@ import Yams
     try "kafka: \(placed(kafka))".write(to: file, atomically: true, encoding: .utf8)
     let variables = environment.map { ("FANFARE_KAFKA_BOOTSTRAP_SERVERS\($0)", placed($1)) }
     let load = { @Sendable in
-      try await Settings.load(file: file.path, environment: Dictionary(uniqueKeysWithValues: variables)).kafka.client("test")
+      try await Settings.load(file: file.path, environment: Dictionary(uniqueKeysWithValues: variables)).kafka.client(
+        "test")
     }
     guard let servers else {
       let error = await #expect(throws: SettingsError.self) { try await load() }

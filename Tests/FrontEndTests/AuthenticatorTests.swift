@@ -10,7 +10,8 @@ import Testing
       _ = try DemoAuthenticator(boundTo: host)
     }
     for host in [
-      "0.0.0.0", "::", "", "192.168.1.1", "127.0.0.1.example.com", "127.0.0", "127.0.0.256", "localhost.example.com", "128.0.0.1",
+      "0.0.0.0", "::", "", "192.168.1.1", "127.0.0.1.example.com", "127.0.0", "127.0.0.256", "localhost.example.com",
+      "128.0.0.1",
       "::ffff:1.2.3.4",
       " 127.0.0.1",
     ] {
@@ -26,7 +27,8 @@ import Testing
     #expect(RolePolicy(exceptions: ["zo\u{eb}": []]).roles(of: "zoe\u{308}") == [.device, .sender])
     let authenticator = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
     for (user, password, roles) in [
-      ("alice", "alice", [.device, .sender]), ("opal", "opal", [.device, .sender, .operator]), ("devon", "devon", [.device]),
+      ("alice", "alice", [.device, .sender]), ("opal", "opal", [.device, .sender, .operator]),
+      ("devon", "devon", [.device]),
       ("alice", "Alice", nil), ("alice", "", nil), ("alice", "alice ", nil),
     ] as [(String, String, Set<Role>?)] {
       let credentials = try #require(BasicCredentials(user: user, password: password))
@@ -35,11 +37,14 @@ import Testing
   }
 
   @Test func credentialsAreTakenApartAtTheFirstColon() {
-    func read(_ text: String) -> BasicCredentials? { BasicCredentials("Basic " + Data(text.utf8).base64EncodedString()) }
+    func read(_ text: String) -> BasicCredentials? {
+      BasicCredentials("Basic " + Data(text.utf8).base64EncodedString())
+    }
     #expect(read("a:b:c") == BasicCredentials(user: "a", password: "b:c"))
     #expect(read("René:") == BasicCredentials(user: "René", password: ""))
     for wrong in [
-      "", "a", ":b", "a\n:b", "a:b\u{0}c", "a:" + String(repeating: "x", count: 512), String(repeating: "x", count: 112) + ":",
+      "", "a", ":b", "a\n:b", "a:b\u{0}c", "a:" + String(repeating: "x", count: 512),
+      String(repeating: "x", count: 112) + ":",
     ] {
       #expect(read(wrong) == nil)
     }

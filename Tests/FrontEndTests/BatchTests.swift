@@ -26,7 +26,9 @@ import Testing
       for ending in ["", "\n", "\r\n\n  \n"] {
         let reply = try await app.request(
           .post, "/api/sends/batch", body: lines.joined(separator: "\n") + ending, type: ndjson,
-          headers: [("X-Request-Id", "batch-1"), ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")])
+          headers: [
+            ("X-Request-Id", "batch-1"), ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+          ])
         #expect(reply.status == 200)
         #expect(reply["Content-Type"] == ndjson)
         let answers = try answers(reply)
@@ -58,7 +60,8 @@ import Testing
 
   @Test func linesThatKafkaRefusesFailOneByOne() async throws {
     let sink = RecordingSink { record in
-      String(decoding: record.key ?? [], as: UTF8.self) == "username:carol" ? .init(code: .queueFull, message: "full") : nil
+      String(decoding: record.key ?? [], as: UTF8.self) == "username:carol"
+        ? .init(code: .queueFull, message: "full") : nil
     }
     try await Harness.run({ $0.sink = sink }) { app in
       let body = [line("1"), line("2", to: "carol"), line("3")].joined(separator: "\n")
@@ -79,7 +82,8 @@ import Testing
         try await app.request(.post, "/api/sends/batch", body: body, type: ndjson).expectProblem(400, "malformedBody")
       }
       for type in ["application/json", "text/plain", "application/x-ndjson;charset=utf-16"] {
-        try await app.request(.post, "/api/sends/batch", body: line("1"), type: type).expectProblem(415, "unsupportedMediaType")
+        try await app.request(.post, "/api/sends/batch", body: line("1"), type: type).expectProblem(
+          415, "unsupportedMediaType")
       }
       let megabyte = 1024 * 1024
       let filler = line(String(repeating: "x", count: 1000)) + "\n"

@@ -4,7 +4,8 @@ import Testing
 
 @testable import FrontEnd
 
-/// Bodies that somebody has spoiled, over a real socket: the answer is a success or a problem of the caller's, never of the server's.
+/// Bodies that somebody has spoiled, over a real socket: the answer is a success or a problem of the caller's, never of
+/// the server's.
 @Suite(.timeLimit(.minutes(3))) struct BodyFuzzTests {
   private static let mark = "SECRETMARK"
   private static let rounds = 250
@@ -29,7 +30,8 @@ import Testing
     Case(method: .post, path: "/api/sends", type: "application/json", body: send),
     Case(method: .post, path: "/api/sends", type: "application/json", body: native),
     Case(
-      method: .post, path: "/api/sends/batch", type: "application/x-ndjson", body: [send, native, send].joined(separator: "\n")),
+      method: .post, path: "/api/sends/batch", type: "application/x-ndjson",
+      body: [send, native, send].joined(separator: "\n")),
     Case(
       method: .post, path: "/api/register", type: "application/json",
       body: #"{"platform":"android","instId":"\#(mark)","deviceToken":"\#(mark)"}"#),
@@ -48,7 +50,9 @@ import Testing
     Case(
       method: .put, path: "/api/registrations/ID", type: "application/json",
       body: #"{"platform":"fcm","handle":"\#(mark)","tags":["news","\#(mark)"]}"#),
-    Case(method: .post, path: "/api/notifications?pns=apns&to_tag=bob", type: "application/json", body: #""\#(mark) \u00e9""#),
+    Case(
+      method: .post, path: "/api/notifications?pns=apns&to_tag=bob", type: "application/json",
+      body: #""\#(mark) \u00e9""#),
     Case(method: .post, path: "/api/notifications/secure?to_tag=bob", type: "application/json", body: #""\#(mark)""#),
   ]
 

@@ -10,7 +10,8 @@ final class CountingStore: SecurePayloadStore {
   /// How many are still there.
   var kept: Int { counts.withLock { $0.stored - $0.discarded } }
 
-  func store(_ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime) async throws {
+  func store(_ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime) async throws
+  {
     counts.withLock { $0.stored += 1 }
   }
 

@@ -39,7 +39,9 @@ struct Harness: Sendable {
   static let roles = RolePolicy(operators: ["opal"], exceptions: ["devon": [.device], "sandy": [.sender]])
 
   /// Runs a front end for as long as `body` takes.
-  static func run(_ configure: (inout Setup) throws -> Void = { _ in }, _ body: (Harness) async throws -> Void) async throws {
+  static func run(_ configure: (inout Setup) throws -> Void = { _ in }, _ body: (Harness) async throws -> Void)
+    async throws
+  {
     var setup = Setup()
     setup.configuration.port = 0
     try configure(&setup)
@@ -113,7 +115,9 @@ struct Harness: Sendable {
 
   /// Posts bytes as JSON in pieces, without telling beforehand how many there will be.
   func postInChunks(_ bytes: [UInt8], to path: String) async throws -> Reply {
-    let pieces = stride(from: 0, to: bytes.count, by: 10_000).map { ByteBuffer(bytes: bytes[$0..<min($0 + 10_000, bytes.count)]) }
+    let pieces = stride(from: 0, to: bytes.count, by: 10_000).map {
+      ByteBuffer(bytes: bytes[$0..<min($0 + 10_000, bytes.count)])
+    }
     let stream = AsyncStream { continuation in
       for piece in pieces { continuation.yield(piece) }
       continuation.finish()
@@ -149,7 +153,8 @@ extension Harness {
     try await registry.resolve([AudienceQuery(hub: hub, audience: audience, platforms: .all)])[0].map(\.registration)
   }
 
-  /// The first step of registering by handle, as the apps do it: the id is what stands between the first and the last character.
+  /// The first step of registering by handle, as the apps do it: the id is what stands between the first and the last
+  /// character.
   func issue(handle: String?, as user: String = "alice", root: String = "") async throws -> String {
     let reply = try await request(.post, root + "/api/register" + (handle.map { "?handle=\($0)" } ?? ""), as: user)
     guard reply.status == 200 else { throw UnexpectedReply(text: reply.text) }
@@ -158,11 +163,13 @@ extension Harness {
 
   /// The second step.
   func complete(
-    _ id: String, handle: String, platform: String = "apns", tags: [String] = [], as user: String = "alice", root: String = ""
+    _ id: String, handle: String, platform: String = "apns", tags: [String] = [], as user: String = "alice",
+    root: String = ""
   ) async throws -> Reply {
     let list = tags.map { #""\#($0)""# }.joined(separator: ",")
     return try await request(
-      .put, root + "/api/register/\(id)", as: user, body: #"{"Platform":"\#(platform)","Handle":"\#(handle)","Tags":[\#(list)]}"#)
+      .put, root + "/api/register/\(id)", as: user,
+      body: #"{"Platform":"\#(platform)","Handle":"\#(handle)","Tags":[\#(list)]}"#)
   }
 }
 

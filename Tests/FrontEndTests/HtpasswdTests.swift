@@ -9,7 +9,8 @@ import Testing
 @testable import FrontEnd
 
 @Suite(.timeLimit(.minutes(2))) struct HtpasswdTests {
-  // Made with `htpasswd -nbB`, `mkpasswd -m yescrypt`, `mkpasswd -m sha512crypt -R 1000` and `openssl passwd -6`, at low cost.
+  // Made with `htpasswd -nbB`, `mkpasswd -m yescrypt`, `mkpasswd -m sha512crypt -R 1000` and `openssl passwd -6`, at
+  // low cost.
   private static let bcrypt = #"$2y$04$MI0972Rll9Ecwmd0N6d2SuQ8EExHQJwNVTeZ1xwW4/vOhWVqHluoS"#
   private static let yescrypt = #"$y$j75$GFL4zbXYuYMniJo7D8JP20$NA86f7wbd9HuglobMGjfYu7xzpybiUUOl6K93tROpo."#
   private static let sha512 =
@@ -29,7 +30,8 @@ import Testing
     """
 
   private static let passwords = [
-    ("brigitte", "correct horse: battery"), ("Yves Müller", "päss wörd"), ("sven", "tr0ub4dor&3"), ("olga", "tr0ub4dor&3"),
+    ("brigitte", "correct horse: battery"), ("Yves Müller", "päss wörd"), ("sven", "tr0ub4dor&3"),
+    ("olga", "tr0ub4dor&3"),
   ]
 
   /// How often something was done.
@@ -95,7 +97,9 @@ import Testing
       }
       for stranger in ["Brigitte", "brigitte ", "nobody", "#", "Yves Mu\u{308}ller"] {
         for (_, password) in Self.passwords {
-          #expect(try await authenticator.authenticate(try credentials(stranger, password), hub: .default) == nil, "\(stranger)")
+          #expect(
+            try await authenticator.authenticate(try credentials(stranger, password), hub: .default) == nil,
+            "\(stranger)")
         }
       }
     }
@@ -129,14 +133,17 @@ import Testing
     ("md5:$apr1$QMe8Z/l6$J6tujwSxNQXwF2lpsYSSb0", "MD5"), ("md5:$1$abcdefgh$irWbblnpmw.5z7wgBnprh0", "MD5"),
     ("sha:{SHA}EfatjsUqKYSrqv18O1FlA3hcIHI=", "SHA-1"),
     ("sha256:$5$rounds=1000$k5RO.F8bq/aQP40U$d46QgaYyKrmc/HPWSr3VP0cjCxgEXGQfjKFxz8sH3H0", "SHA-256"),
-    ("des:rqXexS6ZhobKA", "DES"), ("plain:secret", "plain"), ("empty:", "plain"), ("scrypt:$7$CU..../....x$y", "scheme"),
-    ("nobody", "':'"), (":$6$abcdefgh$x", "user name"), ("a\u{1}b:\(bcrypt)", "user name"), ("brigitte:\(bcrypt)", "second time"),
+    ("des:rqXexS6ZhobKA", "DES"), ("plain:secret", "plain"), ("empty:", "plain"),
+    ("scrypt:$7$CU..../....x$y", "scheme"),
+    ("nobody", "':'"), (":$6$abcdefgh$x", "user name"), ("a\u{1}b:\(bcrypt)", "user name"),
+    ("brigitte:\(bcrypt)", "second time"),
     ("cut:$2y$04$jbCBR/jXVA.jB3DAU4oxvu4/k54LIrN13dUf47hrTcpSicSdABMn", "cut short"),
     ("setting:$2y$04$jbCBR/jXVA.jB3DAU4oxvu", "cut short"), ("setting:$6$abcdefgh", "cut short"),
     ("setting:$6$abcdefgh$", "cut short"), ("setting:$6$rounds=5000$abcdefgh", "cut short"),
     ("cut:\(openssl.dropLast())", "cut short"), ("setting:$y$j75$7Ne7wKYXNBqVE87Xve8Nt0", "cut short"),
     ("setting:$y$j75$7Ne7wKYXNBqVE87Xve8Nt0$", "cut short"), ("cut:\(yescrypt.dropLast())", "cut short"),
-    ("long:\(openssl)x", "cut short"), ("cost:$2y$99$jbCBR/jXVA.jB3DAU4oxvu4/k54LIrN13dUf47hrTcpSicSdABMnm", "cut short"),
+    ("long:\(openssl)x", "cut short"),
+    ("cost:$2y$99$jbCBR/jXVA.jB3DAU4oxvu4/k54LIrN13dUf47hrTcpSicSdABMnm", "cut short"),
   ])
   func whatIsNotAcceptedIsRefusedByItsLine(line: String, reason: String) async throws {
     try await withFile("# first\nbrigitte:\(Self.bcrypt)\n\n\(line)\nsven:\(Self.sha512)\n") { path in
@@ -170,11 +177,14 @@ import Testing
     try await withFile(Self.file) { path in
       let (link, other) = (path + ".link", path + ".other")
       try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
-      defer { for made in [link, other] { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: made) } } }
+      defer {
+        for made in [link, other] { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: made) } }
+      }
       let time = Mutex(ContinuousClock.now)
       var configuration = HtpasswdAuthenticator.Configuration()
       configuration.now = { time.withLock { $0 } }
-      let authenticator = try HtpasswdAuthenticator(path: link, configuration: configuration, logger: TestKafka.quietLogger)
+      let authenticator = try HtpasswdAuthenticator(
+        path: link, configuration: configuration, logger: TestKafka.quietLogger)
       func isIn(_ user: String, _ password: String) async throws -> Bool {
         try await authenticator.authenticate(try credentials(user, password), hub: .default) != nil
       }
@@ -248,7 +258,9 @@ import Testing
       let executor = EventLoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
       let (isOnLoop, principal) = try await withTaskExecutorPreference(executor) {
         let isOnLoop = MultiThreadedEventLoopGroup.currentEventLoop != nil
-        return (isOnLoop, try await authenticator.authenticate(try credentials("brigitte", "new password"), hub: .default))
+        return (
+          isOnLoop, try await authenticator.authenticate(try credentials("brigitte", "new password"), hub: .default)
+        )
       }
       #expect(isOnLoop && principal != nil)
       #expect(places.areOnEventLoops == [false])

@@ -95,7 +95,8 @@ import Testing
     for (key, change) in [
       ("port", { $0.port = 65536 }), ("maximumBodySize", { $0.maximumBodySize = 0 }),
       ("maximumBatchSize", { $0.maximumBatchSize = 1 }),
-      ("maximumHeaderFieldSize", { $0.maximumHeaderFieldSize = 10 }), ("maximumHeaderSize", { $0.maximumHeaderSize = 2000 }),
+      ("maximumHeaderFieldSize", { $0.maximumHeaderFieldSize = 10 }),
+      ("maximumHeaderSize", { $0.maximumHeaderSize = 2000 }),
       ("maximumHeaderCount", { $0.maximumHeaderCount = 1 }), ("maximumConnections", { $0.maximumConnections = 0 }),
       ("bodyTimeout", { $0.bodyTimeout = .zero }), ("idleTimeout", { $0.idleTimeout = .zero }),
       ("writeTimeout", { $0.writeTimeout = .zero }), ("drainTimeout", { $0.drainTimeout = .zero }),

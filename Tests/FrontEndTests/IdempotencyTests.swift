@@ -71,7 +71,8 @@ import Testing
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       for path in [
-        "/api/sends", "/api/sends/batch", "/api/notifications?pns=apns&to_tag=bob", "/api/notifications/secure?to_tag=bob",
+        "/api/sends", "/api/sends/batch", "/api/notifications?pns=apns&to_tag=bob",
+        "/api/notifications/secure?to_tag=bob",
       ] {
         for key in ["", String(repeating: "k", count: 256), "\u{E9}", "a\tb"] {
           try await post(app, path, key: key).expectProblem(400, "malformedRequest", naming: "Idempotency-Key")
@@ -184,7 +185,8 @@ import Testing
       #expect(first.status == 200 && second.status == 200)
       #expect(try ids(first) == ids(second))
       #expect(try ids(first).compactMap(\.self) == sink.sends().map(\.id))
-      try await post(app, "/api/sends/batch", key: "k", body: Self.body, type: Self.ndjson).expectProblem(409, "keyReused")
+      try await post(app, "/api/sends/batch", key: "k", body: Self.body, type: Self.ndjson).expectProblem(
+        409, "keyReused")
       try await post(app, key: "k").expectProblem(409, "keyReused")
 
       // A line that Kafka did not take has its chance when the batch comes again; the others keep their ids.
@@ -227,7 +229,9 @@ import Testing
       $0.sink = sink
       $0.secureStore = store
     }) { app in
-      for (number, path) in ["/api/notifications?pns=apns&to_tag=bob", "/api/notifications/secure?to_tag=bob"].enumerated() {
+      for (number, path) in ["/api/notifications?pns=apns&to_tag=bob", "/api/notifications/secure?to_tag=bob"]
+        .enumerated()
+      {
         let first = try await post(app, path, key: "\(number)", body: #""hello""#)
         #expect(first.status == 200)
         #expect(try await post(app, path, key: "\(number)", body: #""hello""#).body == first.body)
@@ -255,7 +259,9 @@ import Testing
     }
 
     func settle(_ claim: SendClaim) async throws {
-      guard !isForgetting.withLock({ exchange(&$0, with: false) }) else { throw RegistryError(.unavailable, "no store") }
+      guard !isForgetting.withLock({ exchange(&$0, with: false) }) else {
+        throw RegistryError(.unavailable, "no store")
+      }
       try await store.settle(claim)
     }
   }

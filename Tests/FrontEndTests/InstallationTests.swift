@@ -100,7 +100,8 @@ import Testing
         (#"{"platform":"pager","handle":"aa"}"#, "platform"),
         (#"{"platform":"apns","handle":"xyz"}"#, "handle"), (#"{"platform":"apns","channelUri":"aa"}"#, "channelUri"),
         (#"{"platform":"wns","deviceToken":"https://a.notify.windows.com/"}"#, "deviceToken"),
-        (#"{"platform":"apns","handle":"aa","deviceToken":"bb"}"#, "deviceToken"), (#"{"platform":"apns","handle":7}"#, "handle"),
+        (#"{"platform":"apns","handle":"aa","deviceToken":"bb"}"#, "deviceToken"),
+        (#"{"platform":"apns","handle":7}"#, "handle"),
         (#"{"platform":"apns","handle":"aa","tags":["a b"]}"#, "tags[0]"),
         (#"{"platform":"apns","handle":"aa","tags":"a"}"#, "tags"),
         (#"{"platform":"apns","handle":"aa","Tags":[]}"#, "Tags"),
@@ -111,7 +112,8 @@ import Testing
       let many = (0..<61).map { #""t\#($0)""# }.joined(separator: ",")
       try await put(app, Self.body(tags: many)).expectProblem(400, "invalidField", naming: "tags[60]")
       try await put(app, "x").expectProblem(400, "malformedBody")
-      try await app.request(.put, Self.path, body: Self.body(), type: "text/plain").expectProblem(415, "unsupportedMediaType")
+      try await app.request(.put, Self.path, body: Self.body(), type: "text/plain").expectProblem(
+        415, "unsupportedMediaType")
       for path in [
         "/api/installations/a%20b", "/api/installations/" + String(repeating: "x", count: 108),
       ] {
@@ -129,9 +131,12 @@ import Testing
       app.clock.advance(by: .seconds(60))
       for (operations, expected) in [
         ("", ["a", "b"]), (#"{"op":"add","path":"/tags/-","value":"c"}"#, ["a", "b", "c"]),
-        (#"{"op":"remove","path":"/tags/a"}"#, ["b", "c"]), (#"{"op":"add","path":"/tags/0","value":"a"}"#, ["a", "b", "c"]),
+        (#"{"op":"remove","path":"/tags/a"}"#, ["b", "c"]),
+        (#"{"op":"add","path":"/tags/0","value":"a"}"#, ["a", "b", "c"]),
         // As its GET shows it: sorted, with the tags that the registry gives.
-        (#"{"op":"test","path":"/tags/0","value":"a"},{"op":"replace","path":"/tags/0","value":"z"}"#, ["b", "c", "z"]),
+        (
+          #"{"op":"test","path":"/tags/0","value":"a"},{"op":"replace","path":"/tags/0","value":"z"}"#, ["b", "c", "z"]
+        ),
         (#"{"op":"remove","path":"/tags/0"},{"op":"remove","path":"/tags/username:alice"}"#, ["c", "z"]),
         (#"{"op":"test","path":"/tags","value":["z","username:alice","installation:5D1A-77","c"]}"#, ["c", "z"]),
         (#"{"op":"replace","path":"/tags","value":["x","y","x"],"comment":[{}]}"#, ["x", "y"]),
@@ -144,23 +149,35 @@ import Testing
       }
       let unmoved = try await patch(app, "")
       #expect(
-        try unmoved.json["registeredAt"] == .string("\(start)") && unmoved.json["lastSeen"] == .string("\(app.clock.now())"))
+        try unmoved.json["registeredAt"] == .string("\(start)")
+          && unmoved.json["lastSeen"] == .string("\(app.clock.now())"))
       #expect(try await app.reached(.tag("n")).count == 1)
       #expect(try await app.reached(.tag("a")) == [])
 
       for (operations, platform, handle) in [
         (#"{"op":"replace","path":"/deviceToken","value":"BB02"}"#, "apns", "bb02"),
-        (#"{"op":"test","path":"/handle","value":"Bb02"},{"op":"add","path":"/handle","value":"cc03"}"#, "apns", "cc03"),
-        (#"{"op":"replace","path":"/handle","value":"DD04"},{"op":"test","path":"/handle","value":"DD04"}"#, "apns", "dd04"),
-        (#"{"op":"replace","path":"/platform","value":"android"},{"op":"replace","path":"/handle","value":"t:1"}"#, "fcm", "t:1"),
+        (
+          #"{"op":"test","path":"/handle","value":"Bb02"},{"op":"add","path":"/handle","value":"cc03"}"#, "apns", "cc03"
+        ),
+        (
+          #"{"op":"replace","path":"/handle","value":"DD04"},{"op":"test","path":"/handle","value":"DD04"}"#, "apns",
+          "dd04"
+        ),
+        (
+          #"{"op":"replace","path":"/platform","value":"android"},{"op":"replace","path":"/handle","value":"t:1"}"#,
+          "fcm", "t:1"
+        ),
         (
           #"{"op":"replace","path":"/channelUri","value":"https://a.notify.windows.com/"},{"op":"replace","path":"/platform","value":"wns"}"#,
           "wns", "https://a.notify.windows.com/"
         ),
       ] {
         let reply = try await patch(app, operations)
-        #expect(try reply.json["platform"] == .string(platform) && reply.json["handle"] == .string(handle), "\(reply.text)")
-        #expect(try reply.json["registeredAt"] == .string("\(app.clock.now())") && reply.json["createdAt"] == .string("\(start)"))
+        #expect(
+          try reply.json["platform"] == .string(platform) && reply.json["handle"] == .string(handle), "\(reply.text)")
+        #expect(
+          try reply.json["registeredAt"] == .string("\(app.clock.now())")
+            && reply.json["createdAt"] == .string("\(start)"))
       }
     }
   }
@@ -170,7 +187,8 @@ import Testing
       let before = try await put(app, Self.body(tags: #""a","b""#)).json
       let add = #"{"op":"add","path":"/tags/-","value":"c"}"#
       for (operations, detail) in [
-        (#"{"op":"remove","path":"/tags/4"}"#, "[1] /tags/4"), (#"{"op":"replace","path":"/tags/9","value":"x"}"#, "[1] /tags/9"),
+        (#"{"op":"remove","path":"/tags/4"}"#, "[1] /tags/4"),
+        (#"{"op":"replace","path":"/tags/9","value":"x"}"#, "[1] /tags/9"),
         (#"{"op":"add","path":"/tags/6","value":"x"}"#, "[1] /tags/6"),
         (#"{"op":"remove","path":"/tags/none"}"#, "[1] /tags/TAG"),
         (#"{"op":"test","path":"/tags/0","value":"b"}"#, "[1] /tags/0"),
@@ -226,7 +244,8 @@ import Testing
       let list = stored.map { #""\#($0)""# }.joined(separator: ",")
       #expect(try tags(try await put(app, Self.body(tags: list))) == stored)
       #expect(try tags(try await patch(app, #"{"op":"replace","path":"/tags","value":[\#(list)]}"#)) == stored)
-      try await patch(app, #"{"op":"add","path":"/tags/-","value":"more"}"#).expectProblem(400, "invalidField", naming: "/tags")
+      try await patch(app, #"{"op":"add","path":"/tags/-","value":"more"}"#).expectProblem(
+        400, "invalidField", naming: "/tags")
     }
   }
 
@@ -235,7 +254,9 @@ import Testing
       _ = try await put(app, Self.body(tags: ""))
       let statuses = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
         for number in 0..<8 {
-          group.addTask { (number, try await patch(app, #"{"op":"add","path":"/tags/-","value":"t\#(number)"}"#).status) }
+          group.addTask {
+            (number, try await patch(app, #"{"op":"add","path":"/tags/-","value":"t\#(number)"}"#).status)
+          }
         }
         return try await group.reduce(into: [Int: Int]()) { $0[$1.0] = $1.1 }
       }

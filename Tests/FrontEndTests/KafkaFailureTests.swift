@@ -10,7 +10,8 @@ import Testing
 
   @Test func anUnreachableKafkaIsAnsweredInTimeAndNothingIsAccepted() async throws {
     // Nobody listens on the discard port.
-    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:9", clientID: "test-unreachable", tuning: .embedded)
+    let client = KafkaClientConfiguration(
+      bootstrapServers: "127.0.0.1:9", clientID: "test-unreachable", tuning: .embedded)
     var configuration = ProducerConfiguration(client: client)
     configuration.deliveryTimeout = .milliseconds(500)
     configuration.requestTimeout = .milliseconds(200)
@@ -22,7 +23,8 @@ import Testing
         try await app.request(.post, "/api/sends", body: send).expectProblem(503, "kafkaUnavailable")
         try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#)
           .expectProblem(503, "kafkaUnavailable")
-        let batch = try await app.request(.post, "/api/sends/batch", body: "\(send)\n\(send)", type: "application/x-ndjson")
+        let batch = try await app.request(
+          .post, "/api/sends/batch", body: "\(send)\n\(send)", type: "application/x-ndjson")
         #expect(batch.status == 200)
         let lines = try batch.body.split(separator: UInt8(ascii: "\n")).map { try JSON($0) }
         #expect(lines.map { $0["error"]?["code"] } == ["kafkaUnavailable", "kafkaUnavailable"])

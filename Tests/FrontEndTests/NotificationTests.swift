@@ -6,7 +6,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct NotificationTests {
   private static let hostile = [
-    "hello", "", #"say "hi" & <b>bye</b> \ / ' ]]> <!-- -->"#, "line\nbreak\r\ntab\t\u{0}\u{1}\u{1F}\u{7F}\u{85}\u{2028}",
+    "hello", "", #"say "hi" & <b>bye</b> \ / ' ]]> <!-- -->"#,
+    "line\nbreak\r\ntab\t\u{0}\u{1}\u{1F}\u{7F}\u{85}\u{2028}",
     "👩‍👩‍👧‍👦 🇩🇪 é e\u{301} \u{FEFF}\u{FFFD}\u{10FFFF}", "}}],\"aps\":{}", "</text><script/>", "&amp;&#13;",
     String(repeating: "é\"<", count: 12 * 1024),
   ]
@@ -90,13 +91,17 @@ import Testing
         ("to_tag=bob", "pns"), ("pns=&to_tag=bob", "pns"), ("pns=mpns&to_tag=bob", "pns"), ("pns=apns", "to_tag"),
         ("pns=apns&to_tag=", "to_tag"), ("pns=apns&to_tag=username:bob", "to_tag"), ("pns=apns&to_tag=a%0ab", "to_tag"),
         ("pns=apns&to_tag=a%00b", "to_tag"), ("pns=apns&pns=gcm&to_tag=bob", "pns"),
-        ("pns=apns&to_tag=bob&to_tag=carol", "to_tag"), ("pns=apns&to_tag=\(String(repeating: "x", count: 112))", "to_tag"),
+        ("pns=apns&to_tag=bob&to_tag=carol", "to_tag"),
+        ("pns=apns&to_tag=\(String(repeating: "x", count: 112))", "to_tag"),
       ] {
         try await app.request(.post, "/api/notifications?\(query)", body: #""x""#)
           .expectProblem(400, "invalidParameter", naming: field)
       }
-      for body in ["hello", "", #""x" "y""#, #"{"message":"x"}"#, "[\"x\"]", "null", "7", "\"a\nb\"", #""\x""#, "\"open"] {
-        try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: body).expectProblem(400, "malformedBody")
+      for body in [
+        "hello", "", #""x" "y""#, #"{"message":"x"}"#, "[\"x\"]", "null", "7", "\"a\nb\"", #""\x""#, "\"open",
+      ] {
+        try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: body).expectProblem(
+          400, "malformedBody")
       }
       try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#, type: "text/plain")
         .expectProblem(415, "unsupportedMediaType")

@@ -68,7 +68,8 @@ import Testing
     var statuses: [String: String] = [:]
     for code in ProblemCode.allCases {
       // As the caller sees it.
-      let status = try #require(try JSON(Problem(refusal: Refusal(code, ""), requestID: "").document)["status"]).serialized()
+      let status = try #require(try JSON(Problem(refusal: Refusal(code, ""), requestID: "").document)["status"])
+        .serialized()
       statuses[code.rawValue] = status
       #expect(descriptions[code.rawValue]?.text?.hasPrefix("\(status): ") == true, "\(code)")
     }
@@ -93,7 +94,8 @@ import Testing
 
   @Test func wordsAreTheOnesThatAreUsed() {
     for (schema, member, words) in [
-      ("SendState", nil, SendReport.State.allCases.map(\.rawValue)), ("Platform", nil, Platform.allCases.map(\.rawValue)),
+      ("SendState", nil, SendReport.State.allCases.map(\.rawValue)),
+      ("Platform", nil, Platform.allCases.map(\.rawValue)),
       ("Outcome", nil, DeviceResult.Outcome.allCases.map(\.rawValue)),
       ("BroadcastProgress", "course", Steering.Course.allCases.map(\.rawValue)),
       ("BroadcastProgress", "cause", Steering.Cause.allCases.map(\.rawValue)),
@@ -105,8 +107,8 @@ import Testing
     }
   }
 
-  /// Whom an operation is for stands in its security requirements, which are alternatives: devon may only register devices, sandy may only send, opal
-  /// may do everything.
+  /// Whom an operation is for stands in its security requirements, which are alternatives: devon may only register
+  /// devices, sandy may only send, opal may do everything.
   @Test func everyOperationLetsInWhomItSays() async throws {
     try await Harness.run({ $0.operations = Self.operations }) { app in
       for operation in document.operations {
@@ -115,10 +117,14 @@ import Testing
         let alternatives = (operation.json["security"] ?? document.json["security"])?.elements ?? []
         let anonymous = try await app.request(operation.method, path, as: nil)
         #expect((anonymous.status == 401) == !alternatives.isEmpty, "\(label)")
-        for (user, roles) in [("devon", ["device"]), ("sandy", ["sender"]), ("opal", ["device", "sender", "operator"])] {
+        for (user, roles) in [
+          ("devon", ["device"]), ("sandy", ["sender"]), ("opal", ["device", "sender", "operator"]),
+        ] {
           let needed = alternatives.map { Set($0["basic"]?.elements.compactMap(\.text) ?? []) }
           let reply = try await app.request(operation.method, path, as: user)
-          #expect((reply.status == 403) == !(needed.isEmpty || needed.contains { $0.isSubset(of: roles) }), "\(label) as \(user)")
+          #expect(
+            (reply.status == 403) == !(needed.isEmpty || needed.contains { $0.isSubset(of: roles) }),
+            "\(label) as \(user)")
           let statuses = operation.json["responses"]?.members ?? [:]
           #expect(statuses["\(reply.status)"] != nil, "\(label) as \(user): \(reply.status)")
         }
@@ -130,7 +136,9 @@ import Testing
     // What is patched is put right before.
     let order: [Harness.Method] = [.post, .put, .patch]
     let bodies = try document.bodies().sorted { left, right in
-      let (first, second) = (order.firstIndex(of: left.operation.method) ?? 0, order.firstIndex(of: right.operation.method) ?? 0)
+      let (first, second) = (
+        order.firstIndex(of: left.operation.method) ?? 0, order.firstIndex(of: right.operation.method) ?? 0
+      )
       return first == second ? left.operation.path > right.operation.path : first < second
     }
     let operations = document.operations.filter { $0.json["requestBody"] != nil }.map { "\($0.method) \($0.path)" }
@@ -149,7 +157,8 @@ import Testing
         if !query.isEmpty { path += "?" + query.joined(separator: "&") }
         let reply = try await app.request(body.operation.method, path, body: body.text, type: body.mediaType)
         let isDescribed = body.operation.json["responses"]?["\(reply.status)"] != nil
-        #expect((200..<300).contains(reply.status) && isDescribed, "\(path) \(body.text): \(reply.status) \(reply.text)")
+        #expect(
+          (200..<300).contains(reply.status) && isDescribed, "\(path) \(body.text): \(reply.status) \(reply.text)")
         for line in reply.text.split(separator: "\n") where body.mediaType.hasSuffix("ndjson") {
           #expect(try JSON(line.utf8)["id"] != nil, "\(line)")
         }

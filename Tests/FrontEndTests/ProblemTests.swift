@@ -36,15 +36,18 @@ import Testing
       }
       let encoded = Data("alice:alice".utf8).base64EncodedString()
       for field in [
-        "", "Basic", "Basic ", "Basic !!!", "Bearer \(encoded)", encoded, "Basic \(Data("alice".utf8).base64EncodedString())",
-        "Basic \(Data("a\0:a\0".utf8).base64EncodedString())", "Basic \(Data([0xFF, 0x3A, 0xFF]).base64EncodedString())",
+        "", "Basic", "Basic ", "Basic !!!", "Bearer \(encoded)", encoded,
+        "Basic \(Data("alice".utf8).base64EncodedString())",
+        "Basic \(Data("a\0:a\0".utf8).base64EncodedString())",
+        "Basic \(Data([0xFF, 0x3A, 0xFF]).base64EncodedString())",
         "Basic \(Data(":".utf8).base64EncodedString())", "Basic \(encoded), Basic \(encoded)",
       ] {
         try await app.request(.post, "/api/sends", as: nil, body: Self.send, headers: [("Authorization", field)])
           .expectProblem(401, "unauthenticated")
       }
       for field in ["basic \(encoded)", "BASIC   \(encoded)"] {
-        let reply = try await app.request(.post, "/api/sends", as: nil, body: Self.send, headers: [("Authorization", field)])
+        let reply = try await app.request(
+          .post, "/api/sends", as: nil, body: Self.send, headers: [("Authorization", field)])
         #expect(reply.status == 202)
       }
       #expect(sink.records.count == 2)
@@ -70,12 +73,14 @@ import Testing
   @Test func pathsAndMethodsThatAreNotThere() async throws {
     try await Harness.run { app in
       for path in [
-        "/", "/api", "/api/nothing", "/api/sends/a/b", "/api/register/1/2", "/metrics", "/hubs/other/nothing", "/%00%ff",
+        "/", "/api", "/api/nothing", "/api/sends/a/b", "/api/register/1/2", "/metrics", "/hubs/other/nothing",
+        "/%00%ff",
       ] {
         try await app.request(.get, path, as: nil).expectProblem(404, "notFound")
       }
       for (method, path, allowed) in [
-        (.get, "/api/register", "POST"), (.patch, "/api/register/1", "DELETE, PUT"), (.put, "/api/notifications", "POST"),
+        (.get, "/api/register", "POST"), (.patch, "/api/register/1", "DELETE, PUT"),
+        (.put, "/api/notifications", "POST"),
         (.delete, "/api/sends", "GET, HEAD, POST"), (.put, "/api/sends/1", "GET, HEAD"),
         (.options, "/api/sends", "GET, HEAD, POST"),
         (.post, "/api/installations/i", "DELETE, GET, HEAD, PATCH, PUT"), (.post, "/api/registrations", "GET, HEAD"),
@@ -134,8 +139,10 @@ import Testing
   @Test(arguments: [
     (RDKafkaError.Code.queueFull, 503, "overloaded"), (.messageTooLarge, 413, "tooLarge"),
     (.notPersisted, 503, "kafkaUnavailable"),
-    (.possiblyPersisted, 503, "outcomeUnknown"), (.timedOut, 503, "outcomeUnknown"), (.unreachable, 503, "kafkaUnavailable"),
-    (.unknownTopic, 503, "kafkaUnavailable"), (.unauthorized, 503, "kafkaUnavailable"), (.closed, 503, "kafkaUnavailable"),
+    (.possiblyPersisted, 503, "outcomeUnknown"), (.timedOut, 503, "outcomeUnknown"),
+    (.unreachable, 503, "kafkaUnavailable"),
+    (.unknownTopic, 503, "kafkaUnavailable"), (.unauthorized, 503, "kafkaUnavailable"),
+    (.closed, 503, "kafkaUnavailable"),
     (.fatal, 503, "kafkaUnavailable"), (.broker, 503, "kafkaUnavailable"),
   ])
   func nothingIsAcceptedThatKafkaDidNotTake(code: RDKafkaError.Code, status: Int, problem: String) async throws {
@@ -157,7 +164,8 @@ import Testing
       $0.hasRoom = { false }
     }) { app in
       try await app.request(.post, "/api/sends", body: Self.send).expectProblem(503, "overloaded")
-      try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#).expectProblem(503, "overloaded")
+      try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#).expectProblem(
+        503, "overloaded")
       try await app.request(.post, "/api/sends/batch", body: Self.send, type: "application/x-ndjson").expectProblem(
         503, "overloaded")
       #expect(sink.isEmpty)

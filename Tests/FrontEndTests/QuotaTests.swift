@@ -157,8 +157,10 @@ import Testing
       hasRoom.withLock { $0 = true }
       #expect(try await app.request(.post, "/api/sends", body: Self.send).status == 202)
       // Nor is a payload kept that could not be announced.
-      try await app.request(.post, "/api/notifications/secure?to_tag=bob", body: #""x""#, headers: [("Idempotency-Key", "k")])
-        .expectProblem(429, "overQuota")
+      try await app.request(
+        .post, "/api/notifications/secure?to_tag=bob", body: #""x""#, headers: [("Idempotency-Key", "k")]
+      )
+      .expectProblem(429, "overQuota")
       #expect(store.stored == 0)
     }
   }

@@ -5,7 +5,8 @@ import Testing
 
 /// Bytes over a socket, for what no HTTP client says.
 enum RawConnection {
-  /// Sends the bytes, closes its own half of the connection if that is wanted, then reads until the server closes the connection.
+  /// Sends the bytes, closes its own half of the connection if that is wanted, then reads until the server closes the
+  /// connection.
   static func exchange(_ text: String, port: Int, closesItsHalf: Bool = false) async throws -> String {
     let channel = try await connect(port)
     return try await channel.executeThenClose { inbound, outbound in
@@ -17,7 +18,8 @@ enum RawConnection {
     }
   }
 
-  /// Sends the bytes and reads until the server ends its half of the connection, then goes on sending until the server does not take any more.
+  /// Sends the bytes and reads until the server ends its half of the connection, then goes on sending until the server
+  /// does not take any more.
   ///
   /// - Returns: What was received, and how many bytes were sent in vain.
   static func press(_ text: String, port: Int) async throws -> (text: String, sent: Int) {
@@ -36,8 +38,8 @@ enum RawConnection {
     }
   }
 
-  /// Sends the bytes and reads the beginning of the answers; reads on, until the server closes the connection or breaks it off,
-  /// when `pause` has returned.
+  /// Sends the bytes and reads the beginning of the answers; reads on, until the server closes the connection or breaks
+  /// it off, when `pause` has returned.
   static func exchange(_ text: String, port: Int, pausing pause: () async throws -> Void) async throws -> String {
     let channel = try await connect(port)
     return try await channel.executeThenClose { inbound, outbound in

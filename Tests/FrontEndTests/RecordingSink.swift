@@ -26,7 +26,8 @@ final class RecordingSink: SendSink {
 
   func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] { records.map { take($0) } }
 
-  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void) {
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
+  {
     completion(take(record))
   }
 
@@ -41,7 +42,8 @@ final class RecordingSink: SendSink {
 
 extension SendSink {
   /// For sinks that nobody schedules sends into, or to which their order makes no difference.
-  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void) {
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
+  {
     Task { completion(await send([record])[0]) }
   }
 }

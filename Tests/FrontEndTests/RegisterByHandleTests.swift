@@ -76,7 +76,8 @@ import Testing
       #expect(try await app.complete(kept, handle: "aa01").status == 200)
       // Dropped because the push service called the handle dead.
       let registration = try #require(RegistrationID(kept))
-      let verdict = DeadDevice(hub: .default, registration: registration, handle: "aa01", since: nil, reason: "Unregistered")
+      let verdict = DeadDevice(
+        hub: .default, registration: registration, handle: "aa01", since: nil, reason: "Unregistered")
       #expect(try await app.registry.drop([verdict], at: app.clock.now()) == [registration])
       try await app.complete(kept, handle: "aa01").expectProblem(410, "gone")
       // Merged into another registration of the same handle.
@@ -140,7 +141,8 @@ import Testing
         (#"{"Handle":"aa01"}"#, "Platform"), (#"{"Platform":"apns"}"#, "Handle"),
         (#"{"Platform":"symbian","Handle":"aa01"}"#, "Platform"), (#"{"Platform":7,"Handle":"aa01"}"#, "Platform"),
         (#"{"Platform":"apns","Handle":"xyz"}"#, "Handle"), (#"{"Platform":"apns","Handle":""}"#, "Handle"),
-        (#"{"Platform":"apns","Handle":null}"#, "Handle"), (#"{"Platform":"apns","Handle":"aa","handle":"bb"}"#, "handle"),
+        (#"{"Platform":"apns","Handle":null}"#, "Handle"),
+        (#"{"Platform":"apns","Handle":"aa","handle":"bb"}"#, "handle"),
         (#"{"Platform":"wns","Handle":"https://example.com/x"}"#, "Handle"),
         (#"{"Platform":"wns","Handle":"https://notify.windows.com@example.com/"}"#, "Handle"),
         (#"{"Platform":"apns","Handle":"aa","Tags":"news"}"#, "Tags"),
@@ -151,11 +153,14 @@ import Testing
       ] {
         try await app.request(.put, "/api/register/\(id)", body: body).expectProblem(400, "invalidField", naming: field)
       }
-      for body in ["", "nonsense", "[]", "null", "{", #"{"Platform":"apns","Handle":"aa01"}x"#, "{\"Platform\":\"\u{1}\"}"] {
+      for body in [
+        "", "nonsense", "[]", "null", "{", #"{"Platform":"apns","Handle":"aa01"}x"#, "{\"Platform\":\"\u{1}\"}",
+      ] {
         try await app.request(.put, "/api/register/\(id)", body: body).expectProblem(400, "malformedBody")
       }
       try await app.request(.post, "/api/register?handle=%0a").expectProblem(400, "invalidParameter", naming: "handle")
-      try await app.request(.post, "/api/register?handle=a&handle=b").expectProblem(400, "invalidParameter", naming: "handle")
+      try await app.request(.post, "/api/register?handle=a&handle=b").expectProblem(
+        400, "invalidParameter", naming: "handle")
       try await app.request(.put, "/api/register/\(id)", body: "{}", type: "text/plain")
         .expectProblem(415, "unsupportedMediaType")
     }
@@ -164,7 +169,9 @@ import Testing
   @Test func noBodyMeansANewIdentifierWhateverIsAnnounced() async throws {
     try await Harness.run { app in
       for path in ["/api/register", "/api/register?handle=", "/api/register?handle=aa01"] {
-        for headers in [[], [("Content-Type", "application/json")], [("Content-Type", "application/x-www-form-urlencoded")]] {
+        for headers in [
+          [], [("Content-Type", "application/json")], [("Content-Type", "application/x-www-form-urlencoded")],
+        ] {
           let reply = try await app.request(.post, path, headers: headers)
           #expect(reply.status == 200, "\(path) \(headers) \(reply.text)")
           #expect(RegistrationID(String(reply.text.dropFirst().dropLast())) != nil)

@@ -26,7 +26,8 @@ import Testing
         (#"{"Platform":"iOS","InstId":"5D1A-77","DeviceToken":"BB02"}"#, "apns", "bb02"),
         (#"{"platform":"ANDROID","instid":"5D1A-77","devicetoken":"fcm:Tok-en_1"}"#, "fcm", "fcm:Tok-en_1"),
         (
-          #"{"platform":"windows","instId":"5D1A-77","channelUri":"https://db3.notify.windows.com/?token=A%2bB"}"#, "wns",
+          #"{"platform":"windows","instId":"5D1A-77","channelUri":"https://db3.notify.windows.com/?token=A%2bB"}"#,
+          "wns",
           "https://db3.notify.windows.com/?token=A%2bB"
         ),
       ] {
@@ -74,7 +75,10 @@ import Testing
         (#"{"platform":"ios","instId":"i","deviceToken":7}"#, "deviceToken"),
         (#"{"platform":"ios","instId":"i","deviceToken":"aa","tags":[]}"#, "tags"),
         (#"{"platform":"ios","instId":"i","deviceToken":"aa","DEVICETOKEN":"bb"}"#, "DEVICETOKEN"),
-        (#"{"platform":"ios","instId":"i","deviceToken":"aa","channelUri":"https://x.notify.windows.com/"}"#, "channelUri"),
+        (
+          #"{"platform":"ios","instId":"i","deviceToken":"aa","channelUri":"https://x.notify.windows.com/"}"#,
+          "channelUri"
+        ),
         (#"{"platform":"windows","instId":"i","deviceToken":"aa"}"#, "deviceToken"),
         (#"{"platform":"windows","instId":"i","channelUri":"http://x.notify.windows.com/"}"#, "channelUri"),
         (#"{"platform":"windows","instId":"i","channelUri":"https://notify.windows.com.example.com/"}"#, "channelUri"),

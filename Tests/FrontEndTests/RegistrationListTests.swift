@@ -77,9 +77,11 @@ import Testing
       }
       try await app.request(.get, "/api/registrations?user=bob").expectProblem(403, "forbidden", naming: "user")
       for (query, parameter) in [
-        ("user=a:b", "user"), ("user=", "user"), ("tag=a%20b", "tag"), ("handle=", "handle"), ("handle=a%20b", "handle"),
+        ("user=a:b", "user"), ("user=", "user"), ("tag=a%20b", "tag"), ("handle=", "handle"),
+        ("handle=a%20b", "handle"),
         ("limit=0", "limit"),
-        ("limit=1001", "limit"), ("limit=x", "limit"), ("cursor=x", "cursor"), ("cursor=", "cursor"), ("users=a", "users"),
+        ("limit=1001", "limit"), ("limit=x", "limit"), ("cursor=x", "cursor"), ("cursor=", "cursor"),
+        ("users=a", "users"),
         ("tag=a&tag=b", "tag"),
       ] {
         try await app.request(.get, "/api/registrations?\(query)", as: "opal")
@@ -91,9 +93,12 @@ import Testing
   @Test func aListIsPaged() async throws {
     try await Harness.run { app in
       var all: [String] = []
-      for number in 0..<7 { all.append(try await register(app, "aa0\(number)", tags: number < 5 ? ["some"] : [], as: "alice")) }
+      for number in 0..<7 {
+        all.append(try await register(app, "aa0\(number)", tags: number < 5 ? ["some"] : [], as: "alice"))
+      }
       for (query, user, expected) in [
-        ("", "opal", all), ("", "alice", all), ("tag=some&", "opal", Array(all.prefix(5))), ("user=alice&", "opal", all),
+        ("", "opal", all), ("", "alice", all), ("tag=some&", "opal", Array(all.prefix(5))),
+        ("user=alice&", "opal", all),
         ("tag=some&", "alice", Array(all.prefix(5))),
       ] {
         for limit in [1, 3, 7, 8] {

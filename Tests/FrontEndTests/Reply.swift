@@ -47,6 +47,7 @@ struct Reply {
     if let field { #expect(detail.contains(field), "\(detail)", sourceLocation: sourceLocation) }
     #expect((self["WWW-Authenticate"] != nil) == (status == 401), sourceLocation: sourceLocation)
     #expect((self["Allow"] != nil) == (status == 405), sourceLocation: sourceLocation)
-    #expect((self["Retry-After"].flatMap { Int($0) } != nil) == [429, 503].contains(status), sourceLocation: sourceLocation)
+    #expect(
+      (self["Retry-After"].flatMap { Int($0) } != nil) == [429, 503].contains(status), sourceLocation: sourceLocation)
   }
 }

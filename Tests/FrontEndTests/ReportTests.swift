@@ -6,13 +6,17 @@ import Testing
   private let registration = RegistrationID.random()
   private let time = UnixTime(milliseconds: 1_795_248_000_123)
 
-  private func report(hub: HubName = .default, sender: String? = "alice", state: SendReport.State = .settled) -> SendReport {
+  private func report(hub: HubName = .default, sender: String? = "alice", state: SendReport.State = .settled)
+    -> SendReport
+  {
     SendReport(
-      id: id, hub: hub, state: state, sender: sender, acceptedAt: time, settledAt: state == .accepted ? nil : time + .seconds(1),
+      id: id, hub: hub, state: state, sender: sender, acceptedAt: time,
+      settledAt: state == .accepted ? nil : time + .seconds(1),
       counts: [.apns: [.delivered: 2, .deviceGone: 1], .wns: [.failed: 1], .fcm: [:]],
       devices: [
         DeviceResult(
-          registration: registration, platform: .apns, outcome: .deviceGone, reason: "Unregistered", status: 410, attempts: 1)
+          registration: registration, platform: .apns, outcome: .deviceGone, reason: "Unregistered", status: 410,
+          attempts: 1)
       ])
   }
 
@@ -28,7 +32,8 @@ import Testing
           "counts": ["apns": ["delivered": 2, "deviceGone": 1], "wns": ["failed": 1]],
           "devices": [
             [
-              "registration": .string("\(registration)"), "platform": "apns", "outcome": "deviceGone", "reason": "Unregistered",
+              "registration": .string("\(registration)"), "platform": "apns", "outcome": "deviceGone",
+              "reason": "Unregistered",
               "status": 410, "attempts": 1,
             ]
           ],

@@ -13,7 +13,8 @@ import Testing
     #"{"to":\#(to),"message":{"body":"b"},"ttl":60,"sendAt":"\#(sendAt)"}"#
   }
 
-  private func schedule(_ app: Harness, _ sendAt: String = time, to: String = #"{"user":"bob"}"#) async throws -> SendID {
+  private func schedule(_ app: Harness, _ sendAt: String = time, to: String = #"{"user":"bob"}"#) async throws -> SendID
+  {
     let reply = try await app.request(.post, "/api/sends", body: body(sendAt, to: to))
     #expect(reply.status == 202)
     let id = try reply.sendID()
@@ -31,10 +32,13 @@ import Testing
       #expect(held.due == UnixTime(Self.time) && held.scheduledAt == app.clock.now() && held.send.timeToLive == 60)
       #expect(held.send.sender == "alice" && held.send.audience == .user("bob"))
       let expected: JSON = [
-        "id": .string("\(id)"), "state": "scheduled", "acceptedAt": "2026-11-21T08:00:00.000Z", "sendAt": .string(Self.time),
+        "id": .string("\(id)"), "state": "scheduled", "acceptedAt": "2026-11-21T08:00:00.000Z",
+        "sendAt": .string(Self.time),
         "course": "running", "settledAt": nil, "counts": [:], "devices": nil,
       ]
-      for user in ["alice", "opal"] { #expect(try await app.request(.get, "/api/sends/\(id)", as: user).json == expected) }
+      for user in ["alice", "opal"] {
+        #expect(try await app.request(.get, "/api/sends/\(id)", as: user).json == expected)
+      }
       try await app.request(.get, "/api/sends/\(id)", as: "bob").expectProblem(404, "notFound")
       let scheduler = Scheduler(
         store: app.registry, sink: sink, topics: Topics(), clock: app.clock, logger: TestKafka.quietLogger)
@@ -58,10 +62,13 @@ import Testing
       #expect(try sink.sends().map(\.acceptedAt) == [app.clock.now(), app.clock.now()])
       _ = try await schedule(app, "2027-11-21T08:00:00Z")
       for sendAt in ["2027-11-22T08:00:00.001Z", "tomorrow", "2026-12-01", ""] {
-        try await app.request(.post, "/api/sends", body: body(sendAt)).expectProblem(400, "invalidField", naming: "sendAt")
+        try await app.request(.post, "/api/sends", body: body(sendAt)).expectProblem(
+          400, "invalidField", naming: "sendAt")
       }
-      try await app.request(.post, "/api/sends", body: #"{"to":{"user":"bob"},"message":{"body":"b"},"sendAt":1795248000}"#)
-        .expectProblem(400, "invalidField", naming: "sendAt")
+      try await app.request(
+        .post, "/api/sends", body: #"{"to":{"user":"bob"},"message":{"body":"b"},"sendAt":1795248000}"#
+      )
+      .expectProblem(400, "invalidField", naming: "sendAt")
       #expect(sink.records.count == 2)
     }
   }
@@ -71,7 +78,9 @@ import Testing
     for history in [ScriptedHistory(), ScriptedHistory(isReadable: false)] {
       try await Harness.run({ $0.history = history }) { app in
         let id = try await schedule(app)
-        for (verb, user, course) in [("pause", "alice", "paused"), ("pause", "opal", "paused"), ("resume", "alice", "running")] {
+        for (verb, user, course) in [
+          ("pause", "alice", "paused"), ("pause", "opal", "paused"), ("resume", "alice", "running"),
+        ] {
           let reply = try await app.request(.post, "/api/sends/\(id)/\(verb)", as: user)
           #expect(reply.status == 200)
           #expect(try reply.json["course"] == .string(course) && reply.json["state"] == "scheduled")
@@ -163,7 +172,8 @@ import Testing
 
   @Test func linesOfABatchAreScheduledEachForItself() async throws {
     let sink = RecordingSink { record in
-      String(decoding: record.key ?? [], as: UTF8.self) == "username:carol" ? .init(code: .queueFull, message: "full") : nil
+      String(decoding: record.key ?? [], as: UTF8.self) == "username:carol"
+        ? .init(code: .queueFull, message: "full") : nil
     }
     try await Harness.run({ $0.sink = sink }) { app in
       let now = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#

@@ -37,7 +37,8 @@ import Testing
     hasRoom: @escaping @Sendable () -> Bool = { true }, patience: Duration = .seconds(60)
   ) -> Scheduler {
     Scheduler(
-      store: store ?? temporary.registry, sink: sink ?? self.sink, topics: Topics(prefix: "test"), hasRoom: hasRoom, clock: clock,
+      store: store ?? temporary.registry, sink: sink ?? self.sink, topics: Topics(prefix: "test"), hasRoom: hasRoom,
+      clock: clock,
       patience: patience, logger: TestKafka.quietLogger)
   }
 
@@ -58,7 +59,9 @@ import Testing
 
     func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] { await sink.send(records) }
 
-    func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void) {
+    func submit(
+      _ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void
+    ) {
       guard record.key == Array(Tag.username(user).utf8) else { return sink.submit(record, completion: completion) }
       waiting.withLock { waiting in waiting.append { [sink] in sink.submit(record, completion: completion) } }
     }
@@ -242,7 +245,8 @@ import Testing
     #expect(try await temporary.registry.nextDue() == clock.now() + Scheduler.leaseDuration)
     #expect(await scheduler.fireDue() == Scheduler.interval)
 
-    // The lease has ended, so they are taken again; what is said of the first time is not taken for what becomes of the second.
+    // The lease has ended, so they are taken again; what is said of the first time is not taken for what becomes of the
+    // second.
     clock.advance(by: Scheduler.leaseDuration)
     #expect(await scheduler.fireDue() == .zero)
     refusal.value = RDKafkaError(code: .notPersisted, message: "late")

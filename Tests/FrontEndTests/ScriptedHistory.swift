@@ -15,9 +15,11 @@ struct ScriptedHistory: SendHistory {
   func list(_ query: SendQuery) async throws -> SendPage {
     try await check()
     let found = reports.filter { report in
-      report.hub == query.hub && (query.state ?? report.state) == report.state && (query.sender ?? report.sender) == report.sender
+      report.hub == query.hub && (query.state ?? report.state) == report.state
+        && (query.sender ?? report.sender) == report.sender
     }
-    let position = query.after.map { after in found.firstIndex { $0.id == after.send }.map { $0 + 1 } ?? found.count } ?? 0
+    let position =
+      query.after.map { after in found.firstIndex { $0.id == after.send }.map { $0 + 1 } ?? found.count } ?? 0
     let page = found[position...].prefix(query.limit)
     let next = page.endIndex < found.endIndex ? page.last : nil
     return SendPage(

@@ -15,7 +15,8 @@ import Testing
   @Test func secretsComeBackInNoErrorAndReachNoLog() async throws {
     let log = LogRecorder()
     let sink = RecordingSink { record in
-      String(decoding: record.key ?? [], as: UTF8.self) == "username:carol" ? RDKafkaError(code: .fatal, message: "no") : nil
+      String(decoding: record.key ?? [], as: UTF8.self) == "username:carol"
+        ? RDKafkaError(code: .fatal, message: "no") : nil
     }
     let authorization = ("Authorization", Harness.basic("alice", Self.password))
     let encoded = String(authorization.1.dropFirst(6))
@@ -63,7 +64,8 @@ import Testing
       ] as [(Harness.Method, String, String?)] {
         let type = path.hasSuffix("batch") ? "application/x-ndjson" : "application/json"
         for header in [
-          authorization, ("Authorization", Harness.basic("alice", Self.password + "x")), ("Authorization", Self.password),
+          authorization, ("Authorization", Harness.basic("alice", Self.password + "x")),
+          ("Authorization", Self.password),
         ] {
           let reply = try await app.request(method, path, as: nil, body: body, type: type, headers: [header])
           answers.append("\(reply.headers)\n\(reply.text)")

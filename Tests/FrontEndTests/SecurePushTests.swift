@@ -74,7 +74,8 @@ import Testing
       $0.hasRoom = { false }
       $0.secureStore = store
     }) { app in
-      try await app.request(.post, "/api/notifications/secure?to_tag=bob", body: #""x""#).expectProblem(503, "overloaded")
+      try await app.request(.post, "/api/notifications/secure?to_tag=bob", body: #""x""#).expectProblem(
+        503, "overloaded")
       #expect(store.stored == 2, "nothing is stored when nothing can be announced")
     }
   }
@@ -84,7 +85,8 @@ import Testing
     try await Harness.run({ $0.sink = sink }) { app in
       try await app.request(.post, "/api/notifications/secure", body: #""x""#)
         .expectProblem(400, "invalidParameter", naming: "to_tag")
-      try await app.request(.post, "/api/notifications/secure?to_tag=bob", body: "{}").expectProblem(400, "malformedBody")
+      try await app.request(.post, "/api/notifications/secure?to_tag=bob", body: "{}").expectProblem(
+        400, "malformedBody")
       try await app.request(.post, "/api/notifications/secure?to_tag=bob", as: "devon", body: #""x""#)
         .expectProblem(403, "forbidden")
       try await app.request(.get, "/api/notifications/secure", as: "bob").expectProblem(404, "notFound")

@@ -29,7 +29,9 @@ import Testing
         (#"{"registration":"\#(registration)"}"#, nil, .registration(registration)),
         (#"{"device":{"platform":"apns","handle":"AB01"}}"#, nil, .device(.apns, handle: "ab01")),
         (#"{"tags":["b","a","b"]}"#, nil, .tags(["a", "b"])),
-        (#"{"expression":"a && !(b || c)"}"#, nil, .expression(.all([.tag("a"), .not(.any([.tag("b"), .tag("c")]))]))),
+        (
+          #"{"expression":"a && !(b || c)"}"#, nil, .expression(.all([.tag("a"), .not(.any([.tag("b"), .tag("c")]))]))
+        ),
         (#"{"everyone":true}"#, nil, .everyone),
       ] as [(String, String?, Audience)] {
         let reply = try await app.request(.post, "/api/sends", body: #"{"to":\#(to),"message":{"body":"b"}}"#)
@@ -95,9 +97,11 @@ import Testing
         (#"{\#(to),\#(message),"ttl":1.5}"#, "ttl"),
         (#"{\#(to),\#(message),"ttl":"60"}"#, "ttl"), (#"{\#(to),\#(message),"ttl":2419201}"#, "ttl"),
         (#"{\#(to),\#(message),"ttl":99999999999999999999}"#, "ttl"),
-        (#"{\#(to),\#(message),"priority":"urgent"}"#, "priority"), (#"{\#(to),\#(message),"priority":null}"#, "priority"),
+        (#"{\#(to),\#(message),"priority":"urgent"}"#, "priority"),
+        (#"{\#(to),\#(message),"priority":null}"#, "priority"),
         (#"{\#(to),\#(message),"collapseKey":"\#(String(repeating: "x", count: 65))"}"#, "collapseKey"),
-        (#"{\#(to),\#(message),"platforms":[]}"#, "platforms"), (#"{\#(to),\#(message),"platforms":["mpns"]}"#, "platforms[0]"),
+        (#"{\#(to),\#(message),"platforms":[]}"#, "platforms"),
+        (#"{\#(to),\#(message),"platforms":["mpns"]}"#, "platforms[0]"),
         (#"{\#(to),\#(message),"platforms":"apns"}"#, "platforms"),
         (#"{\#(to),"message":"b"}"#, "message"), (#"{\#(to),"message":{"body":7}}"#, "message.body"),
         (#"{\#(to),"message":{"body":"b","badge":-1}}"#, "message.badge"),
@@ -111,7 +115,8 @@ import Testing
         ),
         // Unknown, and what a caller must not choose.
         (#"{\#(to),\#(message),"urgent":true}"#, "urgent"), (#"{\#(to),\#(message),"hub":"other"}"#, "hub"),
-        (#"{\#(to),\#(message),"sender":"bob"}"#, "sender"), (#"{\#(to),\#(message),"traceparent":"x"}"#, "traceparent"),
+        (#"{\#(to),\#(message),"sender":"bob"}"#, "sender"),
+        (#"{\#(to),\#(message),"traceparent":"x"}"#, "traceparent"),
         (#"{\#(to),\#(message),"TTL":1}"#, "TTL"), (#"{\#(to),\#(message),"":1}"#, "\"\""),
         (#"{\#(to),\#(message),"<script>\u0000\n":1}"#, "<script>"),
         // Given twice, at every level, also in an escaped spelling.

@@ -73,7 +73,9 @@ import Testing
   }
 
   /// Who gets only a part of a batch's answer posts the batch again. The longer one is handled part by part.
-  @Test(arguments: [31_000, 32_768]) func `a client that reads slowly gets the whole of its answer`(lines: Int) async throws {
+  @Test(arguments: [31_000, 32_768]) func `a client that reads slowly gets the whole of its answer`(lines: Int)
+    async throws
+  {
     try await run { app, services in
       let body = String(repeating: lines > 32_000 ? "xx\n" : "x\n", count: lines)
       let batch =

@@ -18,7 +18,8 @@ import Testing
       isBroadcast: isBroadcast, acceptedAt: time, settledAt: nil, counts: counts, devices: nil)
   }
 
-  private func steer(_ app: Harness, _ verb: String, as user: String = "alice", id: SendID? = nil) async throws -> Reply {
+  private func steer(_ app: Harness, _ verb: String, as user: String = "alice", id: SendID? = nil) async throws -> Reply
+  {
     try await app.request(.post, "/api/sends/\(id ?? self.id)/\(verb)", as: user)
   }
 
@@ -97,11 +98,15 @@ import Testing
         }
         try await steer(app, verb, id: single.id).expectProblem(409, "notSteerable")
         try await steer(app, verb, id: .random()).expectProblem(404, "notFound")
-        for user in ["bob", "sandy"] { try await steer(app, verb, as: user, id: finished.id).expectProblem(404, "notFound") }
+        for user in ["bob", "sandy"] {
+          try await steer(app, verb, as: user, id: finished.id).expectProblem(404, "notFound")
+        }
         try await app.request(.post, "/api/sends/1/\(verb)").expectProblem(404, "notFound")
       }
       #expect(
-        try await app.registry.steering(of: ended.map { BroadcastID(hub: .default, send: $0.id) }).allSatisfy { $0 == .initial })
+        try await app.registry.steering(of: ended.map { BroadcastID(hub: .default, send: $0.id) }).allSatisfy {
+          $0 == .initial
+        })
     }
     try await Harness.run({ $0.history = ScriptedHistory(isReadable: false) }) { app in
       try await steer(app, "pause").expectProblem(503, "historyUnavailable")
@@ -139,7 +144,8 @@ import Testing
           ], "next": nil,
         ])
       for (query, name) in [
-        ("state=done", "state"), ("user=a:b", "user"), ("limit=0", "limit"), ("limit=201", "limit"), ("limit=x", "limit"),
+        ("state=done", "state"), ("user=a:b", "user"), ("limit=0", "limit"), ("limit=201", "limit"),
+        ("limit=x", "limit"),
         ("cursor=", "cursor"), ("cursor=\(String(repeating: "é", count: 24))", "cursor"), ("limit=1&limit=2", "limit"),
         ("stat=settled", "stat"), ("users=a", "users"),
       ] {

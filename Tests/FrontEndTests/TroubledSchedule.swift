@@ -33,7 +33,8 @@ final class TroubledSchedule: ScheduledSendStore {
     _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
     unreadable: @escaping @Sendable (HubName, SendID) -> Void
   ) async throws -> [ScheduledSend] {
-    trouble == .takenByOthers ? [] : try await store.takeDue(limit, for: lease, until: end, at: now, unreadable: unreadable)
+    trouble == .takenByOthers
+      ? [] : try await store.takeDue(limit, for: lease, until: end, at: now, unreadable: unreadable)
   }
 
   func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws {
@@ -52,11 +53,15 @@ final class TroubledSchedule: ScheduledSendStore {
     throw Unreachable()
   }
 
-  func steer(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws -> ScheduledSend? {
+  func steer(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws
+    -> ScheduledSend?
+  {
     try await store.steer(send, hub: hub, to: state, at: now)
   }
 
-  func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend? { try await store.scheduled(send, hub: hub) }
+  func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend? {
+    try await store.scheduled(send, hub: hub)
+  }
 
   func waiting(_ query: SendQuery) async throws -> [ScheduledSend] { try await store.waiting(query) }
 }

@@ -30,7 +30,9 @@ import Testing
         ("nonsense\r\n\r\n", "400", "malformedRequest"),
         ("GET / HTTP/1.1\r\nHost: x\r\nBad Header: x\r\n\r\n", "400", "malformedRequest"),
         ("POST /api/sends HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "400", "malformedRequest"),
-        ("GET / HTTP/1.1\r\nHost: x\r\nX-A: \(String(repeating: "x", count: 20_000))\r\n\r\n", "431", "headersTooLarge"),
+        (
+          "GET / HTTP/1.1\r\nHost: x\r\nX-A: \(String(repeating: "x", count: 20_000))\r\n\r\n", "431", "headersTooLarge"
+        ),
         ("GET /\(String(repeating: "x", count: 40_000)) HTTP/1.1\r\nHost: x\r\n\r\n", "431", "headersTooLarge"),
       ] {
         let answer = try #require(RawConnection.split(try await RawConnection.exchange(request, port: app.port)).first)
@@ -39,7 +41,8 @@ import Testing
         #expect(try JSON(answer.body.utf8)["code"] == .string(code))
       }
       let chunked = try await RawConnection.exchange(
-        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", port: app.port)
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        port: app.port)
       #expect(chunked.hasPrefix("HTTP/1.1 400"))
       #expect(chunked.contains("malformedRequest"))
     }
@@ -90,12 +93,15 @@ import Testing
   @Test func pipelinedRequestsAreAnsweredInOrder() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
-      let post = "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)"
+      let post =
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)"
       let text = try await RawConnection.exchange(
-        String(repeating: post, count: 20) + "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
+        String(repeating: post, count: 20) + "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        port: app.port)
       let answers = RawConnection.split(text)
       #expect(answers.count == 21)
-      #expect(try answers.dropLast().map { try JSON($0.body.utf8)["id"]?.text } == (try sink.sends().map { "\($0.id)" }))
+      #expect(
+        try answers.dropLast().map { try JSON($0.body.utf8)["id"]?.text } == (try sink.sends().map { "\($0.id)" }))
     }
   }
 
@@ -107,7 +113,8 @@ import Testing
       let answers = RawConnection.split(text)
       #expect(answers.count == 128)
       #expect(
-        answers.map { $0.head.lowercased().contains("\r\nconnection: close") } == Array(repeating: false, count: 127) + [true])
+        answers.map { $0.head.lowercased().contains("\r\nconnection: close") } == Array(repeating: false, count: 127)
+          + [true])
     }
   }
 
@@ -157,7 +164,8 @@ import Testing
 
   @Test func aClientThatHasClosedItsHalfStillGetsItsAnswers() async throws {
     try await Harness.run { app in
-      let post = "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)"
+      let post =
+        "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)"
       let text = try await RawConnection.exchange(post + post, port: app.port, closesItsHalf: true)
       #expect(RawConnection.split(text).map { $0.head.prefix(12) } == ["HTTP/1.1 202", "HTTP/1.1 202"])
     }
@@ -167,7 +175,9 @@ import Testing
     "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
     "POST /nothing HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 2\r\n\r\n{}",
     "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
-  ]) func `after an offer to speak something else nothing more is read, and the client is told`(request: String) async throws {
+  ]) func `after an offer to speak something else nothing more is read, and the client is told`(request: String)
+    async throws
+  {
     try await Harness.run { app in
       let (text, sent) = try await RawConnection.press(
         request + "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", port: app.port)
@@ -189,7 +199,8 @@ import Testing
         ("GET /nothing HTTP/1.1\r\n\(head)\r\n", "404"),
         ("POST /api/sends HTTP/1.1\r\n\(head)Transfer-Encoding: chunked\r\n\r\n\(chunks)", "202"),
       ] {
-        let (text, _) = try await RawConnection.press(request + "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", port: app.port)
+        let (text, _) = try await RawConnection.press(
+          request + "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", port: app.port)
         let answers = RawConnection.split(text)
         #expect(answers.map { $0.head.dropFirst(9).prefix(3) } == [Substring(status)])
         #expect(answers.allSatisfy { $0.head.lowercased().contains("\r\nconnection: close") })
@@ -198,7 +209,9 @@ import Testing
   }
 
   /// Such a client may know no other end of an answer than that of the connection.
-  @Test func `a client of HTTP 1.0 that does not ask to go on gets one answer and the end of the connection`() async throws {
+  @Test func `a client of HTTP 1.0 that does not ask to go on gets one answer and the end of the connection`()
+    async throws
+  {
     try await Harness.run({ $0.configuration.idleTimeout = .seconds(3600) }) { app in
       // Handled part by part.
       let lines = String(repeating: send + "\n", count: 70 * 1024 / send.utf8.count)
@@ -207,7 +220,8 @@ import Testing
         (missing, ["404"]),
         ("POST /api/sends HTTP/1.0\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)", ["202"]),
         (
-          "POST /api/sends/batch HTTP/1.0\r\n\(authorization)\r\nContent-Length: \(lines.utf8.count)\r\n\r\n\(lines)", ["200"]
+          "POST /api/sends/batch HTTP/1.0\r\n\(authorization)\r\nContent-Length: \(lines.utf8.count)\r\n\r\n\(lines)",
+          ["200"]
         ),
         ("GET /nothing HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n" + missing, ["404", "404"]),
       ] {
@@ -238,7 +252,8 @@ import Testing
 
   @Test func answersAreDated() async throws {
     try await Harness.run { app in
-      let text = try await RawConnection.exchange("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
+      let text = try await RawConnection.exchange(
+        "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
       #expect(text.lowercased().contains("\r\ndate: \(app.clock.now().httpDate.lowercased())\r\n"))
     }
   }

@@ -92,7 +92,9 @@ import Testing
   }
 
   @Test func givesUpAPeerThatTakesNothing() async throws {
-    try await run(try await RawServer([.settings], reads: false), configure: { $0.acknowledgementTimeout = .milliseconds(300) }) {
+    try await run(
+      try await RawServer([.settings], reads: false), configure: { $0.acknowledgementTimeout = .milliseconds(300) }
+    ) {
       pool, events in
       try await events.wait(count: 1)
       await #expect {

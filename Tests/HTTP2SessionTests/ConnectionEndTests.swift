@@ -12,7 +12,8 @@ import Testing
     private let batches: [RequestBatch]
 
     init(_ requests: [HTTP2Request]) {
-      batches = requests.isEmpty ? [] : [RequestBatch(requests[...], submission: Submission { _ in }, submittedAt: .now())]
+      batches =
+        requests.isEmpty ? [] : [RequestBatch(requests[...], submission: Submission { _ in }, submittedAt: .now())]
     }
 
     func take(_ id: Int, openStreams: Int, streamLimit: Int, mayTake: Bool, now: NIODeadline) -> (

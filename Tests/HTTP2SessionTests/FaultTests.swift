@@ -64,7 +64,8 @@ import Testing
       held.add((request, responder))
       let requests = held.values
       guard requests.count == 10 else { return }
-      responder.connection.goAway(lastStreamID: requests[4].0.streamID, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
+      responder.connection.goAway(
+        lastStreamID: requests[4].0.streamID, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
       for (request, responder) in requests.prefix(5) {
         processed.add(request.path)
         Bench.answer(request, responder)
@@ -175,7 +176,9 @@ import Testing
         && error?.message.contains("connectFailed") == true
     }
     // Pauses grow from failure to failure.
-    let pauses = try await events.wait(count: 4).compactMap { if case .failed(_, _, let pause) = $0 { pause } else { nil } }
+    let pauses = try await events.wait(count: 4).compactMap {
+      if case .failed(_, _, let pause) = $0 { pause } else { nil }
+    }
     #expect(pauses[3] > pauses[0])
     await pool.close(timeout: .zero)
     await run
@@ -191,7 +194,9 @@ import Testing
       let completions = try await bench.completions.wait(count: 2)
       #expect(completions.allSatisfy { $0.error?.code == .connectionLost && $0.error?.wasPossiblyProcessed == true })
       let events = try await bench.events.wait { $0.contains { if case .closed = $0 { true } else { false } } }
-      guard case .closed(_, let error)? = events.first(where: { if case .closed = $0 { true } else { false } }) else { return }
+      guard case .closed(_, let error)? = events.first(where: { if case .closed = $0 { true } else { false } }) else {
+        return
+      }
       #expect(error?.code == .unresponsive)
     }
   }

@@ -7,7 +7,8 @@ import Testing
 ///
 /// It is a Python program outside the package, named by `FANFARE_H2FAULT`.
 @Suite(
-  .timeLimit(.minutes(1)), .serialized, .enabled(if: H2FaultTool.isAvailable, "needs h2fault.py and python3 with the package h2")
+  .timeLimit(.minutes(1)), .serialized,
+  .enabled(if: H2FaultTool.isAvailable, "needs h2fault.py and python3 with the package h2")
 )
 struct H2FaultTests {
   /// One line of the tool's output.
@@ -20,7 +21,8 @@ struct H2FaultTests {
   }
 
   /// Sends `count` pushes and gives what the tool has seen.
-  private func run(count: Int, _ arguments: [String], configure: (inout HTTP2PoolConfiguration) -> Void = { _ in }) async throws
+  private func run(count: Int, _ arguments: [String], configure: (inout HTTP2PoolConfiguration) -> Void = { _ in })
+    async throws
     -> [Line]
   {
     let python = try #require(H2FaultTool.python)
@@ -78,7 +80,9 @@ struct H2FaultTests {
   }
 
   @Test func losesAndRepeatsNothingWhenServersGoAway() async throws {
-    let lines = try await run(count: 400, ["--goaway-after", "50", "--delay-ms", "2"]) { $0.maximumStreamsPerConnection = 40 }
+    let lines = try await run(count: 400, ["--goaway-after", "50", "--delay-ms", "2"]) {
+      $0.maximumStreamsPerConnection = 40
+    }
     #expect(lines.count == 400)
   }
 }

@@ -27,7 +27,10 @@ struct HPACKEncoderTests {
     #expect(
       Self.block(
         &encoder,
-        [":method": "GET", ":scheme": "http", ":path": "/", ":authority": "www.example.com", "cache-control": "no-cache"])
+        [
+          ":method": "GET", ":scheme": "http", ":path": "/", ":authority": "www.example.com",
+          "cache-control": "no-cache",
+        ])
         == Self.bytes("8286 84be 5808 6e6f 2d63 6163 6865"))
     #expect(
       Self.block(
@@ -56,7 +59,8 @@ struct HPACKEncoderTests {
       return Self.block(&encoder, headers)
     }
     #expect(block("1") == Self.bytes("40 02 6964 01 31"))
-    // The newest entry is 62: fifteen and 47. Not even the same value is told by the table, for nobody should look for it.
+    // The newest entry is 62: fifteen and 47. Not even the same value is told by the table, for nobody should look for
+    // it.
     for value in ["2", "1"] { #expect(block(value) == Self.bytes("0f2f 01") + Array(value.utf8)) }
   }
 
@@ -70,7 +74,8 @@ struct HPACKEncoderTests {
     // RFC 7541 section 6.3; and what does not fit is sent without being entered.
     #expect(Self.block(&encoder, token) == Self.bytes("20 0f08 06") + Array("bearer".utf8))
     #expect(Self.block(&encoder, token) == Self.bytes("0f08 06") + Array("bearer".utf8))
-    // The smallest size of those between two blocks is told, too: the peer has forgotten everything (RFC 7541 section 4.2).
+    // The smallest size of those between two blocks is told, too: the peer has forgotten everything (RFC 7541 section
+    // 4.2).
     encoder.limitTable(to: 4096)
     #expect(Self.block(&encoder, token) == Self.bytes("3fe1 1f") + literal)
     encoder.limitTable(to: 0)
@@ -83,7 +88,8 @@ struct HPACKEncoderTests {
     let shared: HTTP2Headers = [":method": "POST", "authorization": "bearer"]
     func block(_ headers: HTTP2Headers) -> [UInt8] {
       var block: [UInt8] = []
-      let request = HTTP2Request(ticket: 0, shared: shared, headers: HTTP2Headers(path: "/1", headers), timeout: .seconds(1))
+      let request = HTTP2Request(
+        ticket: 0, shared: shared, headers: HTTP2Headers(path: "/1", headers), timeout: .seconds(1))
       encoder.encode(request, into: &block)
       return block
     }

@@ -131,7 +131,8 @@ import Testing
       Bench.answer(request, responder)
     } _: { bench in
       bench.submit([
-        Bench.request(0, body: [UInt8](repeating: 1, count: 1001)), Bench.request(1, body: [UInt8](repeating: 1, count: 1000)),
+        Bench.request(0, body: [UInt8](repeating: 1, count: 1001)),
+        Bench.request(1, body: [UInt8](repeating: 1, count: 1000)),
       ])
       let completions = try await bench.completions.wait(count: 2).sorted { $0.ticket < $1.ticket }
       #expect(completions[0].error?.code == .streamReset(.enhanceYourCalm))

@@ -4,7 +4,8 @@ import Support
 import Testing
 
 /// Against nghttp2's own server.
-@Suite(.timeLimit(.minutes(1)), .enabled(if: ChildProcess.find("nghttpd") != nil, "needs nghttpd (Debian: nghttp2-server)"))
+@Suite(
+  .timeLimit(.minutes(1)), .enabled(if: ChildProcess.find("nghttpd") != nil, "needs nghttpd (Debian: nghttp2-server)"))
 struct NghttpdTests {
   @Test(arguments: [[], ["-m", "3"], ["-w", "14", "-W", "16"], ["-c", "0"], ["-c", "100"]] as [[String]])
   func answersEveryRequest(options: [String]) async throws {

@@ -67,7 +67,8 @@ import Testing
       try await arrived.wait(count: 4)
       await bench.pool.close(timeout: .milliseconds(50))
       #expect(bench.completions.values.count == 4)
-      #expect(bench.completions.values.allSatisfy { $0.error?.code == .closed && $0.error?.wasPossiblyProcessed == true })
+      #expect(
+        bench.completions.values.allSatisfy { $0.error?.code == .closed && $0.error?.wasPossiblyProcessed == true })
     }
   }
 
@@ -114,7 +115,9 @@ import Testing
     try await Bench.run { request, _ in
       arrived.add(request.path)
     } _: { bench in
-      let pool = try Bench.pool(port: #require(bench.server.boundPort), events: Probe()) { $0.cancellationTimeout = .zero }
+      let pool = try Bench.pool(port: #require(bench.server.boundPort), events: Probe()) {
+        $0.cancellationTimeout = .zero
+      }
       let run = Task { await pool.run() }
       bench.pool.submit([Bench.request(1, timeout: .seconds(1))]) { _ in }
       let completions = bench.completions
@@ -165,7 +168,8 @@ import Testing
 
   @Test func refusesSettingsThatMakeNoSense() {
     for configure: (inout HTTP2PoolConfiguration) -> Void in [
-      { $0.port = 0 }, { $0.minimumConnections = 2 }, { $0.maximumStreamsPerConnection = 0 }, { $0.tickInterval = .zero },
+      { $0.port = 0 }, { $0.minimumConnections = 2 }, { $0.maximumStreamsPerConnection = 0 },
+      { $0.tickInterval = .zero },
     ] {
       #expect {
         try Bench.pool(port: 1, events: Probe(), configure: configure)

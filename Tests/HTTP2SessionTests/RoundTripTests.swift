@@ -9,7 +9,8 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct RoundTripTests {
   @Test func everyRequestIsAnsweredOnce() async throws {
     try await Bench.run(pool: { $0.maximumConnections = 3 }) { request, responder in
-      Bench.answer(request, responder, body: Array("\(request.path) \(request.method) \(request.authority)".utf8) + request.body)
+      Bench.answer(
+        request, responder, body: Array("\(request.path) \(request.method) \(request.authority)".utf8) + request.body)
     } _: { bench in
       for start in stride(from: 0, to: 5000, by: 250) { bench.submit(tickets: start..<(start + 250)) }
       let completions = try await bench.completions.wait(count: 5000)
@@ -47,7 +48,8 @@ import Testing
   }
 
   @Test func fieldsArriveAsSentWhateverThePeerRemembers() async throws {
-    // Names and values that come again or do not, are too large for the table, or drive everything out of it; blocks of several frames.
+    // Names and values that come again or do not, are too large for the table, or drive everything out of it; blocks of
+    // several frames.
     var random = SeededGenerator(seed: 11)
     let requests = (0..<2000).map { ticket in
       var request = Bench.request(ticket)

@@ -57,7 +57,8 @@ import Testing
       let response = try await pool.execute(Bench.request(ticket))
       #expect(response.status == 200)
     }
-    // The system takes some megabytes of answers, hundreds, from the server, which reads a quarter of a megabyte at a time.
+    // The system takes some megabytes of answers, hundreds, from the server, which reads a quarter of a megabyte at a
+    // time.
     #expect(asked.values.count < total)
     // As soon as answers are taken it goes on.
     try await greedy.setOption(.autoRead, value: true).get()
@@ -69,7 +70,8 @@ import Testing
     try await group.shutdownGracefully()
   }
 
-  /// What a client says that makes so many requests of a kilobyte (RFC 9113 sections 3.4, 4.1 and 6; RFC 7541 section 6.2.2).
+  /// What a client says that makes so many requests of a kilobyte (RFC 9113 sections 3.4, 4.1 and 6; RFC 7541 section
+  /// 6.2.2).
   private static func requests(_ count: Int) -> ByteBuffer {
     var bytes = ByteBuffer(string: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     func append(type: UInt8, flags: UInt8, stream: Int, payload: [UInt8]) {

@@ -42,7 +42,9 @@ import Testing
         if dice > 980 { responder.connection.setMaximumConcurrentStreams(dice - 975) }
         answered.add(ticket)
         if dice.isMultiple(of: 2) { return Bench.answer(request, responder) }
-        responder.connection.eventLoop.scheduleTask(in: .microseconds(Int64(dice * 5))) { Bench.answer(request, responder) }
+        responder.connection.eventLoop.scheduleTask(in: .microseconds(Int64(dice * 5))) {
+          Bench.answer(request, responder)
+        }
       }
     } _: { bench in
       for start in stride(from: 0, to: count, by: 50) {
@@ -57,7 +59,9 @@ import Testing
       let (seen, known) = (Set(processed.values), Set(answered.values))
       for completion in completions {
         if completion.status == 200 { #expect(known.contains(completion.ticket)) }
-        if let error = completion.error, !error.wasPossiblyProcessed { #expect(!seen.contains(completion.ticket), "\(error)") }
+        if let error = completion.error, !error.wasPossiblyProcessed {
+          #expect(!seen.contains(completion.ticket), "\(error)")
+        }
       }
       #expect(completions.contains { $0.status == 200 })
     }

@@ -73,7 +73,8 @@ import Testing
     let later = UnixTime.start + .seconds(3 * 86_400)
     let store = try LedgerStore(settings, clock: SettableClock(later))
     try await store.write([
-      .send(Samples.send(id)), .status(Samples.status(id, part: 0, of: 2)), .status(Samples.status(id, state: .deadLettered)),
+      .send(Samples.send(id)), .status(Samples.status(id, part: 0, of: 2)),
+      .status(Samples.status(id, state: .deadLettered)),
     ])
     let file = try DatabaseQueue(path: settings.path)
     func rows() async throws -> [Int?] {
@@ -92,7 +93,8 @@ import Testing
     try await queue.write { db in try db.execute(sql: "CREATE TABLE recipes (name TEXT)") }
     #expect(await error { _ = try LedgerStore(directory.settings()) }?.code == .unusable)
     #expect(await error { try await LedgerReader(directory.settings()).check() }?.code == .unusable)
-    try Data("no database at all, but long enough to be taken for one".utf8).write(to: URL(filePath: directory.path("text")))
+    try Data("no database at all, but long enough to be taken for one".utf8).write(
+      to: URL(filePath: directory.path("text")))
     #expect(await error { _ = try LedgerStore(directory.settings("text")) }?.code == .unusable)
   }
 
@@ -115,7 +117,9 @@ import Testing
       try await queue.write { [id] db in
         try db.execute(sql: Schema.steps[0])
         try db.execute(
-          sql: "INSERT INTO hubs (id, name) VALUES (1, 'default'); INSERT INTO totals (hub, accepted, settled) VALUES (1, 2, 1)")
+          sql:
+            "INSERT INTO hubs (id, name) VALUES (1, 'default'); INSERT INTO totals (hub, accepted, settled) VALUES (1, 2, 1)"
+        )
         let insert = """
           INSERT INTO sends (hub, id, accepted_at, is_announced, audience, known_parts, settled_parts, state, settled_at, part_0, devices)
           VALUES (1, ?, \(UnixTime.start.milliseconds), 1, '', ?, 1, 1, \(UnixTime.start.milliseconds), 7, ?)
@@ -148,7 +152,8 @@ import Testing
     let devices = [
       Samples.device(), Samples.device(.wns, .unconfirmed, number: .max),
       DeviceResult(
-        registration: RegistrationID(high: .max, low: 0), platform: .fcm, outcome: .expired, reason: "é", status: 70_000,
+        registration: RegistrationID(high: .max, low: 0), platform: .fcm, outcome: .expired, reason: "é",
+        status: 70_000,
         attempts: 300),
     ]
     let stored = StoredDevices.encode(devices)
@@ -211,7 +216,8 @@ import Testing
       try await store.write([.send(Samples.send(SendID.timeOrdered(at: time), at: time))])
     }
     let ids = (0..<Retention.minimum + 100).map { _ in SendID.random() }
-    try await store.write(ids.flatMap { [Sample.send(Samples.send($0)), .status(Samples.status($0, state: .noTarget))] })
+    try await store.write(
+      ids.flatMap { [Sample.send(Samples.send($0)), .status(Samples.status($0, state: .noTarget))] })
     func left() async throws -> Int {
       var left = 0
       for id in ids where try await store.report(of: id, hub: .default) != nil { left += 1 }

@@ -30,7 +30,9 @@ import Testing
   }
 
   @Test func itsEndIsRecordedWithEveryDevice() async throws {
-    let devices = [Samples.device(), Samples.device(.fcm, .deviceGone, number: 2), Samples.device(.apns, .delivered, number: 3)]
+    let devices = [
+      Samples.device(), Samples.device(.fcm, .deviceGone, number: 2), Samples.device(.apns, .delivered, number: 3),
+    ]
     try await store.write([.send(Samples.send(id))])
     try await store.write([.status(Samples.status(id, devices: devices))])
     let report = try #require(try await store.report(of: id, hub: .default))
@@ -44,7 +46,9 @@ import Testing
   }
 
   @Test func aBatchEndsSendsOfSeveralDays() async throws {
-    let times = [UnixTime.start, .start, .start + .seconds(86_400), .start + .seconds(2 * 86_400), .start + .seconds(2 * 86_400)]
+    let times = [
+      UnixTime.start, .start, .start + .seconds(86_400), .start + .seconds(2 * 86_400), .start + .seconds(2 * 86_400),
+    ]
     let sends = times.map { Samples.send(.timeOrdered(at: $0), at: $0) }
     let ends = sends.map { Sample.status(Samples.status($0.id, at: $0.acceptedAt, devices: [Samples.device()])) }
     try await store.write(sends.map { .send($0) })
@@ -131,9 +135,13 @@ import Testing
     let other = SendID.random()
     let attempt = AttemptID.random()
     try await store.write([.send(Samples.send(other)), .status(Samples.status(other, state: .deadLettered))])
-    try await store.write([.status(Samples.status(other, part: 0, of: 2, attempt: attempt, devices: [Samples.device()]))])
+    try await store.write([
+      .status(Samples.status(other, part: 0, of: 2, attempt: attempt, devices: [Samples.device()]))
+    ])
     #expect(try await store.report(of: other, hub: .default)?.state == .deadLettered)
-    try await store.write([.status(Samples.status(other, part: 1, of: 2, attempt: attempt, devices: [Samples.device()]))])
+    try await store.write([
+      .status(Samples.status(other, part: 1, of: 2, attempt: attempt, devices: [Samples.device()]))
+    ])
     #expect(try await store.report(of: other, hub: .default)?.state == .settled)
     totals = try await store.totals(hub: .default)
     #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (2, 2, 0, 2))
@@ -166,7 +174,9 @@ import Testing
   }
 
   @Test func hubsAreApart() async throws {
-    try await store.write([.send(Samples.send(id)), .status(Samples.status(id, hub: Samples.otherHub, state: .noTarget))])
+    try await store.write([
+      .send(Samples.send(id)), .status(Samples.status(id, hub: Samples.otherHub, state: .noTarget)),
+    ])
     #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
     #expect(try await store.report(of: id, hub: Samples.otherHub)?.state == .noTarget)
     #expect(try await store.totals(hub: .default).settled == 0)
@@ -218,8 +228,9 @@ import Testing
     #expect(try await store.totals(hub: .default).devices.isEmpty)
   }
 
-  /// A crash after one of two parts, a repetition whose first of three parts was written, and a repetition that needed a single one, in every
-  /// order, each record read twice: the send counts the devices of one complete attempt, and ends with it.
+  /// A crash after one of two parts, a repetition whose first of three parts was written, and a repetition that needed
+  /// a single one, in every order, each record read twice: the send counts the devices of one complete attempt, and
+  /// ends with it.
   @Test func ofSeveralAttemptsOneCounts() async throws {
     func parts(_ written: Int, of parts: Int, firstDevice: Int) -> [StatusRecord] {
       let attempt = parts > 1 ? AttemptID.random() : nil
@@ -281,7 +292,8 @@ import Testing
 
   @Test func ofADeviceOnlyThePlatformIsKept() async throws {
     let send = SendRequest(
-      id: id, acceptedAt: .start, audience: .device(.apns, handle: "c0ffee"), content: Content(message: Message(body: "x")))
+      id: id, acceptedAt: .start, audience: .device(.apns, handle: "c0ffee"),
+      content: Content(message: Message(body: "x")))
     try await store.write([.send(send)])
     #expect(try await store.report(of: id, hub: .default)?.audience == "device/apns")
   }

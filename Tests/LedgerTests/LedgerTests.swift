@@ -40,7 +40,8 @@ import Testing
     return configuration
   }
 
-  /// Runs a ledger until it has taken in so many records, then shuts it down in order. Returns the number of records it took.
+  /// Runs a ledger until it has taken in so many records, then shuts it down in order. Returns the number of records it
+  /// took.
   private func run(
     _ store: any LedgerStorage, group: String, until count: Int, deadline: Duration? = nil,
     clock: any WallClock = SystemWallClock(), logger: Logger = TestKafka.quietLogger,
@@ -140,8 +141,11 @@ import Testing
     // The second answer is for the assignment, and comes when the consumer reads already from where the group was.
     let second = TroubledStore(try LedgerStore(directory.settings("second")), lateAnswer: 2)
     let log = LogRecorder()
-    let count = try await run(second, group: group, until: history.count, deadline: .seconds(1), logger: log.logger) { _ in
-      while log.count(of: "A rebalance takes effect although the application has not completed it") == 0 { await Task.yield() }
+    let count = try await run(second, group: group, until: history.count, deadline: .seconds(1), logger: log.logger) {
+      _ in
+      while log.count(of: "A rebalance takes effect although the application has not completed it") == 0 {
+        await Task.yield()
+      }
       second.answer()
     }
     #expect(count == history.count)
@@ -228,7 +232,8 @@ import Testing
   @Test func aStoreThatIsAwayAtAnAssignmentIsWaitedFor() async throws {
     try await produce(history)
     let store = TroubledStore(try LedgerStore(directory.settings()))
-    // It answers the question that comes before the group is joined, and then is away for longer than an assignment waits.
+    // It answers the question that comes before the group is joined, and then is away for longer than an assignment
+    // waits.
     store.goesAwayAfterPositions = 1
     let count = try await run(store, group: kafka.group(), until: history.count, deadline: .seconds(1)) { ledger in
       while ledger.complaint != TroubledStore.away.message { await Task.yield() }
@@ -249,7 +254,8 @@ import Testing
 
   @Test func aConsumerThatEndsAtOnceIsNotTheEndOfTheWork() async throws {
     // It begins like an expression and is none, so that nothing can be subscribed to.
-    let configuration = LedgerConfiguration(client: kafka.client("ledger"), topics: Topics(prefix: "^("), group: kafka.group())
+    let configuration = LedgerConfiguration(
+      client: kafka.client("ledger"), topics: Topics(prefix: "^("), group: kafka.group())
     let ledger = try PatientLedger(
       configuration: configuration, store: try LedgerStore(directory.settings()), logger: TestKafka.quietLogger)
     let error = await #expect(throws: LedgerError.self) { try await ledger.run() }

@@ -13,7 +13,9 @@ import Testing
     store = try TestStore.make(directory)
   }
 
-  private func send(_ sender: String?, to audience: Audience, after seconds: Int64, hub: HubName = .default) -> SendRequest {
+  private func send(_ sender: String?, to audience: Audience, after seconds: Int64, hub: HubName = .default)
+    -> SendRequest
+  {
     SendRequest(
       id: .random(), hub: hub, sender: sender, acceptedAt: .start + .seconds(seconds), audience: audience,
       content: Content(message: Message(body: "x")))
@@ -46,8 +48,10 @@ import Testing
 
   @Test func aUsersSendsAreThoseToAndFromThatUser() async throws {
     let sends = [
-      send("alice", to: .user("bob"), after: 1), send("bob", to: .tag("news"), after: 2), send("bob", to: .user("bob"), after: 3),
-      send(nil, to: .user("bob"), after: 4), send("alice", to: .everyone, after: 5), send("alice", to: .user("bobby"), after: 6),
+      send("alice", to: .user("bob"), after: 1), send("bob", to: .tag("news"), after: 2),
+      send("bob", to: .user("bob"), after: 3),
+      send(nil, to: .user("bob"), after: 4), send("alice", to: .everyone, after: 5),
+      send("alice", to: .user("bobby"), after: 6),
     ]
     try await store.write(sends.map(Sample.send))
     func list(sender: String? = nil, user: String? = nil) async throws -> [Int] {

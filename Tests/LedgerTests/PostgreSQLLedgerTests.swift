@@ -42,7 +42,9 @@ import Testing
 
   @Test func aReaderWaitsForTheTables() async throws {
     try await withLedger { ledger, _ in
-      await #expect(throws: LedgerError(.notThere, "the ledger's tables are not there yet")) { try await ledger.check() }
+      await #expect(throws: LedgerError(.notThere, "the ledger's tables are not there yet")) {
+        try await ledger.check()
+      }
       await #expect(throws: LedgerError.self) { _ = try await ledger.report(of: id, hub: .default) }
       #expect(try await ledger.positions().isEmpty)
       try await ledger.check()
@@ -65,7 +67,8 @@ import Testing
       let ledgers = try (0..<2).map { _ in try PostgreSQLLedger(settings, logger: TestPostgreSQL.quietLogger) }
       try await ledgers[0].write([.send(Samples.send(id))])
       try await ledgers[1].write([.status(Samples.status(id, devices: [Samples.device()]))])
-      #expect(try await ledgers[0].report(of: id, hub: .default) == (try await ledgers[1].report(of: id, hub: .default)))
+      #expect(
+        try await ledgers[0].report(of: id, hub: .default) == (try await ledgers[1].report(of: id, hub: .default)))
       #expect(try await ledgers[0].totals(hub: .default).settled == 1)
     }
   }
@@ -84,9 +87,10 @@ import Testing
       clock.set(.start + day * 9)
       try await ledger.write([.send(later), .status(Samples.status(id, at: later.acceptedAt))])
       #expect(
-        try await look("SELECT DISTINCT s.tableoid::regclass::text FROM ledger_sends AS s WHERE day = \(today + 9)") == [
-          "ledger_sends_\(today + 9)"
-        ])
+        try await look("SELECT DISTINCT s.tableoid::regclass::text FROM ledger_sends AS s WHERE day = \(today + 9)")
+          == [
+            "ledger_sends_\(today + 9)"
+          ])
       #expect(try await ledger.report(of: id, hub: .default)?.state == .settled)
       #expect(try await ledger.totals(hub: .default).accepted == 6)
     }
@@ -133,7 +137,9 @@ import Testing
       try await ledger.write([.send(Samples.send(.random(), at: time))])
       await ledger.retire()
       #expect(
-        try await look(Self.partitions) == ["ledger_sends_rest", "ledger_sends_rest", "ledger_sends_\(BatchPlan.day(of: time))"])
+        try await look(Self.partitions) == [
+          "ledger_sends_rest", "ledger_sends_rest", "ledger_sends_\(BatchPlan.day(of: time))",
+        ])
       #expect(try await ledger.report(of: id, hub: .default) == nil)
       #expect(try await ledger.report(of: late, hub: .default)?.state == .settled)
       #expect(try await look("SELECT 'x' FROM ledger_duplicates").isEmpty)
@@ -214,7 +220,9 @@ import Testing
       let repeated = zip(sends, times).dropLast(4).map {
         Sample.status(Samples.status($0.id, at: $1, settledAfter: .seconds(2)))
       }
-      let open = zip(sends, times).suffix(4).map { Sample.status(Samples.status($0.id, of: 2, attempt: attempt, at: $1)) }
+      let open = zip(sends, times).suffix(4).map {
+        Sample.status(Samples.status($0.id, of: 2, attempt: attempt, at: $1))
+      }
       try await ledger.write(sends.map(Sample.send) + ends + repeated + open)
       let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
@@ -225,7 +233,9 @@ import Testing
         #expect((try await ledger.report(of: send.id, hub: .default) != nil) == (number >= 10), "\(number)")
       }
       let left = try await pool.read { connection in
-        try ["ledger_duplicates", "ledger_parts"].map { try connection.execute("SELECT count(*) FROM \($0)").integer(0, 0) }
+        try ["ledger_duplicates", "ledger_parts"].map {
+          try connection.execute("SELECT count(*) FROM \($0)").integer(0, 0)
+        }
       }
       #expect(left == [0, 4])
     }
@@ -261,7 +271,8 @@ import Testing
       let totals = try await ledger.totals(hub: .default)
       #expect((totals.accepted, totals.settled, totals.unannounced) == (2, 1, 0))
       let left = try await pool.read { connection in
-        try connection.execute("SELECT count(*) FROM ledger_days WHERE day = \(BatchPlan.day(of: .start))").integer(0, 0)
+        try connection.execute("SELECT count(*) FROM ledger_days WHERE day = \(BatchPlan.day(of: .start))").integer(
+          0, 0)
       }
       #expect(left == 0, "the day was dropped")
     }
@@ -320,7 +331,8 @@ import Testing
       let pool = try PostgreSQLPool(looking, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
       let (found, scans) = try await pool.transaction { connection in
-        let page = try PostgreSQLListing(connection, SendQuery(hub: .default, sender: "carol", user: "bob", limit: 1)).page()
+        let page = try PostgreSQLListing(connection, SendQuery(hub: .default, sender: "carol", user: "bob", limit: 1))
+          .page()
         let sum = "SELECT sum(idx_scan)::bigint FROM pg_stat_xact_user_tables WHERE relname LIKE 'ledger_sends%'"
         return (page.sends.count, try connection.execute(sum).integer(0, 0))
       }

@@ -20,7 +20,8 @@ enum Samples {
     devices: [DeviceResult] = []
   ) -> StatusRecord {
     StatusRecord(
-      send: id, hub: hub, part: part, parts: parts, attempt: attempt, state: state, sender: "alice", audience: .user("bob"),
+      send: id, hub: hub, part: part, parts: parts, attempt: attempt, state: state, sender: "alice",
+      audience: .user("bob"),
       acceptedAt: time,
       settledAt: time + settledAfter, devices: devices)
   }
@@ -55,8 +56,8 @@ enum Sample: Sendable {
 }
 
 extension LedgerStorage {
-  /// Writes the records as one batch, through their bytes, and notes how far they reach, as a ledger that has nothing else to write; returns what `write`
-  /// does.
+  /// Writes the records as one batch, through their bytes, and notes how far they reach, as a ledger that has nothing
+  /// else to write; returns what `write` does.
   @discardableResult
   func write(_ samples: [Sample]) async throws -> Int {
     let batch = batch(samples)
@@ -70,7 +71,8 @@ extension LedgerStorage {
     let topics = Samples.topics
     let records = samples.enumerated().map { index, sample in
       ConsumedRecord(
-        topic: sample.topic(topics), partition: 0, offset: Int64(index), timestamp: 0, key: nil, value: sample.value[...])
+        topic: sample.topic(topics), partition: 0, offset: Int64(index), timestamp: 0, key: nil,
+        value: sample.value[...])
     }
     return LedgerBatch(records, topics: topics, maximumDevices: maximumDevices)
   }

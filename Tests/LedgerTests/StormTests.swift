@@ -83,7 +83,9 @@ import Testing
           for batch in batches {
             // As a ledger does: until the batch is there.
             while true {
-              do { try await ledger.write(batch) } catch let error as LedgerError where error.code == .unavailable { continue }
+              do { try await ledger.write(batch) } catch let error as LedgerError where error.code == .unavailable {
+                continue
+              }
               break
             }
           }
@@ -98,7 +100,8 @@ import Testing
       #expect((totals.inFlight, totals.unannounced) == (0, 0))
     }
     for send in history.sends {
-      #expect(try await shared.report(of: send.id, hub: send.hub) == (try await expected.report(of: send.id, hub: send.hub)))
+      #expect(
+        try await shared.report(of: send.id, hub: send.hub) == (try await expected.report(of: send.id, hub: send.hub)))
     }
   }
 }
@@ -112,7 +115,8 @@ private struct History {
   init(sends count: Int, conflicts: Bool, using generator: inout SeededGenerator) {
     for number in 0..<count {
       let hub = Bool.random(using: &generator) ? HubName.default : Samples.otherHub
-      let send = Samples.send(SendID(high: UInt64.random(in: 0...UInt64.max, using: &generator), low: UInt64(number)), hub: hub)
+      let send = Samples.send(
+        SendID(high: UInt64.random(in: 0...UInt64.max, using: &generator), low: UInt64(number)), hub: hub)
       sends.append(send)
       samples.append(.send(send))
       append(attemptAt: send, parts: number % 4 == 0 ? Int.random(in: 2...4, using: &generator) : 1, using: &generator)
@@ -166,8 +170,8 @@ private struct History {
   }
 }
 
-/// What a ledger should know after some records: of each send the first complete attempt (the first one behind its dead letter, where it was set aside), of each of its items the first record, and how many
-/// others there were.
+/// What a ledger should know after some records: of each send the first complete attempt (the first one behind its dead
+/// letter, where it was set aside), of each of its items the first record, and how many others there were.
 private struct Model {
   private struct Key: Hashable {
     let hub: HubName
@@ -220,7 +224,9 @@ private struct Model {
       if states == [.expired] { totals.expired += 1 }
       if states == [.deadLettered] { totals.deadLettered += 1 }
       if states.contains(.cancelled) { totals.cancelled += 1 }
-      for device in records.flatMap(\.devices) { totals.devices[device.platform, default: [:]][device.outcome, default: 0] += 1 }
+      for device in records.flatMap(\.devices) {
+        totals.devices[device.platform, default: [:]][device.outcome, default: 0] += 1
+      }
     }
     return totals
   }

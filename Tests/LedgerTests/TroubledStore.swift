@@ -4,8 +4,8 @@ import Synchronization
 
 @testable import Ledger
 
-/// A store that is away or takes no batches when a test wants it, answers late, writes the second batch before the first, or never ends to remove
-/// what is old; and that sees whether more is said to be there than is.
+/// A store that is away or takes no batches when a test wants it, answers late, writes the second batch before the
+/// first, or never ends to remove what is old; and that sees whether more is said to be there than is.
 final class TroubledStore: LedgerStorage {
   static let away = LedgerError(.unavailable, "the store is away")
 

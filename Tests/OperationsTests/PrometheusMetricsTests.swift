@@ -59,7 +59,9 @@ import Testing
     let exposition = Exposition(metrics)
     #expect(exposition[#"hb_requests_total{_9="y",_name="x",hb_status="200"}"#] == 1)
     #expect(exposition[#"http_server_request_duration_seconds_count{le_="x"}"#] == 1)
-    #expect(exposition.lines(of: "hb_requests_total").first == "# HELP hb_requests_total Reported by the program as hb.requests.")
+    #expect(
+      exposition.lines(of: "hb_requests_total").first
+        == "# HELP hb_requests_total Reported by the program as hb.requests.")
   }
 
   @Test func aMetricHasABoundedNumberOfSeries() {

@@ -32,7 +32,9 @@ import Testing
         Self.echo,
         [.text(nil), .bytea(nil), .bool(false), .int2(nil), .int4(nil), .int8(nil), .null(.uuid), .float8(.infinity)])
       #expect([0, 1, 3, 4, 5, 6].allSatisfy { nothing.isNull(0, $0) })
-      #expect(try nothing.optionalText(0, 0) == nil && nothing.optionalInteger(0, 5) == nil && nothing.optionalUUID(0, 6) == nil)
+      #expect(
+        try nothing.optionalText(0, 0) == nil && nothing.optionalInteger(0, 5) == nil
+          && nothing.optionalUUID(0, 6) == nil)
       #expect(try connection.query(Self.echo, [.text(""), .bytea([])] + parameters.dropFirst(2)).raw(0, 1) == [])
     }
   }
@@ -71,7 +73,8 @@ import Testing
 
   @Test func copiesGoInAndOut() async throws {
     try await withPool { connection in
-      try connection.execute("CREATE TABLE copied (id uuid, name text, at bigint, kind smallint, data bytea, seen boolean)")
+      try connection.execute(
+        "CREATE TABLE copied (id uuid, name text, at bigint, kind smallint, data bytea, seen boolean)")
       let count = try connection.copyIn("COPY copied FROM STDIN (FORMAT binary)") { rows in
         for number in 0..<20_000 {
           try rows.row(columns: 6)
@@ -100,7 +103,8 @@ import Testing
           throw Enough()
         }
       }
-      #expect(try connection.execute("SELECT count(*) FROM copied").integer(0, 0) == 20_000, "given up, and usable still")
+      #expect(
+        try connection.execute("SELECT count(*) FROM copied").integer(0, 0) == 20_000, "given up, and usable still")
       let refusal = #expect(throws: PostgreSQLError.self) {
         try connection.copyIn("COPY nothing FROM STDIN (FORMAT binary)") { _ in }
       }
@@ -114,18 +118,25 @@ import Testing
     try await withPool { connection in
       try connection.executeScript(
         "CREATE TABLE single (name text PRIMARY KEY, number integer); INSERT INTO single VALUES ('\(mark)', 1)")
-      func error(_ sql: String) -> PostgreSQLError? { #expect(throws: PostgreSQLError.self) { try connection.execute(sql) } }
+      func error(_ sql: String) -> PostgreSQLError? {
+        #expect(throws: PostgreSQLError.self) { try connection.execute(sql) }
+      }
       let cases: [(sql: String, code: PostgreSQLError.Code, state: String)] = [
-        ("INSERT INTO single VALUES ('\(mark)', 2)", .conflict, "23505"), ("SELECT '\(mark)'::integer", .programming, "22P02"),
+        ("INSERT INTO single VALUES ('\(mark)', 2)", .conflict, "23505"),
+        ("SELECT '\(mark)'::integer", .programming, "22P02"),
         ("SELECT \(mark) FROM single", .programming, "42703"), ("SELEKT '\(mark)'", .programming, "42601"),
       ]
       for (sql, code, state) in cases {
         let error = error(sql)
         #expect(error?.code == code && error?.sqlState == state)
-        for text in [error?.description, error.map { String(reflecting: $0) }] { #expect(text?.contains(mark) == false) }
+        for text in [error?.description, error.map { String(reflecting: $0) }] {
+          #expect(text?.contains(mark) == false)
+        }
       }
       #expect(error("INSERT INTO single VALUES ('\(mark)')")?.constraint == "single_pkey")
-      let mismatch = #expect(throws: PostgreSQLError.self) { try connection.execute("SELECT 'abc'::text").integer(0, 0) }
+      let mismatch = #expect(throws: PostgreSQLError.self) {
+        try connection.execute("SELECT 'abc'::text").integer(0, 0)
+      }
       #expect(mismatch?.code == .programming)
       #expect(throws: PostgreSQLError.self) { try connection.execute("SELECT 1").integer(1, 0) }
       #expect(throws: PostgreSQLError.self) { try connection.execute("COPY single TO STDOUT") }

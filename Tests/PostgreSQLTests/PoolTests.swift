@@ -84,7 +84,9 @@ import Testing
 
   @Test func collidingTransactionsAllHappen() async throws {
     try await withPool { pool in
-      try await pool.withConnection { try $0.executeScript("CREATE TABLE counter (n integer); INSERT INTO counter VALUES (0)") }
+      try await pool.withConnection {
+        try $0.executeScript("CREATE TABLE counter (n integer); INSERT INTO counter VALUES (0)")
+      }
       try await withThrowingTaskGroup { group in
         for _ in 0..<20 {
           group.addTask {
@@ -128,7 +130,8 @@ import Testing
           }
           return own
         }
-        #expect(third != second && attempts.load(ordering: .relaxed) == 2, "nothing was committed, so it was done again")
+        #expect(
+          third != second && attempts.load(ordering: .relaxed) == 2, "nothing was committed, so it was done again")
 
         let error = await #expect(throws: PostgreSQLError.self) {
           try await pool.withConnection { connection in
@@ -137,7 +140,8 @@ import Testing
           }
         }
         #expect(
-          error?.code == .unavailable && error?.isConnectionLost == true, "what it had done is unknown, so it was not done again")
+          error?.code == .unavailable && error?.isConnectionLost == true,
+          "what it had done is unknown, so it was not done again")
         try await pool.check()
       }
     }
@@ -250,7 +254,9 @@ import Testing
 
   @Test func aTransactionInWhichNothingIsSaidIsEnded() async throws {
     try await withPool { pool in
-      try await pool.withConnection { try $0.executeScript("CREATE TABLE locked (n integer); INSERT INTO locked VALUES (1)") }
+      try await pool.withConnection {
+        try $0.executeScript("CREATE TABLE locked (n integer); INSERT INTO locked VALUES (1)")
+      }
       let gate = Gate()
       let attempts = Atomic(0)
       async let forgetful: Void = pool.transaction { connection in

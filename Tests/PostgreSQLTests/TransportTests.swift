@@ -4,15 +4,16 @@ import Support
 import Testing
 
 /// TLS between us and the server, as `sslmode=verify-full` asks for it.
-@Suite(.enabled(if: PrivateServer.programs != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(2))) struct TransportTests
-{
+@Suite(.enabled(if: PrivateServer.programs != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(2)))
+struct TransportTests {
   @Test func theServerIsKnownByItsCertificate() async throws {
     let certificates = try TestCertificates(coversAddress: false)
     try await with(certificates) { directory, port in
       let roots = try write(certificates.authorityPEM, "roots.pem", in: directory)
       let server = "hostaddr=127.0.0.1 port=\(port) user=fanfare dbname=postgres sslmode=verify-full"
       let pool = try PostgreSQLPool(
-        PostgreSQLConfiguration(connection: "host=localhost \(server) sslrootcert=\(roots)"), logger: TestPostgreSQL.quietLogger)
+        PostgreSQLConfiguration(connection: "host=localhost \(server) sslrootcert=\(roots)"),
+        logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
       let isEncrypted = try await pool.read {
         try $0.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").bool(0, 0)
@@ -60,7 +61,9 @@ import Testing
     // As root's it could not be read: the server runs as somebody else then.
     if geteuid() == 0 { attributes[.ownerAccountName] = "postgres" }
     try FileManager.default.setAttributes(attributes, ofItemAtPath: key)
-    let server = try await PrivateServer.onAPort(settings: ["ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key])
+    let server = try await PrivateServer.onAPort(settings: [
+      "ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key,
+    ])
     try await body(directory, server.port)
     withExtendedLifetime(server.server) {}
   }

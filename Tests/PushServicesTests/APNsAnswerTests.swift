@@ -9,15 +9,19 @@ import Testing
     (400, "BadCollapseId", .rejected), (400, "BadDeviceToken", .deviceGone), (400, "BadExpirationDate", .malformed),
     (400, "BadMessageId", .malformed), (400, "BadPriority", .malformed), (400, "BadTopic", .configurationError),
     (400, "DeviceTokenNotForTopic", .rejected), (400, "DuplicateHeaders", .malformed), (400, "IdleTimeout", .retryHere),
-    (400, "InvalidPushType", .malformed), (400, "MissingDeviceToken", .malformed), (400, "MissingTopic", .configurationError),
-    (400, "PayloadEmpty", .rejected), (400, "TopicDisallowed", .configurationError), (403, "BadCertificate", .configurationError),
+    (400, "InvalidPushType", .malformed), (400, "MissingDeviceToken", .malformed),
+    (400, "MissingTopic", .configurationError),
+    (400, "PayloadEmpty", .rejected), (400, "TopicDisallowed", .configurationError),
+    (403, "BadCertificate", .configurationError),
     (403, "BadCertificateEnvironment", .configurationError), (403, "ExpiredProviderToken", .reauthenticate),
     (403, "Forbidden", .configurationError), (403, "InvalidProviderToken", .configurationError),
     (403, "MissingProviderToken", .configurationError), (403, "UnrelatedKeyIdInToken", .retryHere),
     (403, "BadEnvironmentKeyIdInToken", .configurationError), (403, "BadEnvironmentKeyInToken", .configurationError),
     (404, "BadPath", .malformed), (405, "MethodNotAllowed", .malformed), (410, "Unregistered", .deviceGone),
-    (410, "ExpiredToken", .deviceGone), (413, "PayloadTooLarge", .rejected), (429, "TooManyProviderTokenUpdates", .retryLater),
-    (429, "TooManyRequests", .retryLater), (500, "InternalServerError", .retryLater), (503, "ServiceUnavailable", .retryLater),
+    (410, "ExpiredToken", .deviceGone), (413, "PayloadTooLarge", .rejected),
+    (429, "TooManyProviderTokenUpdates", .retryLater),
+    (429, "TooManyRequests", .retryLater), (500, "InternalServerError", .retryLater),
+    (503, "ServiceUnavailable", .retryLater),
     (503, "Shutdown", .retryLater),
   ]
 
@@ -41,7 +45,8 @@ import Testing
     let gone = outcome(410, #"{"reason":"Unregistered","timestamp":1700000000123}"#)
     #expect(gone.since == UnixTime(milliseconds: 1_700_000_000_123))
     #expect(outcome(410, #"{"timestamp":"x","reason":"ExpiredToken"}"#).since == nil)
-    #expect(outcome(410, #"{"timestamp":1,"reason":"ExpiredToken","new":{"a":[1]}}"#).since == UnixTime(milliseconds: 1))
+    #expect(
+      outcome(410, #"{"timestamp":1,"reason":"ExpiredToken","new":{"a":[1]}}"#).since == UnixTime(milliseconds: 1))
     #expect(outcome(400, #"{"reason":"BadCollapseId","timestamp":1}"#).since == nil)
   }
 

@@ -29,7 +29,8 @@ import Testing
   ) throws -> Push {
     Push(
       ticket: ticket, id: Fixtures.pushID, handle: handle,
-      rendering: try sender.render(Fixtures.send(message, collapseKey: collapseKey)), expiresAt: clock.now() + expiresIn)
+      rendering: try sender.render(Fixtures.send(message, collapseKey: collapseKey)), expiresAt: clock.now() + expiresIn
+    )
   }
 
   private func submit(_ sender: APNsSender, _ pushes: Push...) async throws -> [PushOutcome] {
@@ -56,7 +57,8 @@ import Testing
     #expect(String(decoding: alert.body, as: UTF8.self) == #"{"aps":{"alert":{"body":"hello"}}}"#)
     #expect(
       alert.headers.map(\.name).sorted() == [
-        "apns-collapse-id", "apns-expiration", "apns-id", "apns-priority", "apns-push-type", "apns-topic", "authorization",
+        "apns-collapse-id", "apns-expiration", "apns-id", "apns-priority", "apns-push-type", "apns-topic",
+        "authorization",
       ])
     #expect(alert.headers["apns-id"] == Fixtures.pushID.description)
     #expect(alert.headers["apns-topic"] == "com.example.app")
@@ -76,7 +78,8 @@ import Testing
     let fields = try APNsCredential(TestKeys.apns(port: 1, trustRoots: "")).fields(now: now)
     var writer = APNsRequestWriter(fields: fields, now: now, timeout: .seconds(1))
     let rendering = try APNsRenderer.render(Fixtures.send(Message(body: "hello"), collapseKey: nil))
-    let push = Push(ticket: 1, id: Fixtures.pushID, handle: Self.token, rendering: rendering, expiresAt: now + .seconds(60))
+    let push = Push(
+      ticket: 1, id: Fixtures.pushID, handle: Self.token, rendering: rendering, expiresAt: now + .seconds(60))
     let request = writer.request(for: push)
     #expect(request.patience == .seconds(1))
     let short = Push(
@@ -86,7 +89,8 @@ import Testing
     for _ in 1...2 {
       var block: [UInt8] = []
       encoder.encode(request, into: &block)
-      // RFC 7541 section 6.2.3: a literal that is never indexed, whose name is that of the fourth entry; then 74 bytes as they are.
+      // RFC 7541 section 6.2.3: a literal that is never indexed, whose name is that of the fourth entry; then 74 bytes
+      // as they are.
       #expect(block.prefix(2).elementsEqual([0x14, 74]))
       #expect(block.dropFirst(2).prefix(74).elementsEqual("/3/device/\(Self.token)".utf8))
     }
@@ -161,7 +165,8 @@ import Testing
     await double.close()
   }
 
-  /// Apple binds a connection to the keys of its first push: what was made with the old key, and waits, must not be that.
+  /// Apple binds a connection to the keys of its first push: what was made with the old key, and waits, must not be
+  /// that.
   @Test func noPushGoesOutWithAnotherKeyThanItsConnection() async throws {
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
     let double = try await HTTP2Double(Self.certificates.get()) { request in
@@ -223,7 +228,8 @@ import Testing
 
   @Test func aRefusalOfTheAppIsComplainedOfUntilSomethingWorks() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { request in
-      request.path.hasSuffix("ff") ? .answer(.init(status: 400, body: #"{"reason":"TopicDisallowed"}"#)) : .answer(.init())
+      request.path.hasSuffix("ff")
+        ? .answer(.init(status: 400, body: #"{"reason":"TopicDisallowed"}"#)) : .answer(.init())
     }
     try await Outcomes.running(sender(double)) { sender in
       let refused = try await submit(sender, push(sender, handle: "ff"))

@@ -15,17 +15,20 @@ import Testing
 
   @Test func badAPNsConfigurationsNameTheField() {
     let changes: [(String, (inout APNsConfiguration) -> Void)] = [
-      ("keyID", { $0.keyID = "short" }), ("teamID", { $0.teamID = "TEAM12345\n" }), ("privateKey", { $0.privateKey = "" }),
+      ("keyID", { $0.keyID = "short" }), ("teamID", { $0.teamID = "TEAM12345\n" }),
+      ("privateKey", { $0.privateKey = "" }),
       ("privateKey", { $0.privateKey = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----" }),
       ("privateKey", { $0.privateKey = P384.Signing.PrivateKey().pemRepresentation }),
-      ("topic", { $0.topic = "" }), ("topic", { $0.topic = "a b" }), ("host", { $0.host = "" }), ("host", { $0.host = "a/b" }),
+      ("topic", { $0.topic = "" }), ("topic", { $0.topic = "a b" }), ("host", { $0.host = "" }),
+      ("host", { $0.host = "a/b" }),
       ("port", { $0.port = 0 }), ("trustRoots", { $0.trustRoots = "x" }), ("trustRoots", { $0.trustRoots = "" }),
       ("maximumConnections", { $0.maximumConnections = 0 }), ("requestTimeout", { $0.requestTimeout = .zero }),
       ("maximumQueuedPushes", { $0.maximumQueuedPushes = -1 }),
     ]
     for (expected, change) in changes {
       var configuration = APNsConfiguration(
-        keyID: "ABC123DEFG", teamID: "TEAM123456", privateKey: TestKeys.p256.pemRepresentation, topic: "com.example.app")
+        keyID: "ABC123DEFG", teamID: "TEAM123456", privateKey: TestKeys.p256.pemRepresentation, topic: "com.example.app"
+      )
       change(&configuration)
       #expect(field { _ = try APNsSender(configuration: configuration, logger: logger) } == expected)
     }
@@ -39,18 +42,22 @@ import Testing
       }
     }
     for (member, value) in [
-      ("private_key", TestKeys.p256.pemRepresentation), ("private_key", "x"), ("token_uri", "http://oauth2.example/token"),
+      ("private_key", TestKeys.p256.pemRepresentation), ("private_key", "x"),
+      ("token_uri", "http://oauth2.example/token"),
       ("type", "authorized_user"), ("project_id", "a/../b"),
     ] {
       let file = try TestKeys.serviceAccountFile([member: value])
       #expect(field { _ = try ServiceAccountKey(json: file) } == "serviceAccount." + member)
     }
-    for file in ["", "[]", "{", "x"] { #expect(field { _ = try ServiceAccountKey(json: Array(file.utf8)) } == "serviceAccount") }
+    for file in ["", "[]", "{", "x"] {
+      #expect(field { _ = try ServiceAccountKey(json: Array(file.utf8)) } == "serviceAccount")
+    }
   }
 
   @Test func badFCMConfigurationsNameTheField() throws {
     let changes: [(String, (inout FCMConfiguration) -> Void)] = [
-      ("host", { $0.host = "a b" }), ("port", { $0.port = 65_536 }), ("tokenEndpoint", { $0.tokenEndpoint = "http://x/" }),
+      ("host", { $0.host = "a b" }), ("port", { $0.port = 65_536 }),
+      ("tokenEndpoint", { $0.tokenEndpoint = "http://x/" }),
       ("trustRoots", { $0.trustRoots = "x" }), ("tokenTimeout", { $0.tokenTimeout = .zero }),
     ]
     for (expected, change) in changes {
@@ -67,7 +74,8 @@ import Testing
       ("tenant", { $0.flow = .entra(tenant: "a/b", applicationID: "a", secret: "s") }),
       ("applicationID", { $0.flow = .entra(tenant: "t", applicationID: "", secret: "s") }),
       ("secret", { $0.flow = .entra(tenant: "t", applicationID: "a", secret: "\n") }),
-      ("tokenEndpoint", { $0.tokenEndpoint = "login.live.com" }), ("connectTo.port", { $0.connectTo = ("localhost", 0) }),
+      ("tokenEndpoint", { $0.tokenEndpoint = "login.live.com" }),
+      ("connectTo.port", { $0.connectTo = ("localhost", 0) }),
       ("trustRoots", { $0.trustRoots = "x" }), ("maximumConnections", { $0.maximumConnections = 0 }),
     ]
     for (expected, change) in changes {
@@ -87,21 +95,29 @@ import Testing
     apns.privateKey = "-----BEGIN PRIVATE KEY-----\n\(mark)\n-----END PRIVATE KEY-----"
     apns.keyID = mark
     do { _ = try APNsSender(configuration: apns, logger: logger) } catch { found.append(error) }
-    do { _ = try ServiceAccountKey(json: try TestKeys.serviceAccountFile(["private_key": mark])) } catch { found.append(error) }
+    do { _ = try ServiceAccountKey(json: try TestKeys.serviceAccountFile(["private_key": mark])) } catch {
+      found.append(error)
+    }
     do { _ = try ServiceAccountKey(json: Array(#"{"private_key":"\#(mark)"#.utf8)) } catch { found.append(error) }
-    let account = try ServiceAccountKey(json: try TestKeys.serviceAccountFile(["private_key_id": mark, "client_email": mark]))
+    let account = try ServiceAccountKey(
+      json: try TestKeys.serviceAccountFile(["private_key_id": mark, "client_email": mark]))
     found += [account, FCMConfiguration(serviceAccount: account)]
     for flow in [
-      WNSConfiguration.Flow.store(packageSID: mark, secret: mark), .entra(tenant: "t", applicationID: mark, secret: mark),
+      WNSConfiguration.Flow.store(packageSID: mark, secret: mark),
+      .entra(tenant: "t", applicationID: mark, secret: mark),
       .store(packageSID: "p", secret: mark + " "),
     ] {
       let wns = WNSConfiguration(flow: flow)
       found += [flow, wns, WNSTokenRequest(wns)]
-      do { found.append(try WNSSender(configuration: wns, logger: logger).complaint as Any) } catch { found.append(error) }
+      do { found.append(try WNSSender(configuration: wns, logger: logger).complaint as Any) } catch {
+        found.append(error)
+      }
     }
-    let answer = TokenAnswer(status: 200, body: Array(#"{"access_token":"\#(mark)"}"#.utf8), retryAfter: nil, now: Fixtures.now)
+    let answer = TokenAnswer(
+      status: 200, body: Array(#"{"access_token":"\#(mark)"}"#.utf8), retryAfter: nil, now: Fixtures.now)
     found.append(answer)
-    found.append(TokenAnswer(status: 400, body: Array(#"{"error":"\#(mark)"}"#.utf8), retryAfter: nil, now: Fixtures.now))
+    found.append(
+      TokenAnswer(status: 400, body: Array(#"{"error":"\#(mark)"}"#.utf8), retryAfter: nil, now: Fixtures.now))
     var tokens = AccessTokenState()
     tokens.fetched(answer, now: Fixtures.now)
     found.append(tokens)
@@ -112,11 +128,13 @@ import Testing
     for body in [#"{"reason":"\#(mark)"}"#, #"{"error":{"status":"\#(mark)","message":"\#(mark)"}}"#, mark] {
       found.append(APNsAnswer(status: 400, body: Array(body.utf8), retryAfter: mark, now: Fixtures.now))
       found.append(
-        FCMAnswer.outcome(status: 400, body: Array(body.utf8), retryAfter: mark, now: Fixtures.now, isPayloadProven: { true }))
+        FCMAnswer.outcome(
+          status: 400, body: Array(body.utf8), retryAfter: mark, now: Fixtures.now, isPayloadProven: { true }))
     }
     found.append(
       WNSAnswer.outcome(
-        status: 410, fields: .init(status: mark, description: mark, retryAfter: mark), appWorks: true, now: Fixtures.now))
+        status: 410, fields: .init(status: mark, description: mark, retryAfter: mark), appWorks: true, now: Fixtures.now
+      ))
     do { _ = try APNsRenderer.render(Fixtures.send(Content(apns: Array(mark.utf8)))) } catch { found.append(error) }
     do { _ = try FCMRenderer.render(Fixtures.send(Content(fcm: Array(mark.utf8)))) } catch { found.append(error) }
 

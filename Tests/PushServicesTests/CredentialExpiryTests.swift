@@ -18,7 +18,8 @@ import Testing
     _ configuration: APNsConfiguration, measuredBy metrics: LastValues, lookInterval: Duration = .seconds(5)
   ) throws -> APNsSender {
     try withMetricsFactory(metrics) {
-      try APNsSender(configuration: configuration, clock: clock, lookInterval: lookInterval, logger: Logger(label: "test"))
+      try APNsSender(
+        configuration: configuration, clock: clock, lookInterval: lookInterval, logger: Logger(label: "test"))
     }
   }
 
@@ -76,14 +77,16 @@ import Testing
   @Test func theGaugeFollowsTheProviderTokenInUse() async throws {
     let isExpired = Mutex(false)
     let double = try await HTTP2Double(Self.certificates.get()) { _ in
-      isExpired.withLock { $0 } ? .answer(.init(status: 403, body: #"{"reason":"ExpiredProviderToken"}"#)) : .answer(.init())
+      isExpired.withLock { $0 }
+        ? .answer(.init(status: 403, body: #"{"reason":"ExpiredProviderToken"}"#)) : .answer(.init())
     }
     let configuration = TestKeys.apns(port: double.port, trustRoots: try Self.certificates.get().authorityPEM)
     let gauges = LastValues()
     let sender = try sender(configuration, measuredBy: gauges)
     func push() async throws {
       let push = Push(
-        ticket: 1, id: Fixtures.pushID, handle: "0a", rendering: try sender.render(Fixtures.send(Message(body: "hello"))),
+        ticket: 1, id: Fixtures.pushID, handle: "0a",
+        rendering: try sender.render(Fixtures.send(Message(body: "hello"))),
         expiresAt: clock.now() + .seconds(60))
       _ = try await Outcomes.submit([push], to: sender)
     }

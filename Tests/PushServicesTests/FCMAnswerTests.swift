@@ -8,10 +8,12 @@ import Testing
     _ status: Int, _ body: String, retryAfter: String? = nil, isPayloadProven: Bool = false
   ) -> PushOutcome {
     FCMAnswer.outcome(
-      status: status, body: Array(body.utf8), retryAfter: retryAfter, now: Fixtures.now, isPayloadProven: { isPayloadProven })
+      status: status, body: Array(body.utf8), retryAfter: retryAfter, now: Fixtures.now,
+      isPayloadProven: { isPayloadProven })
   }
 
-  private static func body(_ status: Int, _ name: String, code: String?, message: String = "m", details: [String] = []) -> String
+  private static func body(_ status: Int, _ name: String, code: String?, message: String = "m", details: [String] = [])
+    -> String
   {
     var details = details
     if let code {
@@ -104,7 +106,8 @@ import Testing
 
   /// HTML, garbage and nothing: the HTTP status decides, and no device is lost.
   @Test(arguments: [
-    "", "<!DOCTYPE html><title>Error 502 (Server Error)!!1</title>", "{\"error\":", "{\"error\":{\"status\":7,\"details\":{}}}",
+    "", "<!DOCTYPE html><title>Error 502 (Server Error)!!1</title>", "{\"error\":",
+    "{\"error\":{\"status\":7,\"details\":{}}}",
     "[]",
     "{\"error\":{\"details\":[7,[],{\"@type\":[]},{\"@type\":\"x\",\"errorCode\":\"UNREGISTERED\"}]}}",
     String(repeating: "{", count: 100_000),

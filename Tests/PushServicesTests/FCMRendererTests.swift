@@ -24,8 +24,8 @@ import Testing
       timeToLive: timeToLive)
   }
 
-  /// What every message that shows nothing and leaves it open says to Apple's devices and to browsers about a push that ends a
-  /// minute from now.
+  /// What every message that shows nothing and leaves it open says to Apple's devices and to browsers about a push that
+  /// ends a minute from now.
   private static let backgroundLifetime =
     #""apns":{"headers":{"apns-priority":"5","apns-push-type":"background","apns-expiration":"1795248060"},"#
     + #""payload":{"aps":{"content-available":1}}},"webpush":{"headers":{"TTL":"60"}}"#
@@ -76,7 +76,8 @@ import Testing
   ])
   func aRenderingSaysNothingOfTheTime(content: Content) throws {
     let later = SendRequest(
-      id: Fixtures.sendID, acceptedAt: Fixtures.now + .seconds(5), audience: .user("bob"), content: content, timeToLive: 7)
+      id: Fixtures.sendID, acceptedAt: Fixtures.now + .seconds(5), audience: .user("bob"), content: content,
+      timeToLive: 7)
     #expect(try FCMRenderer.render(later).body == FCMRenderer.render(Fixtures.send(content)).body)
   }
 
@@ -91,13 +92,17 @@ import Testing
     #expect(message["token"] as? String == "t\"\\" + text)
   }
 
-  @Test(arguments: ["from", "message_type", "google.x", "gcm.notification.title", "pushId"]) func reservedKeys(key: String) {
+  @Test(arguments: ["from", "message_type", "google.x", "gcm.notification.title", "pushId"]) func reservedKeys(
+    key: String
+  ) {
     let bodies = [
       "{\"data\":{\"\(key)\":\"v\"}}", "{\"data\":{\"\(key)\":1}}", "{\"android\":{\"data\":{\"\(key)\":\"v\"}}}",
       "{\"webpush\":{\"data\":{\"\(key)\":\"v\"}}}",
     ]
     for content in [Content(message: Message(data: [key: "v"]))] + bodies.map({ Content(fcm: Array($0.utf8)) }) {
-      #expect(throws: PushOutcome(.rejected, reason: "ReservedDataKey")) { try FCMRenderer.render(Fixtures.send(content)) }
+      #expect(throws: PushOutcome(.rejected, reason: "ReservedDataKey")) {
+        try FCMRenderer.render(Fixtures.send(content))
+      }
     }
   }
 
@@ -111,7 +116,9 @@ import Testing
       Content(fcm: Array(#"{"android":{"data":{"k":"\#(String(repeating: "x", count: 4096))"}}}"#.utf8)),
       Content(fcm: Array(#"{"data":{"k":7,"l":"\#(String(repeating: "x", count: 4096))"}}"#.utf8)),
     ] {
-      #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) { try FCMRenderer.render(Fixtures.send(content)) }
+      #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) {
+        try FCMRenderer.render(Fixtures.send(content))
+      }
     }
   }
 
@@ -176,7 +183,8 @@ import Testing
   }
 
   @Test(arguments: [
-    #"{"token":"x","data":{"k":"v"}}"#, #"{"fid":"x","android":{}}"#, #"{"topic":"x","notification":{}}"#, #"{"condition":"x"}"#,
+    #"{"token":"x","data":{"k":"v"}}"#, #"{"fid":"x","android":{}}"#, #"{"topic":"x","notification":{}}"#,
+    #"{"condition":"x"}"#,
     #"{"to\u006ben":"x"}"#, #"{"to":"x","data":{"k":"v"}}"#, #"{"registration_ids":["x"],"data":{"k":"v"}}"#,
     #"{"condition":"x","data":{"k":7}}"#,
   ])

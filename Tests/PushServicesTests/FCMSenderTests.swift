@@ -61,11 +61,14 @@ import Testing
     return Laboratory(tokens: tokens, endpoint: endpoint, double: double, sender: sender)
   }
 
-  private func push(_ sender: FCMSender, ticket: UInt64 = 1, handle: String = "T", body: String = "hello", isBulk: Bool = false)
+  private func push(
+    _ sender: FCMSender, ticket: UInt64 = 1, handle: String = "T", body: String = "hello", isBulk: Bool = false
+  )
     throws -> Push
   {
     Push(
-      ticket: ticket, id: Fixtures.pushID, handle: handle, rendering: try sender.render(Fixtures.send(Message(body: body))),
+      ticket: ticket, id: Fixtures.pushID, handle: handle,
+      rendering: try sender.render(Fixtures.send(Message(body: body))),
       expiresAt: clock.now() + .seconds(60), isBulk: isBulk)
   }
 
@@ -90,8 +93,11 @@ import Testing
   @Test func noPushWaitsForAStreamLongerThanItLives() async throws {
     let laboratory = try await laboratory()
     let push = try push(laboratory.sender)
-    for (lifetime, patience) in [(Duration.milliseconds(300), Duration.milliseconds(300)), (.seconds(60), .seconds(10))] {
-      let writer = FCMRequestWriter(shared: HTTP2Headers(), now: push.expiresAt + (.zero - lifetime), timeout: .seconds(10))
+    for (lifetime, patience) in [
+      (Duration.milliseconds(300), Duration.milliseconds(300)), (.seconds(60), .seconds(10)),
+    ] {
+      let writer = FCMRequestWriter(
+        shared: HTTP2Headers(), now: push.expiresAt + (.zero - lifetime), timeout: .seconds(10))
       #expect(writer.request(for: push, ticket: 1).patience == patience)
     }
     try await laboratory.close()
@@ -175,11 +181,13 @@ import Testing
   }
 
   @Test func aRefusalByADevicesOwnServiceIsSaidButDoesNotStopTheSender() async throws {
-    let detail = #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"THIRD_PARTY_AUTH_ERROR"}"#
+    let detail =
+      #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"THIRD_PARTY_AUTH_ERROR"}"#
     let log = LogRecorder()
     let laboratory = try await laboratory(log: log) { request in
       String(decoding: request.body, as: UTF8.self).contains(#""token":"iphone""#)
-        ? .answer(.init(status: 401, body: #"{"error":{"status":"UNAUTHENTICATED","details":[\#(detail)]}}"#)) : .answer(.init())
+        ? .answer(.init(status: 401, body: #"{"error":{"status":"UNAUTHENTICATED","details":[\#(detail)]}}"#))
+        : .answer(.init())
     }
     try await Outcomes.running(laboratory.sender) { sender in
       for _ in 0..<3 {
@@ -221,7 +229,8 @@ import Testing
   @Test func aBlamedTokenIsGivenUpOnlyIfThePayloadHasPassed() async throws {
     let laboratory = try await laboratory { request in
       guard String(decoding: request.body, as: UTF8.self).contains(#""token":"bad""#) else { return .answer(.init()) }
-      let violation = #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
+      let violation =
+        #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
       return .answer(.init(status: 400, body: #"{"error":{"status":"INVALID_ARGUMENT","details":[\#(violation)]}}"#))
     }
     try await Outcomes.running(laboratory.sender) { sender in
@@ -236,7 +245,8 @@ import Testing
   @Test func everyBroadcastsPayloadThatHasPassedIsKnown() async throws {
     let laboratory = try await laboratory { request in
       guard String(decoding: request.body, as: UTF8.self).contains(#""token":"bad""#) else { return .answer(.init()) }
-      let violation = #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
+      let violation =
+        #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
       return .answer(.init(status: 400, body: #"{"error":{"status":"INVALID_ARGUMENT","details":[\#(violation)]}}"#))
     }
     try await Outcomes.running(laboratory.sender) { sender in
@@ -255,7 +265,8 @@ import Testing
       let body = String(decoding: request.body, as: UTF8.self)
       let isBackground = body.contains(#""apns-priority":"5""#) && body.contains(#""content-available":1"#)
       guard body.contains(#""token":"iphone""#), !isBackground else { return .answer(.init()) }
-      let violation = #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
+      let violation =
+        #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}"#
       return .answer(.init(status: 400, body: #"{"error":{"status":"INVALID_ARGUMENT","details":[\#(violation)]}}"#))
     }
     try await Outcomes.running(laboratory.sender) { sender in

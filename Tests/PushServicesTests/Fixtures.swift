@@ -10,9 +10,11 @@ enum Fixtures {
 
   /// Texts that have broken renderers before.
   static let hostileTexts = [
-    #"quotes " and ' and \ and / and \u0041"#, "<b>&amp;</b> ]]> <!-- -->", "line\nbreak\r\nand\ttab", "emoji 👩‍👩‍👧‍👦🏴‍☠️ and e\u{301}",
+    #"quotes " and ' and \ and / and \u0041"#, "<b>&amp;</b> ]]> <!-- -->", "line\nbreak\r\nand\ttab",
+    "emoji 👩‍👩‍👧‍👦🏴‍☠️ and e\u{301}",
     "controls \u{0}\u{1}\u{8}\u{B}\u{C}\u{1F}\u{7F}\u{80}\u{9F}",
-    "nonchars " + [0xFFFE, 0xFFFF, 0xFDD0, 0x1FFFE].compactMap(Unicode.Scalar.init).map { String($0) }.joined() + " end",
+    "nonchars " + [0xFFFE, 0xFFFF, 0xFDD0, 0x1FFFE].compactMap(Unicode.Scalar.init).map { String($0) }.joined()
+      + " end",
     "separators \u{2028}\u{2029}\u{FEFF}\u{202E}", "", " ", "%@ {} ${x} </text>", "\u{FFFD}\u{10FFFD}",
   ]
 

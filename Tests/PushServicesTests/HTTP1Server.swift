@@ -29,8 +29,8 @@ final class HTTP1Server: Sendable {
   var connectionCount: Int { recorder.connections.withLock { $0 } }
   var port: Int { channel.localAddress?.port ?? 0 }
 
-  /// Listens. `answer` gives nil for a request that is never to be answered; the connection of the number `resetting`, from 1 on, is
-  /// reset at once.
+  /// Listens. `answer` gives nil for a request that is never to be answered; the connection of the number `resetting`,
+  /// from 1 on, is reset at once.
   init(
     _ certificates: TestCertificates, resetting: Int? = nil, answer: @escaping @Sendable (Request) -> Response?
   ) async throws {
@@ -84,7 +84,8 @@ final class HTTP1Server: Sendable {
         recorder.requests.withLock { $0.append(request) }
         guard let response = answer(request) else { return }
         var head = HTTPResponseHead(version: .http1_1, status: response.status, headers: response.headers)
-        head.headers.replaceOrAdd(name: "content-length", value: String(response.body.utf8.count + (response.isWhole ? 0 : 1)))
+        head.headers.replaceOrAdd(
+          name: "content-length", value: String(response.body.utf8.count + (response.isWhole ? 0 : 1)))
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: response.body)))), promise: nil)
         guard response.isWhole else { return context.flush() }

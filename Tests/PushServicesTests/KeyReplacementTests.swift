@@ -60,7 +60,8 @@ import Testing
       try await Outcomes.running(SimulatorTests.wns(mistaken, endpoints, isStore: true)) { sender in
         let device = "https://cloud.notify.windows.com/?token=a"
         expectEqual(
-          try await SimulatorTests.outcomes(sender, SimulatorTests.portable, to: [device]).map(\.verdict), [.configurationError])
+          try await SimulatorTests.outcomes(sender, SimulatorTests.portable, to: [device]).map(\.verdict),
+          [.configurationError])
         expectEqual(try sender.use(secret: "mistaken"), false)
         expectEqual(try sender.use(secret: simulator.credentials.windows.packageSecret), true)
         expectEqual(

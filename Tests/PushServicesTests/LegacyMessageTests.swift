@@ -101,8 +101,8 @@ import Testing
     #expect(member(message, "android", "ttl") as? String == "60s")
   }
 
-  /// What it names counts from the acceptance of the send, not from each attempt; and the send, which ends after a minute, bounds
-  /// it.
+  /// What it names counts from the acceptance of the send, not from each attempt; and the send, which ends after a
+  /// minute, bounds it.
   @Test func aTimeToLiveIsCountedDown() throws {
     for (remaining, text) in [(Int64(60), "30"), (40, "10"), (30, "0"), (10, "0")] {
       let message = try message(#"{"time_to_live":30,"data":{"k":"v"}}"#, timeToLive: remaining)
@@ -129,7 +129,8 @@ import Testing
 
   @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
     let legacy: [String: Any] = [
-      "priority": "high", "data": ["k": text, "o": ["x": text]], "notification": ["title": text, "tag": text, "sound": text],
+      "priority": "high", "data": ["k": text, "o": ["x": text]],
+      "notification": ["title": text, "tag": text, "sound": text],
     ]
     let json = Array(try JSONSerialization.data(withJSONObject: legacy))
     let message = try FCMRendererTests.message(Fixtures.send(Content(fcm: json)))
@@ -142,8 +143,10 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"{"data":{"k":"v"}}"#, false), (#"{"data":{"k":1}}"#, true), (#"{"notification":{"title":"t","image":"i"}}"#, false),
-    (#"{"notification":{"icon":"i"}}"#, true), (#"{"priority":"high"}"#, true), (#"{"priority":"high","android":{}}"#, false),
+    (#"{"data":{"k":"v"}}"#, false), (#"{"data":{"k":1}}"#, true),
+    (#"{"notification":{"title":"t","image":"i"}}"#, false),
+    (#"{"notification":{"icon":"i"}}"#, true), (#"{"priority":"high"}"#, true),
+    (#"{"priority":"high","android":{}}"#, false),
     (#"{"apns":{},"data":{"k":1}}"#, false), (#"{"apns":null,"data":{"k":1}}"#, true),
     (#"{"priority":null,"data":{"k":"v"}}"#, false),
   ])

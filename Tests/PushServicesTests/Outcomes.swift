@@ -36,8 +36,8 @@ enum Outcomes {
     try await submit(pushes, to: sender).map(\.verdict)
   }
 
-  /// Sends until there is a connection, so that a short deadline after it is about the answer and nothing else; however often the same deadline
-  /// is too short for a first connection of a busy machine.
+  /// Sends until there is a connection, so that a short deadline after it is about the answer and nothing else; however
+  /// often the same deadline is too short for a first connection of a busy machine.
   static func warmUp(_ sender: any PushSender, _ push: Push) async throws {
     let end = ContinuousClock.now + .seconds(30)
     while ContinuousClock.now < end {
@@ -60,6 +60,7 @@ enum Outcomes {
 }
 
 /// `#expect` for values that are awaited, inside closures whose effects the macro does not see.
-func expectEqual<Value: Equatable>(_ found: Value, _ expected: Value, sourceLocation: SourceLocation = #_sourceLocation) {
+func expectEqual<Value: Equatable>(_ found: Value, _ expected: Value, sourceLocation: SourceLocation = #_sourceLocation)
+{
   #expect(found == expected, sourceLocation: sourceLocation)
 }

@@ -13,13 +13,15 @@ import Testing
   private static let credentials = Result { try SimulatorCredentials.generate() }
 
   static func running(
-    clock: any WallClock = SystemWallClock(), _ body: @escaping @Sendable (PushSimulator, SimulatorEndpoints) async throws -> Void
+    clock: any WallClock = SystemWallClock(),
+    _ body: @escaping @Sendable (PushSimulator, SimulatorEndpoints) async throws -> Void
   ) async throws {
     var configuration = SimulatorConfiguration()
     configuration.credentials = try Self.credentials.get()
     configuration.clock = clock
     let simulator = try PushSimulator(
-      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "simulator"))
+      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+      logger: Logger(label: "simulator"))
     try await simulator.withRunning { try await body(simulator, $0) }
   }
 
@@ -103,7 +105,8 @@ import Testing
         let outcomes = try await Self.outcomes(sender, Self.portable, to: faults)
         #expect(
           outcomes == [
-            PushOutcome(.deviceGone, reason: "Unregistered", status: 410, since: UnixTime(milliseconds: 1_700_000_000_123)),
+            PushOutcome(
+              .deviceGone, reason: "Unregistered", status: 410, since: UnixTime(milliseconds: 1_700_000_000_123)),
             PushOutcome(.deviceGone, reason: "BadDeviceToken", status: 400),
             PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(1)),
             PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503, retryAfter: .seconds(1)),
@@ -163,7 +166,8 @@ import Testing
           Fixtures.send(Content(fcm: Array(shown.utf8))), Fixtures.send(Content(fcm: Array(silent.utf8))),
           Fixtures.send(Content(fcm: Array(#"{"android_v2":{"background_sync":{}},"data":{"k":"v"}}"#.utf8))),
           Self.portable, Fixtures.send(Message(data: ["message": "x"])), Fixtures.send(Message(badge: 1)),
-          Fixtures.send(Content(fcm: Array(legacy.utf8))), Fixtures.send(Content(fcm: Array(#"{"data":{"message":"x"}}"#.utf8))),
+          Fixtures.send(Content(fcm: Array(legacy.utf8))),
+          Fixtures.send(Content(fcm: Array(#"{"data":{"message":"x"}}"#.utf8))),
           Fixtures.send(Content(fcm: Array(#"{"android":{"ttl":"3s"},"apns":{"payload":{"aps":{}}}}"#.utf8))),
         ]
         for send in sends {
@@ -188,7 +192,8 @@ import Testing
         let sends = [
           Self.portable, Fixtures.send(Message(data: ["k": "v"])), Fixtures.send(Message(badge: 1)),
           Fixtures.send(
-            Content(wns: #"<toast><visual><binding template="ToastText01"><text id="1">x</text></binding></visual></toast>"#)),
+            Content(
+              wns: #"<toast><visual><binding template="ToastText01"><text id="1">x</text></binding></visual></toast>"#)),
         ]
         for send in sends {
           expectEqual(try await Self.outcomes(sender, send, to: [device]), [PushOutcome(.accepted, status: 200)])
@@ -201,7 +206,9 @@ import Testing
         }
         let outcomes = try await Self.outcomes(sender, Self.portable, to: faults)
         #expect(
-          outcomes.map(\.verdict) == [.deviceGone, .deviceGone, .deviceGone, .configurationError, .rejected, .retryLater])
+          outcomes.map(\.verdict) == [
+            .deviceGone, .deviceGone, .deviceGone, .configurationError, .rejected, .retryLater,
+          ])
       }
     }
   }

@@ -35,7 +35,8 @@ import Testing
 
   @Test(arguments: [
     (400, #"{"error":"invalid_grant","error_description":"Invalid JWT Signature."}"#, "invalid_grant"),
-    (401, #"{"error":"invalid_client"}"#, "invalid_client"), (400, #"{"error":"unauthorized_client"}"#, "unauthorized_client"),
+    (401, #"{"error":"invalid_client"}"#, "invalid_client"),
+    (400, #"{"error":"unauthorized_client"}"#, "unauthorized_client"),
     (400, #"{"error":"something the metrics must not see"}"#, "TokenRefused"), (403, "<html>", "TokenRefused"),
     (404, "", "TokenRefused"), (302, "", "TokenRefused"),
   ])

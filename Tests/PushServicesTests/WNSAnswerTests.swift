@@ -15,12 +15,16 @@ import Testing
   /// Every row of Microsoft's table: status, `X-WNS-Status`, verdict, reason.
   static let rows: [(Int, String?, PushOutcome.Verdict, String)] = [
     (200, "received", .accepted, ""), (200, "dropped", .rejected, "dropped"),
-    (200, "channelthrottled", .retryLater, "channelthrottled"), (200, "ChannelThrottled", .retryLater, "channelthrottled"),
+    (200, "channelthrottled", .retryLater, "channelthrottled"),
+    (200, "ChannelThrottled", .retryLater, "channelthrottled"),
     (200, nil, .accepted, ""), (200, "somethingnew", .accepted, ""), (400, nil, .malformed, "BadRequest"),
-    (401, nil, .reauthenticate, "Unauthorized"), (404, nil, .deviceGone, "NotFound"), (405, nil, .malformed, "MethodNotAllowed"),
+    (401, nil, .reauthenticate, "Unauthorized"), (404, nil, .deviceGone, "NotFound"),
+    (405, nil, .malformed, "MethodNotAllowed"),
     (406, nil, .retryLater, "Throttled"), (410, nil, .deviceGone, "Gone"), (412, nil, .retryLater, "DeviceUnreachable"),
-    (413, nil, .rejected, "PayloadTooLarge"), (429, nil, .retryLater, "Throttled"), (500, nil, .retryLater, "ServerError"),
-    (502, nil, .retryLater, "ServerError"), (503, nil, .retryLater, "ServiceUnavailable"), (302, nil, .malformed, "Redirect"),
+    (413, nil, .rejected, "PayloadTooLarge"), (429, nil, .retryLater, "Throttled"),
+    (500, nil, .retryLater, "ServerError"),
+    (502, nil, .retryLater, "ServerError"), (503, nil, .retryLater, "ServiceUnavailable"),
+    (302, nil, .malformed, "Redirect"),
     (418, nil, .rejected, "UnknownReason"),
   ]
 

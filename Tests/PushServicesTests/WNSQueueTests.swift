@@ -17,10 +17,12 @@ import Testing
     let channel = try #require(ChannelURI(handle))
     return (0..<count).map { ticket in
       let push = Push(
-        ticket: UInt64(ticket), id: Fixtures.pushID, handle: handle, rendering: rendering, expiresAt: Fixtures.now, isBulk: isBulk
+        ticket: UInt64(ticket), id: Fixtures.pushID, handle: handle, rendering: rendering, expiresAt: Fixtures.now,
+        isBulk: isBulk
       )
       return WNSQueue.Item(
-        push: push, channel: channel, token: AccessToken(value: "t", expiresAt: Fixtures.now, generation: 1), deadline: now,
+        push: push, channel: channel, token: AccessToken(value: "t", expiresAt: Fixtures.now, generation: 1),
+        deadline: now,
         batch: batch)
     }
   }

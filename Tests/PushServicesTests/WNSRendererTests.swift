@@ -70,7 +70,8 @@ import Testing
     let launch = try #require(reader.root?["launch"])
     let values = try Fixtures.object(Array(launch.utf8))
     // Inside JSON the control characters are escaped, and only the two non-characters are lost.
-    let inJSON = String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value != 0xFFFE && $0.value != 0xFFFF }))
+    let inJSON = String(
+      String.UnicodeScalarView(text.unicodeScalars.filter { $0.value != 0xFFFE && $0.value != 0xFFFF }))
     #expect(values["k" + inJSON] as? String == inJSON)
   }
 
@@ -91,8 +92,10 @@ import Testing
 
   @Test(arguments: [
     ("<toast><visual/></toast>", "wns/toast"), ("<toast launch='x'/>", "wns/toast"), ("<toast/>", "wns/toast"),
-    ("\u{FEFF} \n<?xml version=\"1.0\"?>\n<toast>", "wns/toast"), ("<tile>", "wns/tile"), ("<badge value=\"1\"/>", "wns/badge"),
-    ("<toaster>", "wns/raw"), ("<Toast>", "wns/raw"), ("toast", "wns/raw"), ("{\"secureId\":\"x\"}", "wns/raw"), ("<", "wns/raw"),
+    ("\u{FEFF} \n<?xml version=\"1.0\"?>\n<toast>", "wns/toast"), ("<tile>", "wns/tile"),
+    ("<badge value=\"1\"/>", "wns/badge"),
+    ("<toaster>", "wns/raw"), ("<Toast>", "wns/raw"), ("toast", "wns/raw"), ("{\"secureId\":\"x\"}", "wns/raw"),
+    ("<", "wns/raw"),
     ("<toast", "wns/raw"), ("<?xml", "wns/raw"),
   ])
   func nativePayload(payload: String, type: String) throws {
@@ -109,13 +112,18 @@ import Testing
       #expect(throws: PushOutcome(.rejected, reason: "PayloadEmpty")) { try WNSRenderer.render(Fixtures.send(content)) }
     }
     for content in [
-      Content(wns: String(repeating: "x", count: 5001)), Content(message: Message(body: String(repeating: "<", count: 1250))),
+      Content(wns: String(repeating: "x", count: 5001)),
+      Content(message: Message(body: String(repeating: "<", count: 1250))),
     ] {
-      #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) { try WNSRenderer.render(Fixtures.send(content)) }
+      #expect(throws: PushOutcome(.rejected, reason: "PayloadTooLarge")) {
+        try WNSRenderer.render(Fixtures.send(content))
+      }
     }
   }
 
-  @Test(arguments: ["", "seventeenletters1", "a b", "a-b", "é", "a\r\nx-evil: 1"]) func tagsThatDoNotFitAreLeftOut(key: String)
+  @Test(arguments: ["", "seventeenletters1", "a b", "a-b", "é", "a\r\nx-evil: 1"]) func tagsThatDoNotFitAreLeftOut(
+    key: String
+  )
     throws
   {
     #expect(field(try WNSRenderer.render(Fixtures.send(Message(body: "b"), collapseKey: key)), "x-wns-tag") == nil)

@@ -24,7 +24,8 @@ import Testing
   ) async throws -> HTTP1Server {
     try await HTTP1Server(Self.certificates.get()) { request in
       request.head.uri.hasPrefix("/token")
-        ? .init(status: .ok, body: #"{"token_type":"Bearer","expires_in":"86399","access_token":"EgA1"}"#) : answer(request)
+        ? .init(status: .ok, body: #"{"token_type":"Bearer","expires_in":"86399","access_token":"EgA1"}"#)
+        : answer(request)
     }
   }
 
@@ -71,7 +72,8 @@ import Testing
     #expect(
       fields == [
         "host": "wns2-by3p.notify.windows.com", "authorization": "Bearer EgA1", "content-type": "text/xml",
-        "content-length": String(request.body.utf8.count), "x-wns-type": "wns/toast", "x-wns-priority": "1", "x-wns-tag": "score",
+        "content-length": String(request.body.utf8.count), "x-wns-type": "wns/toast", "x-wns-priority": "1",
+        "x-wns-tag": "score",
         "x-wns-ttl": "60", "ms-cv": "EREiIjMzhESFVWZmd3eIiA.0",
       ])
     #expect(request.body.contains("<text>hello</text>"))
@@ -94,15 +96,18 @@ import Testing
   }
 
   @Test(arguments: [
-    "https://evil.example/?token=x", "https://notify.windows.com.evil.example/?token=x", "https://evilnotify.windows.com/",
-    "http://cloud.notify.windows.com/?token=x", "https://u@cloud.notify.windows.com/", "https://cloud.notify.windows.com:8443/",
+    "https://evil.example/?token=x", "https://notify.windows.com.evil.example/?token=x",
+    "https://evilnotify.windows.com/",
+    "http://cloud.notify.windows.com/?token=x", "https://u@cloud.notify.windows.com/",
+    "https://cloud.notify.windows.com:8443/",
     "https://cloud.notify.windows.com/?token=a b", "https://cloud.notify.windows.com/?token=%zz", "x",
   ])
   func nothingGoesAnywhereElse(handle: String) async throws {
     let server = try await server()
     try await Outcomes.running(sender(server)) { sender in
       expectEqual(
-        try await Outcomes.submit([push(sender, handle: handle)], to: sender), [PushOutcome(.deviceGone, reason: "BadChannelURI")]
+        try await Outcomes.submit([push(sender, handle: handle)], to: sender),
+        [PushOutcome(.deviceGone, reason: "BadChannelURI")]
       )
     }
     #expect(pushes(server).isEmpty)
@@ -174,7 +179,8 @@ import Testing
     let sender = try sender(server) { $0.maximumQueuedPushes = 2 }
     let pushes = try (0..<3).map { try push(sender, ticket: $0) }
     expectEqual(
-      try await Outcomes.submit(pushes, to: sender), Array(repeating: PushOutcome(.retryLater, reason: "QueueFull"), count: 3))
+      try await Outcomes.submit(pushes, to: sender),
+      Array(repeating: PushOutcome(.retryLater, reason: "QueueFull"), count: 3))
     try await server.close()
   }
 

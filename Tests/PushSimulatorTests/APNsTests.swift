@@ -129,16 +129,19 @@ struct APNsTests {
           fields.removeAll { $0.0 == name }
           fields.append((name, value))
         }
-        let response = try await laboratory.send(laboratory.apns, method: one.method, path: one.path, fields, body: one.body)
+        let response = try await laboratory.send(
+          laboratory.apns, method: one.method, path: one.path, fields, body: one.body)
         #expect(response.status == one.status, "\(one.testDescription)")
         let expected = one.reason.isEmpty ? "" : #"{"reason":"\#(one.reason)"}"#
         #expect(String(decoding: response.body, as: UTF8.self) == expected, "\(one.testDescription)")
-        #expect(response.headers["apns-id"]?.utf8.count == (one.fields.first { $0.0 == "apns-id" }?.1?.utf8.count ?? 36))
+        #expect(
+          response.headers["apns-id"]?.utf8.count == (one.fields.first { $0.0 == "apns-id" }?.1?.utf8.count ?? 36))
       }
       let get = try await laboratory.send(
         laboratory.apns, method: "GET", path: "/3/device/" + Self.device, [("authorization", token)], body: "")
       #expect(get.status == 405)
-      let twice = try await Self.push(laboratory, token: token, extra: [("apns-priority", "5"), ("apns-priority", "5")])
+      let twice = try await Self.push(
+        laboratory, token: token, extra: [("apns-priority", "5"), ("apns-priority", "5")])
       #expect(twice.status == 400)
       #expect(twice.body == Array(#"{"reason":"DuplicateHeaders"}"#.utf8))
     }
@@ -240,7 +243,11 @@ struct APNsTests {
         var reader = try JSONReader(response.body[...])
         var answer: (reason: String?, timestamp: Int64?) = (nil, nil)
         try reader.readObject { (key, reader) throws(JSONError) in
-          if case "reason" = key { answer.reason = try reader.readString() } else { answer.timestamp = try reader.readInteger() }
+          if case "reason" = key {
+            answer.reason = try reader.readString()
+          } else {
+            answer.timestamp = try reader.readInteger()
+          }
         }
         #expect(answer.reason == reason)
         #expect((answer.timestamp != nil) == (status == 410))
@@ -258,7 +265,9 @@ struct APNsTests {
           try await Self.push(laboratory, device, token: token, timeout: .seconds(1))
         }
       default:
-        let error = await #expect(throws: HTTP2RequestError.self) { try await Self.push(laboratory, device, token: token) }
+        let error = await #expect(throws: HTTP2RequestError.self) {
+          try await Self.push(laboratory, device, token: token)
+        }
         #expect(error?.code == .connectionLost)
       }
       #expect(laboratory.simulator.store.received(.apns, device) == nil)
@@ -271,7 +280,9 @@ struct APNsTests {
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       let id = "0c0ffee0-0000-4000-8000-000000000001"
       let body = #"{"aps":{"alert":"Grüße \"quoted\" <&> 🎺\n"},"n":1}"#
-      #expect(try await Self.push(laboratory, token: token, id: id, body: body, extra: [("apns-collapse-id", "c")]).status == 200)
+      #expect(
+        try await Self.push(laboratory, token: token, id: id, body: body, extra: [("apns-collapse-id", "c")]).status
+          == 200)
       #expect(try await Self.push(laboratory, token: token, id: id).status == 200)
       #expect(try await Self.push(laboratory, token: token).status == 200)
       let received = laboratory.simulator.store.notifications(.apns, Self.device.uppercased())

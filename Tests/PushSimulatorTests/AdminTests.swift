@@ -12,7 +12,8 @@ struct AdminTests {
     try await Laboratory.run { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       let made = try await laboratory.admin(
-        "POST", "/faults", body: #"{"service":"apns","action":"answer","status":429,"retryAfter":7,"handlePrefix":"AB"}"#)
+        "POST", "/faults",
+        body: #"{"service":"apns","action":"answer","status":429,"retryAfter":7,"handlePrefix":"AB"}"#)
       #expect(made.status == 201)
       #expect(made.headers["location"] == "/faults/1")
       #expect(made.body.contains(#""handlePrefix":"ab""#))
@@ -31,7 +32,8 @@ struct AdminTests {
   }
 
   @Test(arguments: [
-    #"{"service":"icq","action":"drop"}"#, #"{"service":"apns","action":"sulk"}"#, #"{"service":"apns","action":"answer"}"#,
+    #"{"service":"icq","action":"drop"}"#, #"{"service":"apns","action":"sulk"}"#,
+    #"{"service":"apns","action":"answer"}"#,
     #"{"service":"apns","action":"answer","status":999}"#, #"{"service":"apns","action":"latency"}"#,
     #"{"service":"wns","action":"refuse-handshake"}"#, #"{"service":"apns","action":"drop","count":0}"#,
     #"{"service":"apns","action":"drop","share":2}"#, "nonsense",
@@ -116,7 +118,8 @@ struct AdminTests {
       // A connection belongs to the key of its first push.
       var app = laboratory.credentials.apns
       app.privateKeyPEM = try #require(files["apns.p8"])
-      let ids = try #require(JSONSerialization.jsonObject(with: Data(files["apns.json", default: ""].utf8)) as? [String: Any])
+      let ids = try #require(
+        JSONSerialization.jsonObject(with: Data(files["apns.json", default: ""].utf8)) as? [String: Any])
       app.keyID = try #require(ids["key_id"] as? String)
       let new = try await Signing.providerToken(app)
       let unrelated = try await APNsTests.push(laboratory, token: new)
@@ -164,7 +167,8 @@ struct AdminTests {
     try await Laboratory.run { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       #expect(
-        try await laboratory.admin("POST", "/faults", body: #"{"service":"apns","action":"latency","milliseconds":50}"#).status
+        try await laboratory.admin("POST", "/faults", body: #"{"service":"apns","action":"latency","milliseconds":50}"#)
+          .status
           == 201)
       let clock = ContinuousClock()
       let start = clock.now
@@ -192,7 +196,9 @@ struct AdminTests {
   @Test func devicesArePagedAndReset() async throws {
     try await Laboratory.run { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
-      for device in ["a1", "b2", "c3"] { #expect(try await APNsTests.push(laboratory, device, token: token).status == 200) }
+      for device in ["a1", "b2", "c3"] {
+        #expect(try await APNsTests.push(laboratory, device, token: token).status == 200)
+      }
       let first = try await laboratory.admin("GET", "/devices?limit=2")
       let one = #"{"platform":"apns","handle":"a1","received":1}"#
       let two = #"{"platform":"apns","handle":"b2","received":1}"#
@@ -207,7 +213,8 @@ struct AdminTests {
       let counts = try await laboratory.admin("GET", "/counts")
       #expect(
         counts.body.hasPrefix(
-          #"{"accepted":3,"duplicates":0,"devices":2,"services":{"apns":{"accepted":3,"duplicates":0,"answers":{"200":3}}"#))
+          #"{"accepted":3,"duplicates":0,"devices":2,"services":{"apns":{"accepted":3,"duplicates":0,"answers":{"200":3}}"#
+        ))
       #expect(try await laboratory.admin("DELETE", "/devices").status == 204)
       #expect(laboratory.simulator.store.counts().accepted == 0)
       #expect(try await laboratory.admin("GET", "/devices").body == #"{"devices":[]}"#)

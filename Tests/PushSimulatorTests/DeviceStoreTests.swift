@@ -7,7 +7,8 @@ import Testing
 @Suite struct DeviceStoreTests {
   private func notification(_ handle: String, _ id: String? = nil) -> ReceivedNotification {
     ReceivedNotification(
-      platform: .apns, handle: handle, time: UnixTime(milliseconds: 0), pushID: id, headers: [], payload: Array(handle.utf8))
+      platform: .apns, handle: handle, time: UnixTime(milliseconds: 0), pushID: id, headers: [],
+      payload: Array(handle.utf8))
   }
 
   @Test func keepsTheNewestOfEachDevice() {

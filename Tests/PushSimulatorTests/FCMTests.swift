@@ -13,7 +13,9 @@ struct FCMTests {
     return "Bearer " + (try member("access_token", of: answer.body) ?? "")
   }
 
-  static func exchange(_ laboratory: Laboratory, assertion: String, grantType: String? = nil) async throws -> Laboratory.Answer {
+  static func exchange(_ laboratory: Laboratory, assertion: String, grantType: String? = nil) async throws
+    -> Laboratory.Answer
+  {
     let grant = grantType ?? "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"
     return try await laboratory.send(
       "POST", laboratory.endpoints.googleTokenURL, headers: [("content-type", "application/x-www-form-urlencoded")],
@@ -24,20 +26,28 @@ struct FCMTests {
     var value: String?
     var reader = try JSONReader(Array(json.utf8)[...])
     try reader.readObject { (key, reader) throws(JSONError) in
-      if key.text == name, try reader.nextKind() == .string { value = try reader.readString() } else { try reader.skipValue() }
+      if key.text == name, try reader.nextKind() == .string {
+        value = try reader.readString()
+      } else {
+        try reader.skipValue()
+      }
     }
     return value
   }
 
   static func send(
-    _ laboratory: Laboratory, token: String?, body: String, path: String? = nil, contentType: String? = "application/json",
+    _ laboratory: Laboratory, token: String?, body: String, path: String? = nil,
+    contentType: String? = "application/json",
     authority: String? = "fcm.googleapis.com", timeout: Duration = .seconds(30)
   ) async throws -> HTTP2Response {
     try await laboratory.send(
       laboratory.fcm, authority: authority,
       path: path ?? "/v1/projects/\(laboratory.credentials.google.projectID)/messages:send",
       // Without `:authority`, HTTP/2 itself asks for `host`.
-      [("authorization", token), ("content-type", contentType), ("host", authority == nil ? "fcm.googleapis.com" : nil)],
+      [
+        ("authorization", token), ("content-type", contentType),
+        ("host", authority == nil ? "fcm.googleapis.com" : nil),
+      ],
       body: body, timeout: timeout)
   }
 
@@ -57,7 +67,9 @@ struct FCMTests {
   static let bodies: [(String, Int, String)] = [
     (message(#""data":{"message":"hi"}"#), 200, ""),
     (
-      message(#""notification":{"title":"t","body":"b"},"android":{"priority":"HIGH","ttl":"3.5s","notification":{"tag":"x"}}"#),
+      message(
+        #""notification":{"title":"t","body":"b"},"android":{"priority":"HIGH","ttl":"3.5s","notification":{"tag":"x"}}"#
+      ),
       200, ""
     ),
     (#"{"validate_only":true,"message":{"topic":"news"}}"#, 200, "fake_message_id"),
@@ -84,7 +96,10 @@ struct FCMTests {
     (message(#""shiny":1"#), 400, "message.shiny"),
     (#"{"message":{"topic":"/topics/news"}}"#, 400, "message.topic"),
     (message(#""android":{"notification":\#(everything)}"#), 200, ""),
-    (message(#""android_v2":{"remote_notification":{"notification":{"id":7,"tag":"t"},"mutableContent":true}}"#), 200, ""),
+    (
+      message(#""android_v2":{"remote_notification":{"notification":{"id":7,"tag":"t"},"mutableContent":true}}"#), 200,
+      ""
+    ),
     (message(#""webpush":{"headers":{"TTL":"6"},"data":{"k":"v"},"notification":{"x":[1]}}"#), 200, ""),
     (message(#""webpush":{"fcmOptions":{"link":"https://x","analytics_label":"a"}}"#), 200, ""),
     (message(#""fcm_options":{"analytics_label":"a-b"},"android":{"fcm_options":{"analyticsLabel":"c%"}}"#), 200, ""),
@@ -110,7 +125,10 @@ struct FCMTests {
     (message(#""apns":{"fcm_options":{"analytics_label":"a b"}}"#), 400, "message.apns.fcm_options.analytics_label"),
     // Apple's devices: data alone goes with priority 5.
     (message(#""data":{"k":"v"},"apns":{"headers":{"apns-priority":"10"}}"#), 400, "INVALID_ARGUMENT"),
-    (message(#""apns":{"headers":{"apns-priority":"10"},"payload":{"aps":{"content-available":1}}}"#), 400, "INVALID_ARGUMENT"),
+    (
+      message(#""apns":{"headers":{"apns-priority":"10"},"payload":{"aps":{"content-available":1}}}"#), 400,
+      "INVALID_ARGUMENT"
+    ),
     (message(#""apns":{"headers":{"apns-priority":"5"},"payload":{"aps":{"content-available":1}}}"#), 200, ""),
     (message(#""apns":{"headers":{"apns-priority":"10"},"payload":{"aps":{"alert":"hi"}}}"#), 200, ""),
     (message(#""notification":{"body":"hi"},"apns":{"headers":{"apns-priority":"10"}}"#), 200, ""),
@@ -150,7 +168,8 @@ struct FCMTests {
       #expect(status(try await Self.send(laboratory, token: nil, body: body)) == "401")
       #expect(status(try await Self.send(laboratory, token: "Bearer ya29.made-up", body: body)) == "401")
       #expect(
-        status(try await Self.send(laboratory, token: token, body: body, path: "/v1/projects/other/messages:send")) == "403")
+        status(try await Self.send(laboratory, token: token, body: body, path: "/v1/projects/other/messages:send"))
+          == "403")
       #expect(status(try await Self.send(laboratory, token: token, body: body, path: "/v1/elsewhere")) == "404")
       #expect(status(try await Self.send(laboratory, token: token, body: body, contentType: nil)) == "400")
       #expect(status(try await Self.send(laboratory, token: token, body: body, authority: nil)) == "400")
@@ -227,7 +246,8 @@ struct FCMTests {
         #expect(response.headers["retry-after"] == retryAfter.map(String.init))
         let answer = String(decoding: response.body, as: UTF8.self)
         if let reason {
-          #expect(answer.contains(#""@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"\#(reason)""#))
+          #expect(
+            answer.contains(#""@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"\#(reason)""#))
           #expect(answer.contains(#""field":"message.token""#) == (status == 400))
         } else {
           #expect(answer.hasPrefix("<!DOCTYPE html>"))
@@ -239,7 +259,9 @@ struct FCMTests {
           try await Self.send(laboratory, token: token, body: body, timeout: .seconds(1))
         }
       default:
-        let error = await #expect(throws: HTTP2RequestError.self) { try await Self.send(laboratory, token: token, body: body) }
+        let error = await #expect(throws: HTTP2RequestError.self) {
+          try await Self.send(laboratory, token: token, body: body)
+        }
         #expect(error?.code == .connectionLost)
       }
       #expect(laboratory.simulator.store.received(.fcm, device) == nil)

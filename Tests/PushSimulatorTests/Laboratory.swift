@@ -41,12 +41,14 @@ final class Laboratory: Sendable {
 
   /// Runs a simulator and the clients while `body` does.
   static func run(
-    _ configuration: SimulatorConfiguration = SimulatorConfiguration(), _ body: @Sendable (Laboratory) async throws -> Void
+    _ configuration: SimulatorConfiguration = SimulatorConfiguration(),
+    _ body: @Sendable (Laboratory) async throws -> Void
   ) async throws {
     var configuration = configuration
     if configuration.credentials == nil { configuration.credentials = try Self.credentials.get() }
     let simulator = try PushSimulator(
-      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "simulator"))
+      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+      logger: Logger(label: "simulator"))
     try await simulator.withRunning { endpoints in
       let laboratory = try Laboratory(simulator, endpoints)
       await withTaskGroup(of: Void.self) { group in
@@ -70,7 +72,8 @@ final class Laboratory: Sendable {
     configuration.reconnectBackoff = .milliseconds(10)
     configuration.keptResponseHeaders = ["apns-id", "retry-after", "content-type"]
     return try HTTP2ConnectionPool(
-      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "client"),
+      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+      logger: Logger(label: "client"),
       observer: observer)
   }
 
@@ -88,12 +91,14 @@ final class Laboratory: Sendable {
     for (name, value) in fields { if let value { headers.append(name, value) } }
     return try await pool.execute(
       HTTP2Request(
-        ticket: 0, shared: shared, headers: HTTP2Headers(path: path, headers), body: Array(body.utf8), timeout: timeout))
+        ticket: 0, shared: shared, headers: HTTP2Headers(path: path, headers), body: Array(body.utf8), timeout: timeout)
+    )
   }
 
   /// Sends one HTTP/1.1 request and reads the answer whole.
   func send(
-    _ method: String, _ url: String, headers: [(String, String)] = [], body: String? = nil, timeout: TimeAmount = .seconds(30)
+    _ method: String, _ url: String, headers: [(String, String)] = [], body: String? = nil,
+    timeout: TimeAmount = .seconds(30)
   ) async throws -> Answer {
     var request = HTTPClientRequest(url: url)
     request.method = .init(rawValue: method)
@@ -102,7 +107,8 @@ final class Laboratory: Sendable {
     let response = try await http.execute(request, timeout: timeout)
     let bytes = try await response.body.collect(upTo: 1 << 20)
     return Answer(
-      status: Int(response.status.code), headers: .init(response.headers.map { ($0.name.lowercased(), $0.value) }) { $1 },
+      status: Int(response.status.code),
+      headers: .init(response.headers.map { ($0.name.lowercased(), $0.value) }) { $1 },
       body: String(buffer: bytes))
   }
 

@@ -37,8 +37,8 @@ struct LifetimeTests {
     }
   }
 
-  /// A directory is used again for longer than its certificate is good for; what senders have of the vendors must not change with
-  /// it.
+  /// A directory is used again for longer than its certificate is good for; what senders have of the vendors must not
+  /// change with it.
   @Test(arguments: [(days: 400, isRenewed: true), (364, true), (336, true), (334, false), (0, false)])
   func aCertificateThatEndsIsReplaced(days: Int64, isRenewed: Bool) async throws {
     let kept = try SimulatorCredentials.generate(now: SystemWallClock().now() + .seconds(-days * 86_400))
@@ -66,7 +66,8 @@ struct LifetimeTests {
     configuration.host = host
     #expect {
       try PushSimulator(
-        configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "simulator"))
+        configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+        logger: Logger(label: "simulator"))
     } throws: { error in
       "\(error)" == "simulator.host must be one of 127.0.0.1, ::1, localhost: it serves this machine only"
     }
@@ -78,7 +79,8 @@ struct LifetimeTests {
       configuration.credentials = laboratory.credentials
       configuration.adminPort = laboratory.endpoints.adminPort
       let second = try PushSimulator(
-        configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: Logger(label: "simulator"))
+        configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+        logger: Logger(label: "simulator"))
       await #expect(throws: (any Error).self) { try await second.withRunning { _ in } }
     }
   }

@@ -24,7 +24,8 @@ struct AssertionClaims: JWTPayload {
 enum Signing {
   /// A provider token, `age` seconds old.
   static func providerToken(
-    _ app: SimulatorCredentials.APNsApp, age: Int = 0, keyID: String? = nil, teamID: String? = nil, key: ES256PrivateKey? = nil
+    _ app: SimulatorCredentials.APNsApp, age: Int = 0, keyID: String? = nil, teamID: String? = nil,
+    key: ES256PrivateKey? = nil
   ) async throws -> String {
     let keys = JWTKeyCollection()
     let id = JWKIdentifier(string: keyID ?? app.keyID)

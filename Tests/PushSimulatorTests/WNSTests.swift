@@ -10,7 +10,9 @@ struct WNSTests {
   static let toast =
     #"<toast><visual><binding template="ToastText01"><text id="1">hi &amp; bye</text></binding></visual></toast>"#
 
-  static func liveForm(_ app: SimulatorCredentials.WindowsApp, scope: String = "notify.windows.com", secret: String? = nil)
+  static func liveForm(
+    _ app: SimulatorCredentials.WindowsApp, scope: String = "notify.windows.com", secret: String? = nil
+  )
     -> String
   {
     let id = app.packageSID.replacing(":", with: "%3a").replacing("/", with: "%2f")
@@ -37,11 +39,14 @@ struct WNSTests {
     body: String = toast,
     method: String = "POST", timeout: TimeAmount = .seconds(30)
   ) async throws -> Laboratory.Answer {
-    var headers: [String: String] = ["content-type": "text/xml", "x-wns-type": "wns/toast", "host": "cloud.notify.windows.com"]
+    var headers: [String: String] = [
+      "content-type": "text/xml", "x-wns-type": "wns/toast", "host": "cloud.notify.windows.com",
+    ]
     if let token { headers["authorization"] = token }
     for (name, value) in fields { headers[name] = value }
     return try await laboratory.send(
-      method, laboratory.endpoints.wnsURL + "/?token=" + channel, headers: headers.map { ($0.key, $0.value) }, body: body,
+      method, laboratory.endpoints.wnsURL + "/?token=" + channel, headers: headers.map { ($0.key, $0.value) },
+      body: body,
       timeout: timeout)
   }
 
@@ -70,7 +75,9 @@ struct WNSTests {
         #expect(try FCMTests.member("error", of: answer.body) == code)
       }
       for (url, form) in [(live, Self.liveForm(app)), (entra, Self.entraForm(app))] {
-        #expect(try await laboratory.send("POST", url, headers: [("content-type", "application/json")], body: form).status == 400)
+        #expect(
+          try await laboratory.send("POST", url, headers: [("content-type", "application/json")], body: form).status
+            == 400)
       }
       #expect(laboratory.simulator.store.counts()[.microsoftToken].accepted == 2)
     }
@@ -117,7 +124,8 @@ struct WNSTests {
       let nowhere = try await laboratory.send(
         "POST", laboratory.endpoints.wnsURL + "/", headers: [("authorization", token)], body: Self.toast)
       #expect(nowhere.status == 404)
-      let status = try await Self.push(laboratory, token: token, fields: ["x-wns-requestforstatus": "true", "ms-cv": "abc.0"])
+      let status = try await Self.push(
+        laboratory, token: token, fields: ["x-wns-requestforstatus": "true", "ms-cv": "abc.0"])
       #expect(status.headers["x-wns-deviceconnectionstatus"] == "connected")
       #expect(status.headers["ms-cv"] == "abc.0")
       laboratory.simulator.expireTokens()

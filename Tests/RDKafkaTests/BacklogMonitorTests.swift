@@ -10,7 +10,8 @@ struct BacklogMonitorTests {
     let topic = try await kafka.topic(partitions: 1)
     let group = kafka.group()
     let monitor = try BacklogMonitor(
-      client: kafka.client(), topic: topic, groupID: group, limitBytesPerPartition: 10_000, logger: TestKafka.quietLogger)
+      client: kafka.client(), topic: topic, groupID: group, limitBytesPerPartition: 10_000,
+      logger: TestKafka.quietLogger)
     #expect(!monitor.hasRoom(), "nothing is known yet")
     try await monitor.observe()
     #expect(monitor.hasRoom())
@@ -64,7 +65,8 @@ struct BacklogMonitorTests {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     let monitor = try BacklogMonitor(
-      client: kafka.client(), topic: topic, groupID: kafka.group(), limitRecordsPerPartition: 10, logger: TestKafka.quietLogger)
+      client: kafka.client(), topic: topic, groupID: kafka.group(), limitRecordsPerPartition: 10,
+      logger: TestKafka.quietLogger)
     try await monitor.observe()
     let other = try await kafka.topic(partitions: 1)
     try await kafka.withProducer(backlog: monitor) { producer in

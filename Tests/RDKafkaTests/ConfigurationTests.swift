@@ -36,7 +36,8 @@ struct ConfigurationTests {
     let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", properties: [key: "x"])
     let error = #expect(throws: RDKafkaError.self) {
       _ = try Consumer(
-        configuration: ConsumerConfiguration(client: client, groupID: "g", topics: ["t"]), logger: TestKafka.quietLogger)
+        configuration: ConsumerConfiguration(client: client, groupID: "g", topics: ["t"]), logger: TestKafka.quietLogger
+      )
     }
     #expect(error?.message.contains("'\(key)'") == true)
   }
@@ -46,7 +47,8 @@ struct ConfigurationTests {
       bootstrapServers: "127.0.0.1:1", clientID: "test", properties: ["message.max.bytes": "2000000"])
     #expect(throws: Never.self) {
       _ = try Consumer(
-        configuration: ConsumerConfiguration(client: client, groupID: "g", topics: ["t"]), logger: TestKafka.quietLogger)
+        configuration: ConsumerConfiguration(client: client, groupID: "g", topics: ["t"]), logger: TestKafka.quietLogger
+      )
     }
   }
 

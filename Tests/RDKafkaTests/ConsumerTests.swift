@@ -4,7 +4,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ConsumerTests {
-  /// Records, headers, credit, lag, stored offsets and committed metadata in one group, because forming a group takes seconds.
+  /// Records, headers, credit, lag, stored offsets and committed metadata in one group, because forming a group takes
+  /// seconds.
   @Test func whatIsProducedIsReadWithinCreditAndResumedAfterARestart() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
@@ -19,7 +20,8 @@ struct ConsumerTests {
     }
 
     // Never by itself while this looks: what is stored is committed in the end.
-    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = .seconds(60) }) { consumer in
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = .seconds(60) }) {
+      consumer in
       var read: [ConsumedRecord] = []
       consumer.grant(records: 4)
       for await event in consumer.events {
@@ -47,9 +49,13 @@ struct ConsumerTests {
       #expect(try await consumer.firstOffsets(of: [partition]) == [PartitionOffset(partition: partition, offset: 0)])
       try await consumer.commit([PartitionOffset(partition: partition, offset: 8, metadata: "done:9,11")])
       #expect(
-        try await consumer.committed([partition]) == [PartitionOffset(partition: partition, offset: 8, metadata: "done:9,11")])
+        try await consumer.committed([partition]) == [
+          PartitionOffset(partition: partition, offset: 8, metadata: "done:9,11")
+        ])
       let other = TopicPartition(topic: topic, partition: 3)
-      let error = #expect(throws: RDKafkaError.self) { try consumer.store([PartitionOffset(partition: other, offset: 1)]) }
+      let error = #expect(throws: RDKafkaError.self) {
+        try consumer.store([PartitionOffset(partition: other, offset: 1)])
+      }
       #expect(error?.code == .notAssigned)
       try consumer.store([PartitionOffset(partition: partition, offset: 12)])
     }
@@ -152,9 +158,9 @@ struct ConsumerTests {
     }
   }
 
-  /// A member that has nothing left to settle gives its partitions back at once; one that never answers does so at its deadline. The embedded
-  /// cluster would refuse what the second one commits once the first one has joined again; on a starved machine it may do so all the same, and then
-  /// the next owner finds it where it is kept.
+  /// A member that has nothing left to settle gives its partitions back at once; one that never answers does so at its
+  /// deadline. The embedded cluster would refuse what the second one commits once the first one has joined again; on a
+  /// starved machine it may do so all the same, and then the next owner finds it where it is kept.
   @Test func aQuickMemberLeavesASlowOneTimeToCommit() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 6)
@@ -196,7 +202,8 @@ struct ConsumerTests {
             if isQuick { quickOwned = owned } else { slowOwned = owned }
             if quickOwned == 3, slowOwned == 3 { break }
           }
-          try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { third in
+          try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) {
+            third in
             var events = third.events.makeAsyncIterator()
             var owned: Set<TopicPartition> = []
             while owned.count < 2 { owned.formUnion(try await assignment(&events)) }
@@ -218,7 +225,8 @@ struct ConsumerTests {
     let topic = try await kafka.topic(partitions: 1)
     let partition = TopicPartition(topic: topic, partition: 0)
     let (group, offset) = (kafka.group(), PartitionOffset(partition: partition, offset: 7, metadata: "done:9"))
-    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { consumer in
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) {
+      consumer in
       var events = consumer.events.makeAsyncIterator()
       _ = try await assignment(&events)
       try kafka.cluster?.inject([.rebalanceInProgress], into: .offsetCommit)
@@ -227,7 +235,8 @@ struct ConsumerTests {
       #expect(try await consumer.committed([partition]) == [])
       #expect(try await consumer.kept([partition]) == [offset])
     }
-    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) { consumer in
+    try await kafka.withConsumer(topics: [topic], group: group, configure: { $0.autoCommitInterval = nil }) {
+      consumer in
       let kept = try await consumer.kept([partition])
       #expect(kept == [offset])
     }
@@ -246,13 +255,17 @@ struct ConsumerTests {
       var events = consumer.events.makeAsyncIterator()
       let owned = try await assignment(&events)
       async let closed: Void = consumer.close()
-      guard case .revoked(let revoked, let rebalance)? = await change(&events) else { throw Unexpected(what: "no revocation") }
+      guard case .revoked(let revoked, let rebalance)? = await change(&events) else {
+        throw Unexpected(what: "no revocation")
+      }
       #expect(Set(revoked) == owned)
       try consumer.store([PartitionOffset(partition: revoked[0], offset: 0)])
       rebalance.complete()
       #expect(await events.next(isolation: #isolation) == nil)
       await closed
-      let error = #expect(throws: RDKafkaError.self) { try consumer.store([PartitionOffset(partition: revoked[0], offset: 0)]) }
+      let error = #expect(throws: RDKafkaError.self) {
+        try consumer.store([PartitionOffset(partition: revoked[0], offset: 0)])
+      }
       #expect(error?.code == .closed)
     }
   }

@@ -68,7 +68,8 @@ struct EmbeddedClusterTests {
   }
 
   @Test func aClosedClusterSaysSo() throws {
-    let cluster = try EmbeddedCluster(topics: [TopicSpecification(name: "a", partitions: 1)], logger: TestKafka.quietLogger)
+    let cluster = try EmbeddedCluster(
+      topics: [TopicSpecification(name: "a", partitions: 1)], logger: TestKafka.quietLogger)
     let twice = #expect(throws: RDKafkaError.self) {
       try cluster.createTopics([TopicSpecification(name: "a", partitions: 1)])
     }

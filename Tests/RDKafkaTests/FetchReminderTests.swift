@@ -7,7 +7,8 @@ struct FetchReminderTests {
   private typealias Taken = (taken: Int, bytes: Int, left: Int, milliseconds: Int)
 
   @Test func aPrefetchThatEmptiesAfterItWasFullIsDueOnce() {
-    #expect(due([(100, 10_000, 900, 0), (100, 10_000, 300, 0), (100, 10_000, 250, 0), (100, 10_000, 150, 1000)]) == [2])
+    #expect(
+      due([(100, 10_000, 900, 0), (100, 10_000, 300, 0), (100, 10_000, 250, 0), (100, 10_000, 150, 1000)]) == [2])
   }
 
   @Test func onlyAFullOnePutsTheThreadToSleep() {

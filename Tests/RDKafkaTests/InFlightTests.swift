@@ -8,7 +8,8 @@ struct InFlightTests {
 
   private func delivery(_ slot: Int, _ index: Int, offset: Int64, error: Int32 = 0) -> Delivery {
     Delivery(
-      ticket: Ticket(slot: slot, index: index), partition: 2, offset: offset, bytes: 1, error: error, isPossiblyPersisted: false)
+      ticket: Ticket(slot: slot, index: index), partition: 2, offset: offset, bytes: 1, error: error,
+      isPossiblyPersisted: false)
   }
 
   @Test func aSubmissionEndsWhenItsLastRecordIsSettledAndTheSubmitterIsDone() throws {
@@ -84,7 +85,8 @@ struct InFlightTests {
   @Test(arguments: [nil, 0, 1, 65_534] as [Int32?], [0, 1, 16_777_215])
   func `a ticket is one word`(partition: Int32?, number: Int) {
     for ticket in [
-      Ticket(slot: number, index: 12_345, partition: partition), Ticket(slot: 54_321, index: number, partition: partition),
+      Ticket(slot: number, index: 12_345, partition: partition),
+      Ticket(slot: 54_321, index: number, partition: partition),
     ] {
       #expect(Ticket(word: ticket.word) == ticket)
     }

@@ -3,7 +3,9 @@ import Testing
 
 /// Somebody else's client, in a process of its own.
 final class Kcat {
-  private static let path = ["/usr/bin/kcat", "/usr/local/bin/kcat"].first { FileManager.default.isExecutableFile(atPath: $0) }
+  private static let path = ["/usr/bin/kcat", "/usr/local/bin/kcat"].first {
+    FileManager.default.isExecutableFile(atPath: $0)
+  }
   private let process = Process()
   private let (input, output) = (Pipe(), Pipe())
   private let ends: AsyncStream<Int32>

@@ -35,7 +35,8 @@ struct LogReaderTests {
     let topic = try await kafka.topic(partitions: 1)
     let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)
     try await kafka.withProducer { producer in
-      #expect(await producer.send((0..<10).map { record(topic, key: "k", "v\($0)") }).compactMap { failure($0) }.isEmpty)
+      #expect(
+        await producer.send((0..<10).map { record(topic, key: "k", "v\($0)") }).compactMap { failure($0) }.isEmpty)
     }
     let partition = TopicPartition(topic: topic, partition: 0)
     let scan = try reader.scan([LogSpan(partition: partition, start: 4, end: 6)])

@@ -13,7 +13,8 @@ struct MembershipTests {
     #expect(!membership.isJoining)
     let states = [
       "init", "wait-join", "wait-metadata", "wait-sync", "wait-assign-call", "steady", "wait-unassign-call",
-      "wait-incr-unassign-to-complete", "init", "wait-join", "wait-sync", "wait-unassign-call", "wait-unassign-to-complete",
+      "wait-incr-unassign-to-complete", "init", "wait-join", "wait-sync", "wait-unassign-call",
+      "wait-unassign-to-complete",
     ]
     var answers: [Bool] = []
     for (old, new) in zip(states, states.dropFirst()) {

@@ -21,7 +21,9 @@ struct ProducerTests {
     let kafka = try TestKafka.shared()
     let topics = [try await kafka.topic(partitions: 1), try await kafka.topic(partitions: 1)]
     try await kafka.withProducer { producer in
-      let records = (0..<5_000).map { record(topics[$0 % 2], "\($0)", headers: [RecordHeader(name: "n", text: "\($0)")]) }
+      let records = (0..<5_000).map {
+        record(topics[$0 % 2], "\($0)", headers: [RecordHeader(name: "n", text: "\($0)")])
+      }
       let positions = try await producer.send(records).map { try $0.get() }
       #expect(positions.map(\.topic) == records.map(\.topic))
       #expect(positions.map(\.offset) == (0..<5_000).map { Int64($0 / 2) })
@@ -60,7 +62,9 @@ struct ProducerTests {
     }
   }
 
-  @Test func `a record goes to its partition, modulo as many as there are, and else where its key belongs`() async throws {
+  @Test func `a record goes to its partition, modulo as many as there are, and else where its key belongs`()
+    async throws
+  {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 3)
     try await kafka.withProducer { producer in
@@ -158,7 +162,8 @@ struct ProducerTests {
   @Test func whatNobodyHasAcknowledgedFails() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
-    let again = try await kafka.withProducer(configure: { $0.client.properties["batch.num.messages"] = "1" }) { producer in
+    let again = try await kafka.withProducer(configure: { $0.client.properties["batch.num.messages"] = "1" }) {
+      producer in
       // Both batches are on their way before the first is answered.
       try kafka.cluster?.setRoundTripTime(.milliseconds(200))
       try kafka.cluster?.inject([.notEnoughReplicas], into: .produce)

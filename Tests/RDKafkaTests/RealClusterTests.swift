@@ -3,9 +3,11 @@ import Support
 import Synchronization
 import Testing
 
-/// What the embedded cluster has no idea of: static membership and fencing, limits of metadata, transactions and the holes that they leave in the log,
-/// topics that are made on request.
-@Suite(.enabled(if: TestKafka.realServers != nil, "needs a real cluster: FANFARE_TEST_KAFKA=host:port"), .timeLimit(.minutes(3)))
+/// What the embedded cluster has no idea of: static membership and fencing, limits of metadata, transactions and the
+/// holes that they leave in the log, topics that are made on request.
+@Suite(
+  .enabled(if: TestKafka.realServers != nil, "needs a real cluster: FANFARE_TEST_KAFKA=host:port"),
+  .timeLimit(.minutes(3)))
 struct RealClusterTests {
   @Test func topicsAreCreated() async throws {
     let kafka = try TestKafka.shared()
@@ -65,7 +67,8 @@ struct RealClusterTests {
     }
   }
 
-  /// Two workers with the same name, by a mistake of the configuration: the older one ends, and says why, instead of sending everything twice.
+  /// Two workers with the same name, by a mistake of the configuration: the older one ends, and says why, instead of
+  /// sending everything twice.
   @Test func aSecondMemberOfTheSameNameEndsTheFirst() async throws {
     try await withMembers(named: ["one"]) { members, start in
       let all = members[0].owned
@@ -95,8 +98,8 @@ struct RealClusterTests {
     }
   }
 
-  /// A backend that posts straight to the topic may do so in transactions. What it takes back is not sent, and the marks that transactions leave between the records
-  /// stop neither a consumer nor who reads to the end.
+  /// A backend that posts straight to the topic may do so in transactions. What it takes back is not sent, and the
+  /// marks that transactions leave between the records stop neither a consumer nor who reads to the end.
   @Test(.enabled(if: Kcat.isInstalled, "kcat is not installed"))
   func ofTransactionsOnlyWhatIsCommittedIsRead() async throws {
     let kafka = try TestKafka.shared()
@@ -182,7 +185,8 @@ struct RealClusterTests {
     }
   }
 
-  /// Forms a group over the four partitions of a topic, each member with as many as the others; `start` adds another one to it. Ends all of them.
+  /// Forms a group over the four partitions of a topic, each member with as many as the others; `start` adds another
+  /// one to it. Ends all of them.
   private func withMembers(
     named names: [String?], session: Duration = .seconds(10),
     _ body: ([Member], _ start: (String?) throws -> Member) async throws -> Void

@@ -15,8 +15,10 @@ import Testing
     arguments: [
       ("a", ["a"], nil), ("a || b", ["a", "b"], nil), ("a || b || a", ["a", "b"], nil), ("!a", nil, "!a"),
       ("a || !b", nil, "a || !b"),
-      ("a && !b", ["a"], "!b"), ("!b && a", ["a"], "!b"), ("big && small", ["small"], "big"), ("small && big", ["small"], "big"),
-      ("big && small && tiny && !huge", ["tiny"], "big && small && !huge"), ("(small || tiny) && big", ["small", "tiny"], "big"),
+      ("a && !b", ["a"], "!b"), ("!b && a", ["a"], "!b"), ("big && small", ["small"], "big"),
+      ("small && big", ["small"], "big"),
+      ("big && small && tiny && !huge", ["tiny"], "big && small && !huge"),
+      ("(small || tiny) && big", ["small", "tiny"], "big"),
       ("(small || huge) && big", ["big"], "small || huge"), ("(a && b) || c", ["a", "c"], "a && b || c"),
       ("(a || b) && (c || !d)", ["a", "b"], "c || !d"),
       ("((big && small) || tiny) && huge", ["small", "tiny"], "(big && small || tiny) && huge"),
@@ -31,8 +33,10 @@ import Testing
   @Test func otherAudiencesNeedNoCondition() {
     let id = RegistrationID.random()
     for (audience, source) in [
-      (.user("bob"), .tags(["username:bob"])), (.tag("news"), .tags(["news"])), (.tags(["a", "b"]), .tags(["a", "b"])),
-      (.everyone, .registrations), (.registration(id), .registration(id)), (.device(.apns, handle: "AB"), .handle(.apns, "ab")),
+      (.user("bob"), .tags(["username:bob"])), (.tag("news"), .tags(["news"])),
+      (.tags(["a", "b"]), .tags(["a", "b"])),
+      (.everyone, .registrations), (.registration(id), .registration(id)),
+      (.device(.apns, handle: "AB"), .handle(.apns, "ab")),
     ] as [(Audience, AudiencePlan.Source)] {
       let plan = AudiencePlan(audience) { _ in
         Issue.record("there is no choice")
@@ -51,8 +55,8 @@ import Testing
     }
   }
 
-  /// Whatever the weights: a device that the expression holds for carries a driving tag, and of those that do the condition decides as the
-  /// expression does.
+  /// Whatever the weights: a device that the expression holds for carries a driving tag, and of those that do the
+  /// condition decides as the expression does.
   @Test(arguments: UInt64(1)...3) func noPlanLosesOrAddsADevice(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let names = ["a", "b", "c", "d"]

@@ -20,11 +20,15 @@ import Testing
     try await temporary.registry.write { db in try db.execute(sql: "PRAGMA user_version = 99") }
     let cases = [
       (directory.appending(path: "missing/registry.sqlite").path, "unable to open"), (text.path, "not a database"),
-      (foreign.path, "something else"), (temporary.configuration.path, "later release"), (directory.path, "unable to open"),
+      (foreign.path, "something else"), (temporary.configuration.path, "later release"),
+      (directory.path, "unable to open"),
     ]
     for (path, reason) in cases {
-      let error = #expect(throws: RegistryFileError.self) { try SQLiteRegistry(SQLiteRegistryConfiguration(path: path)) }
-      #expect(error?.message.contains(path) == true && error?.message.contains(reason) == true, "\(error?.message ?? "")")
+      let error = #expect(throws: RegistryFileError.self) {
+        try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
+      }
+      #expect(
+        error?.message.contains(path) == true && error?.message.contains(reason) == true, "\(error?.message ?? "")")
     }
     #expect(try await DatabaseQueue(path: foreign.path).read { db in try db.tableExists("registrations") } == false)
   }
@@ -56,10 +60,13 @@ import Testing
     let migrated = try SQLiteRegistry(temporary.configuration)
     let query = AudienceQuery(hub: .default, audience: .user("alice"), platforms: .all)
     let target = Target(
-      registration: id, platform: registration.platform, handle: registration.handle, registeredAt: registration.registeredAt)
+      registration: id, platform: registration.platform, handle: registration.handle,
+      registeredAt: registration.registeredAt)
     #expect(try await migrated.resolve([query]) == [[target]])
     #expect(try await migrated.registration(id, hub: .default)?.createdAt == registration.registeredAt)
-    for (moment, expected) in [(registration.registeredAt, [target]), (registration.registeredAt + .milliseconds(-1), [])] {
+    for (moment, expected) in [
+      (registration.registeredAt, [target]), (registration.registeredAt + .milliseconds(-1), []),
+    ] {
       #expect(try await migrated.page(query, of: .whole, createdBefore: moment, limit: 10).targets == expected)
     }
   }
@@ -156,9 +163,12 @@ import Testing
     let page = AudiencePageQuery(
       plan, hub: .default, platforms: .all, of: .page(1, of: 3), createdBefore: clock.now(), limit: 100)
     let steps = try await temporary.registry.read { db in
-      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map { $0["detail"] as String }
+      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map {
+        $0["detail"] as String
+      }
     }
-    // The walk itself is a coroutine's, and a range of the key of what drives: tags, or registrations where no tag does.
+    // The walk itself is a coroutine's, and a range of the key of what drives: tags, or registrations where no tag
+    // does.
     #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") || $0 == "SCAN candidate" }, "\(steps)")
     #expect(!steps.contains { $0.contains("TEMP B-TREE") }, "\(steps)")
     let byTag = steps.count { $0.hasPrefix("SEARCH tags USING PRIMARY KEY (tag=? AND hub=? AND registration") }
@@ -169,9 +179,12 @@ import Testing
   @Test func everyoneIsAWalkAlongTheKey() async throws {
     let temporary = try TemporaryRegistry()
     let page = AudiencePageQuery(
-      AudiencePlan(.everyone) { _ in 1 }, hub: .default, platforms: .all, of: .whole, createdBefore: clock.now(), limit: 100)
+      AudiencePlan(.everyone) { _ in 1 }, hub: .default, platforms: .all, of: .whole, createdBefore: clock.now(),
+      limit: 100)
     let steps = try await temporary.registry.read { db in
-      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map { $0["detail"] as String }
+      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map {
+        $0["detail"] as String
+      }
     }
     #expect(steps.contains("SEARCH registrations USING PRIMARY KEY (hub=? AND id>? AND id<?)"), "\(steps)")
     #expect(!steps.contains { $0.contains("TEMP B-TREE") || $0 == "SCAN registrations" }, "\(steps)")
@@ -180,7 +193,9 @@ import Testing
   private func expectSearch(_ sql: String) async throws {
     let temporary = try TemporaryRegistry()
     let plan = try await temporary.registry.read { db in
-      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql, arguments: ["default", "[]"]).map { $0["detail"] as String }
+      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql, arguments: ["default", "[]"]).map {
+        $0["detail"] as String
+      }
     }
     #expect(plan.count { $0.hasPrefix("SCAN") } == 1, "\(plan)")
     #expect(plan.first?.hasPrefix("SCAN keys") == true)
@@ -203,12 +218,16 @@ import Testing
       } catch { errors.append(error) }
     }
     await collect { try await registry.complete(application(id, "bob", mark + "00"), at: clock.now()) }
-    await collect { try await registry.complete(application(id, "bob", mark, tags: ["username:\(mark)"]), at: clock.now()) }
+    await collect {
+      try await registry.complete(application(id, "bob", mark, tags: ["username:\(mark)"]), at: clock.now())
+    }
     await collect { try await registry.complete(application(id, "bob", mark, tags: ["\(mark) \0"]), at: clock.now()) }
     await collect { try await registry.complete(application(id, "\(mark):", mark), at: clock.now()) }
     await collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
     // A store that no longer has its tables fails in every statement, with the handle among the arguments.
-    try await registry.write { db in try db.execute(sql: "ALTER TABLE registrations RENAME TO r; ALTER TABLE tags RENAME TO t") }
+    try await registry.write { db in
+      try db.execute(sql: "ALTER TABLE registrations RENAME TO r; ALTER TABLE tags RENAME TO t")
+    }
     await collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
     await collect { try await registry.resolve([query(.device(.apns, handle: mark)), query(.user(mark))]) }
     // A constraint that fails: the handle has two holders once the look-up cannot find the first.

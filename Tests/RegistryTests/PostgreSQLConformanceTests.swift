@@ -11,8 +11,8 @@ import Testing
   }
 }
 
-/// Runs a test with a registry of its own in a schema of its own; a second `PostgreSQLRegistry` with the configuration shares the tables as another
-/// machine would.
+/// Runs a test with a registry of its own in a schema of its own; a second `PostgreSQLRegistry` with the configuration
+/// shares the tables as another machine would.
 func withPostgreSQLRegistry(
   tombstoneLifetime: Duration = .seconds(30 * 86_400),
   _ body: (PostgreSQLRegistry, PostgreSQLConfiguration) async throws -> Void

@@ -7,7 +7,8 @@ import Testing
 
 @testable import Registry
 
-/// A long random history of everything that apps and services do, with few users and handles, so that they get in each other's way.
+/// A long random history of everything that apps and services do, with few users and handles, so that they get in each
+/// other's way.
 @Suite(.timeLimit(.minutes(2))) struct RandomHistoryTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func everyHistoryLeavesOneHolderPerHandleAndExactlyItsTags(seed: UInt64) async throws {
@@ -72,7 +73,9 @@ import Testing
       do {
         switch Int.random(in: 0..<10, using: &random) {
         case 0...2:
-          ids.append(try await registry.issue(hub: .default, handle: Bool.random(using: &random) ? handle : nil, at: clock.now()))
+          ids.append(
+            try await registry.issue(hub: .default, handle: Bool.random(using: &random) ? handle : nil, at: clock.now())
+          )
         case 3...6:
           let application = RegistrationApplication(
             id: id, hub: .default, user: user, platform: platform, handle: handle, tags: tags)
@@ -98,7 +101,8 @@ import Testing
     try await check(registry, ids: ids, owners: owners, tagRows: try await tagRows())
   }
 
-  /// The owner of what is alive is who completed it last; the tags' table holds what the registrations say, and nothing else.
+  /// The owner of what is alive is who completed it last; the tags' table holds what the registrations say, and nothing
+  /// else.
   private func check(
     _ registry: any DeviceRegistry, ids: [RegistrationID], owners: [RegistrationID: String], tagRows: [TagRow]
   ) async throws {

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Registry
 
-/// Random lines with few users, ids, handles and installations, so that they get in each other's way, taken in batches of any size: both stores make
-/// the same of them, one line at a time or many.
+/// Random lines with few users, ids, handles and installations, so that they get in each other's way, taken in batches
+/// of any size: both stores make the same of them, one line at a time or many.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct RandomImportTests {
   private typealias Store = DeviceRegistry & RegistrationDirectory & RegistrationImportStore
 
@@ -70,7 +70,8 @@ import Testing
     func pick<Value>(_ values: [Value]) -> Value { values[Int.random(in: 0..<values.count, using: &random)] }
     var members = [
       #""user":"\#(pick(["alice", "bob", "ren\u{E9}", "rene\u{301}"]))""#, #""platform":"\#(pick(["apns", "fcm"]))""#,
-      #""handle":"\#(pick(["aa", "AA", "bb", "cc", "dd"]))""#, #""tags":\#(pick(["[]", #"["news"]"#, #"["news","sport"]"#]))"#,
+      #""handle":"\#(pick(["aa", "AA", "bb", "cc", "dd"]))""#,
+      #""tags":\#(pick(["[]", #"["news"]"#, #"["news","sport"]"#]))"#,
       // An id is always named: one that is made up by chance would be another one in either store.
       #""id":"\#(pick(ids))""#,
     ]

@@ -12,11 +12,13 @@ import Testing
     let temporary = try TemporaryRegistry()
     let registry = temporary.registry
     let other = try #require(HubName("other"))
-    let expiry = RegistrationExpiry(directory: registry, hubs: [.default, other], lifetime: .seconds(3600), clock: clock)
+    let expiry = RegistrationExpiry(
+      directory: registry, hubs: [.default, other], lifetime: .seconds(3600), clock: clock)
     func register(_ handle: String, hub: HubName = .default) async throws -> RegistrationID {
       let id = try await registry.issue(hub: hub, handle: nil, at: clock.now())
       _ = try await registry.complete(
-        RegistrationApplication(id: id, hub: hub, user: "alice", platform: .fcm, handle: handle, tags: ["t"]), at: clock.now())
+        RegistrationApplication(id: id, hub: hub, user: "alice", platform: .fcm, handle: handle, tags: ["t"]),
+        at: clock.now())
       return id
     }
     func walk() async throws -> [HubName: Int] {
@@ -61,7 +63,8 @@ import Testing
     #expect(steps == [RegistrationExpiry.step, 200])
   }
 
-  @Test(arguments: [0, 0.3, 0.5, 0.75, 0.9999]) func aWalkBeginsAnywhereAndLooksAtEverything(start: Double) async throws {
+  @Test(arguments: [0, 0.3, 0.5, 0.75, 0.9999]) func aWalkBeginsAnywhereAndLooksAtEverything(start: Double) async throws
+  {
     let hubs = [HubName.default, try #require(HubName("other"))]
     let directory = ScriptedDirectory()
     let expiry = RegistrationExpiry(directory: directory, hubs: hubs, lifetime: .seconds(1), clock: clock)
@@ -95,9 +98,11 @@ import Testing
   }
 }
 
-/// A directory that answers as it is told and writes down what it is asked to clear out; in the end, that there was nothing.
+/// A directory that answers as it is told and writes down what it is asked to clear out; in the end, that there was
+/// nothing.
 private final class ScriptedDirectory: RegistrationDirectory {
-  private let state: Mutex<(asked: [(hub: HubName, slice: RegistrationSlice)], answers: [Result<ExpiryStep, RegistryError>])>
+  private let state:
+    Mutex<(asked: [(hub: HubName, slice: RegistrationSlice)], answers: [Result<ExpiryStep, RegistryError>])>
 
   init(_ answers: [Result<ExpiryStep, RegistryError>] = []) { state = Mutex((asked: [], answers: answers)) }
 
@@ -114,7 +119,9 @@ private final class ScriptedDirectory: RegistrationDirectory {
 
   func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? { nil }
 
-  func list(_ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int) async throws -> RegistrationPage {
+  func list(_ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int) async throws
+    -> RegistrationPage
+  {
     RegistrationPage(registrations: [], last: nil)
   }
 

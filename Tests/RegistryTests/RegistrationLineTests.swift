@@ -33,19 +33,23 @@ import Testing
     #expect(!line.isIDGiven && !line.isCreationGiven)
     #expect(line.registration.handle == "ab" && line.registration.tags == ["username:alice"])
     #expect(
-      [line.registration.registeredAt, line.registration.createdAt, line.registration.seenAt] == [Self.now, Self.now, Self.now])
+      [line.registration.registeredAt, line.registration.createdAt, line.registration.seenAt] == [
+        Self.now, Self.now, Self.now,
+      ])
     let seen = try read(
       #"{"user":"a","platform":"fcm","handle":"t","tags":null,"installation":null,"lastSeen":"2026-01-03T00:00:00Z"}"#)
     #expect(seen.registration.registeredAt == seen.registration.seenAt && seen.registration.registeredAt < Self.now)
     // As machines whose clocks differ have stored it.
-    let late = try read("{\(Self.sound),\"createdAt\":\"2026-01-02T00:00:00Z\",\"registeredAt\":\"2026-01-01T00:00:00Z\"}")
+    let late = try read(
+      "{\(Self.sound),\"createdAt\":\"2026-01-02T00:00:00Z\",\"registeredAt\":\"2026-01-01T00:00:00Z\"}")
     #expect(late.registration.createdAt == late.registration.registeredAt && late.isCreationGiven)
   }
 
   private static let sound = #""user":"alice","platform":"fcm","handle":"faceface""#
 
   @Test(arguments: [
-    ("", "ends in the middle of its JSON value"), ("[1]", "must be an object"), ("{", "ends in the middle of its JSON value"),
+    ("", "ends in the middle of its JSON value"), ("[1]", "must be an object"),
+    ("{", "ends in the middle of its JSON value"),
     (#"{"user":"faceface","platform":"fcm"}"#, "handle is missing"),
     (#"{"user":"alice","handle":"faceface"}"#, "platform is missing"),
     (#"{"platform":"fcm","handle":"faceface"}"#, "user is missing"),

@@ -17,12 +17,14 @@ import Testing
       clock.advance(by: .seconds(1))
 
       let database = try Database(configuration)
-      let lock = try await HeldLock("SELECT 1 FROM handles WHERE handle = '\(last.handle)' FOR UPDATE", in: database.pool)
+      let lock = try await HeldLock(
+        "SELECT 1 FROM handles WHERE handle = '\(last.handle)' FOR UPDATE", in: database.pool)
       async let dropped = registry.drop(devices.map(Self.verdict), at: clock.now())
       defer { lock.letGo() }
       try await lock.isAwaited()
       let application = InstallationApplication(
-        installation: try #require(first.installation), hub: .default, user: "alice", platform: .fcm, handle: first.handle)
+        installation: try #require(first.installation), hub: .default, user: "alice", platform: .fcm,
+        handle: first.handle)
       let anew = try await registry.install(application, at: clock.now())
       try await lock.release()
       #expect(try await dropped == devices.map(\.id))
@@ -34,7 +36,8 @@ import Testing
   @Test func whatIsDroppedIsLockedInTheOrderOfRegistering() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       let device = try await registry.install(
-        InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"), at: clock.now())
+        InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"),
+        at: clock.now())
       let database = try Database(configuration)
       // As an app that registers its installation does.
       let lock = try await HeldLock(
@@ -59,7 +62,8 @@ import Testing
       #expect(try await registry.drop(devices.map(Self.verdict), at: clock.now()) == devices[..<200].map(\.id))
       let rest = devices[200...].map(Self.verdict)
       await #expect(throws: RegistryError.self) { try await registry.drop(rest, at: clock.now()) }
-      #expect(try await registry.list(.everyone, hub: .default, of: .whole, limit: 1000).registrations == devices.suffix(50))
+      #expect(
+        try await registry.list(.everyone, hub: .default, of: .whole, limit: 1000).registrations == devices.suffix(50))
     }
   }
 

@@ -19,12 +19,14 @@ import Testing
 
   /// The index that each of them is read along; two where two are read side by side.
   private static let indexes = [
-    ["waiting (hub=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "],
+    ["waiting (hub=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "],
+    ["waiting_by_sender (hub=? AND sender=? AND "],
     ["waiting_by_sender (hub=? AND sender=? AND ", "waiting_by_audience (hub=? AND audience=? AND "],
     ["waiting_by_audience (hub=? AND audience=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "],
   ]
 
-  @Test(arguments: zip(queries, indexes)) func aPageIsReadAlongAnIndex(query: SendQuery, indexes: [String]) async throws {
+  @Test(arguments: zip(queries, indexes)) func aPageIsReadAlongAnIndex(query: SendQuery, indexes: [String]) async throws
+  {
     let temporary = try TemporaryRegistry()
     let (sql, arguments) = SQLiteRegistry.listing(query)
     let plan = try await temporary.registry.read { db in
@@ -58,7 +60,9 @@ import Testing
       }
       for plan in plans {
         // Its lines say `(actual rows=10 loops=1)`, and where it has looked in vain `Rows Removed by Filter: 4990`.
-        let counts = plan.flatMap { $0.matches(of: /(?:actual rows=|Removed by Filter: )(\d+)/).compactMap { Int($0.1) } }
+        let counts = plan.flatMap {
+          $0.matches(of: /(?:actual rows=|Removed by Filter: )(\d+)/).compactMap { Int($0.1) }
+        }
         #expect(!counts.isEmpty && counts.allSatisfy { $0 <= 20 }, "\(plan.joined(separator: "\n"))")
       }
     }

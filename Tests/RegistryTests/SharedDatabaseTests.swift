@@ -105,7 +105,8 @@ import Testing
   @Test func whatBecomesSomebodyElsesMeanwhileIsNotListed() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       _ = try await registry.install(
-        InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "01"), at: clock.now()
+        InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "01"),
+        at: clock.now()
       )
       let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
@@ -131,7 +132,8 @@ import Testing
       for number in 0..<3 { _ = try await registry.issue(hub: .default, handle: "h\(number)", at: clock.now()) }
       let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now())
       let stored = try await registry.complete(application(kept, "alice", "01"), at: clock.now())
-      try await registry.store("p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
+      try await registry.store(
+        "p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
       func rows() async throws -> [Int64] {
         try await registry.read { connection in
           try ["registrations", "handles", "secure_payloads", "tombstones"].map {
@@ -159,7 +161,8 @@ import Testing
       let verdict = DeadDevice(hub: .default, registration: ids[2], handle: "03", since: nil, reason: "Unregistered")
       #expect(try await registry.drop([verdict], at: clock.now()) == [ids[2]])
       func list(
-        since: UnixTime = UnixTime(milliseconds: 0), cause: Tombstone.Cause? = nil, after last: BuriedRegistration? = nil,
+        since: UnixTime = UnixTime(milliseconds: 0), cause: Tombstone.Cause? = nil,
+        after last: BuriedRegistration? = nil,
         limit: Int = 10, hub: HubName = .default
       ) async throws -> [BuriedRegistration] {
         try await registry.tombstones(hub: hub, since: since, cause: cause, after: last, limit: limit)
@@ -180,7 +183,8 @@ import Testing
       let now = clock.now()
       let held = ScheduledSend(
         send: SendRequest(
-          id: .random(), sender: "alice", acceptedAt: now, audience: .user("bob"), content: Content(message: Message(body: "b")),
+          id: .random(), sender: "alice", acceptedAt: now, audience: .user("bob"),
+          content: Content(message: Message(body: "b")),
           timeToLive: 60),
         scheduledAt: now)
       // The session ends while it commits: who asked does not hear whether it has.
@@ -244,9 +248,11 @@ import Testing
   @Test func lookingUpNeverScans() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let plan = try await registry.read { connection in
-        // Small tables are read as a whole unless that is forbidden; then what is left of scanning has no index to go by.
+        // Small tables are read as a whole unless that is forbidden; then what is left of scanning has no index to go
+        // by.
         try connection.executeScript(
-          "SET enable_seqscan = off; PREPARE look (text, text[], text[], uuid[]) AS \(PostgreSQLAudienceLookup.statement.sql)")
+          "SET enable_seqscan = off; PREPARE look (text, text[], text[], uuid[]) AS \(PostgreSQLAudienceLookup.statement.sql)"
+        )
         let rows = try connection.execute("EXPLAIN EXECUTE look ('default', '{username:alice}', '{h1}', '{}')")
         return try (0..<rows.count).map { try rows.text($0, 0) }
       }
@@ -272,7 +278,8 @@ import Testing
       await collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
       await collect {
         try await registry.write { connection in
-          _ = try connection.execute("INSERT INTO handles SELECT hub, handle, registration, platform, registered_at FROM handles")
+          _ = try connection.execute(
+            "INSERT INTO handles SELECT hub, handle, registration, platform, registered_at FROM handles")
         }
       }
       _ = try await registry.read { try $0.execute("ALTER TABLE handles RENAME TO h").affected }
@@ -283,7 +290,9 @@ import Testing
       #expect(errors.count == 6)
       for error in errors {
         #expect(error is RegistryError)
-        for text in ["\(error)", String(reflecting: error), error.localizedDescription] { #expect(!text.contains(mark)) }
+        for text in ["\(error)", String(reflecting: error), error.localizedDescription] {
+          #expect(!text.contains(mark))
+        }
       }
     }
   }

@@ -104,7 +104,9 @@ import Testing
     await withTaskGroup(of: Void.self) { group in
       group.cancelAll()
       group.addTask {
-        await expect(.unavailable) { try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now()) }
+        await expect(.unavailable) {
+          try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
+        }
       }
     }
     #expect(try await temporary.registry.registration(id, hub: .default) == nil)

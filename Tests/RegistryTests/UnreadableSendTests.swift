@@ -16,7 +16,8 @@ import Testing
     let temporary = try TemporaryRegistry()
     try await check(temporary.registry) { damaged in
       try await temporary.registry.write { db in
-        try db.execute(sql: "UPDATE scheduled_sends SET record = X'7B7D' WHERE id = ?", arguments: [Data(damaged.bytes)])
+        try db.execute(
+          sql: "UPDATE scheduled_sends SET record = X'7B7D' WHERE id = ?", arguments: [Data(damaged.bytes)])
       }
     }
   }

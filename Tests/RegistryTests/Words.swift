@@ -1,7 +1,8 @@
 import FanfareCore
 
 /// A claim to an id for an iPhone.
-func application(_ id: RegistrationID, _ user: String, _ handle: String, tags: [String] = []) -> RegistrationApplication {
+func application(_ id: RegistrationID, _ user: String, _ handle: String, tags: [String] = []) -> RegistrationApplication
+{
   RegistrationApplication(id: id, hub: .default, user: user, platform: .apns, handle: handle, tags: tags)
 }
 

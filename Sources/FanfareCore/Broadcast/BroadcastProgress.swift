@@ -24,7 +24,8 @@ package struct BroadcastProgress: Hashable, Sendable {
   /// Whether every page is finished.
   package var isFinished: Bool { pages > 0 && finishedPages >= pages }
 
-  /// How long it will take at the pace of the last moments; nil while nothing can be said: not planned, not running, or no page finished lately.
+  /// How long it will take at the pace of the last moments; nil while nothing can be said: not planned, not running, or
+  /// no page finished lately.
   package func remaining(at now: UnixTime) -> Duration? {
     guard pages > 0, !isFinished, steering.course == .running, recentPages > 0, let plannedAt else { return nil }
     let span = min(max(now - plannedAt, .milliseconds(1)), Self.window)

@@ -1,10 +1,12 @@
-/// Where broadcasts are planned, watched and steered: what all workers and front ends of a deployment must know of them at once. Kept beside the
-/// registrations. A row may be forgotten a month after its broadcast was planned.
+/// Where broadcasts are planned, watched and steered: what all workers and front ends of a deployment must know of them
+/// at once. Kept beside the registrations. A row may be forgotten a month after its broadcast was planned.
 ///
-/// Every method may be called from any task and any process at any time; when a change has returned it is durable, and every later call sees it.
-/// A method throws `RegistryError`, and then nothing was changed, unless the error says that this is unknown.
+/// Every method may be called from any task and any process at any time; when a change has returned it is durable, and
+/// every later call sees it. A method throws `RegistryError`, and then nothing was changed, unless the error says that
+/// this is unknown.
 package protocol BroadcastStore: Sendable {
-  /// Fixes how many pages a broadcast has, unless that is fixed already. Returns how many it has, and whether `announce` was called for it.
+  /// Fixes how many pages a broadcast has, unless that is fixed already. Returns how many it has, and whether
+  /// `announce` was called for it.
   func plan(_ broadcast: BroadcastID, pages: Int, at now: UnixTime) async throws -> (pages: Int, isAnnounced: Bool)
 
   /// Takes note that every segment of the plan is durable: whoever takes the send again has nothing left to do.
@@ -19,12 +21,13 @@ package protocol BroadcastStore: Sendable {
   /// What is wanted of each of the broadcasts now, in their order; `Steering.initial` of one that is not known.
   func steering(of broadcasts: [BroadcastID]) async throws -> [Steering]
 
-  /// Wants something else of a broadcast, planned or not; returns what holds from now on. What was cancelled stays cancelled, and what its caller
-  /// has paused is not paused by its failures.
+  /// Wants something else of a broadcast, planned or not; returns what holds from now on. What was cancelled stays
+  /// cancelled, and what its caller has paused is not paused by its failures.
   func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering
 
-  /// Reserves the moment for so many pushes of a broadcast that may make at most `perSecond`: the reservations of all workers follow one another.
-  /// Returns the moment, which is not before `now`; what was reserved and not used is not given back.
+  /// Reserves the moment for so many pushes of a broadcast that may make at most `perSecond`: the reservations of all
+  /// workers follow one another. Returns the moment, which is not before `now`; what was reserved and not used is not
+  /// given back.
   func reserve(_ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime) async throws -> UnixTime
 
   /// How far a broadcast is; nil when nothing is known of it.

@@ -1,7 +1,9 @@
-/// Several consecutive pages of a broadcast, which one worker walks one after another: the record of the segments topic.
+/// Several consecutive pages of a broadcast, which one worker walks one after another: the record of the segments
+/// topic.
 ///
-/// A broadcast is divided into `pages` equal slices of the registrations' id space (`RegistrationSlice.page`), whoever is registered in them: so a
-/// page that is repeated after a crash is the same page, and its status record, part `page` of `pages`, counts once.
+/// A broadcast is divided into `pages` equal slices of the registrations' id space (`RegistrationSlice.page`), whoever
+/// is registered in them: so a page that is repeated after a crash is the same page, and its status record, part `page`
+/// of `pages`, counts once.
 package struct SegmentRecord: Hashable, Sendable {
   /// The send, as it was accepted.
   package let send: SendRequest
@@ -16,7 +18,8 @@ package struct SegmentRecord: Hashable, Sendable {
     self.range = range
   }
 
-  /// To which attempt at the send the status records of the broadcast's pages belong: the same whoever writes them, and however often.
+  /// To which attempt at the send the status records of the broadcast's pages belong: the same whoever writes them, and
+  /// however often.
   package static func attempt(of send: SendRequest) -> AttemptID {
     AttemptID(high: send.identity.high, low: send.identity.low)
   }

@@ -35,8 +35,8 @@ extension Audience {
     }
   }
 
-  /// Reads the `to` member's value: an object with exactly one audience. Another member is an error even in a record: a send whose audience
-  /// is not wholly understood must not go out.
+  /// Reads the `to` member's value: an object with exactly one audience. Another member is an error even in a record: a
+  /// send whose audience is not wholly understood must not go out.
   package static func read(from reader: inout JSONReader) throws(JSONError) -> Audience {
     var (audience, count): (Audience?, Int) = (nil, 0)
     try reader.readObject { (key, reader) throws(JSONError) in
@@ -81,7 +81,9 @@ extension Audience {
   private static func readTags(from reader: inout JSONReader) throws(JSONError) -> Audience {
     var tags: [String] = []
     try reader.readArray { (reader) throws(JSONError) in
-      guard tags.count < maximumTags else { throw reader.error("is one more than the \(maximumTags) tags that there may be") }
+      guard tags.count < maximumTags else {
+        throw reader.error("is one more than the \(maximumTags) tags that there may be")
+      }
       tags.append(try readTag(from: &reader))
     }
     guard !tags.isEmpty else { throw reader.error("must name at least one tag") }

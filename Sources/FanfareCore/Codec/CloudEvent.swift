@@ -11,8 +11,8 @@ package struct CloudEvent {
     case retry = "fanfare.retry.v1"
     case segment = "fanfare.segment.v1"
 
-    /// What stands between a record's id and its time: the type, and the role that writes such records. In one piece, because a record is
-    /// written for every push, and each piece costs as much as its bytes.
+    /// What stands between a record's id and its time: the type, and the role that writes such records. In one piece,
+    /// because a record is written for every push, and each piece costs as much as its bytes.
     fileprivate var middle: StaticString {
       switch self {
       case .send: #"","type":"fanfare.send.v1","source":"/fanfare/api","time":"#
@@ -28,8 +28,9 @@ package struct CloudEvent {
   let id: SendID?
   let time: UnixTime?
 
-  /// Reads a record that should be of the given type, and by `read` its data, an object; `read` may be called more than once. Of several members of
-  /// one name the last counts. Throws `.unknownType` for any other type, `.tooLarge` and `.undecodable` as they say.
+  /// Reads a record that should be of the given type, and by `read` its data, an object; `read` may be called more than
+  /// once. Of several members of one name the last counts. Throws `.unknownType` for any other type, `.tooLarge` and
+  /// `.undecodable` as they say.
   static func read<Value>(
     _ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int,
     data read: (inout JSONReader) throws(JSONError) -> Value
@@ -49,7 +50,8 @@ package struct CloudEvent {
         case "type": hasType = try reader.readUTF8 { $0.hasBytes(of: expected.rawValue) }
         case "specversion": hasVersion = try reader.readUTF8 { $0.hasBytes(of: "1.0") }
         case "data":
-          // Read in passing where it is known to be what is wanted. Otherwise, and if it is faulty, its turn comes when all the rest is known.
+          // Read in passing where it is known to be what is wanted. Otherwise, and if it is faulty, its turn comes when
+          // all the rest is known.
           let start = reader.position
           if hasType == true, hasVersion, record.count <= maximumSize {
             do throws(JSONError) {

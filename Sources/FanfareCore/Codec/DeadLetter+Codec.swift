@@ -1,18 +1,19 @@
 import FoundationEssentials
 
 extension DeadLetter {
-  /// Where a record's key is cut that has more bytes, and its value where the letter would become larger than its topic takes;
-  /// `valueSize` tells how large the value was.
+  /// Where a record's key is cut that has more bytes, and its value where the letter would become larger than its topic
+  /// takes; `valueSize` tells how large the value was.
   package static let maximumKeptBytes = 640 * 1024
 
   /// What Kafka adds to a record: the headers, and the frame of its batch.
   private static let frameBytes = 4096
 
-  /// The record of the dead-letter topic. Its event id is `<topic>/<partition>/<offset>` of the origin. Key and value are kept as text where
-  /// they are UTF-8, else as base64.
+  /// The record of the dead-letter topic. Its event id is `<topic>/<partition>/<offset>` of the origin. Key and value
+  /// are kept as text where they are UTF-8, else as base64.
   package func encoded() -> [UInt8] {
     var output = CloudEvent.begin(.deadLetter, time: at, capacity: 512 + value.count) { output in
-      // Escaped, without the quotes that are there already: a letter may have been written by anybody, and is written again when it is moved on.
+      // Escaped, without the quotes that are there already: a letter may have been written by anybody, and is written
+      // again when it is moved on.
       var id: [UInt8] = []
       id.appendJSON("\(origin.topic)/\(origin.partition)/\(origin.offset)")
       output.append(contentsOf: id.dropFirst().dropLast())
@@ -34,7 +35,8 @@ extension DeadLetter {
       output += Self.object(of: key.prefix(Self.maximumKeptBytes))
     }
     output.append(literal: #","value":"#)
-    // Whole where that is possible at all: only then can it be put back, and what a page has put off has a megabyte and more.
+    // Whole where that is possible at all: only then can it be put back, and what a page has put off has a megabyte and
+    // more.
     let room = StatusRecord.maximumRecordSize - Self.frameBytes - (key?.count ?? 0) - output.count
     output += Self.object(of: Self.mostBytes(of: value) <= room ? value[...] : value.prefix(Self.maximumKeptBytes))
     output.append(literal: #","valueSize":"#)
@@ -99,7 +101,8 @@ extension DeadLetter {
       throw JSONError(field: "", problem: "must have reason, origin, at and value")
     }
     return DeadLetter(
-      reason: reason, detail: detail, origin: Origin(topic: topic, partition: partition, offset: offset), at: at, key: key,
+      reason: reason, detail: detail, origin: Origin(topic: topic, partition: partition, offset: offset), at: at,
+      key: key,
       value: value, valueSize: valueSize)
   }
 

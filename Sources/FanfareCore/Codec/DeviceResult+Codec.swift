@@ -39,6 +39,7 @@ extension DeviceResult {
       throw reader.error("must have a registration, a platform and an outcome")
     }
     return DeviceResult(
-      registration: registration, platform: platform, outcome: outcome, reason: reason, status: status, attempts: attempts)
+      registration: registration, platform: platform, outcome: outcome, reason: reason, status: status,
+      attempts: attempts)
   }
 }

@@ -1,4 +1,5 @@
-/// JSON written by hand into bytes: an order of magnitude cheaper than an encoder, and a record's shape is plain to see.
+/// JSON written by hand into bytes: an order of magnitude cheaper than an encoder, and a record's shape is plain to
+/// see.
 extension [UInt8] {
   /// Appends a JSON string with its quotes. Escapes what RFC 8259 §7 demands, and nothing else.
   package mutating func appendJSON(_ string: String) {

@@ -30,8 +30,8 @@ extension JSONReader {
     }
   }
 
-  /// Passes over an object without looking at more of it than its strings and braces, and gives its bytes: for one that is going to be
-  /// read by a reader of its own, which checks the rest. Anything else is read as `readRaw` does.
+  /// Passes over an object without looking at more of it than its strings and braces, and gives its bytes: for one that
+  /// is going to be read by a reader of its own, which checks the rest. Anything else is read as `readRaw` does.
   mutating func readUnchecked() throws(JSONError) -> ArraySlice<UInt8> {
     guard try nextKind() == .object else { return try readRaw() }
     let start = position
@@ -51,7 +51,8 @@ extension JSONReader {
     throw grammarError()
   }
 
-  /// Reads the next value by a reader of its own, which must read all of it: it nests from depth 0 again, and its errors speak of the value alone.
+  /// Reads the next value by a reader of its own, which must read all of it: it nests from depth 0 again, and its
+  /// errors speak of the value alone.
   mutating func readApart<Value>(_ body: (inout JSONReader) throws(JSONError) -> Value) throws(JSONError) -> Value {
     skipWhitespace()
     var inner = JSONReader(validated: bytes[position...])
@@ -84,7 +85,8 @@ extension JSONReader {
     let byte = peek()
     position += 1
     switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+      UInt8(ascii: "n"),
       UInt8(ascii: "r"), UInt8(ascii: "t"):
       return
     case UInt8(ascii: "u"):
@@ -110,11 +112,14 @@ extension JSONReader {
 
   private mutating func skipDigits() throws(JSONError) {
     let start = position
-    while position < bytes.endIndex, bytes[position] >= UInt8(ascii: "0"), bytes[position] <= UInt8(ascii: "9") { position += 1 }
+    while position < bytes.endIndex, bytes[position] >= UInt8(ascii: "0"), bytes[position] <= UInt8(ascii: "9") {
+      position += 1
+    }
     guard position > start else { throw grammarError() }
   }
 
-  /// The text of a string's content whose escapes `skipString` has checked. A lone surrogate, which UTF-8 cannot hold, becomes U+FFFD.
+  /// The text of a string's content whose escapes `skipString` has checked. A lone surrogate, which UTF-8 cannot hold,
+  /// becomes U+FFFD.
   static func unescaped(_ content: ArraySlice<UInt8>) -> String {
     var units: [UInt16] = []
     var text = ""

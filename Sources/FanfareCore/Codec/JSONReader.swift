@@ -1,15 +1,17 @@
-/// A pull reader over one JSON document in UTF-8 (RFC 8259): it checks the grammar of all it passes and makes only the values that are
-/// asked for.
+/// A pull reader over one JSON document in UTF-8 (RFC 8259): it checks the grammar of all it passes and makes only the
+/// values that are asked for.
 ///
-/// Several times as fast as a decoder that builds a tree, because a record is read member by member into the type that wants it. Nesting
-/// is limited, so that no document can exhaust the stack; of members that occur twice, the caller sees both in their order.
+/// Several times as fast as a decoder that builds a tree, because a record is read member by member into the type that
+/// wants it. Nesting is limited, so that no document can exhaust the stack; of members that occur twice, the caller
+/// sees both in their order.
 package struct JSONReader: Sendable {
   /// How deep objects and arrays may nest.
   package static let maximumDepth = 32
 
   let bytes: ArraySlice<UInt8>
   var position: Int
-  /// Where in the document the reader is, for error messages. Of fixed size: a record would otherwise cost several allocations.
+  /// Where in the document the reader is, for error messages. Of fixed size: a record would otherwise cost several
+  /// allocations.
   private var path = InlineArray<32, PathStep>(repeating: .index(0))
   private var depth = 0
 
@@ -110,7 +112,8 @@ package struct JSONReader: Sendable {
     return hasEscapes ? Self.unescaped(bytes[range]) : bytes.span.extracting(offsets(of: range)).text
   }
 
-  /// Reads a string as UTF-8, without making one where it has no escapes: for what is turned into another value at once.
+  /// Reads a string as UTF-8, without making one where it has no escapes: for what is turned into another value at
+  /// once.
   package mutating func readUTF8<Value>(_ body: (Span<UInt8>) -> Value) throws(JSONError) -> Value {
     let (range, hasEscapes) = try readContent()
     guard hasEscapes else { return body(bytes.span.extracting(offsets(of: range))) }
@@ -180,7 +183,9 @@ package struct JSONReader: Sendable {
   /// Throws unless nothing but white space is left.
   package mutating func finish() throws(JSONError) {
     skipWhitespace()
-    guard position == bytes.endIndex else { throw JSONError(field: "", problem: "has something after the end of its JSON value") }
+    guard position == bytes.endIndex else {
+      throw JSONError(field: "", problem: "has something after the end of its JSON value")
+    }
   }
 
   /// An error about the member or element that is being read.

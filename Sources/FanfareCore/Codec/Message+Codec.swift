@@ -73,12 +73,17 @@ extension Message {
           guard !key.isEmpty else { throw reader.error("must not have an empty key") }
           let name = key.text
           if let former = data.index(forKey: name) {
-            // Two spellings of what Unicode counts as one text are one key of a dictionary: one of the values would be lost.
-            guard key.hasBytes(of: data.keys[former]) else { throw reader.error("is another spelling of a key before it") }
+            // Two spellings of what Unicode counts as one text are one key of a dictionary: one of the values would be
+            // lost.
+            guard key.hasBytes(of: data.keys[former]) else {
+              throw reader.error("is another spelling of a key before it")
+            }
             guard !strict else { throw reader.givenTwice() }
           }
           data[name] = try reader.readString()
-          guard data.count <= maximumDataKeys else { throw reader.error("is one key more than the \(maximumDataKeys) allowed") }
+          guard data.count <= maximumDataKeys else {
+            throw reader.error("is one key more than the \(maximumDataKeys) allowed")
+          }
         }
       default:
         guard !strict else { throw reader.error("is not a known member") }

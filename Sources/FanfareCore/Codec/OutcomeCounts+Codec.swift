@@ -20,8 +20,8 @@ extension OutcomeCounts {
     output.append(UInt8(ascii: "}"))
   }
 
-  /// Reads what `append(to:)` wrote. A platform or an outcome that this version does not know is an error: what is not counted would be missing
-  /// in every sum.
+  /// Reads what `append(to:)` wrote. A platform or an outcome that this version does not know is an error: what is not
+  /// counted would be missing in every sum.
   static func read(from reader: inout JSONReader) throws(JSONError) -> OutcomeCounts {
     var counts = OutcomeCounts()
     try reader.readObject { (key, reader) throws(JSONError) in

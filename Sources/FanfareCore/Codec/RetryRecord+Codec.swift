@@ -2,8 +2,9 @@ extension RetryRecord {
   /// The most bytes of such a record: those of a status record and the send it stands for.
   package static let maximumRecordSize = StatusRecord.maximumRecordSize
 
-  /// The record of the retry topics. Its event id is `<send>/<part>/<deferrals>`, or `<send>/<attempt>/<part>/<deferrals>` where there are several
-  /// parts; the send is in it whole, with what this version does not know of its data.
+  /// The record of the retry topics. Its event id is `<send>/<part>/<deferrals>`, or
+  /// `<send>/<attempt>/<part>/<deferrals>` where there are several parts; the send is in it whole, with what this
+  /// version does not know of its data.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
     var output = CloudEvent.begin(
@@ -53,15 +54,17 @@ extension RetryRecord {
     return output
   }
 
-  /// Reads a record of the retry topics, wherever it lies. Members that this version does not know are passed over, but for the
-  /// send's.
+  /// Reads a record of the retry topics, wherever it lies. Members that this version does not know are passed over, but
+  /// for the send's.
   ///
-  /// A record that was written later than `now` has a clock behind it that is ahead of ours: its devices' times are set back by as much, so that
-  /// none waits longer from now on than was wanted when it was put off. nil: times are read as they are.
+  /// A record that was written later than `now` has a clock behind it that is ahead of ours: its devices' times are set
+  /// back by as much, so that none waits longer from now on than was wanted when it was put off. nil: times are read as
+  /// they are.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, now: UnixTime? = nil
   ) throws(RecordError) -> RetryRecord {
-    var (event, record) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
+    var (event, record) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) {
+      (reader) throws(JSONError) in
       try read(from: &reader, recordTime: recordTime)
     }
     record.writtenAt = event.time
@@ -107,7 +110,9 @@ extension RetryRecord {
       default: try reader.skipValue()
       }
     }
-    guard let part, (0..<parts).contains(part) else { throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)") }
+    guard let part, (0..<parts).contains(part) else {
+      throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)")
+    }
     guard parts == 1 || attempt != nil else { throw JSONError(field: "attempt", problem: "is missing") }
     guard let deferrals else { throw JSONError(field: "deferrals", problem: "is missing") }
     guard !devices.isEmpty else { throw JSONError(field: "devices", problem: "must not be empty") }
@@ -116,19 +121,21 @@ extension RetryRecord {
       // What was accepted once may have become a little longer by being written anew.
       let send = try SendRequest.decode(request, recordTime: recordTime, maximumSize: maximumRecordSize)
       return RetryRecord(
-        send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals), cameEarly: cameEarly,
+        send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals),
+        cameEarly: cameEarly,
         devices: devices, counts: counts)
     } catch {
       throw JSONError(field: "send", problem: error.detail)
     }
   }
 
-  /// How long from `now` on the record is to be held: all that whoever holds it must know; 0 or less when it is due. Never
-  /// longer than its writer wanted when it was written; of a record that `cameEarly` just so long, whatever the present
-  /// moment is. Throws where the envelope, `notBefore` or `cameEarly` cannot be used; whether `decode` takes the rest of the
-  /// record is not looked at.
+  /// How long from `now` on the record is to be held: all that whoever holds it must know; 0 or less when it is due.
+  /// Never longer than its writer wanted when it was written; of a record that `cameEarly` just so long, whatever the
+  /// present moment is. Throws where the envelope, `notBefore` or `cameEarly` cannot be used; whether `decode` takes
+  /// the rest of the record is not looked at.
   package static func wait(of value: ArraySlice<UInt8>, at now: UnixTime) throws(RecordError) -> Duration {
-    let (event, hold) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) { (reader) throws(JSONError) in
+    let (event, hold) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) {
+      (reader) throws(JSONError) in
       var (time, cameEarly): (UnixTime?, Bool) = (nil, false)
       try reader.readObject { (key, reader) throws(JSONError) in
         switch key {
@@ -189,8 +196,10 @@ extension RetryRecord.Device {
     return .waiting(
       RetryRecord.Waiting(
         registration: device.registration, platform: device.platform, notBefore: device.notBefore + (.zero - offset),
-        attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits, wasUnanswered: device.wasUnanswered,
-        firstAttemptAt: device.firstAttemptAt.map { $0 + (.zero - offset) }, reason: device.reason, status: device.status,
+        attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits,
+        wasUnanswered: device.wasUnanswered,
+        firstAttemptAt: device.firstAttemptAt.map { $0 + (.zero - offset) }, reason: device.reason,
+        status: device.status,
         contradictions: device.contradictions))
   }
 
@@ -226,13 +235,15 @@ extension RetryRecord.Device {
     if let outcome {
       return .done(
         DeviceResult(
-          registration: registration, platform: platform, outcome: outcome, reason: reason, status: status, attempts: attempts))
+          registration: registration, platform: platform, outcome: outcome, reason: reason, status: status,
+          attempts: attempts))
     }
     guard let notBefore else { throw reader.error("must have an outcome or a notBefore") }
     return .waiting(
       RetryRecord.Waiting(
         registration: registration, platform: platform, notBefore: notBefore, attempts: attempts,
-        heldAttempts: min(heldAttempts, attempts), waits: waits, wasUnanswered: wasUnanswered, firstAttemptAt: firstAttemptAt,
+        heldAttempts: min(heldAttempts, attempts), waits: waits, wasUnanswered: wasUnanswered,
+        firstAttemptAt: firstAttemptAt,
         reason: reason, status: status, contradictions: contradictions))
   }
 }

@@ -2,8 +2,8 @@ extension SegmentRecord {
   /// The most bytes of such a record: those of a send that was written anew, and its envelope.
   package static let maximumRecordSize = SendRequest.maximumRewrittenSize + 2048
 
-  /// The record of the segments topic. Its event id is `<send>/<first page>`; the send is in it whole, with what this version does
-  /// not know of its data.
+  /// The record of the segments topic. Its event id is `<send>/<first page>`; the send is in it whole, with what this
+  /// version does not know of its data.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
     var output = CloudEvent.begin(.segment, time: time, capacity: 320 + request.count) { output in
@@ -46,8 +46,12 @@ extension SegmentRecord {
       default: try reader.skipValue()
       }
     }
-    guard let pages, (1...most).contains(pages) else { throw JSONError(field: "pages", problem: "must be 1 to \(most)") }
-    guard let first, (0..<pages).contains(first) else { throw JSONError(field: "first", problem: "must be 0 to \(pages - 1)") }
+    guard let pages, (1...most).contains(pages) else {
+      throw JSONError(field: "pages", problem: "must be 1 to \(most)")
+    }
+    guard let first, (0..<pages).contains(first) else {
+      throw JSONError(field: "first", problem: "must be 0 to \(pages - 1)")
+    }
     guard let count, (1...(pages - first)).contains(count) else {
       throw JSONError(field: "count", problem: "must be 1 to \(pages - first)")
     }

@@ -23,9 +23,10 @@ package struct SendFields: Sendable {
 
   /// Reads the member of that name; false, and nothing read, when a send has no such member.
   ///
-  /// `strict`: members inside `message` and `native` that are unknown, or given twice, and a `ttl` of 0 are errors that name them, as callers are
-  /// told; in a record unknown ones are passed over and the last of several counts.
-  package mutating func read(_ key: JSONReader.Key, from reader: inout JSONReader, strict: Bool = false) throws(JSONError) -> Bool
+  /// `strict`: members inside `message` and `native` that are unknown, or given twice, and a `ttl` of 0 are errors that
+  /// name them, as callers are told; in a record unknown ones are passed over and the last of several counts.
+  package mutating func read(_ key: JSONReader.Key, from reader: inout JSONReader, strict: Bool = false)
+    throws(JSONError) -> Bool
   {
     switch key {
     case "hub":
@@ -45,7 +46,9 @@ package struct SendFields: Sendable {
       }
       timeToLive = Int(seconds)
     case "priority":
-      guard let value = Priority(rawValue: try reader.readString()) else { throw reader.error("must be \"high\" or \"normal\"") }
+      guard let value = Priority(rawValue: try reader.readString()) else {
+        throw reader.error("must be \"high\" or \"normal\"")
+      }
       priority = value
     case "collapseKey": collapseKey = try Self.text(&reader, maximum: SendRequest.maximumCollapseKeyLength)
     case "traceparent": traceparent = try Self.text(&reader, maximum: 128)
@@ -77,8 +80,10 @@ package struct SendFields: Sendable {
     let content = Content(message: message, apns: apns, fcm: fcm, wns: wns)
     guard !content.isEmpty else { throw JSONError(field: "message", problem: "or native must be given") }
     return SendRequest(
-      id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms ?? .all,
-      content: content, timeToLive: timeToLive, priority: priority ?? .high, collapseKey: collapseKey, traceparent: traceparent,
+      id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience,
+      platforms: platforms ?? .all,
+      content: content, timeToLive: timeToLive, priority: priority ?? .high, collapseKey: collapseKey,
+      traceparent: traceparent,
       replay: replay, maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers)
   }
 
@@ -123,7 +128,9 @@ package struct SendFields: Sendable {
   /// A string of 1 to `maximum` bytes of UTF-8.
   static func text(_ reader: inout JSONReader, maximum: Int) throws(JSONError) -> String {
     let text = try reader.readString()
-    guard (1...maximum).contains(text.utf8.count) else { throw reader.error("must have 1 to \(maximum) bytes of UTF-8") }
+    guard (1...maximum).contains(text.utf8.count) else {
+      throw reader.error("must have 1 to \(maximum) bytes of UTF-8")
+    }
     return text
   }
 }

@@ -1,5 +1,5 @@
-/// Writes records of the sends topic, one after another. Those of a batch come from one caller at one moment, which is a third of each record:
-/// that is written once for as many as have it in common.
+/// Writes records of the sends topic, one after another. Those of a batch come from one caller at one moment, which is
+/// a third of each record: that is written once for as many as have it in common.
 package struct SendRecordWriter {
   /// Whose `origin` is at hand.
   private var model: SendRequest?

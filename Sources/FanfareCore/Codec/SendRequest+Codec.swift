@@ -1,8 +1,9 @@
 extension SendRequest {
-  /// The most bytes a record of the sends topic may have: a request body at its limit with room for the envelope and escapes.
+  /// The most bytes a record of the sends topic may have: a request body at its limit with room for the envelope and
+  /// escapes.
   package static let maximumRecordSize = 512 * 1024
-  /// The most bytes of a send of that size that was written anew: an escape of two characters may have become one of six, and
-  /// what the writer left out is there, as is `replay`.
+  /// The most bytes of a send of that size that was written anew: an escape of two characters may have become one of
+  /// six, and what the writer left out is there, as is `replay`.
   package static let maximumRewrittenSize = maximumRecordSize * 3 + 2048
   /// The most seconds a send may live: the longest that every service accepts (FCM's four weeks).
   package static let maximumTimeToLive = 2_419_200
@@ -74,9 +75,9 @@ extension SendRequest {
     output.append(literal: "}}")
   }
 
-  /// Reads a record of the sends topic. Of members that this version does not know those of `data` are kept as they are, and
-  /// the others passed over; `recordTime`, the log's own time of the record, stands in where the event has none. A replay may
-  /// have `maximumRewrittenSize`: it was taken from the log and written anew.
+  /// Reads a record of the sends topic. Of members that this version does not know those of `data` are kept as they
+  /// are, and the others passed over; `recordTime`, the log's own time of the record, stands in where the event has
+  /// none. A replay may have `maximumRewrittenSize`: it was taken from the log and written anew.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
   ) throws(RecordError) -> SendRequest {
@@ -84,7 +85,8 @@ extension SendRequest {
       return try read(value, recordTime: recordTime, maximumSize: maximumSize)
     } catch  where error.reason == .tooLarge && value.count <= maximumRewrittenSize {
       // What is no replay is refused for its size, whatever else is wrong with it.
-      guard let send = try? read(value, recordTime: recordTime, maximumSize: maximumRewrittenSize), send.replay != nil else {
+      guard let send = try? read(value, recordTime: recordTime, maximumSize: maximumRewrittenSize), send.replay != nil
+      else {
         throw error
       }
       return send

@@ -4,14 +4,16 @@ extension Span<UInt8> {
 
   /// Whether they are the UTF-8 of the text.
   package func hasBytes(of text: String) -> Bool {
-    // The lengths first, and not by way of the spans: of the names that a key is compared with, they rule out nearly all.
+    // The lengths first, and not by way of the spans: of the names that a key is compared with, they rule out nearly
+    // all.
     guard count == text.utf8.count else { return false }
     let other = text.utf8Span.span
     for index in indices where self[index] != other[index] { return false }
     return true
   }
 
-  /// How many of the bytes from `start` on stand in a JSON string as they are: up to a quote, a backslash or a control character (RFC 8259 §7).
+  /// How many of the bytes from `start` on stand in a JSON string as they are: up to a quote, a backslash or a control
+  /// character (RFC 8259 §7).
   ///
   /// Looks at eight at a time: most of a record is text, and each of its bytes would cost several steps otherwise.
   func plainCount(from start: Int) -> Int {

@@ -4,8 +4,9 @@ extension StatusRecord {
   /// The most work items a send may have; a record that says more is a faulty writer's.
   package static let maximumParts = 10_000_000
 
-  /// The record of the status topic. Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` where there are several parts: the same work
-  /// item has the same id however often it is written. What a send in one part need not say is left out.
+  /// The record of the status topic. Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` where there are
+  /// several parts: the same work item has the same id however often it is written. What a send in one part need not
+  /// say is left out.
   package func encoded() -> [UInt8] {
     var output = CloudEvent.begin(.status, time: settledAt, capacity: 512 + devices.count * 160) {
       output in
@@ -104,9 +105,11 @@ extension StatusRecord {
     let number = try required(part, "part")
     guard (0..<parts).contains(number) else { throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)") }
     return StatusRecord(
-      send: try required(send, "send"), hub: try required(hub, "hub"), part: Int(number), parts: Int(parts), attempt: attempt,
+      send: try required(send, "send"), hub: try required(hub, "hub"), part: Int(number), parts: Int(parts),
+      attempt: attempt,
       state: try required(state, "state"), sender: sender, audience: try required(audience, "to"),
-      acceptedAt: try required(acceptedAt, "acceptedAt"), settledAt: try required(settledAt, "settledAt"), devices: devices,
+      acceptedAt: try required(acceptedAt, "acceptedAt"), settledAt: try required(settledAt, "settledAt"),
+      devices: devices,
       counts: counts, traceparent: traceparent)
   }
 }

@@ -1,12 +1,13 @@
 /// Phantom type of a push's id.
 package enum PushSubject {}
 
-/// The id of one push of one send to one device. Derived, not drawn: a repeated push has the id of the first, so that services and apps
-/// can recognise it.
+/// The id of one push of one send to one device. Derived, not drawn: a repeated push has the id of the first, so that
+/// services and apps can recognise it.
 package typealias PushID = Identifier<PushSubject>
 
 extension Identifier where Subject == PushSubject {
-  /// The id of the push of a send to a device: a UUID version 8 that mixes both ids with MurmurHash3's 64-bit finaliser.
+  /// The id of the push of a send to a device: a UUID version 8 that mixes both ids with MurmurHash3's 64-bit
+  /// finaliser.
   package init(send: SendID, registration: RegistrationID) {
     func mixed(_ word: UInt64) -> UInt64 {
       var word = word
@@ -37,7 +38,8 @@ package struct Push: Sendable {
   package let rendering: RenderedPush
   /// From this moment on it must not be delivered.
   package let expiresAt: UnixTime
-  /// Whether it is one of a broadcast's, which stand behind single ones where the service's connections have no room for all.
+  /// Whether it is one of a broadcast's, which stand behind single ones where the service's connections have no room
+  /// for all.
   package let isBulk: Bool
 
   package init(

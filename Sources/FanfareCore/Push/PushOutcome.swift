@@ -1,5 +1,5 @@
-/// What a push service's answer, or its silence, means for one push. A value, not an error of the process; it is an `Error` only so
-/// that rendering can throw it.
+/// What a push service's answer, or its silence, means for one push. A value, not an error of the process; it is an
+/// `Error` only so that rendering can throw it.
 package struct PushOutcome: Error, Hashable, Sendable {
   /// What is to be done. The worker alone decides how.
   package enum Verdict: String, CaseIterable, Sendable {
@@ -15,7 +15,8 @@ package struct PushOutcome: Error, Hashable, Sendable {
     case retryLater
     /// The credential was refused; the sender is getting a new one. Send again once.
     case reauthenticate
-    /// The operator's mistake (key, topic, project, certificate): stop this sender, raise an alarm, keep tokens and messages.
+    /// The operator's mistake (key, topic, project, certificate): stop this sender, raise an alarm, keep tokens and
+    /// messages.
     case configurationError
     /// Our own request was malformed: raise an alarm, do not send again.
     case malformed
@@ -24,8 +25,8 @@ package struct PushOutcome: Error, Hashable, Sendable {
   }
 
   package let verdict: Verdict
-  /// The service's own word where it has one (`BadDeviceToken`, `UNREGISTERED`, `channelthrottled`), else ours. From a fixed
-  /// vocabulary: it becomes a metric label, and never contains anything of the message or the device.
+  /// The service's own word where it has one (`BadDeviceToken`, `UNREGISTERED`, `channelthrottled`), else ours. From a
+  /// fixed vocabulary: it becomes a metric label, and never contains anything of the message or the device.
   package let reason: String
   /// The HTTP status; 0 where there was no answer.
   package let status: Int
@@ -34,7 +35,9 @@ package struct PushOutcome: Error, Hashable, Sendable {
   /// Since when the service holds the device to be gone, for `.deviceGone`.
   package let since: UnixTime?
 
-  package init(_ verdict: Verdict, reason: String = "", status: Int = 0, retryAfter: Duration? = nil, since: UnixTime? = nil) {
+  package init(
+    _ verdict: Verdict, reason: String = "", status: Int = 0, retryAfter: Duration? = nil, since: UnixTime? = nil
+  ) {
     self.verdict = verdict
     self.reason = reason
     self.status = status

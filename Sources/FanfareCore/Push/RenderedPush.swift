@@ -6,8 +6,8 @@ package struct RenderedPush: Sendable {
   package let body: [UInt8]
   /// Where in `body` the device's address is inserted; nil where it travels outside the body.
   package let handleOffset: Int?
-  /// Whether the service finds it good for all devices where it finds it good for one: not if its caller says something of its own
-  /// to one kind of them.
+  /// Whether the service finds it good for all devices where it finds it good for one: not if its caller says something
+  /// of its own to one kind of them.
   package let isProvable: Bool
 
   package init(headers: [Field], body: [UInt8], handleOffset: Int? = nil, isProvable: Bool = true) {

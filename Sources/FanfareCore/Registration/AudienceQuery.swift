@@ -3,7 +3,8 @@ package struct AudienceQuery: Hashable, Sendable {
   package let hub: HubName
   package let audience: Audience
   package let platforms: PlatformSet
-  /// Of an audience that names one registration: whose it was by then; nil: whosever it is now. Nothing to other audiences.
+  /// Of an audience that names one registration: whose it was by then; nil: whosever it is now. Nothing to other
+  /// audiences.
   package let createdBefore: UnixTime?
 
   package init(hub: HubName, audience: Audience, platforms: PlatformSet, createdBefore: UnixTime? = nil) {

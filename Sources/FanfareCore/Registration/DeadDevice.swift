@@ -4,7 +4,8 @@ package struct DeadDevice: Hashable, Sendable {
   package let registration: RegistrationID
   /// The handle that was tried, in the platform's normal form.
   package let handle: String
-  /// Since when the service holds the handle to be dead; nil when it does not say. A registration renewed after that is alive.
+  /// Since when the service holds the handle to be dead; nil when it does not say. A registration renewed after that is
+  /// alive.
   package let since: UnixTime?
   /// The service's reason, for the tombstone.
   package let reason: String

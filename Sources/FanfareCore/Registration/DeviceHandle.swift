@@ -3,7 +3,8 @@ package enum DeviceHandle {
   /// The most bytes of any handle.
   package static let maximumLength = 2048
 
-  /// The form handles are stored and compared in: APNs tokens are hexadecimal and equal whatever the letter case, others are compared exactly.
+  /// The form handles are stored and compared in: APNs tokens are hexadecimal and equal whatever the letter case,
+  /// others are compared exactly.
   package static func normalized(_ handle: String, platform: Platform) -> String {
     platform == .apns ? handle.lowercased() : handle
   }
@@ -34,7 +35,8 @@ package enum DeviceHandle {
   }
 
   private static func isHexadecimal(_ text: String) -> Bool {
-    // Asked for every push: a span is read several times as fast as the string's own view, and a loop without branches as vectors.
+    // Asked for every push: a span is read several times as fast as the string's own view, and a loop without branches
+    // as vectors.
     let bytes = text.utf8Span.span
     var others: UInt8 = 0
     for index in bytes.indices {

@@ -11,7 +11,9 @@ package struct InstallationApplication: Hashable, Sendable {
   /// The tags that the device shall carry besides the user's and the installation's own; sound tags (`Tag.isSound`).
   package let tags: [String]
 
-  package init(installation: String, hub: HubName, user: String, platform: Platform, handle: String, tags: [String] = []) {
+  package init(
+    installation: String, hub: HubName, user: String, platform: Platform, handle: String, tags: [String] = []
+  ) {
     self.installation = installation
     self.hub = hub
     self.user = user

@@ -25,7 +25,8 @@ package struct Registration: Hashable, Sendable {
   package let seenAt: UnixTime
 
   package init(
-    id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String], installation: String?,
+    id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String],
+    installation: String?,
     registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime? = nil
   ) {
     self.id = id

@@ -1,4 +1,5 @@
-/// A contiguous part of the space of registration ids. Ids are uniformly distributed, so that equal slices hold about equally many devices.
+/// A contiguous part of the space of registration ids. Ids are uniformly distributed, so that equal slices hold about
+/// equally many devices.
 package struct RegistrationSlice: Hashable, Sendable {
   /// The lowest id in the slice.
   package let first: RegistrationID
@@ -33,10 +34,12 @@ package struct RegistrationSlice: Hashable, Sendable {
     guard id >= first else { return self }
     let next = id.number + 1
     return Self(
-      first: RegistrationID(high: UInt64(truncatingIfNeeded: next >> 64), low: UInt64(truncatingIfNeeded: next)), last: last)
+      first: RegistrationID(high: UInt64(truncatingIfNeeded: next >> 64), low: UInt64(truncatingIfNeeded: next)),
+      last: last)
   }
 
-  /// The share of the slice's ids that are not above the id: 0 for an id before the slice, 1 for its last id and what lies behind it.
+  /// The share of the slice's ids that are not above the id: 0 for an id before the slice, 1 for its last id and what
+  /// lies behind it.
   package func share(upTo id: RegistrationID) -> Double {
     guard id >= first else { return 0 }
     guard id < last else { return 1 }

@@ -20,7 +20,8 @@ package struct RegistryError: Error, Hashable, Sendable, CustomStringConvertible
   package let code: Code
   /// For people; says which field or store is meant.
   package let message: String
-  /// Whether the change may have happened: the store was lost while it was being made durable. Only with `.unavailable`.
+  /// Whether the change may have happened: the store was lost while it was being made durable. Only with
+  /// `.unavailable`.
   package let isOutcomeUnknown: Bool
 
   /// Makes an error.

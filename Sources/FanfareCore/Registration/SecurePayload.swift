@@ -23,8 +23,8 @@ package protocol SecurePayloadStore: Sendable {
   /// Stores a payload durably for one recipient until it expires.
   func store(_ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime) async throws
 
-  /// The payload as it was before this call; nil unless it exists, is the recipient's and has not expired. One that `isDelivered`
-  /// is marked read.
+  /// The payload as it was before this call; nil unless it exists, is the recipient's and has not expired. One that
+  /// `isDelivered` is marked read.
   func read(
     _ id: SecurePayloadID, hub: HubName, recipient: String, isDelivered: Bool, at now: UnixTime
   ) async throws -> SecurePayload?
@@ -35,7 +35,9 @@ package protocol SecurePayloadStore: Sendable {
 
 extension SecurePayloadStore {
   /// The payload as it was before this call, and marks it read.
-  package func read(_ id: SecurePayloadID, hub: HubName, recipient: String, at now: UnixTime) async throws -> SecurePayload? {
+  package func read(_ id: SecurePayloadID, hub: HubName, recipient: String, at now: UnixTime) async throws
+    -> SecurePayload?
+  {
     try await read(id, hub: hub, recipient: recipient, isDelivered: true, at: now)
   }
 }

@@ -1,8 +1,8 @@
-/// What is left of a work item some of whose devices must wait longer than a worker keeps a push: the record of the retry topics, and, once its
-/// time has come, of the sends topic.
+/// What is left of a work item some of whose devices must wait longer than a worker keeps a push: the record of the
+/// retry topics, and, once its time has come, of the sends topic.
 ///
-/// It stands for one part of a send (see `StatusRecord`), and no status record of that part is written before the last of its devices has its
-/// result: however often it is put off, the part is counted once.
+/// It stands for one part of a send (see `StatusRecord`), and no status record of that part is written before the last
+/// of its devices has its result: however often it is put off, the part is counted once.
 package struct RetryRecord: Hashable, Sendable {
   /// The send, as it was accepted.
   package let send: SendRequest
@@ -14,11 +14,11 @@ package struct RetryRecord: Hashable, Sendable {
   package let attempt: AttemptID?
   /// How often the part was put off, this time included.
   package let deferrals: Int
-  /// Whether it had come back before its time when it was put off this time: the clock of whoever held it is ahead of that of whoever wrote it, and
-  /// the time to hold it goes by the writer's alone.
+  /// Whether it had come back before its time when it was put off this time: the clock of whoever held it is ahead of
+  /// that of whoever wrote it, and the time to hold it goes by the writer's alone.
   package let cameEarly: Bool
-  /// When it was written, by the writer's clock, or when it was read where that is earlier and was said to `decode`; nil of one that was
-  /// not read, or does not say.
+  /// When it was written, by the writer's clock, or when it was read where that is earlier and was said to `decode`;
+  /// nil of one that was not read, or does not say.
   package var writtenAt: UnixTime?
   /// The part's devices, in the order of dispatch.
   package let devices: [Device]
@@ -33,7 +33,8 @@ package struct RetryRecord: Hashable, Sendable {
     case waiting(Waiting)
   }
 
-  /// A device that is to be pushed to, and what was tried before. Its handle is looked up again: it may be somebody else's by then.
+  /// A device that is to be pushed to, and what was tried before. Its handle is looked up again: it may be somebody
+  /// else's by then.
   package struct Waiting: Hashable, Sendable {
     package let registration: RegistrationID
     package let platform: Platform
@@ -57,7 +58,8 @@ package struct RetryRecord: Hashable, Sendable {
     package let contradictions: Int
 
     package init(
-      registration: RegistrationID, platform: Platform, notBefore: UnixTime, attempts: Int, heldAttempts: Int, waits: Int,
+      registration: RegistrationID, platform: Platform, notBefore: UnixTime, attempts: Int, heldAttempts: Int,
+      waits: Int,
       wasUnanswered: Bool, firstAttemptAt: UnixTime?, reason: String, status: Int, contradictions: Int = 0
     ) {
       self.registration = registration
@@ -75,7 +77,8 @@ package struct RetryRecord: Hashable, Sendable {
   }
 
   package init(
-    send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int, cameEarly: Bool = false, devices: [Device],
+    send: SendRequest, part: Int, parts: Int, attempt: AttemptID?, deferrals: Int, cameEarly: Bool = false,
+    devices: [Device],
     counts: OutcomeCounts = OutcomeCounts()
   ) {
     self.send = send

@@ -18,13 +18,14 @@ package struct ScheduledSend: Hashable, Sendable {
     case cancelled
   }
 
-  /// The send as it will be put onto the sends topic: accepted at the moment for which it is scheduled, from which its time to live counts.
+  /// The send as it will be put onto the sends topic: accepted at the moment for which it is scheduled, from which its
+  /// time to live counts.
   package let send: SendRequest
   /// When it was accepted to be held.
   package let scheduledAt: UnixTime
   package let state: State
-  /// Whether it was taken before by somebody of whom nobody knows whether it got as far as the topic: until it has gone for certain
-  /// nobody may be told that it never will. Only from `takeDue`; otherwise false.
+  /// Whether it was taken before by somebody of whom nobody knows whether it got as far as the topic: until it has gone
+  /// for certain nobody may be told that it never will. Only from `takeDue`; otherwise false.
   package let mayHaveGone: Bool
 
   /// When it is to go.

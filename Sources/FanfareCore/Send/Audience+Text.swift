@@ -1,5 +1,6 @@
 extension Audience {
-  /// To whom, for people and for searching. A device's handle is an address and stays out; a long list or expression is cut.
+  /// To whom, for people and for searching. A device's handle is an address and stays out; a long list or expression is
+  /// cut.
   package var text: String {
     switch self {
     case .user(let name): Tag.username(name)
@@ -13,7 +14,8 @@ extension Audience {
     }
   }
 
-  /// Whether `text` was made of an audience that may be of any size. An expression that is one user's tag alone is taken for that user.
+  /// Whether `text` was made of an audience that may be of any size. An expression that is one user's tag alone is
+  /// taken for that user.
   package static func isBroadcast(text: String) -> Bool {
     guard !text.isEmpty, !text.utf8.starts(with: "registration/".utf8), !text.utf8.starts(with: "device/".utf8) else {
       return false
@@ -21,7 +23,8 @@ extension Audience {
     return Tag.user(of: text) == nil || text.contains(" && ") || text.contains(" || ")
   }
 
-  /// An expression that is too long is cut, and ends with an operator: what begins with one user's tag is not taken for that user.
+  /// An expression that is too long is cut, and ends with an operator: what begins with one user's tag is not taken for
+  /// that user.
   private static func bounded(expression: String) -> String {
     let text = bounded(expression)
     return text == expression ? text : String(text.unicodeScalars.dropLast(2)) + " || …"

@@ -8,7 +8,8 @@ package enum Audience: Hashable, Sendable {
   case registration(RegistrationID)
   /// One device by its handle, registered or not.
   case device(Platform, handle: String)
-  /// Every device that carries at least one of the tags: 1 to `maximumTags`, sorted by their bytes, each once (`init(anyOf:)`).
+  /// Every device that carries at least one of the tags: 1 to `maximumTags`, sorted by their bytes, each once
+  /// (`init(anyOf:)`).
   case tags([String])
   /// Every device for whose tags the expression holds.
   case expression(TagExpression)
@@ -23,7 +24,8 @@ package enum Audience: Hashable, Sendable {
     // By bytes: texts that merely look the same are two users' tags.
     let sorted = tags.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     self = .tags(
-      sorted.enumerated().filter { $0.offset == 0 || !sorted[$0.offset - 1].utf8.elementsEqual($0.element.utf8) }.map(\.element))
+      sorted.enumerated().filter { $0.offset == 0 || !sorted[$0.offset - 1].utf8.elementsEqual($0.element.utf8) }.map(
+        \.element))
   }
 
   /// The tag that leads to the devices; nil where no single tag does.
@@ -44,8 +46,8 @@ package enum Audience: Hashable, Sendable {
     }
   }
 
-  /// The key of the send's record: sends to one user share a partition and so keep their order; the send's own id where there is no
-  /// single user.
+  /// The key of the send's record: sends to one user share a partition and so keep their order; the send's own id where
+  /// there is no single user.
   package func recordKey(of send: SendID, hub: HubName) -> [UInt8] {
     var key: [UInt8] = []
     func append(prefix: String, _ name: String) {

@@ -1,4 +1,5 @@
-/// What a send shows: a portable message, payloads in the services' own form, or both (a native payload wins on its platform).
+/// What a send shows: a portable message, payloads in the services' own form, or both (a native payload wins on its
+/// platform).
 package struct Content: Hashable, Sendable {
   /// Rendered per platform where no native payload is given.
   package let message: Message?

@@ -11,7 +11,9 @@ package struct Message: Hashable, Sendable {
   /// A sound's name, or `default`.
   package let sound: String?
 
-  package init(title: String? = nil, body: String? = nil, data: [String: String] = [:], badge: Int? = nil, sound: String? = nil) {
+  package init(
+    title: String? = nil, body: String? = nil, data: [String: String] = [:], badge: Int? = nil, sound: String? = nil
+  ) {
     self.title = title
     self.body = body
     self.data = data

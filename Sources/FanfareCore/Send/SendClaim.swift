@@ -19,9 +19,11 @@ package struct SendClaim: Hashable, Sendable {
   }
 }
 
-/// Where the front end remembers claims. All front ends that share a store see each other's claims; throws `RegistryError`.
+/// Where the front end remembers claims. All front ends that share a store see each other's claims; throws
+/// `RegistryError`.
 package protocol SendClaimStore: Sendable {
-  /// Makes the claim, durably, unless its key is claimed already by a claim that is younger than `lifetime`; returns the claim that holds.
+  /// Makes the claim, durably, unless its key is claimed already by a claim that is younger than `lifetime`; returns
+  /// the claim that holds.
   func claim(_ claim: SendClaim, lifetime: Duration) async throws -> SendClaim
 
   /// Remembers, durably, that all that was asked for is durable. Nothing happens where the claim no longer holds.

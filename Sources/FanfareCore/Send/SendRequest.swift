@@ -10,7 +10,8 @@ package enum ReplaySubject {}
 /// The id of one decision to dispatch sends again that are in the log already.
 package typealias ReplayID = Identifier<ReplaySubject>
 
-/// What a caller asked to be sent: to whom, what, and until when. Immutable once accepted; everything else is derived from it.
+/// What a caller asked to be sent: to whom, what, and until when. Immutable once accepted; everything else is derived
+/// from it.
 ///
 /// A worker keeps it in many places at once, so what it holds is shared: a copy costs one reference count.
 package struct SendRequest: Hashable, Sendable {
@@ -44,14 +45,15 @@ package struct SendRequest: Hashable, Sendable {
   package var traceparent: String? { fields.traceparent }
   /// The replay that it was put on the topic again by; nil for a send as it was accepted.
   package var replay: ReplayID? { fields.replay }
-  /// The most pushes per second that all workers together may make of it; nil: as many as they can. Of no effect unless `isBroadcast`.
+  /// The most pushes per second that all workers together may make of it; nil: as many as they can. Of no effect unless
+  /// `isBroadcast`.
   package var maximumPerSecond: Int? { fields.maximumPerSecond }
-  /// The members of its record's `data` that this version does not know, in JSON, each with a comma before it: written again
-  /// wherever the send is. Nearly always empty.
+  /// The members of its record's `data` that this version does not know, in JSON, each with a comma before it: written
+  /// again wherever the send is. Nearly always empty.
   package var unknownMembers: [UInt8] { fields.unknownMembers }
 
-  /// What tells a send from every other that is to be dispatched: its id, and the replay. A replayed send is the same send, with the same ids of
-  /// its pushes and the same account, but not the duplicate of a record that was dispatched.
+  /// What tells a send from every other that is to be dispatched: its id, and the replay. A replayed send is the same
+  /// send, with the same ids of its pushes and the same account, but not the duplicate of a record that was dispatched.
   package var identity: SendID {
     guard let replay else { return id }
     return SendID(high: id.high ^ replay.high, low: id.low ^ replay.low)
@@ -64,7 +66,8 @@ package struct SendRequest: Hashable, Sendable {
     unknownMembers: [UInt8] = []
   ) {
     fields = Fields(
-      id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms, content: content,
+      id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms,
+      content: content,
       timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent, replay: replay,
       maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers)
   }
@@ -98,7 +101,8 @@ package struct SendRequest: Hashable, Sendable {
 
     init(
       id: SendID, hub: HubName, sender: String?, acceptedAt: UnixTime, audience: Audience, platforms: PlatformSet,
-      content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?, replay: ReplayID?,
+      content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?,
+      replay: ReplayID?,
       maximumPerSecond: Int?, unknownMembers: [UInt8]
     ) {
       self.id = id
@@ -122,9 +126,11 @@ package struct SendRequest: Hashable, Sendable {
 
   package static func == (left: Self, right: Self) -> Bool {
     left.fields === right.fields
-      || left.id == right.id && left.hub == right.hub && left.sender == right.sender && left.acceptedAt == right.acceptedAt
+      || left.id == right.id && left.hub == right.hub && left.sender == right.sender
+        && left.acceptedAt == right.acceptedAt
         && left.audience == right.audience && left.platforms == right.platforms && left.content == right.content
-        && left.timeToLive == right.timeToLive && left.priority == right.priority && left.collapseKey == right.collapseKey
+        && left.timeToLive == right.timeToLive && left.priority == right.priority
+        && left.collapseKey == right.collapseKey
         && left.traceparent == right.traceparent && left.replay == right.replay
         && left.maximumPerSecond == right.maximumPerSecond && left.unknownMembers == right.unknownMembers
   }

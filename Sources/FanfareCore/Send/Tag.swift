@@ -18,8 +18,8 @@ package enum Tag {
   /// The tag of a user's devices.
   package static func username(_ user: String) -> String { usernamePrefix + user }
 
-  /// The user whose devices the tag addresses; nil for any other tag. Judged by bytes: as characters, a name that begins with a
-  /// combining mark would fuse with the colon and hide the prefix.
+  /// The user whose devices the tag addresses; nil for any other tag. Judged by bytes: as characters, a name that
+  /// begins with a combining mark would fuse with the colon and hide the prefix.
   package static func user(of tag: String) -> String? {
     tag.utf8.starts(with: usernamePrefix.utf8) ? String(Substring(tag.utf8.dropFirst(usernamePrefix.utf8.count))) : nil
   }
@@ -47,7 +47,8 @@ package enum Tag {
   /// Whether the byte is one of those that sound tags are made of.
   static func isCharacter(_ byte: UInt8) -> Bool {
     switch byte {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"),
       UInt8(ascii: "_"), UInt8(ascii: "@"), UInt8(ascii: "#"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "-"):
       true
     default: false

@@ -1,7 +1,7 @@
 /// A condition on the tags of a device, as senders write it: `(news && !muted) || vip`.
 ///
-/// `all` and `any` have two or more operands, none of which is of their own kind: so the parser makes them, and only so the text of an
-/// expression leads back to an equal one.
+/// `all` and `any` have two or more operands, none of which is of their own kind: so the parser makes them, and only so
+/// the text of an expression leads back to an equal one.
 package indirect enum TagExpression: Hashable, Sendable {
   /// The device carries the tag.
   case tag(String)
@@ -19,8 +19,9 @@ package indirect enum TagExpression: Hashable, Sendable {
   /// How deep `(` and `!` may nest: whoever walks an expression may do it by recursion.
   package static let maximumDepth = 32
 
-  /// Reads an expression: tags, `!` before `&&` before `||`, parentheses, white space anywhere between them. A tag that is not made of a tag's
-  /// usual characters, as `username:zoë` is not, stands in quotation marks, in which `\` goes before `"` and `\`.
+  /// Reads an expression: tags, `!` before `&&` before `||`, parentheses, white space anywhere between them. A tag that
+  /// is not made of a tag's usual characters, as `username:zoë` is not, stands in quotation marks, in which `\` goes
+  /// before `"` and `\`.
   package init(_ text: String) throws(TagExpressionError) {
     var parser = TagExpressionParser(text)
     self = try parser.parse()

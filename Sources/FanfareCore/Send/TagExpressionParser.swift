@@ -69,7 +69,9 @@ struct TagExpressionParser {
   private mutating func descend(
     _ body: (inout Self) throws(TagExpressionError) -> TagExpression
   ) throws(TagExpressionError) -> TagExpression {
-    guard depth < TagExpression.maximumDepth else { throw error("no more than \(TagExpression.maximumDepth) levels of ! and (") }
+    guard depth < TagExpression.maximumDepth else {
+      throw error("no more than \(TagExpression.maximumDepth) levels of ! and (")
+    }
     index += 1
     depth += 1
     let expression = try body(&self)
@@ -122,7 +124,9 @@ struct TagExpressionParser {
     return String(view)
   }
 
-  private func error(_ expected: String) -> TagExpressionError { TagExpressionError(expected: expected, position: index + 1) }
+  private func error(_ expected: String) -> TagExpressionError {
+    TagExpressionError(expected: expected, position: index + 1)
+  }
 
   private var tooLong: TagExpressionError {
     TagExpressionError(expected: "no more than \(TagExpression.maximumLength) bytes", position: scalars.count)

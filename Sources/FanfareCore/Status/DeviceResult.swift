@@ -26,7 +26,9 @@ package struct DeviceResult: Hashable, Sendable {
   /// How often it was handed to the service.
   package let attempts: Int
 
-  package init(registration: RegistrationID, platform: Platform, outcome: Outcome, reason: String, status: Int, attempts: Int) {
+  package init(
+    registration: RegistrationID, platform: Platform, outcome: Outcome, reason: String, status: Int, attempts: Int
+  ) {
     self.registration = registration
     self.platform = platform
     self.outcome = outcome

@@ -36,7 +36,8 @@ package struct SendReport: Hashable, Sendable {
   package let settledAt: UnixTime?
   /// How many devices ended how, per platform: so far, while work items are open.
   package let counts: [Platform: [DeviceResult.Outcome: Int]]
-  /// Each device's result, for sends to at most as many devices as the ledger keeps (see its configuration); nil for larger ones.
+  /// Each device's result, for sends to at most as many devices as the ledger keeps (see its configuration); nil for
+  /// larger ones.
   package let devices: [DeviceResult]?
 
   package init(
@@ -60,7 +61,8 @@ package struct SendReport: Hashable, Sendable {
   }
 }
 
-/// Where sends can be looked up. Asked by the front end, answered by the ledger's store; may trail the topics by the ledger's lag.
+/// Where sends can be looked up. Asked by the front end, answered by the ledger's store; may trail the topics by the
+/// ledger's lag.
 package protocol SendHistory: Sendable {
   /// What is known of the send; nil when nothing is. Throws when the store cannot be read now.
   func report(of send: SendID, hub: HubName) async throws -> SendReport?

@@ -6,9 +6,10 @@ package typealias AttemptID = Identifier<AttemptSubject>
 
 /// What happened to one work item: the record of the status topic.
 ///
-/// Nearly every send is one item with one record, which `send` names. The results of a large send are spread over several. Should such a send be
-/// repeated after a crash, its devices, and with them the number of its parts and what each holds, may be others: so `attempt` tells which parts
-/// belong together. A send has ended when all `parts` of one attempt are there; records of its other attempts count for nothing.
+/// Nearly every send is one item with one record, which `send` names. The results of a large send are spread over
+/// several. Should such a send be repeated after a crash, its devices, and with them the number of its parts and what
+/// each holds, may be others: so `attempt` tells which parts belong together. A send has ended when all `parts` of one
+/// attempt are there; records of its other attempts count for nothing.
 package struct StatusRecord: Hashable, Sendable {
   package let send: SendID
   package let hub: HubName
@@ -27,7 +28,8 @@ package struct StatusRecord: Hashable, Sendable {
   package let settledAt: UnixTime
   /// What became of each device, in the order of dispatch; empty when there was none.
   package let devices: [DeviceResult]
-  /// How further devices ended, which are not in `devices`: of a page of a broadcast only those are listed that did not get it.
+  /// How further devices ended, which are not in `devices`: of a page of a broadcast only those are listed that did not
+  /// get it.
   package let counts: OutcomeCounts
   /// The W3C `traceparent` of the request the send came with.
   package let traceparent: String?

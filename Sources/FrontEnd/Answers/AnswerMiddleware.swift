@@ -3,7 +3,8 @@ import HTTPTypes
 import Hummingbird
 import Logging
 
-/// The outermost stage of every request: gives it its id, turns whatever is thrown into a problem document, and measures.
+/// The outermost stage of every request: gives it its id, turns whatever is thrown into a problem document, and
+/// measures.
 struct AnswerMiddleware: RouterMiddleware {
   typealias Context = FrontEndContext
 
@@ -26,7 +27,8 @@ struct AnswerMiddleware: RouterMiddleware {
     }
     response.headers[.requestID] = context.requestID
     response.headers[.date] = date.value(at: clock.now())
-    // Nothing may follow the head of such an answer (RFC 9110 §9.3.2): a client would take it for the beginning of the next one.
+    // Nothing may follow the head of such an answer (RFC 9110 §9.3.2): a client would take it for the beginning of the
+    // next one.
     if request.method == .head { response = response.createHeadResponse() }
     metrics.record(
       .now - start, method: request.method, route: context.coreContext.endpointPath.value, status: response.status)
@@ -41,9 +43,11 @@ struct AnswerMiddleware: RouterMiddleware {
     let level = refusal.code.appearance.logLevel
     if context.logger.logLevel <= level {
       var metadata: Logger.Metadata = [
-        LogKeys.requestID: "\(context.requestID)", LogKeys.code: "\(refusal.code.rawValue)", LogKeys.detail: "\(refusal.detail)",
+        LogKeys.requestID: "\(context.requestID)", LogKeys.code: "\(refusal.code.rawValue)",
+        LogKeys.detail: "\(refusal.detail)",
       ]
-      // The cause's own words go to the log only where they say more than the caller is told; they contain no payload and no token.
+      // The cause's own words go to the log only where they say more than the caller is told; they contain no payload
+      // and no token.
       if !(error is Refusal) { metadata[LogKeys.cause] = "\(error)" }
       context.logger.log(level: level, "A request was refused", metadata: metadata)
     }

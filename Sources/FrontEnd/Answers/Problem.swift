@@ -47,6 +47,7 @@ struct Problem {
   /// The whole answer.
   var response: Response {
     Response(
-      status: refusal.code.appearance.status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: document)))
+      status: refusal.code.appearance.status, headers: headers,
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: document)))
   }
 }

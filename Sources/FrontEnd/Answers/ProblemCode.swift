@@ -1,7 +1,8 @@
 import HTTPTypes
 import Logging
 
-/// Every way in which a request can fail, as the stable word that stands in a problem's `code` and in the label of a metric.
+/// Every way in which a request can fail, as the stable word that stands in a problem's `code` and in the label of a
+/// metric.
 enum ProblemCode: String, CaseIterable, Sendable {
   /// The bytes are not HTTP, or a header is not what its name promises.
   case malformedRequest

@@ -5,8 +5,8 @@ import NIOHTTP1
 import RDKafka
 
 extension Refusal {
-  /// What is told of an error that something below the front end threw. Whatever is not known here is a mistake of the server's, and
-  /// nothing of it is told.
+  /// What is told of an error that something below the front end threw. Whatever is not known here is a mistake of the
+  /// server's, and nothing of it is told.
   init(describing error: any Error) {
     switch error {
     case let refusal as Refusal: self = refusal
@@ -53,7 +53,8 @@ extension Refusal {
   /// A whole document that is wrong is a malformed body, a member of it an invalid field.
   init(_ error: JSONError) {
     self.init(
-      error.field.isEmpty ? .malformedBody : .invalidField, error.field.isEmpty ? "the body \(error.problem)" : error.description)
+      error.field.isEmpty ? .malformedBody : .invalidField,
+      error.field.isEmpty ? "the body \(error.problem)" : error.description)
   }
 
   private init(_ error: AuthenticationError) {

@@ -1,7 +1,7 @@
 import HTTPTypes
 
-/// Why one request, or one line of a batch, is not done. Its detail is for people, names the field or thing that is meant, and contains
-/// nothing of its value: it is sent to the caller and may be logged.
+/// Why one request, or one line of a batch, is not done. Its detail is for people, names the field or thing that is
+/// meant, and contains nothing of its value: it is sent to the caller and may be logged.
 struct Refusal: Error, Hashable, CustomStringConvertible {
   let code: ProblemCode
   let detail: String

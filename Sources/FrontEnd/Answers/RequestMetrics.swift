@@ -2,8 +2,8 @@ import HTTPTypes
 import Metrics
 import Synchronization
 
-/// How long requests take, by method, route and status. Handles are made once for each combination that occurs; routes are patterns, so
-/// that there are few.
+/// How long requests take, by method, route and status. Handles are made once for each combination that occurs; routes
+/// are patterns, so that there are few.
 final class RequestMetrics: Sendable {
   private struct Key: Hashable {
     let method: HTTPRequest.Method

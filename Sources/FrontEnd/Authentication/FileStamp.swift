@@ -1,7 +1,7 @@
 import FoundationEssentials
 
-/// What tells one version of a file from the next: its time of change, size and number on the disk. Of a symbolic link those of what it leads to:
-/// the mounted secrets of Kubernetes are replaced that way.
+/// What tells one version of a file from the next: its time of change, size and number on the disk. Of a symbolic link
+/// those of what it leads to: the mounted secrets of Kubernetes are replaced that way.
 struct FileStamp: Hashable {
   private let modified: Double?
   private let rest: [String]

@@ -1,7 +1,8 @@
 import Dispatch
 import Synchronization
 
-/// Threads for work that blocks, a few at a time, so that password hashing neither occupies the cooperative pool nor all cores.
+/// Threads for work that blocks, a few at a time, so that password hashing neither occupies the cooperative pool nor
+/// all cores.
 final class HashingPool: Sendable {
   private struct State {
     var running = 0

@@ -21,7 +21,9 @@ struct HtpasswdFile: Sendable {
     for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
       number += 1
       guard let first = line.first(where: { !$0.isWhitespace }), first != "#" else { continue }
-      func fail(_ problem: String) -> FrontEndError { FrontEndError(.htpasswd, "line \(number) of the password file \(problem)") }
+      func fail(_ problem: String) -> FrontEndError {
+        FrontEndError(.htpasswd, "line \(number) of the password file \(problem)")
+      }
       guard let colon = line.firstIndex(of: ":") else { throw fail("has no ':'") }
       let name = String(line[..<colon])
       guard UserName.isSound(name) else { throw fail("has an unusable user name: it must be \(UserName.rule)") }
@@ -60,8 +62,8 @@ struct HtpasswdFile: Sendable {
     try self.init(text)
   }
 
-  /// What to check a user's password against, and whether the user exists at all. An unknown user gets the hash of some known one,
-  /// always the same, so that neither the time nor its spread tells who has an account.
+  /// What to check a user's password against, and whether the user exists at all. An unknown user gets the hash of some
+  /// known one, always the same, so that neither the time nor its spread tells who has an account.
   func hash(of user: String) -> (hash: PasswordHash, isKnown: Bool) {
     if let hash = users[Array(user.utf8)] { return (hash, true) }
     var hasher = Hasher()

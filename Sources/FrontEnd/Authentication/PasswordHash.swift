@@ -14,7 +14,8 @@ struct PasswordHash: Hashable, Sendable {
     self.text = text
   }
 
-  /// Whether it is the hash of the password. Blocks for as long as the scheme's cost demands; takes the same time whatever the answer.
+  /// Whether it is the hash of the password. Blocks for as long as the scheme's cost demands; takes the same time
+  /// whatever the answer.
   func matches(_ password: String) -> Bool {
     guard let hash = Crypt.hash(password, setting: text) else { return false }
     let expected = Array(text.utf8)

@@ -2,8 +2,8 @@ import Crypto
 import FoundationEssentials
 import Synchronization
 
-/// Credentials that were found to be right, for a short while, so that a password is hashed once and not for every request; and those
-/// that are being checked, so that a hundred requests of one user at once are one check.
+/// Credentials that were found to be right, for a short while, so that a password is hashed once and not for every
+/// request; and those that are being checked, so that a hundred requests of one user at once are one check.
 ///
 /// Neither names nor passwords are kept, only their keyed digest under a key that never leaves the process.
 final class VerifiedCredentials: Sendable {
@@ -39,7 +39,8 @@ final class VerifiedCredentials: Sendable {
     self.now = now
   }
 
-  /// Whether the credentials are right: as found before, or as `check` says now. `check` runs once for all who ask at the same time.
+  /// Whether the credentials are right: as found before, or as `check` says now. `check` runs once for all who ask at
+  /// the same time.
   ///
   /// `generation` is the version of the users that `check` goes by; what an older one says is neither kept nor shared.
   func verify(

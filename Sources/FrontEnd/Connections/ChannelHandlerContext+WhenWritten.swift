@@ -2,8 +2,8 @@ import NIOCore
 import NIOHTTP1
 
 extension ChannelHandlerContext {
-  /// Does something as soon as the answers given so far are written, or cannot be: when no bytes at all, put behind them, are. To
-  /// be called on the event loop, and done there, once.
+  /// Does something as soon as the answers given so far are written, or cannot be: when no bytes at all, put behind
+  /// them, are. To be called on the event loop, and done there, once.
   func whenWritten(_ act: @escaping (ChannelHandlerContext) -> Void) {
     let written = eventLoop.makePromise(of: Void.self)
     written.futureResult.assumeIsolated().whenComplete { _ in act(self) }

@@ -1,8 +1,8 @@
 import NIOCore
 import NIOHTTP1
 
-/// Has a request that is the last of its connection say so in words: an HTTP/1.0 client need not (RFC 9112 §9.3), and further on
-/// nobody knows the version.
+/// Has a request that is the last of its connection say so in words: an HTTP/1.0 client need not (RFC 9112 §9.3), and
+/// further on nobody knows the version.
 final class LastRequestMarker: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart

@@ -6,8 +6,8 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// An HTTP/1.1 connection whose requests are handled on the event loop that reads and writes it, small ones as a whole: otherwise every
-/// request costs several hops between threads, and several suspensions.
+/// An HTTP/1.1 connection whose requests are handled on the event loop that reads and writes it, small ones as a whole:
+/// otherwise every request costs several hops between threads, and several suspensions.
 struct LoopBoundChannel: ServerChildChannel {
   /// A connection, by both ways in which its requests are handled.
   struct Value: ServerChildChannelValue {

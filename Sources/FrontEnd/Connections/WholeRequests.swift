@@ -4,11 +4,12 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Takes a connection's small requests out of the stream of parts and gives each to the connection's task as a whole: one suspension a request
-/// instead of one or two a part. Requests with large bodies, or bodies of unknown length, go on as parts, so that a body that is refused need
-/// not have been read.
+/// Takes a connection's small requests out of the stream of parts and gives each to the connection's task as a whole:
+/// one suspension a request instead of one or two a part. Requests with large bodies, or bodies of unknown length, go
+/// on as parts, so that a body that is refused need not have been read.
 ///
-/// One request at a time is under way, whichever way it takes: what comes in meanwhile waits, and while something waits nothing is read.
+/// One request at a time is under way, whichever way it takes: what comes in meanwhile waits, and while something waits
+/// nothing is read.
 final class WholeRequests: ChannelDuplexHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -44,7 +45,8 @@ final class WholeRequests: ChannelDuplexHandler {
     self.maximumBodySize = maximumBodySize
   }
 
-  /// The next request; nil once the connection is closed. To be called on the event loop, when the one before has been answered.
+  /// The next request; nil once the connection is closed. To be called on the event loop, when the one before has been
+  /// answered.
   func next() async -> Request? {
     if case .closed = state { return nil }
     if let request {
@@ -97,7 +99,9 @@ final class WholeRequests: ChannelDuplexHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    guard let change = event as? ChannelEvent, change == .inputClosed else { return context.fireUserInboundEventTriggered(event) }
+    guard let change = event as? ChannelEvent, change == .inputClosed else {
+      return context.fireUserInboundEventTriggered(event)
+    }
     if waiting.isEmpty, canGoOn { endInput() } else { waiting.append(.inputClosed) }
   }
 
@@ -145,7 +149,8 @@ final class WholeRequests: ChannelDuplexHandler {
       state = .answering
       give(Request(head: head, body: RequestBody(buffer: body)))
     case (.idle, .head): pass(part, .passing(isRead: false, isAnswered: false), context)
-    case (.passing(_, let isAnswered), .end): pass(part, isAnswered ? .idle : .passing(isRead: true, isAnswered: false), context)
+    case (.passing(_, let isAnswered), .end):
+      pass(part, isAnswered ? .idle : .passing(isRead: true, isAnswered: false), context)
     default: context.fireChannelRead(wrapInboundOut(part))
     }
   }
@@ -177,7 +182,8 @@ final class WholeRequests: ChannelDuplexHandler {
     context.read()
   }
 
-  /// Says that nothing more will come in. The framework closes the connection then, and with it what is not written yet.
+  /// Says that nothing more will come in. The framework closes the connection then, and with it what is not written
+  /// yet.
   private func endInput() {
     context?.whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
   }

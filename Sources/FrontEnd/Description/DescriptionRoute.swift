@@ -2,9 +2,11 @@ import FanfareCore
 import HTTPTypes
 import Hummingbird
 
-/// `GET /openapi.json`: every route of the front end, as an OpenAPI document. Open to everybody: nothing in it is secret.
+/// `GET /openapi.json`: every route of the front end, as an OpenAPI document. Open to everybody: nothing in it is
+/// secret.
 ///
-/// The document is `openapi.json` beside this file, written by hand and built into the program. A test compares it with the routes.
+/// The document is `openapi.json` beside this file, written by hand and built into the program. A test compares it with
+/// the routes.
 struct DescriptionRoute: Sendable {
   private let document = ByteBuffer(bytes: PackageResources.openapi_json)
   private let mark: String
@@ -23,7 +25,9 @@ struct DescriptionRoute: Sendable {
   private func answer(_ request: Request) -> Response {
     // Whoever keeps a copy asks whether it is still good: the next version of the program may have another.
     var headers: HTTPFields = [.eTag: mark, .cacheControl: "no-cache"]
-    if let marks = request.headers[.ifNoneMatch], isAmong(marks) { return Response(status: .notModified, headers: headers) }
+    if let marks = request.headers[.ifNoneMatch], isAmong(marks) {
+      return Response(status: .notModified, headers: headers)
+    }
     headers[.contentType] = "application/json"
     return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: document))
   }

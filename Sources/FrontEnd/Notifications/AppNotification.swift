@@ -40,8 +40,8 @@ enum AppNotification {
     return payload
   }
 
-  /// Character data of an XML 1.0 document. Characters that XML 1.0 cannot hold in any form (§2.2) are left out; a carriage return is
-  /// written as a reference, because a parser would make a line feed of it (§2.11).
+  /// Character data of an XML 1.0 document. Characters that XML 1.0 cannot hold in any form (§2.2) are left out; a
+  /// carriage return is written as a reference, because a parser would make a line feed of it (§2.11).
   static func xml(_ text: String) -> String {
     var output = ""
     output.reserveCapacity(text.utf8.count)

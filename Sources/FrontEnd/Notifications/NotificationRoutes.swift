@@ -38,14 +38,17 @@ struct NotificationRoutes: Sendable {
       to: recipient, by: caller, request: request, platforms: PlatformSet(platform),
       content: AppNotification.content(text: "From \(caller.user): \(message)", for: platform))
     let id = try await repetitions.run(
-      key, for: Fingerprint("notifications", platform.rawValue, recipient, message), of: Submission(send: send, heldUntil: nil),
+      key, for: Fingerprint("notifications", platform.rawValue, recipient, message),
+      of: Submission(send: send, heldUntil: nil),
       by: caller
     ) { try await intake.accept($0, into: caller.hub) }
     // 200, not 202: the apps in the field show any other status as an error.
     return .accepted(id, location: caller.hub.location(of: id), status: .ok)
   }
 
-  private func notifySecurely(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
+  private func notifySecurely(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws
+    -> Response
+  {
     let key = try IdempotencyKey(of: request.headers)
     let recipient = try recipient(in: try Query(of: request))
     let payload = try await message(in: request)
@@ -53,7 +56,8 @@ struct NotificationRoutes: Sendable {
     // What it announces is known when it has the id that it is accepted under.
     let send = send(to: recipient, by: caller, request: request, platforms: .all, content: Content())
     let sent = try await repetitions.run(
-      key, for: Fingerprint("notifications/secure", recipient, payload), of: Submission(send: send, heldUntil: nil), by: caller
+      key, for: Fingerprint("notifications/secure", recipient, payload), of: Submission(send: send, heldUntil: nil),
+      by: caller
     ) { submission in
       let id = SecurePayloadID(announcedBy: submission.send.id)
       let announcement = submission.announcing(id, for: Int(lifetime.components.seconds))
@@ -62,7 +66,8 @@ struct NotificationRoutes: Sendable {
         // First the payload, then the word of it: a phone may ask for it at once.
         try await intake.accept(announcement, into: caller.hub) {
           try await secure.store(
-            payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: announcement.send.acceptedAt + lifetime)
+            payload, id: id, hub: caller.hub.name, recipient: recipient,
+            expiresAt: announcement.send.acceptedAt + lifetime)
           isStored = true
         }
       } catch {
@@ -92,7 +97,8 @@ struct NotificationRoutes: Sendable {
     return response
   }
 
-  /// Takes back a payload of which nobody will hear. Where the announcement may be under way all the same, the payload stays until it expires.
+  /// Takes back a payload of which nobody will hear. Where the announcement may be under way all the same, the payload
+  /// stays until it expires.
   private func discard(_ id: SecurePayloadID, after error: any Error, caller: Caller, context: FrontEndContext) async {
     guard Refusal(describing: error).code != .outcomeUnknown else { return }
     do {
@@ -100,13 +106,17 @@ struct NotificationRoutes: Sendable {
     } catch {
       context.logger.warning(
         "A secure payload that was not announced stays until it expires",
-        metadata: [LogKeys.securePayload: "\(id)", LogKeys.hub: "\(caller.hub.name)", LogKeys.requestID: "\(context.requestID)"])
+        metadata: [
+          LogKeys.securePayload: "\(id)", LogKeys.hub: "\(caller.hub.name)", LogKeys.requestID: "\(context.requestID)",
+        ])
     }
   }
 
   private func recipient(in query: Query) throws(Refusal) -> String {
     let name = try query.required("to_tag")
-    guard UserName.isSound(name) else { throw Refusal(.invalidParameter, "to_tag must be a user name: \(UserName.rule)") }
+    guard UserName.isSound(name) else {
+      throw Refusal(.invalidParameter, "to_tag must be a user name: \(UserName.rule)")
+    }
     return name
   }
 
@@ -129,7 +139,8 @@ struct NotificationRoutes: Sendable {
   ) -> SendRequest {
     let now = clock.now()
     return SendRequest(
-      id: Identities.send(at: now), hub: caller.hub.name, sender: caller.user, acceptedAt: now, audience: .user(recipient),
+      id: Identities.send(at: now), hub: caller.hub.name, sender: caller.user, acceptedAt: now,
+      audience: .user(recipient),
       platforms: platforms, content: content, traceparent: RequestIdentity.traceparent(of: request.headers))
   }
 }

@@ -1,7 +1,8 @@
 import FanfareCore
 
-/// What the project's own routes take for a device: `{"platform":"apns","handle":"…","tags":["news"]}`. The platform may also be named by its system
-/// (`ios`, `android`, `windows`), and the handle `deviceToken` or, on Windows, `channelUri`.
+/// What the project's own routes take for a device: `{"platform":"apns","handle":"…","tags":["news"]}`. The platform
+/// may also be named by its system (`ios`, `android`, `windows`), and the handle `deviceToken` or, on Windows,
+/// `channelUri`.
 struct DeviceDocument: Hashable {
   let platform: Platform
   let handle: String
@@ -16,7 +17,9 @@ struct DeviceDocument: Hashable {
         switch key {
         case "platform":
           guard platform == nil else { throw reader.givenTwice() }
-          guard let known = Platform(systemOrName: try reader.readString()) else { throw reader.error(Platform.expectation) }
+          guard let known = Platform(systemOrName: try reader.readString()) else {
+            throw reader.error(Platform.expectation)
+          }
           platform = known
         case "handle", "deviceToken", "channelUri":
           guard handle == nil else { throw reader.error("must be given once, as handle, deviceToken or channelUri") }
@@ -49,7 +52,8 @@ extension Platform {
   /// What must be given as a platform, as error messages state it.
   static let expectation = "must be \"apns\", \"fcm\" or \"wns\" (or \"ios\", \"gcm\", \"android\", \"windows\")"
 
-  /// Reads the name of the push service, or of the system whose devices it reaches, in any letter case; nil for anything else.
+  /// Reads the name of the push service, or of the system whose devices it reaches, in any letter case; nil for
+  /// anything else.
   init?(systemOrName name: String) {
     switch name.lowercased() {
     case "ios": self = .apns

@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// What an app says to register by installation: `{"platform":"ios","instId":"…","deviceToken":"…"}`, on Windows with `channelUri`.
+/// What an app says to register by installation: `{"platform":"ios","instId":"…","deviceToken":"…"}`, on Windows with
+/// `channelUri`.
 struct InstallationBody: Hashable {
   let platform: Platform
   let installation: String

@@ -2,8 +2,8 @@ import FanfareCore
 
 /// A JSON Patch (RFC 6902) of an installation, as its `GET` shows it: `platform`, the handle, and tags may be changed.
 ///
-/// Beyond the standard, `remove` also takes a tag by its name, `/tags/news`, since its index is nobody's business. `test` of all tags is in any
-/// order. The tags that the registry gives itself stay whatever is said of them.
+/// Beyond the standard, `remove` also takes a tag by its name, `/tags/news`, since its index is nobody's business.
+/// `test` of all tags is in any order. The tags that the registry gives itself stay whatever is said of them.
 struct InstallationPatch: Hashable {
   /// The most operations of one patch.
   static let maximumCount = 100
@@ -28,8 +28,8 @@ struct InstallationPatch: Hashable {
     self.operations = operations
   }
 
-  /// What the installation is to become. Throws a refusal, `.conflict` where it is a matter of what is there, that names the operation by index
-  /// and path.
+  /// What the installation is to become. Throws a refusal, `.conflict` where it is a matter of what is there, that
+  /// names the operation by index and path.
   func applied(to former: Registration) throws(Refusal) -> InstallationApplication {
     var device = PatchedDevice(former)
     var lastOfAddress: Int?
@@ -39,7 +39,9 @@ struct InstallationPatch: Hashable {
         throw Refusal(.conflict, "[\(index)] \(operation.path) \(problem); nothing was changed")
       }
     }
-    if let index = lastOfAddress, let complaint = DeviceHandle.complaint(about: device.handle, platform: device.platform) {
+    if let index = lastOfAddress,
+      let complaint = DeviceHandle.complaint(about: device.handle, platform: device.platform)
+    {
       throw Refusal(.invalidField, "[\(index)] \(operations[index].path) leaves a handle that \(complaint)")
     }
     let given = Set(device.tags).count { !Tag.isReserved($0) }
@@ -85,7 +87,8 @@ private struct PatchedDevice {
     case .testHandle(let handle):
       // An operation before may have set it in any case.
       let (held, tested) = (self.handle, handle)
-      let isSame = DeviceHandle.normalized(held, platform: platform) == DeviceHandle.normalized(tested, platform: platform)
+      let isSame =
+        DeviceHandle.normalized(held, platform: platform) == DeviceHandle.normalized(tested, platform: platform)
       return isSame ? nil : Self.different
     case .testTags(let tags): return Set(self.tags) == Set(tags) ? nil : Self.different
     case .testTag(let tag, let index):

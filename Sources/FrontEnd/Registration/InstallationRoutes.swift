@@ -36,7 +36,8 @@ struct InstallationRoutes: Sendable {
     let body = try DeviceDocument(try await request.bytes(upTo: maximumBodySize))
     let registration = try await registry.install(
       InstallationApplication(
-        installation: installation, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle,
+        installation: installation, hub: caller.hub.name, user: caller.user, platform: body.platform,
+        handle: body.handle,
         tags: body.tags),
       at: clock.now())
     return Response.json(registration.json, isPrivate: true)

@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// What an app says to complete its registration: `{"Platform":"apns","Handle":"…","Tags":["news"]}`, names in any letter case, members that
-/// are not known ignored.
+/// What an app says to complete its registration: `{"Platform":"apns","Handle":"…","Tags":["news"]}`, names in any
+/// letter case, members that are not known ignored.
 struct RegistrationBody: Hashable {
   let platform: Platform
   let handle: String

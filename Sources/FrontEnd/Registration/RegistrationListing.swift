@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// What a caller asks of the list of registrations: `user`, `tag` and `handle`, all of which must fit, `limit`, and the `cursor` of the page
-/// before. Operators see everybody's, users their own.
+/// What a caller asks of the list of registrations: `user`, `tag` and `handle`, all of which must fit, `limit`, and the
+/// `cursor` of the page before. Operators see everybody's, users their own.
 struct RegistrationListing {
   private static let maximumLimit = 1000
 
@@ -30,7 +30,8 @@ struct RegistrationListing {
       guard !platforms.isEmpty else { throw Refusal(.invalidParameter, "handle can be no platform's handle") }
       audiences = platforms.map { .device($0, handle: handle) }
     } else {
-      // A user has few devices, a tag may have millions: the user's are looked through, and no cursor names somebody else's.
+      // A user has few devices, a tag may have millions: the user's are looked through, and no cursor names somebody
+      // else's.
       audiences = [owner.map(Audience.user) ?? tag.map(Audience.tag) ?? .everyone]
     }
     fits = { registration in

@@ -28,8 +28,11 @@ struct RegistrationRoutes: Sendable {
 
   private func issue(_ handle: String?, to caller: Caller) async throws -> Response {
     // The platform is not known yet; what no platform's handle can be is refused.
-    if let handle, handle.utf8.count > DeviceHandle.maximumLength || handle.utf8.contains(where: { $0 < 0x21 || $0 > 0x7E }) {
-      throw Refusal(.invalidParameter, "handle must be at most \(DeviceHandle.maximumLength) characters of visible ASCII")
+    if let handle,
+      handle.utf8.count > DeviceHandle.maximumLength || handle.utf8.contains(where: { $0 < 0x21 || $0 > 0x7E })
+    {
+      throw Refusal(
+        .invalidParameter, "handle must be at most \(DeviceHandle.maximumLength) characters of visible ASCII")
     }
     let id = try await registry.issue(hub: caller.hub.name, handle: handle == "" ? nil : handle, at: clock.now())
     var body: [UInt8] = []
@@ -40,7 +43,8 @@ struct RegistrationRoutes: Sendable {
   private func install(_ installation: InstallationBody, for caller: Caller) async throws -> Response {
     let registration = try await registry.install(
       InstallationApplication(
-        installation: installation.installation, hub: caller.hub.name, user: caller.user, platform: installation.platform,
+        installation: installation.installation, hub: caller.hub.name, user: caller.user,
+        platform: installation.platform,
         handle: installation.handle),
       at: clock.now())
     return .json(registration.json)

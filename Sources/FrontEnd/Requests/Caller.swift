@@ -6,7 +6,8 @@ struct Caller: Sendable {
   let roles: Set<Role>
   let hub: HubEntry
 
-  /// Whether the send is the caller's own. Names are compared by bytes, as everywhere: two that merely look the same are two users.
+  /// Whether the send is the caller's own. Names are compared by bytes, as everywhere: two that merely look the same
+  /// are two users.
   func posted(_ report: SendReport) -> Bool {
     report.sender.map { $0.utf8.elementsEqual(user.utf8) } ?? false
   }

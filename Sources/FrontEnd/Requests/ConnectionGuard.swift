@@ -5,9 +5,10 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Watches over one connection below the framework, on its event loop: a body that does not arrive in time or does not end costs the
-/// connection, and so do answers that are not read; `Expect: 100-continue` is answered, what the framework answers to malformed
-/// HTTP becomes a problem document, and a connection that is to be closed is, behind the answers that were given before.
+/// Watches over one connection below the framework, on its event loop: a body that does not arrive in time or does not
+/// end costs the connection, and so do answers that are not read; `Expect: 100-continue` is answered, what the
+/// framework answers to malformed HTTP becomes a problem document, and a connection that is to be closed is, behind the
+/// answers that were given before.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -17,8 +18,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// How long a client has to read its last answer and close its half (RFC 9112 §9.6).
   private static let lingering = TimeAmount.seconds(2)
 
-  /// How many requests of a connection may wait for their answers. What comes in one go is taken apart as a whole: without a
-  /// limit a quarter of a megabyte of the shortest requests would take many times as much memory.
+  /// How many requests of a connection may wait for their answers. What comes in one go is taken apart as a whole:
+  /// without a limit a quarter of a megabyte of the shortest requests would take many times as much memory.
   private static let maximumPipelined = 128
 
   private let bodyTimeout: TimeAmount
@@ -28,10 +29,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var isReadingBody = false
   /// What the request came with whose body is read.
   private var fields: HTTPFields = [:]
-  /// Whether there is no other answer than to the request read last: the client wants none, or the connection is to be closed.
+  /// Whether there is no other answer than to the request read last: the client wants none, or the connection is to be
+  /// closed.
   private var isLastRequest = false
-  /// Whether the client has offered to speak something else next. The parser takes nothing for HTTP any more from then on, and would keep whatever
-  /// comes.
+  /// Whether the client has offered to speak something else next. The parser takes nothing for HTTP any more from then
+  /// on, and would keep whatever comes.
   private var isOffered = false
   private var closing: Scheduled<Void>?
   private var bodyBytes = 0
@@ -45,9 +47,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var drainDeadline: Scheduled<Void>?
   private var parserError: HTTPParserError?
 
-  /// `writeTimeout`: for how long a client may read nothing of what is waiting to be written. `drainTimeout`: how long the client
-  /// has to read its answers when the server shuts down. `maximumBodyBytes` is beyond what any route takes: it only limits how
-  /// much of a refused body is read to keep the connection.
+  /// `writeTimeout`: for how long a client may read nothing of what is waiting to be written. `drainTimeout`: how long
+  /// the client has to read its answers when the server shuts down. `maximumBodyBytes` is beyond what any route takes:
+  /// it only limits how much of a refused body is read to keep the connection.
   init(bodyTimeout: Duration, writeTimeout: Duration, drainTimeout: Duration, maximumBodyBytes: Int) {
     self.bodyTimeout = TimeAmount(bodyTimeout)
     self.writeTimeout = TimeAmount(writeTimeout)
@@ -93,7 +95,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   func channelReadComplete(context: ChannelHandlerContext) {
     // Most requests arrive whole: only those that do not need a timer.
     if isReadingBody, bodyDeadline == nil {
-      bodyDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: bodyTimeout) { self.bodyIsLate(context: context) }
+      bodyDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: bodyTimeout) {
+        self.bodyIsLate(context: context)
+      }
     }
     context.fireChannelReadComplete()
   }
@@ -118,8 +122,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     if mode == .all {
-      // At once it would drop what is not written yet. The framework takes a request for answered when its answer has been handed
-      // over.
+      // At once it would drop what is not written yet. The framework takes a request for answered when its answer has
+      // been handed over.
       isLastRequest = true
       context.whenWritten { $0.close(promise: promise) }
       return watchWrites(context)
@@ -174,7 +178,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.write(data, promise: promise)
   }
 
-  /// Only what is still coming in is late; a response that is already under way (a refusal, given early) need not wait for it.
+  /// Only what is still coming in is late; a response that is already under way (a refusal, given early) need not wait
+  /// for it.
   private func bodyIsLate(context: ChannelHandlerContext) {
     bodyDeadline = nil
     guard isReadingBody else { return }
@@ -185,8 +190,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.close(promise: nil)
   }
 
-  /// Closes the connection when nothing of what waits is written within `writeTimeout`. Nothing is added without an answer's end:
-  /// where two looks see the same, nothing was taken between them.
+  /// Closes the connection when nothing of what waits is written within `writeTimeout`. Nothing is added without an
+  /// answer's end: where two looks see the same, nothing was taken between them.
   private func watchWrites(_ context: ChannelHandlerContext) {
     guard context.channel.isActive, writeWatch == nil else { return }
     let seen = (endedResponses, unwrittenBytes(context))

@@ -11,7 +11,8 @@ struct Gate: Sendable {
 
   /// Lets the request in, in the role that the route asks for; nil: any authenticated user.
   ///
-  /// Throws `.notFound` for an unknown hub, `.unauthenticated`, `.forbidden`, and what the authenticator throws when it cannot answer.
+  /// Throws `.notFound` for an unknown hub, `.unauthenticated`, `.forbidden`, and what the authenticator throws when it
+  /// cannot answer.
   func admit(_ request: Request, _ context: FrontEndContext, as role: Role?) async throws -> Caller {
     let hub = try hub(named: context.parameters["hub"])
     guard let field = request.headers[.authorization], let credentials = BasicCredentials(field) else {

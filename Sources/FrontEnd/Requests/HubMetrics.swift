@@ -17,7 +17,10 @@ struct HubMetrics: Sendable {
     acceptance = Timer(label: "fanfare_accept_seconds", dimensions: [("hub", hub.rawValue)])
     refused = Dictionary(
       uniqueKeysWithValues: ProblemCode.allCases.map { code in
-        (code, Counter(label: "fanfare_sends_refused_total", dimensions: [("hub", hub.rawValue), ("code", code.rawValue)]))
+        (
+          code,
+          Counter(label: "fanfare_sends_refused_total", dimensions: [("hub", hub.rawValue), ("code", code.rawValue)])
+        )
       })
   }
 

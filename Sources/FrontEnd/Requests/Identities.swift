@@ -1,8 +1,8 @@
 import FanfareCore
 import Synchronization
 
-/// Ids for requests and sends. They need to be distinct, not unguessable, for knowing one lets nobody see anything: only the seed comes from the
-/// system, which a call would cost for every number.
+/// Ids for requests and sends. They need to be distinct, not unguessable, for knowing one lets nobody see anything:
+/// only the seed comes from the system, which a call would cost for every number.
 enum Identities {
   private static let generator = Mutex(SplitMix64(seed: .random(in: .min ... .max)))
 

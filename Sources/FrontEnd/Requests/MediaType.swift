@@ -8,7 +8,8 @@ struct MediaType {
   /// A JSON Patch (RFC 6902).
   static let jsonPatch = MediaType("application/json-patch+json", "application/json", "text/json")
   /// One JSON value per line; the type was never registered, hence the variants.
-  static let ndjson = MediaType("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
+  static let ndjson = MediaType(
+    "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
 
   private let names: [String]
   /// As nearly all callers write it: found without taking the field apart.
@@ -19,7 +20,8 @@ struct MediaType {
     usual = ["", ";charset=utf-8", "; charset=utf-8"].map { names[0] + $0 }
   }
 
-  /// Throws unless the body is announced as one of the types, in UTF-8, or not announced at all: old apps leave the field out.
+  /// Throws unless the body is announced as one of the types, in UTF-8, or not announced at all: old apps leave the
+  /// field out.
   func require(of request: Request) throws(Refusal) {
     guard let field = request.headers[.contentType], !usual.contains(field) else { return }
     // Letter case and white space mean nothing here, nor do quotes around a charset.

@@ -1,7 +1,8 @@
 import FanfareCore
 import Hummingbird
 
-/// The query parameters of a request, decoded. A `+` stands for itself: handles and user names contain it, and apps do not escape it.
+/// The query parameters of a request, decoded. A `+` stands for itself: handles and user names contain it, and apps do
+/// not escape it.
 struct Query {
   private var parameters: [(name: String, value: String)] = []
 
@@ -55,7 +56,8 @@ struct Query {
         bytes.append(byte)
         continue
       }
-      guard let high = rest.popFirst().flatMap(Hexadecimal.value), let low = rest.popFirst().flatMap(Hexadecimal.value) else {
+      guard let high = rest.popFirst().flatMap(Hexadecimal.value), let low = rest.popFirst().flatMap(Hexadecimal.value)
+      else {
         return nil
       }
       bytes.append(high << 4 | low)

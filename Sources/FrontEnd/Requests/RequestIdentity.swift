@@ -4,18 +4,21 @@ import HTTPTypes
 /// By what a request is known across systems.
 enum RequestIdentity {
   private enum Subject {}
-  /// The caller's `X-Request-Id` if it is a sane token (1 to 128 characters that need no quoting anywhere), else a new UUID.
+  /// The caller's `X-Request-Id` if it is a sane token (1 to 128 characters that need no quoting anywhere), else a new
+  /// UUID.
   static func requestID(of headers: HTTPFields) -> String {
     if let given = headers[.requestID], isSane(given) { return given }
     return Identities.random(of: Subject.self).description
   }
 
-  /// The caller's W3C `traceparent`; nil when it is absent or malformed, as Trace Context §3.2 demands. Of later versions only the length
-  /// that they must at least have is checked.
+  /// The caller's W3C `traceparent`; nil when it is absent or malformed, as Trace Context §3.2 demands. Of later
+  /// versions only the length that they must at least have is checked.
   static func traceparent(of headers: HTTPFields) -> String? {
     guard let value = headers[.traceparent] else { return nil }
     let bytes = Array(value.utf8)
-    guard bytes.count == 55 || (bytes.count > 55 && bytes.count <= 128 && bytes[55] == UInt8(ascii: "-")) else { return nil }
+    guard bytes.count == 55 || (bytes.count > 55 && bytes.count <= 128 && bytes[55] == UInt8(ascii: "-")) else {
+      return nil
+    }
     for (index, byte) in bytes.prefix(55).enumerated() {
       switch index {
       case 2, 35, 52: guard byte == UInt8(ascii: "-") else { return nil }
@@ -35,8 +38,10 @@ enum RequestIdentity {
     (1...128).contains(token.utf8.count)
       && token.utf8.allSatisfy { byte in
         switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-          UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "+"),
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"),
+          UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "/"),
+          UInt8(ascii: "+"),
           UInt8(ascii: "="), UInt8(ascii: "@"):
           true
         default: false

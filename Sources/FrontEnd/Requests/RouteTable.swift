@@ -1,7 +1,8 @@
 import HTTPTypes
 import Synchronization
 
-/// Which methods each path has, so that a request that matches none can be told whether the path is unknown or only the method is.
+/// Which methods each path has, so that a request that matches none can be told whether the path is unknown or only the
+/// method is.
 final class RouteTable: Sendable {
   private struct Entry {
     let components: [Substring]
@@ -12,7 +13,8 @@ final class RouteTable: Sendable {
 
   /// Every method with its path, in the router's notation: `GET /api/sends/{id}`.
   var routes: Set<String> {
-    entries.withLock { entries in Set(entries.flatMap { path, entry in entry.methods.map { "\($0.rawValue) \(path)" } }) }
+    entries.withLock { entries in Set(entries.flatMap { path, entry in entry.methods.map { "\($0.rawValue) \(path)" } })
+    }
   }
 
   /// Why nothing answers to the method on the path.
@@ -21,8 +23,11 @@ final class RouteTable: Sendable {
     let methods = entries.withLock { entries in
       Set(entries.values.filter { Self.matches($0.components, components) }.flatMap(\.methods))
     }
-    // A path can match two patterns of which the router prefers the literal one: then there is a method for it, and yet nothing there.
-    guard !methods.isEmpty, !methods.contains(method) else { return Refusal(.notFound, "there is nothing at this path") }
+    // A path can match two patterns of which the router prefers the literal one: then there is a method for it, and yet
+    // nothing there.
+    guard !methods.isEmpty, !methods.contains(method) else {
+      return Refusal(.notFound, "there is nothing at this path")
+    }
     var refusal = Refusal(.methodNotAllowed, "the path does not have the method \(method.rawValue)")
     refusal.allowedMethods = methods.sorted { $0.rawValue < $1.rawValue }
     return refusal

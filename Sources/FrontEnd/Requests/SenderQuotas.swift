@@ -1,12 +1,15 @@
 import FanfareCore
 import Synchronization
 
-/// Holds every sender of a hub to its quota (GCRA: of each, the one number kept is when what it has posted would have been posted evenly).
+/// Holds every sender of a hub to its quota (GCRA: of each, the one number kept is when what it has posted would have
+/// been posted evenly).
 ///
-/// Each front end counts what it is posted itself; several together let a sender that uses them all post that much at each.
+/// Each front end counts what it is posted itself; several together let a sender that uses them all post that much at
+/// each.
 final class SenderQuotas: Sendable {
   private struct State {
-    /// By the bytes of the sender's name, in Unix microseconds: names that merely look the same are two users, as everywhere.
+    /// By the bytes of the sender's name, in Unix microseconds: names that merely look the same are two users, as
+    /// everywhere.
     var evenUntil: [[UInt8]: Int64] = [:]
     /// From how many senders on it is worthwhile to look for those that have paused.
     var sweepSize = SenderQuotas.smallestSweep
@@ -21,7 +24,8 @@ final class SenderQuotas: Sendable {
     self.quota = quota
   }
 
-  /// How many senders are remembered: those that have posted in the time that a burst takes to be forgotten, and some more.
+  /// How many senders are remembered: those that have posted in the time that a burst takes to be forgotten, and some
+  /// more.
   var senders: Int { state.withLock { $0.evenUntil.count } }
 
   /// Throws `.tooLarge` for a batch of so many sends that never has places for all at once.
@@ -33,11 +37,13 @@ final class SenderQuotas: Sendable {
         + "\(quota.burst) at once: divide it, with a key for each part")
   }
 
-  /// Takes places for sends of the sender's, as many as there are, at most `count`; or, where `asWhole`, all or none. Returns how many, and in how many
-  /// seconds there will be one more, or all.
+  /// Takes places for sends of the sender's, as many as there are, at most `count`; or, where `asWhole`, all or none.
+  /// Returns how many, and in how many seconds there will be one more, or all.
   func take(_ count: Int, by sender: String, at now: UnixTime, asWhole: Bool = false) -> (taken: Int, retryAfter: Int) {
     let (sender, now) = (Array(sender.utf8), now.milliseconds * 1000)
-    let (interval, window) = (1_000_000 / Double(quota.perSecond), Double(quota.burst) * 1_000_000 / Double(quota.perSecond))
+    let (interval, window) = (
+      1_000_000 / Double(quota.perSecond), Double(quota.burst) * 1_000_000 / Double(quota.perSecond)
+    )
     return state.withLock { state in
       // Never further ahead than a burst reaches: a clock that was set back must not shut anybody out.
       let ahead = min(max(0, Double((state.evenUntil[sender] ?? 0) - now)), window)
@@ -51,8 +57,8 @@ final class SenderQuotas: Sendable {
     }
   }
 
-  /// Gives back places that were taken for sends that were not accepted, so long after they were taken; but none that have come
-  /// back by themselves meanwhile.
+  /// Gives back places that were taken for sends that were not accepted, so long after they were taken; but none that
+  /// have come back by themselves meanwhile.
   func giveBack(_ count: Int, to sender: String, after elapsed: Duration) {
     // Rounded down, for what was taken was rounded up.
     let time = Int64(Double(count) * 1_000_000 / Double(quota.perSecond) - elapsed / .microseconds(1))
@@ -70,7 +76,8 @@ final class SenderQuotas: Sendable {
 extension Refusal {
   /// The refusal of what is over a sender's quota.
   static func overQuota(retryAfter seconds: Int) -> Refusal {
-    var refusal = Refusal(.overQuota, "more sends than the quota lets one sender post; there is room again in \(seconds) s")
+    var refusal = Refusal(
+      .overQuota, "more sends than the quota lets one sender post; there is room again in \(seconds) s")
     refusal.retryAfter = seconds
     return refusal
   }

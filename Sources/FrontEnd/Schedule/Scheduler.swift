@@ -5,17 +5,20 @@ import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// Puts scheduled sends onto the sends topic when their time has come. Every front end has one, and all that share a store share the work.
+/// Puts scheduled sends onto the sends topic when their time has come. Every front end has one, and all that share a
+/// store share the work.
 ///
-/// A send is taken under a lease, produced under its own id and then marked as gone; while that cannot be done no more are taken.
-/// So it goes once, unless whoever has taken it crashes between the last two, is out of reach of the store for as long as the
-/// lease lasts, or is not told by Kafka whether it has it: then it is produced again, and the worker and the ledger know it by its
-/// id. What is late is produced all the same, the oldest first: the worker settles what has expired, and so it is accounted for.
+/// A send is taken under a lease, produced under its own id and then marked as gone; while that cannot be done no more
+/// are taken. So it goes once, unless whoever has taken it crashes between the last two, is out of reach of the store
+/// for as long as the lease lasts, or is not told by Kafka whether it has it: then it is produced again, and the worker
+/// and the ledger know it by its id. What is late is produced all the same, the oldest first: the worker settles what
+/// has expired, and so it is accounted for.
 ///
-/// What Kafka does not answer soon is not waited for: a partition out of reach does not hold up the sends of the others.
+/// What Kafka does not answer soon is not waited for: a partition out of reach does not hold up the sends of the
+/// others.
 package final class Scheduler: Service {
-  /// The longest time between two looks at the store. A send is at most this late, as far as it depends on the scheduler: another front end may
-  /// have scheduled it meanwhile.
+  /// The longest time between two looks at the store. A send is at most this late, as far as it depends on the
+  /// scheduler: another front end may have scheduled it meanwhile.
   static let interval: Duration = .milliseconds(500)
   /// How long what was taken is nobody else's: longer than Kafka may take to answer.
   static let leaseDuration: Duration = .seconds(30)
@@ -46,10 +49,11 @@ package final class Scheduler: Service {
   private let metrics = SchedulerMetrics()
   private let results = Mutex(Results())
 
-  /// Makes a scheduler over a store; nothing happens before `run()`. The sink and the store must outlive it. More is taken as soon as
-  /// Kafka has answered for a batch, or has not done so for as long as `patience`.
+  /// Makes a scheduler over a store; nothing happens before `run()`. The sink and the store must outlive it. More is
+  /// taken as soon as Kafka has answered for a batch, or has not done so for as long as `patience`.
   package init(
-    store: any ScheduledSendStore, sink: any SendSink, topics: Topics, hasRoom: @escaping @Sendable () -> Bool = { true },
+    store: any ScheduledSendStore, sink: any SendSink, topics: Topics,
+    hasRoom: @escaping @Sendable () -> Bool = { true },
     clock: any WallClock = SystemWallClock(), patience: Duration = .milliseconds(100), logger: Logger
   ) {
     self.store = store
@@ -59,8 +63,8 @@ package final class Scheduler: Service {
     self.logger = logger
   }
 
-  /// Works until shutdown, and then until the store knows what has become of what was taken, or for as long as a lease lasts. To be
-  /// called once.
+  /// Works until shutdown, and then until the store knows what has become of what was taken, or for as long as a lease
+  /// lasts. To be called once.
   package func run() async throws {
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       let pause = await fireDue()
@@ -83,7 +87,8 @@ package final class Scheduler: Service {
     }
   }
 
-  /// Fires what is due, a batch at most. Returns for how long nothing more is to be done. To be called by one task at a time.
+  /// Fires what is due, a batch at most. Returns for how long nothing more is to be done. To be called by one task at a
+  /// time.
   func fireDue() async -> Duration {
     do {
       try await tellResults()
@@ -95,9 +100,11 @@ package final class Scheduler: Service {
       let most = min(Self.batch, places)
       // One of its own: what is taken again after its lease is not mistaken for what was taken first.
       let lease = LeaseID.random()
-      let due = try await store.takeDue(most, for: lease, until: now + Self.leaseDuration, at: now) { [logger] hub, send in
+      let due = try await store.takeDue(most, for: lease, until: now + Self.leaseDuration, at: now) {
+        [logger] hub, send in
         logger.error(
-          "A scheduled send cannot be read and is set aside", metadata: [LogKeys.send: "\(send)", LogKeys.hub: "\(hub)"])
+          "A scheduled send cannot be read and is set aside",
+          metadata: [LogKeys.send: "\(send)", LogKeys.hub: "\(hub)"])
       }
       // Others may be taking what is due.
       guard !due.isEmpty else { return Self.interval }
@@ -150,8 +157,8 @@ package final class Scheduler: Service {
     }
   }
 
-  /// Tells the store what has become of what was taken, also when the lease has ended meanwhile: what nobody else has taken need
-  /// not go again.
+  /// Tells the store what has become of what was taken, also when the lease has ended meanwhile: what nobody else has
+  /// taken need not go again.
   private func tellResults() async throws {
     let (fired, refused, failures) = results.withLock { results in
       defer { results.failures = nil }

@@ -3,7 +3,8 @@ import HTTPTypes
 import Hummingbird
 
 extension Response {
-  /// The answer to a send that is durable: its id, and where it can be looked up. The app-compatible routes (200) do not tell the state.
+  /// The answer to a send that is durable: its id, and where it can be looked up. The app-compatible routes (200) do
+  /// not tell the state.
   static func accepted(
     _ send: SendID, location: String, status: HTTPResponse.Status, isScheduled: Bool = false
   ) -> Response {

@@ -16,10 +16,12 @@ struct SendBatch {
   private(set) var lines: [Line] = []
   private let maximumLineSize: Int
 
-  /// Splits a body into lines. Blank lines at its end are not lines; elsewhere they are, so that answers can be counted off.
+  /// Splits a body into lines. Blank lines at its end are not lines; elsewhere they are, so that answers can be counted
+  /// off.
   ///
-  /// Throws `.tooLarge` for more lines than a batch of `maximumSize` bytes has room for sends: each refused line is answered with a document of hundreds of bytes, and a
-  /// body of newlines must not make the answer hundreds of times its own size.
+  /// Throws `.tooLarge` for more lines than a batch of `maximumSize` bytes has room for sends: each refused line is
+  /// answered with a document of hundreds of bytes, and a body of newlines must not make the answer hundreds of times
+  /// its own size.
   init(_ body: ArraySlice<UInt8>, maximumSize: Int, maximumLineSize: Int) throws(Refusal) {
     self.maximumLineSize = maximumLineSize
     var rest = body[..<(body.lastIndex { !Self.isBlank($0) }.map { $0 + 1 } ?? body.startIndex)]
@@ -93,7 +95,8 @@ struct SendBatch {
       case .refused(let refusal):
         output.append(literal: #"{"error":"#)
         output.append(contentsOf: Problem(refusal: refusal, requestID: requestID).document)
-      // `read` leaves none unread, and `settle` none read: an answer that leaves a line out would be counted off wrongly.
+      // `read` leaves none unread, and `settle` none read: an answer that leaves a line out would be counted off
+      // wrongly.
       case .unread, .read: fatalError("a line of a batch was neither accepted nor refused")
       }
       output.append(literal: "}\n")

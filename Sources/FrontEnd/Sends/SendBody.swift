@@ -2,15 +2,16 @@ import FanfareCore
 
 /// A send as a caller writes it, read in one pass.
 enum SendBody {
-  /// The members that a caller may give. A record has more (`hub`, `sender`, `traceparent`), which a caller must not choose.
+  /// The members that a caller may give. A record has more (`hub`, `sender`, `traceparent`), which a caller must not
+  /// choose.
   private static let members = [
     "to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond", "sendAt",
   ]
 
   /// Reads a body and makes a send of it. Throws a refusal that names the member.
   ///
-  /// One whose time has passed goes at once. Under an `Idempotency-Key` it is held nevertheless: when it came first its time may not have passed yet,
-  /// and what is held under its id is not held again.
+  /// One whose time has passed goes at once. Under an `Idempotency-Key` it is held nevertheless: when it came first its
+  /// time may not have passed yet, and what is held under its id is not held again.
   static func read(
     _ body: ArraySlice<UInt8>, by caller: Caller, traceparent: String?, isRepeatable: Bool, at now: UnixTime
   ) throws(Refusal) -> Submission {

@@ -1,8 +1,8 @@
 import FanfareCore
 
 extension SendClaim {
-  /// The id of the send that a line of the request makes (UUID version 8): its time of acceptance, so that it sorts as others do, and the
-  /// digest of what tells it from every other. The same, whenever and by whom it is asked for.
+  /// The id of the send that a line of the request makes (UUID version 8): its time of acceptance, so that it sorts as
+  /// others do, and the digest of what tells it from every other. The same, whenever and by whom it is asked for.
   func sendID(line: Int = 0) -> SendID {
     var fingerprint = Fingerprint("\(at.milliseconds)", "\(line)")
     fingerprint.add(key)
@@ -41,8 +41,8 @@ extension SendRequest {
   /// The same send, accepted at another moment.
   func accepted(at moment: UnixTime) -> SendRequest { copy(acceptedAt: moment) }
 
-  /// The same send, which announces a payload that is kept for so many seconds from its acceptance on. Nobody need hear of it
-  /// later.
+  /// The same send, which announces a payload that is kept for so many seconds from its acceptance on. Nobody need hear
+  /// of it later.
   func announcing(_ id: SecurePayloadID, for seconds: Int) -> SendRequest {
     copy(content: AppNotification.announcement(of: id), timeToLive: seconds)
   }
@@ -52,7 +52,8 @@ extension SendRequest {
   ) -> SendRequest {
     SendRequest(
       id: id ?? self.id, hub: hub, sender: sender, acceptedAt: acceptedAt ?? self.acceptedAt, audience: audience,
-      platforms: platforms, content: content ?? self.content, timeToLive: timeToLive ?? self.timeToLive, priority: priority,
+      platforms: platforms, content: content ?? self.content, timeToLive: timeToLive ?? self.timeToLive,
+      priority: priority,
       collapseKey: collapseKey, traceparent: traceparent, maximumPerSecond: maximumPerSecond)
   }
 }

@@ -3,7 +3,8 @@ import FanfareCore
 import Metrics
 import RDKafka
 
-/// The last stage of a send in the front end: it becomes a record, and is accepted when Kafka has it, or when it is held until its time.
+/// The last stage of a send in the front end: it becomes a record, and is accepted when Kafka has it, or when it is
+/// held until its time.
 struct SendIntake: Sendable {
   private static let headers = [RecordHeader(name: "content-type", text: CloudEvent.contentType)]
 
@@ -18,16 +19,20 @@ struct SendIntake: Sendable {
 
   /// Throws `.overloaded` while no more may be produced.
   func requireRoom() throws(Refusal) {
-    guard hasRoom() else { throw Refusal(.overloaded, "more sends are waiting to be sent than may; nothing was accepted") }
+    guard hasRoom() else {
+      throw Refusal(.overloaded, "more sends are waiting to be sent than may; nothing was accepted")
+    }
   }
 
-  /// Accepts one send, within its sender's quota; returns when it is durable. `prepare` comes before, but after all that can
-  /// refuse it beforehand. Throws a refusal, or what `prepare` or the store of scheduled sends throws.
+  /// Accepts one send, within its sender's quota; returns when it is durable. `prepare` comes before, but after all
+  /// that can refuse it beforehand. Throws a refusal, or what `prepare` or the store of scheduled sends throws.
   func accept(
     _ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}
   ) async throws {
     if submission.heldUntil == nil { try requireRoom() }
-    if let (taken, seconds) = Self.places(for: [submission], in: hub), taken == 0 { throw Refusal.overQuota(retryAfter: seconds) }
+    if let (taken, seconds) = Self.places(for: [submission], in: hub), taken == 0 {
+      throw Refusal.overQuota(retryAfter: seconds)
+    }
     var isTried = false
     do {
       try await prepare()
@@ -50,10 +55,14 @@ struct SendIntake: Sendable {
     }
   }
 
-  /// Accepts sends, the first ones as far as the sender's quota reaches, each for itself; returns when each is durable or refused, in their order. Throws when none was even tried.
+  /// Accepts sends, the first ones as far as the sender's quota reaches, each for itself; returns when each is durable
+  /// or refused, in their order. Throws when none was even tried.
   ///
-  /// `asWhole`: only if the quota reaches for all of them. Sends that are going to be repeated together would take places in vain whenever it does not.
-  func accept(_ submissions: [Submission], into hub: HubEntry, asWhole: Bool) async throws(Refusal) -> [Result<Void, Refusal>] {
+  /// `asWhole`: only if the quota reaches for all of them. Sends that are going to be repeated together would take
+  /// places in vain whenever it does not.
+  func accept(_ submissions: [Submission], into hub: HubEntry, asWhole: Bool) async throws(Refusal) -> [Result<
+    Void, Refusal
+  >] {
     if submissions.contains(where: { $0.heldUntil == nil }) { try requireRoom() }
     let places = Self.places(for: submissions, in: hub, asWhole: asWhole)
     if asWhole, let places, places.taken == 0 { throw Refusal.overQuota(retryAfter: places.retryAfter) }
@@ -83,7 +92,8 @@ struct SendIntake: Sendable {
     return results
   }
 
-  /// How many of one sender's submissions have a place in its quota, and in how many seconds there is one more; nil where there is no quota.
+  /// How many of one sender's submissions have a place in its quota, and in how many seconds there is one more; nil
+  /// where there is no quota.
   private static func places(
     for submissions: [Submission], in hub: HubEntry, asWhole: Bool = false
   ) -> (taken: Int, retryAfter: Int)? {
@@ -120,11 +130,13 @@ struct SendIntake: Sendable {
     return results
   }
 
-  /// Produces a send. `completion` comes once, on whatever thread, when it is durable or refused; it must not hold the thread up. What
-  /// is produced by one task one after the other lies in that order in the topic, as far as it has the same key.
+  /// Produces a send. `completion` comes once, on whatever thread, when it is durable or refused; it must not hold the
+  /// thread up. What is produced by one task one after the other lies in that order in the topic, as far as it has the
+  /// same key.
   func produce(_ send: SendRequest, completion: @escaping @Sendable (Result<Void, Refusal>) -> Void) {
     do throws(Refusal) {
-      sink.submit(try record(of: send)) { result in completion(result.map { _ in }.mapError { Refusal(describing: $0) }) }
+      sink.submit(try record(of: send)) { result in completion(result.map { _ in }.mapError { Refusal(describing: $0) })
+      }
     } catch {
       completion(.failure(error))
     }
@@ -141,7 +153,9 @@ struct SendIntake: Sendable {
   }
 
   /// Holds those that are scheduled, all or none of those that can be.
-  private func hold(_ submissions: ArraySlice<Submission>, into hub: HubEntry, results: inout [Result<Void, Refusal>]) async {
+  private func hold(_ submissions: ArraySlice<Submission>, into hub: HubEntry, results: inout [Result<Void, Refusal>])
+    async
+  {
     var held: [ScheduledSend] = []
     var indices: [Int] = []
     for (index, submission) in zip(submissions.indices, submissions) {
@@ -160,7 +174,9 @@ struct SendIntake: Sendable {
     }
   }
 
-  private func record(of send: SendRequest) throws(Refusal) -> ProducerRecord { try record(of: send, value: send.encoded()) }
+  private func record(of send: SendRequest) throws(Refusal) -> ProducerRecord {
+    try record(of: send, value: send.encoded())
+  }
 
   private func record(of send: SendRequest, value: [UInt8]) throws(Refusal) -> ProducerRecord {
     // A worker would set a larger record aside: the caller had better know now.

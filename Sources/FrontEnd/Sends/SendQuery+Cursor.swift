@@ -18,20 +18,23 @@ extension SendQuery.Position {
 }
 
 extension SendQuery {
-  /// What a request asks for with `state`, `user`, `limit` and `cursor`. Everybody is shown their own, operators all. Throws a refusal that names the
-  /// parameter, also for any other.
+  /// What a request asks for with `state`, `user`, `limit` and `cursor`. Everybody is shown their own, operators all.
+  /// Throws a refusal that names the parameter, also for any other.
   init(_ query: Query, by caller: Caller) throws(Refusal) {
     try query.requireOnly(["state", "user", "limit", "cursor"])
     self.init(hub: caller.hub.name, sender: caller.roles.contains(.operator) ? nil : caller.user)
     if let word = try query.value(of: "state") {
       guard let value = SendReport.State(rawValue: word) else {
         throw Refusal(
-          .invalidParameter, "state must be one of " + SendReport.State.allCases.map(\.rawValue).joined(separator: ", "))
+          .invalidParameter, "state must be one of " + SendReport.State.allCases.map(\.rawValue).joined(separator: ", ")
+        )
       }
       state = value
     }
     if let name = try query.value(of: "user") {
-      guard UserName.isSound(name) else { throw Refusal(.invalidParameter, "user must be a user name: \(UserName.rule)") }
+      guard UserName.isSound(name) else {
+        throw Refusal(.invalidParameter, "user must be a user name: \(UserName.rule)")
+      }
       user = name
     }
     if let text = try query.value(of: "limit") {

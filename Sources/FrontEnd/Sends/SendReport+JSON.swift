@@ -1,7 +1,8 @@
 import FanfareCore
 
 extension SendReport {
-  /// The report as callers see it, with what is known of a broadcast's progress. Times and devices that are not known, or not kept, are null.
+  /// The report as callers see it, with what is known of a broadcast's progress. Times and devices that are not known,
+  /// or not kept, are null.
   func json(progress: BroadcastProgress? = nil, at now: UnixTime) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(512)

@@ -21,7 +21,9 @@ struct SendRoutes: Sendable {
       let caller = try await gate.admit(request, context, as: .sender)
       return try await caller.hub.metrics.countingRefusals {
         // A thousand lines take milliseconds, in which the connection's event loop must serve others.
-        try await withTaskExecutorPreference(globalConcurrentExecutor) { try await sendBatch(request, context, by: caller) }
+        try await withTaskExecutorPreference(globalConcurrentExecutor) {
+          try await sendBatch(request, context, by: caller)
+        }
       }
     }
   }
@@ -31,7 +33,8 @@ struct SendRoutes: Sendable {
     try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
     let submission = try SendBody.read(
-      body, by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), isRepeatable: key != nil, at: clock.now())
+      body, by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), isRepeatable: key != nil,
+      at: clock.now())
     let id = try await repetitions.run(key, for: Fingerprint("sends", body: body), of: submission, by: caller) {
       try await intake.accept($0, into: caller.hub)
     }
@@ -66,7 +69,8 @@ struct SendRoutes: Sendable {
       // What was refused for good is refused again for the same reason; all else was accepted under these ids.
       batch.settle(submissions.map { intake.check($0.send) })
     } else {
-      let results = submissions.isEmpty ? [] : try await intake.accept(submissions, into: caller.hub, asWhole: key != nil)
+      let results =
+        submissions.isEmpty ? [] : try await intake.accept(submissions, into: caller.hub, asWhole: key != nil)
       batch.settle(results)
       if let claim, zip(submissions, results).allSatisfy({ $1.isSuccess || !intake.check($0.send).isSuccess }) {
         try await repetitions.settle(claim)
@@ -75,7 +79,8 @@ struct SendRoutes: Sendable {
     batch.countRefusals(in: caller.hub.metrics)
     let answer = batch.answer(requestID: context.requestID)
     return Response(
-      status: .ok, headers: [.contentType: "application/x-ndjson"], body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer)))
+      status: .ok, headers: [.contentType: "application/x-ndjson"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer)))
   }
 }
 

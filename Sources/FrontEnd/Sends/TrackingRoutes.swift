@@ -2,7 +2,8 @@ import FanfareCore
 import HTTPTypes
 import Hummingbird
 
-/// The routes by which sends are watched and steered, by those who posted them and by operators. To everybody else a send is as if it had never been.
+/// The routes by which sends are watched and steered, by those who posted them and by operators. To everybody else a
+/// send is as if it had never been.
 struct TrackingRoutes: Sendable {
   let gate: Gate
   let history: any SendHistory
@@ -47,16 +48,18 @@ struct TrackingRoutes: Sendable {
     return Self.answer(report.json(progress: progress, at: now))
   }
 
-  /// Answers with what holds from now on, which is what was asked for: everything else is a conflict. The status is 202 while nobody can know
-  /// whether it was asked for in time.
-  private func steer(_ request: Request, _ context: FrontEndContext, _ course: Steering.Course) async throws -> Response {
+  /// Answers with what holds from now on, which is what was asked for: everything else is a conflict. The status is 202
+  /// while nobody can know whether it was asked for in time.
+  private func steer(_ request: Request, _ context: FrontEndContext, _ course: Steering.Course) async throws -> Response
+  {
     let report = try await known(context, by: try await gate.admit(request, context, as: nil))
     if report.state == .scheduled { return try await steer(report, to: course) }
     // As a caller asks who has not had the answer to the first cancel.
     if report.state == .cancelled, course == .cancelled { return try await answer(with: report) }
     guard report.state == .accepted else { throw Self.alreadyEnded }
     guard report.isBroadcast else {
-      throw Refusal(.notSteerable, "the send is on its way to one user; only broadcasts and scheduled sends can be steered")
+      throw Refusal(
+        .notSteerable, "the send is on its way to one user; only broadcasts and scheduled sends can be steered")
     }
     let (broadcast, now) = (BroadcastID(report), clock.now())
     // The history trails the pages.
@@ -68,7 +71,8 @@ struct TrackingRoutes: Sendable {
     guard held.course == course else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
     let progress = try await broadcasts.progress(of: broadcast, at: now)
     var answer = Self.answer(report.json(progress: progress, at: now))
-    // Whoever takes the send finds what is wanted; but a small audience is dispatched in one piece, and may just have been.
+    // Whoever takes the send finds what is wanted; but a small audience is dispatched in one piece, and may just have
+    // been.
     if progress.map({ $0.pages == 0 }) ?? true { answer.status = .accepted }
     return answer
   }
@@ -80,14 +84,16 @@ struct TrackingRoutes: Sendable {
       case .paused: .paused
       case .cancelled: .cancelled
       }
-    guard let held = try await schedule.steer(report.id, hub: report.hub, to: state, at: clock.now()), held.state == state else {
+    guard let held = try await schedule.steer(report.id, hub: report.hub, to: state, at: clock.now()),
+      held.state == state
+    else {
       throw Refusal(.alreadyEnded, "the send's time has come; it cannot be held back any more")
     }
     return Self.answer(SendReport(held).json(at: clock.now()))
   }
 
-  /// The send of the path, if the caller may know of it. Right after a send was accepted the history may not know it yet, for it trails the topics:
-  /// the answer is then the same 404 as for a send that never was.
+  /// The send of the path, if the caller may know of it. Right after a send was accepted the history may not know it
+  /// yet, for it trails the topics: the answer is then the same 404 as for a send that never was.
   private func known(_ context: FrontEndContext, by caller: Caller) async throws -> SendReport {
     guard let id = context.parameters["id"].flatMap({ SendID(String($0)) }),
       let report = try await report(of: id, hub: caller.hub.name),

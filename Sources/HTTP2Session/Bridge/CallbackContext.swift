@@ -4,8 +4,8 @@ import CNGHTTP2
 ///
 /// The session keeps it alive for as long as the library may call.
 @safe final class CallbackContext {
-  /// Who is told. Neither retained nor checked, because that would be paid ten times per request: the library calls back only from
-  /// inside calls of the session, and the session is private to its delegate, which is therefore alive.
+  /// Who is told. Neither retained nor checked, because that would be paid ten times per request: the library calls
+  /// back only from inside calls of the session, and the session is private to its delegate, which is therefore alive.
   private unowned(unsafe) let delegate: any SessionDelegate
 
   /// A context that tells `delegate`.
@@ -16,7 +16,8 @@ import CNGHTTP2
     unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { session, frame, userData in
       guard let frame = unsafe frame else { return 0 }
       let id = unsafe frame.pointee.hd.stream_id
-      unsafe CallbackContext.delegate(userData).sessionDidBeginHeaders(streamID: id, slot: CallbackContext.slot(session, id))
+      unsafe CallbackContext.delegate(userData).sessionDidBeginHeaders(
+        streamID: id, slot: CallbackContext.slot(session, id))
       return 0
     }
     unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) {
@@ -26,7 +27,8 @@ import CNGHTTP2
       unsafe CallbackContext.delegate(userData).sessionDidReceiveHeader(name: name, value: value)
       return 0
     }
-    unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { session, _, id, data, count, userData in
+    unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+      session, _, id, data, count, userData in
       let data = unsafe Span(_unsafeElements: UnsafeBufferPointer(start: data, count: count))
       unsafe CallbackContext.delegate(userData).sessionDidReceiveData(
         data, streamID: id, slot: CallbackContext.slot(session, id))
@@ -45,7 +47,8 @@ import CNGHTTP2
     unsafe nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { session, frame, _, userData in
       guard let frame = unsafe frame, unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_HEADERS.rawValue else { return 0 }
       let id = unsafe frame.pointee.hd.stream_id
-      unsafe CallbackContext.delegate(userData).sessionDidNotSendHeaders(streamID: id, slot: CallbackContext.slot(session, id))
+      unsafe CallbackContext.delegate(userData).sessionDidNotSendHeaders(
+        streamID: id, slot: CallbackContext.slot(session, id))
       return 0
     }
   }
@@ -70,7 +73,9 @@ import CNGHTTP2
   }
 
   private static func delegate(_ userData: UnsafeMutableRawPointer?) -> any SessionDelegate {
-    guard let userData = unsafe userData else { preconditionFailure("nghttp2 called back without the user data of its session") }
+    guard let userData = unsafe userData else {
+      preconditionFailure("nghttp2 called back without the user data of its session")
+    }
     return unsafe Unmanaged<CallbackContext>.fromOpaque(userData)._withUnsafeGuaranteedRef { unsafe $0.delegate }
   }
 
@@ -88,7 +93,9 @@ import CNGHTTP2
     unsafe pointer.map { Int(bitPattern: $0) - 1 }
   }
 
-  private static func received(_ frame: UnsafePointer<nghttp2_frame>, on session: OpaquePointer?, delegate: any SessionDelegate) {
+  private static func received(
+    _ frame: UnsafePointer<nghttp2_frame>, on session: OpaquePointer?, delegate: any SessionDelegate
+  ) {
     let header = unsafe frame.pointee.hd
     switch nghttp2_frame_type(rawValue: UInt32(header.type)) {
     case NGHTTP2_HEADERS, NGHTTP2_DATA:
@@ -104,7 +111,8 @@ import CNGHTTP2
       if UInt32(header.flags) & NGHTTP2_FLAG_ACK.rawValue != 0 { delegate.sessionDidReceivePingAcknowledgement() }
     case NGHTTP2_GOAWAY:
       let goAway = unsafe frame.pointee.goaway
-      let debugData = unsafe [UInt8](UnsafeBufferPointer(start: goAway.opaque_data, count: min(goAway.opaque_data_len, 1024)))
+      let debugData = unsafe [UInt8](
+        UnsafeBufferPointer(start: goAway.opaque_data, count: min(goAway.opaque_data_len, 1024)))
       unsafe delegate.sessionDidReceiveGoAway(
         lastStreamID: goAway.last_stream_id, code: HTTP2ErrorCode(rawValue: goAway.error_code), debugData: debugData)
     default: break

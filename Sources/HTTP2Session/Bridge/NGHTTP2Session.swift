@@ -3,8 +3,8 @@ import NIOCore
 
 /// One nghttp2 session: bytes in, callbacks out; frames in, bytes out. It does no I/O.
 ///
-/// Not thread-safe; belongs to one event loop. It does not hold its delegate: the delegate owns the session and nobody else may call
-/// it.
+/// Not thread-safe; belongs to one event loop. It does not hold its delegate: the delegate owns the session and nobody
+/// else may call it.
 @safe final class NGHTTP2Session {
   private let session: OpaquePointer
   private let context: CallbackContext
@@ -49,8 +49,8 @@ import NIOCore
 
   // MARK: Bytes
 
-  /// Hands received bytes to the session, which calls the delegate. Throws if the peer broke the protocol; the session then still
-  /// has a GOAWAY to transmit, and is of no other use.
+  /// Hands received bytes to the session, which calls the delegate. Throws if the peer broke the protocol; the session
+  /// then still has a GOAWAY to transmit, and is of no other use.
   func receive(_ buffer: ByteBuffer) throws(NGHTTP2Failure) {
     let taken = unsafe buffer.withUnsafeReadableBytes { bytes in
       unsafe nghttp2_session_mem_recv(session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
@@ -58,8 +58,8 @@ import NIOCore
     if taken < 0 { throw NGHTTP2Failure(code: Int32(truncatingIfNeeded: taken)) }
   }
 
-  /// Appends to `buffer` everything the session has to send and may send now. Once this has thrown nothing more is sent: what was encoded and not sent is
-  /// missing in the peer's table of header fields.
+  /// Appends to `buffer` everything the session has to send and may send now. Once this has thrown nothing more is
+  /// sent: what was encoded and not sent is missing in the peer's table of header fields.
   func transmit(into buffer: inout ByteBuffer) throws(NGHTTP2Failure) {
     guard !hasFailed else { return }
     do throws(NGHTTP2Failure) { try transmitAll(into: &buffer) } catch {
@@ -104,7 +104,8 @@ import NIOCore
       rest = rest.dropFirst(Self.frameSize)
       if rest.isEmpty { flags |= UInt8(NGHTTP2_FLAG_END_HEADERS.rawValue) }
       // RFC 9113 section 4.1.
-      buffer.writeMultipleIntegers(UInt8(truncatingIfNeeded: piece.count >> 16), UInt16(truncatingIfNeeded: piece.count))
+      buffer.writeMultipleIntegers(
+        UInt8(truncatingIfNeeded: piece.count >> 16), UInt16(truncatingIfNeeded: piece.count))
       buffer.writeMultipleIntegers(UInt8(type.rawValue), flags, id)
       buffer.writeBytes(piece)
       (type, flags) = (NGHTTP2_CONTINUATION, 0)
@@ -127,8 +128,8 @@ import NIOCore
     Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
   }
 
-  /// Keeps no larger table of header fields than the peer's `SETTINGS_HEADER_TABLE_SIZE` allows. `smallest` is the smallest that it has named, if several
-  /// (RFC 7541 section 4.2).
+  /// Keeps no larger table of header fields than the peer's `SETTINGS_HEADER_TABLE_SIZE` allows. `smallest` is the
+  /// smallest that it has named, if several (RFC 7541 section 4.2).
   func limitHeaderTable(smallest: Int?) {
     if let smallest { encoder.limitTable(to: smallest) }
     encoder.limitTable(to: Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_HEADER_TABLE_SIZE)))
@@ -141,10 +142,11 @@ import NIOCore
 
   // MARK: Frames
 
-  /// Queues a request and attaches `slot` to its stream; gives the stream's id. When its turn comes the delegate is asked for the request, and for the
-  /// pieces of its body.
+  /// Queues a request and attaches `slot` to its stream; gives the stream's id. When its turn comes the delegate is
+  /// asked for the request, and for the pieces of its body.
   func submit(request: HTTP2Request, slot: Int) throws(NGHTTP2Failure) -> Int32 {
-    // nghttp2 has to know the method, which decides what an answer may look like. The fields are written when they are sent.
+    // nghttp2 has to know the method, which decides what an answer may look like. The fields are written when they are
+    // sent.
     try unsafe withFields(request.shared, most: 1) { fields throws(NGHTTP2Failure) in
       var provider = unsafe CallbackContext.bodyProvider(slot: slot)
       let id = unsafe withUnsafePointer(to: &provider) { provider in
@@ -191,12 +193,15 @@ import NIOCore
   func goAway(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8]) throws(NGHTTP2Failure) {
     let last = unsafe lastStreamID ?? nghttp2_session_get_last_proc_stream_id(session)
     try unsafe NGHTTP2Failure.check(
-      nghttp2_submit_goaway(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), last, code.rawValue, debugData, debugData.count))
+      nghttp2_submit_goaway(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), last, code.rawValue, debugData, debugData.count)
+    )
   }
 
   /// Queues a SETTINGS frame that changes how many streams the peer may have open.
   func setMaximumConcurrentStreams(_ limit: UInt32) throws(NGHTTP2Failure) {
-    try submit([nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: limit)])
+    try submit([
+      nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: limit)
+    ])
   }
 
   private func submit(_ settings: NGHTTP2Settings) throws(NGHTTP2Failure) {
@@ -208,17 +213,21 @@ import NIOCore
       entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, settings.maximumHeaderListSize),
     ]
     if settings.isClient { entries.append(entry(NGHTTP2_SETTINGS_ENABLE_PUSH, 0)) }
-    if let streams = settings.maximumConcurrentStreams { entries.append(entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, streams)) }
+    if let streams = settings.maximumConcurrentStreams {
+      entries.append(entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, streams))
+    }
     try submit(entries)
     try unsafe NGHTTP2Failure.check(
       nghttp2_session_set_local_window_size(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, settings.connectionWindow))
   }
 
   private func submit(_ entries: [nghttp2_settings_entry]) throws(NGHTTP2Failure) {
-    try unsafe NGHTTP2Failure.check(nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count))
+    try unsafe NGHTTP2Failure.check(
+      nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count))
   }
 
-  /// Lays out the fields as nghttp2 wants them (it copies them during the call), of the first block so many at most, and hands them to `body`.
+  /// Lays out the fields as nghttp2 wants them (it copies them during the call), of the first block so many at most,
+  /// and hands them to `body`.
   private func withFields(
     _ first: HTTP2Headers, most: Int = .max, then second: HTTP2Headers = HTTP2Headers(),
     body: (UnsafeBufferPointer<nghttp2_nv>) throws(NGHTTP2Failure) -> Int32
@@ -250,7 +259,8 @@ import NIOCore
       count += 1
       unsafe fields.append(
         Self.field(
-          name: UnsafeBufferPointer(rebasing: bytes[field.name]), value: UnsafeBufferPointer(rebasing: bytes[field.value]),
+          name: UnsafeBufferPointer(rebasing: bytes[field.name]),
+          value: UnsafeBufferPointer(rebasing: bytes[field.value]),
           flags: field.indexing == .incremental ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX))
     }
   }

@@ -2,8 +2,9 @@ import Glibc
 import NIOCore
 
 extension SocketAddress {
-  /// The addresses of a host, a name or itself an address, in the order in which the system would try them. Blocks, for as long
-  /// as the system's resolver is set to wait. Throws `HTTP2ConnectionError` with `connectFailed` when there are none.
+  /// The addresses of a host, a name or itself an address, in the order in which the system would try them. Blocks, for
+  /// as long as the system's resolver is set to wait. Throws `HTTP2ConnectionError` with `connectFailed` when there are
+  /// none.
   static func addresses(of host: String, port: Int) throws -> [SocketAddress] {
     var hints = unsafe addrinfo()
     unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -20,7 +21,9 @@ extension SocketAddress {
       let address = unsafe UnsafeRawPointer(info.pointee.ai_addr)
       switch unsafe info.pointee.ai_family {
       case AF_INET:
-        if let address = unsafe address { addresses.append(unsafe SocketAddress(address.load(as: sockaddr_in.self), host: host)) }
+        if let address = unsafe address {
+          addresses.append(unsafe SocketAddress(address.load(as: sockaddr_in.self), host: host))
+        }
       case AF_INET6:
         if let address = unsafe address {
           addresses.append(unsafe SocketAddress(address.load(as: sockaddr_in6.self), host: host))

@@ -7,7 +7,9 @@ extension ClientConnection {
     for index in batch.requests.indices {
       let request = batch.requests[index]
       let deadline = request.deadline(from: batch.submittedAt)
-      guard deadline > now, request.patience == request.timeout || batch.submittedAt + TimeAmount(request.patience) > now else {
+      guard deadline > now,
+        request.patience == request.timeout || batch.submittedAt + TimeAmount(request.patience) > now
+      else {
         fail(request, of: batch, .deadlineExceeded, "waited for a free stream")
         continue
       }
@@ -16,7 +18,8 @@ extension ClientConnection {
         continue
       }
       do throws(NGHTTP2Failure) {
-        // The session asks for nothing before it transmits, so the stream may take its slot afterwards; thus the request is not copied.
+        // The session asks for nothing before it transmits, so the stream may take its slot afterwards; thus the
+        // request is not copied.
         let id = try session.submit(request: request, slot: streams.nextSlot)
         streams.insert(
           ClientStream(
@@ -35,12 +38,14 @@ extension ClientConnection {
     }
   }
 
-  private func fail(_ request: HTTP2Request, of batch: RequestBatch, _ code: HTTP2RequestError.Code, _ message: String) {
+  private func fail(_ request: HTTP2Request, of batch: RequestBatch, _ code: HTTP2RequestError.Code, _ message: String)
+  {
     let error = HTTP2RequestError(code, wasPossiblyProcessed: false, message: message)
     completions.add(HTTP2Completion(ticket: request.ticket, result: .failure(error)), for: batch.submission)
   }
 
-  /// Reports the end of the request in `slot`, unless that has happened already. The stream stays until HTTP/2 closes it.
+  /// Reports the end of the request in `slot`, unless that has happened already. The stream stays until HTTP/2 closes
+  /// it.
   func report(_ slot: Int, _ error: HTTP2RequestError) {
     guard let (ticket, submission) = streams.change(slot, { $0.takeReport() }) ?? nil else { return }
     completions.add(HTTP2Completion(ticket: ticket, result: .failure(error)), for: submission)
@@ -97,8 +102,9 @@ extension ClientConnection {
     return isBusy
   }
 
-  /// Reports the request in `slot` as too late and cancels its stream. A stream is not cancelled in the middle of its request, for
-  /// servers take that badly; it gets a second chance to finish sending, and is cancelled then in any case.
+  /// Reports the request in `slot` as too late and cancels its stream. A stream is not cancelled in the middle of its
+  /// request, for servers take that badly; it gets a second chance to finish sending, and is cancelled then in any
+  /// case.
   private func expire(_ slot: Int, at now: NIODeadline, on session: NGHTTP2Session) {
     guard let stream = streams[slot], !stream.isReset else { return }
     if !stream.isReported {

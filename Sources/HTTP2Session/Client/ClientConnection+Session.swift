@@ -7,8 +7,8 @@ extension ClientConnection: SessionDelegate {
   func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) {
     guard let slot = receivingSlot, name.count > 0 else { return }
     if name[0] == UInt8(ascii: ":") {
-      // nghttp2 has checked that `:status` is the only pseudo field and has three digits. An interim answer (1xx) is replaced by
-      // the final one.
+      // nghttp2 has checked that `:status` is the only pseudo field and has three digits. An interim answer (1xx) is
+      // replaced by the final one.
       var status = 0
       for index in value.indices { status = status * 10 + Int(value[index] &- UInt8(ascii: "0")) }
       streams.change(slot) {
@@ -17,7 +17,8 @@ extension ClientConnection: SessionDelegate {
       }
     } else if settings.keptHeaders.contains(where: { $0.span.isEqual(to: name) }) {
       // A small block can stand for a huge list of fields; what exceeds the size we have announced is not kept.
-      guard let size = streams[slot]?.headers.listSize, size + name.count + value.count <= Self.maximumHeaderListSize else {
+      guard let size = streams[slot]?.headers.listSize, size + name.count + value.count <= Self.maximumHeaderListSize
+      else {
         return
       }
       streams.change(slot) { $0.headers.append(name: name, value: value) }
@@ -27,7 +28,8 @@ extension ClientConnection: SessionDelegate {
   func sessionDidReceiveData(_ data: Span<UInt8>, streamID: Int32, slot: Int?) {
     guard let slot, let isReported = streams[slot]?.isReported, !isReported, let session else { return }
     guard (streams[slot]?.body.count ?? 0) + data.count <= settings.configuration.maximumResponseBodyBytes else {
-      let message = "status \(streams[slot]?.status ?? 0), more than \(settings.configuration.maximumResponseBodyBytes) bytes"
+      let message =
+        "status \(streams[slot]?.status ?? 0), more than \(settings.configuration.maximumResponseBodyBytes) bytes"
       report(slot, HTTP2RequestError(.responseTooLarge, wasPossiblyProcessed: true, message: message))
       return reset(slot, on: session)
     }

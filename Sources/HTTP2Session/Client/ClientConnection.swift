@@ -6,8 +6,8 @@ import NIOTLS
 
 /// One HTTP/2 connection to a server: the last handler of its channel, and the driver of its nghttp2 session.
 ///
-/// Everything happens on the event loop, in turns: what has arrived is read, free streams are filled from the pool's queue, all
-/// frames go out in one write, and what has ended is reported. A turn is ended by `endTurn`.
+/// Everything happens on the event loop, in turns: what has arrived is read, free streams are filled from the pool's
+/// queue, all frames go out in one write, and what has ended is reported. A turn is ended by `endTurn`.
 final class ClientConnection {
   /// Where the connection is in its life.
   enum Phase: Hashable {
@@ -126,7 +126,8 @@ final class ClientConnection {
     }
     do {
       if let tls = settings.tls {
-        try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: settings.tlsServerName))
+        try channel.pipeline.syncOperations.addHandler(
+          NIOSSLClientHandler(context: tls, serverHostname: settings.tlsServerName))
       }
       try channel.pipeline.syncOperations.addHandler(self)
     } catch {
@@ -163,7 +164,9 @@ final class ClientConnection {
     settle()
     if phase == .draining, streams.count == 0 { return close() }
     // nghttp2 answers most violations with GOAWAY alone, and ignores what it is given from then on.
-    if session.isFinished { return fail(HTTP2ConnectionError(.protocolViolation, "the server broke the rules of HTTP/2")) }
+    if session.isFinished {
+      return fail(HTTP2ConnectionError(.protocolViolation, "the server broke the rules of HTTP/2"))
+    }
     // Streams that were reset have closed while the frames were written, and left room.
     if hasMore || streams.count < openStreams { scheduleTurn() }
   }
@@ -172,7 +175,8 @@ final class ClientConnection {
     guard phase == .open || phase == .draining, let context else { return false }
     let now = NIODeadline.now()
     let mayTake = phase == .open && context.channel.isWritable
-    let (batches, more) = owner.take(id, openStreams: streams.count, streamLimit: streamLimit, mayTake: mayTake, now: now)
+    let (batches, more) = owner.take(
+      id, openStreams: streams.count, streamLimit: streamLimit, mayTake: mayTake, now: now)
     let openStreams = streams.count
     for batch in batches { start(batch, on: session, now: now) }
     // Requests that ended without a stream have left their room to others.
@@ -221,7 +225,8 @@ final class ClientConnection {
       guard let session else { return }
       let isBusy = expireStreams(at: now, on: session)
       if unansweredInARow >= Self.unansweredLimit, now - lastInbound >= settings.pingTimeout {
-        return fail(HTTP2ConnectionError(.unresponsive, "several requests in a row timed out without a byte from the server"))
+        return fail(
+          HTTP2ConnectionError(.unresponsive, "several requests in a row timed out without a byte from the server"))
       }
       if checkPing(at: now, on: session) || isBusy { endTurn() }
     case .connecting, .ended: break
@@ -235,7 +240,9 @@ final class ClientConnection {
   private func checkPing(at now: NIODeadline, on session: NGHTTP2Session) -> Bool {
     guard let interval = settings.idlePingInterval else { return false }
     if let pingSentAt {
-      if now - pingSentAt >= settings.pingTimeout { fail(HTTP2ConnectionError(.unresponsive, "PING was not answered in time")) }
+      if now - pingSentAt >= settings.pingTimeout {
+        fail(HTTP2ConnectionError(.unresponsive, "PING was not answered in time"))
+      }
       return false
     }
     guard now - lastInbound >= interval else { return false }
@@ -291,7 +298,8 @@ final class ClientConnection {
       return
     }
     if let session, let context {
-      // The last words of the session, a GOAWAY that says what the peer did wrong; if they cannot be had, there are none.
+      // The last words of the session, a GOAWAY that says what the peer did wrong; if they cannot be had, there are
+      // none.
       outbound.clear()
       try? session.transmit(into: &outbound)
       if outbound.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(outbound), promise: nil) }
@@ -304,7 +312,8 @@ final class ClientConnection {
     end(wasSentAway ? HTTP2ConnectionError(.closedByPeer, "GOAWAY before the first answer") : nil)
   }
 
-  /// Whether the peer has said GOAWAY without having answered anything, and so soon that without a pause there would be no end to it.
+  /// Whether the peer has said GOAWAY without having answered anything, and so soon that without a pause there would be
+  /// no end to it.
   private var wasSentAway: Bool { peerGoAway != nil && !hasAnswered && wasBrief }
 
   /// Whether it has not been open for so long that the next one may come at once, even if none is ever of use.
@@ -355,7 +364,9 @@ extension ClientConnection: ChannelInboundHandler {
       if negotiated == "h2" {
         startSession()
       } else {
-        fail(HTTP2ConnectionError(.protocolNotNegotiated, "the server negotiated '\(negotiated ?? "nothing")' instead of h2"))
+        fail(
+          HTTP2ConnectionError(
+            .protocolNotNegotiated, "the server negotiated '\(negotiated ?? "nothing")' instead of h2"))
       }
     }
     context.fireUserInboundEventTriggered(event)

@@ -37,8 +37,8 @@ struct ClientConnectionSettings: Sendable {
       return try NIOSSLContext(configuration: tls)
     }
     let name = configuration.serverName ?? configuration.host
-    // Neither SNI nor the check of a DNS name works for an address; certificates for addresses are checked against the peer's own.
-    // What is thrown is the answer "not an address".
+    // Neither SNI nor the check of a DNS name works for an address; certificates for addresses are checked against the
+    // peer's own. What is thrown is the answer "not an address".
     tlsServerName = (try? SocketAddress(ipAddress: name, port: 0)) == nil ? name : nil
     keptHeaders = configuration.keptResponseHeaders.map { Array($0.utf8) }
     handshakeTimeout = TimeAmount(configuration.handshakeTimeout)
@@ -60,7 +60,10 @@ struct ClientConnectionSettings: Sendable {
       (configuration.maximumStreamsPerConnection >= 1, "maximumStreamsPerConnection must be at least 1"),
       (configuration.maximumQueuedRequests >= 1, "maximumQueuedRequests must be at least 1"),
       (configuration.maximumSafeResends >= 0, "maximumSafeResends must not be negative"),
-      (configuration.acknowledgementTimeout >= .milliseconds(1), "acknowledgementTimeout must be at least a millisecond"),
+      (
+        configuration.acknowledgementTimeout >= .milliseconds(1),
+        "acknowledgementTimeout must be at least a millisecond"
+      ),
       (configuration.tickInterval >= .milliseconds(1), "tickInterval must be at least a millisecond"),
     ]
     for (isKept, rule) in rules where !isKept { throw HTTP2ConnectionError(.invalidConfiguration, rule) }

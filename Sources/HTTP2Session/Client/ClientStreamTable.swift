@@ -16,8 +16,8 @@ struct ClientStreamTable {
     _read { yield slots[slot] }
   }
 
-  /// Changes the stream in `slot` where it is; nil if there is none. (A `_modify` of the subscript would take its frame from the heap,
-  /// at each of the half dozen changes of a request.)
+  /// Changes the stream in `slot` where it is; nil if there is none. (A `_modify` of the subscript would take its frame
+  /// from the heap, at each of the half dozen changes of a request.)
   mutating func change<Result>(_ slot: Int, _ change: (inout ClientStream) -> Result) -> Result? {
     guard slots[slot] != nil else { return nil }
     return change(&slots[slot]!)  // It is there: see above.
@@ -32,8 +32,8 @@ struct ClientStreamTable {
     if let slot = free.popLast() { slots[slot] = stream } else { slots.append(stream) }
   }
 
-  /// Empties `slot` for another stream. Gives the stream that was in it, nil if its end has been reported already or the slot is
-  /// empty: nghttp2 may name a request that it could not send twice in a row, as not sent and as closed.
+  /// Empties `slot` for another stream. Gives the stream that was in it, nil if its end has been reported already or
+  /// the slot is empty: nghttp2 may name a request that it could not send twice in a row, as not sent and as closed.
   @discardableResult
   mutating func remove(_ slot: Int) -> ClientStream? {
     guard let stream = slots[slot].take() else { return nil }

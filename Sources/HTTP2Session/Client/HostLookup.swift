@@ -4,8 +4,8 @@ import NIOPosix
 
 /// One look-up of a host's addresses, begun at once, on a queue of its pool's.
 ///
-/// NIO's own look-ups wait for one another on each event loop, so that one name whose servers are silent would keep all pools of
-/// the loop from connecting.
+/// NIO's own look-ups wait for one another on each event loop, so that one name whose servers are silent would keep all
+/// pools of the loop from connecting.
 struct HostLookup: Resolver, Sendable {
   /// Finds the addresses of a host at a port. Blocks.
   typealias Function = @Sendable (String, Int) throws -> [SocketAddress]
@@ -22,7 +22,9 @@ struct HostLookup: Resolver, Sendable {
     queue.async {
       promise.completeWith(
         Result {
-          guard .now() < deadline else { throw HTTP2ConnectionError(.connectFailed, "the name was not looked up in time") }
+          guard .now() < deadline else {
+            throw HTTP2ConnectionError(.connectFailed, "the name was not looked up in time")
+          }
           return try function(host, port)
         })
     }

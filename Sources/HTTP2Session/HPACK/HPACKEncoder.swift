@@ -2,10 +2,11 @@ import DequeModule
 
 /// Writes the header blocks of one connection's requests (RFC 7541), and keeps the table that the peer keeps.
 ///
-/// nghttp2's own encoder never puts `authorization` into the table, so that each push would carry some hundred bytes of token, and compresses by Huffman
-/// what both sides then work on for longer than on anything else. Of Apple's two pages about it one has the token indexed and the other has not; either
-/// is HPACK, and a service that wants no table says so in its SETTINGS. Here what is the same in many requests is a
-/// few bytes, which are written once and copied, and the rest goes out as it is.
+/// nghttp2's own encoder never puts `authorization` into the table, so that each push would carry some hundred bytes of
+/// token, and compresses by Huffman what both sides then work on for longer than on anything else. Of Apple's two pages
+/// about it one has the token indexed and the other has not; either is HPACK, and a service that wants no table says so
+/// in its SETTINGS. Here what is the same in many requests is a few bytes, which are written once and copied, and the
+/// rest goes out as it is.
 ///
 /// Blocks must be sent in the order in which they were encoded, and all of them.
 struct HPACKEncoder {
@@ -34,7 +35,8 @@ struct HPACKEncoder {
     let bytes: [UInt8]
   }
 
-  /// The largest table that is kept, in bytes as RFC 7541 counts them: what a peer keeps that says nothing about it (RFC 9113 section 6.5.2).
+  /// The largest table that is kept, in bytes as RFC 7541 counts them: what a peer keeps that says nothing about it
+  /// (RFC 9113 section 6.5.2).
   private static let largestCapacity = 4096
   /// Blocks of common fields that are remembered: the classes of pushes under one token, and under the one before.
   private static let remembered = 8
@@ -107,7 +109,9 @@ struct HPACKEncoder {
     Self.append(capacity, prefix: 5, pattern: 0x20, to: &block)
   }
 
-  private mutating func encode(name: Span<UInt8>, value: Span<UInt8>, _ indexing: HPACKIndexing, into block: inout [UInt8]) {
+  private mutating func encode(
+    name: Span<UInt8>, value: Span<UInt8>, _ indexing: HPACKIndexing, into block: inout [UInt8]
+  ) {
     let (index, isWhole) = find(name, indexing == .incremental ? value : nil)
     if isWhole { return Self.append(index, prefix: 7, pattern: 0x80, to: &block) }
     // What nothing is known of by name is known from now on, but nobody may keep a secret.
@@ -121,7 +125,8 @@ struct HPACKEncoder {
     enter(Entry(name, value))
   }
 
-  /// The index of the field, or of one with its name alone; 0 where there is none. Without a value the name alone is looked for.
+  /// The index of the field, or of one with its name alone; 0 where there is none. Without a value the name alone is
+  /// looked for.
   private func find(_ name: Span<UInt8>, _ value: Span<UInt8>?) -> (index: Int, isWhole: Bool) {
     var named = 0
     // The lengths first, which nearly always decide, and for which no entry is held on to.

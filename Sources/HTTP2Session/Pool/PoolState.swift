@@ -1,10 +1,10 @@
 import NIOCore
 
-/// The decisions of a connection pool: which connections to open, wake and end, and which requests wait. It performs nothing; every
-/// transition returns what the pool has to do.
+/// The decisions of a connection pool: which connections to open, wake and end, and which requests wait. It performs
+/// nothing; every transition returns what the pool has to do.
 ///
-/// Connections pull: each takes from the common queue what it has room for, so work goes where there is time for it, and a request
-/// waits in one place only.
+/// Connections pull: each takes from the common queue what it has room for, so work goes where there is time for it,
+/// and a request waits in one place only.
 struct PoolState<Handle: Sendable> {
   /// What the pool has to do after a transition.
   enum Action {
@@ -34,8 +34,8 @@ struct PoolState<Handle: Sendable> {
     case closed
   }
 
-  /// The longest run of requests a connection takes in one turn: enough to fill the socket, few enough that answers are read and
-  /// other connections get their share meanwhile.
+  /// The longest run of requests a connection takes in one turn: enough to fill the socket, few enough that answers are
+  /// read and other connections get their share meanwhile.
   static var takeLimit: Int { 128 }
 
   /// Where the pool is in its life.
@@ -162,8 +162,8 @@ struct PoolState<Handle: Sendable> {
 
   private static var superseded: HTTP2RequestError { HTTP2RequestError(.superseded, wasPossiblyProcessed: false) }
 
-  /// Puts requests back that a connection was not able to have processed: `first` before all others (their turn had come),
-  /// `last` behind them (the server is short of room).
+  /// Puts requests back that a connection was not able to have processed: `first` before all others (their turn had
+  /// come), `last` behind them (the server is short of room).
   mutating func giveBack(first: [RequestBatch], last: [RequestBatch], now: NIODeadline) -> [Action] {
     guard phase == .running else {
       return [.fail(first + last, HTTP2RequestError(.closed, wasPossiblyProcessed: false))]
@@ -174,7 +174,8 @@ struct PoolState<Handle: Sendable> {
     return (late.isEmpty ? [] : [.fail(late, Self.superseded)]) + wakeHungry() + openConnections(now: now)
   }
 
-  /// A connection says how it stands and takes the requests it has room for. If `more` is true it should come again after this turn.
+  /// A connection says how it stands and takes the requests it has room for. If `more` is true it should come again
+  /// after this turn.
   mutating func take(id: Int, openStreams: Int, streamLimit: Int, mayTake: Bool, now: NIODeadline) -> (
     batches: [RequestBatch], more: Bool
   ) {
@@ -196,7 +197,8 @@ struct PoolState<Handle: Sendable> {
 
   // MARK: Connections
 
-  /// A connection has got its first answer: the peer can be reached and works. Not where the next connection is to wait because of this one.
+  /// A connection has got its first answer: the peer can be reached and works. Not where the next connection is to wait
+  /// because of this one.
   mutating func proved(id: Int) {
     guard let index = index(of: id), !connections[index].hasFailed else { return }
     backoff.reset()
@@ -220,8 +222,8 @@ struct PoolState<Handle: Sendable> {
     return [.drain(connections[predecessor].handle)]
   }
 
-  /// A connection takes no requests any more, by its own decision or the peer's. `isFailure`: it was of no use, or the peer asked for calm, so the
-  /// next one must wait.
+  /// A connection takes no requests any more, by its own decision or the peer's. `isFailure`: it was of no use, or the
+  /// peer asked for calm, so the next one must wait.
   mutating func draining(id: Int, isFailure: Bool, now: NIODeadline) -> [Action] {
     guard let index = index(of: id) else { return [] }
     connections[index].phase = .draining
@@ -229,8 +231,8 @@ struct PoolState<Handle: Sendable> {
     return openConnections(now: now)
   }
 
-  /// A connection is gone. `isFailure`: it never worked, was of no use, or the peer asked for calm, so the next one must wait; the pause is given
-  /// back.
+  /// A connection is gone. `isFailure`: it never worked, was of no use, or the peer asked for calm, so the next one
+  /// must wait; the pause is given back.
   mutating func ended(
     id: Int, isFailure: Bool, error: HTTP2ConnectionError?, now: NIODeadline
   ) -> (pause: TimeAmount, [Action]) {
@@ -265,7 +267,8 @@ struct PoolState<Handle: Sendable> {
     return .connect(handle)
   }
 
-  /// Opens what is missing to the minimum, and one where requests wait and nobody will take them. After a failure one at a time.
+  /// Opens what is missing to the minimum, and one where requests wait and nobody will take them. After a failure one
+  /// at a time.
   private mutating func openConnections(now: NIODeadline) -> [Action] {
     guard phase == .running, backoff.notBefore <= now else { return [] }
     var actions: [Action] = []
@@ -278,7 +281,8 @@ struct PoolState<Handle: Sendable> {
 
   /// Opens one more where the queue has waited long enough while all connections are full.
   private mutating func grow(now: NIODeadline) -> [Action] {
-    guard let oldest = queue.oldestSubmission, now - oldest >= TimeAmount(configuration.growthDelay), backoff.notBefore <= now,
+    guard let oldest = queue.oldestSubmission, now - oldest >= TimeAmount(configuration.growthDelay),
+      backoff.notBefore <= now,
       usable < configuration.maximumConnections,
       connections.allSatisfy({ $0.phase == .draining || ($0.phase == .ready && $0.isSaturated) })
     else { return [] }
@@ -298,14 +302,15 @@ struct PoolState<Handle: Sendable> {
     return [connect(replacing: connections[index].id)]
   }
 
-  /// Ends connections beyond the minimum that have been idle for long; not while another one is being set up, which may be meant to
-  /// replace one of them.
+  /// Ends connections beyond the minimum that have been idle for long; not while another one is being set up, which may
+  /// be meant to replace one of them.
   private mutating func shrink(now: NIODeadline) -> [Action] {
     guard queue.count == 0, !connections.contains(where: { $0.phase == .connecting }) else { return [] }
     var actions: [Action] = []
     var spare = usable - configuration.minimumConnections
     for index in connections.indices.reversed() where spare > 0 && connections[index].phase == .ready {
-      guard let idleSince = connections[index].idleSince, now - idleSince >= TimeAmount(configuration.idleShrinkTime) else {
+      guard let idleSince = connections[index].idleSince, now - idleSince >= TimeAmount(configuration.idleShrinkTime)
+      else {
         continue
       }
       connections[index].phase = .draining
@@ -315,12 +320,13 @@ struct PoolState<Handle: Sendable> {
     return actions
   }
 
-  /// Wakes as many hungry connections as the queue keeps busy for a turn. The first ones come first: what is not needed stays idle
-  /// and can be given up.
+  /// Wakes as many hungry connections as the queue keeps busy for a turn. The first ones come first: what is not needed
+  /// stays idle and can be given up.
   private mutating func wakeHungry() -> [Action] {
     var actions: [Action] = []
     var waiting = queue.count
-    for index in connections.indices where waiting > 0 && connections[index].isHungry && connections[index].phase == .ready {
+    for index in connections.indices
+    where waiting > 0 && connections[index].isHungry && connections[index].phase == .ready {
       connections[index].isHungry = false
       waiting -= min(Self.takeLimit, max(1, connections[index].streamLimit - connections[index].openStreams))
       actions.append(.wake(connections[index].handle))

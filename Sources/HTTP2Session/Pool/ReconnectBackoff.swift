@@ -1,7 +1,7 @@
 import NIOCore
 
-/// How long to wait after connections that failed: doubling from `first` to `longest`, each with up to half of it taken off at
-/// random, so that many processes do not come back in step.
+/// How long to wait after connections that failed: doubling from `first` to `longest`, each with up to half of it taken
+/// off at random, so that many processes do not come back in step.
 struct ReconnectBackoff {
   /// The pause after the first failure.
   let first: TimeAmount
@@ -18,7 +18,8 @@ struct ReconnectBackoff {
     self.longest = longest
   }
 
-  /// Counts a failure at `now` and gives the pause. Connections that fail during the pause were opened before it, and are part of the same failure.
+  /// Counts a failure at `now` and gives the pause. Connections that fail during the pause were opened before it, and
+  /// are part of the same failure.
   mutating func recordFailure(at now: NIODeadline) -> TimeAmount {
     guard now >= notBefore else { return notBefore - now }
     failures += 1

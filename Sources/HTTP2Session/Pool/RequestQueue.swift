@@ -1,8 +1,8 @@
 import DequeModule
 import NIOCore
 
-/// The requests of a pool that wait for a stream, first come first served in each of two lanes: of `share` requests that are taken while both wait, one is
-/// bulk.
+/// The requests of a pool that wait for a stream, first come first served in each of two lanes: of `share` requests
+/// that are taken while both wait, one is bulk.
 struct RequestQueue {
   private static let share = 8
 
@@ -81,7 +81,8 @@ struct RequestQueue {
     return takeExpired(at: now, from: \.single) + takeExpired(at: now, from: \.bulk)
   }
 
-  private mutating func takeExpired(at now: NIODeadline, from lane: WritableKeyPath<Self, Deque<RequestBatch>>) -> [RequestBatch]
+  private mutating func takeExpired(at now: NIODeadline, from lane: WritableKeyPath<Self, Deque<RequestBatch>>)
+    -> [RequestBatch]
   {
     var expired: [RequestBatch] = []
     var kept: Deque<RequestBatch> = []

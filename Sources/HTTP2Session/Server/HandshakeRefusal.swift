@@ -1,6 +1,7 @@
 import NIOCore
 
-/// Refuses a TLS handshake as a server does that does not want it: a fatal alert for the client's first word, and the end.
+/// Refuses a TLS handshake as a server does that does not want it: a fatal alert for the client's first word, and the
+/// end.
 final class HandshakeRefusal: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer

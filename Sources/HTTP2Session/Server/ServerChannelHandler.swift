@@ -18,7 +18,8 @@ final class ServerChannelHandler {
   /// The stream whose headers are arriving.
   private var receiving: ServerStream?
   private var outbound = ByteBuffer()
-  /// Submitted only when they are written: until then further requests may be read and handed over, which the frame must cover.
+  /// Submitted only when they are written: until then further requests may be read and handed over, which the frame
+  /// must cover.
   private var pendingGoAways: [(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8])] = []
   private var isReading = false
   private var isFlushScheduled = false
@@ -85,7 +86,8 @@ final class ServerChannelHandler {
           isClient: false, maximumConcurrentStreams: UInt32(clamping: configuration.maximumConcurrentStreams),
           streamWindow: Int32(clamping: configuration.streamWindow),
           connectionWindow: Int32(clamping: configuration.connectionWindow),
-          maximumHeaderListSize: UInt32(clamping: configuration.maximumHeaderListSize), answersPings: configuration.answersPings),
+          maximumHeaderListSize: UInt32(clamping: configuration.maximumHeaderListSize),
+          answersPings: configuration.answersPings),
         delegate: self)
     } catch {
       return fail(error)

@@ -1,7 +1,7 @@
 import RDKafka
 
-/// How many records the consumer may hand over: as many as configured, and fewer when they are large, for a status record can have
-/// hundreds of bytes or millions.
+/// How many records the consumer may hand over: as many as configured, and fewer when they are large, for a status
+/// record can have hundreds of bytes or millions.
 struct CreditWindow {
   private let maximumRecords: Int
   private let maximumBytes: Int
@@ -14,7 +14,8 @@ struct CreditWindow {
     self.maximumBytes = maximumBytes
   }
 
-  /// How many more records to grant; negative where so many are to be taken back, because those that have come are larger than was thought.
+  /// How many more records to grant; negative where so many are to be taken back, because those that have come are
+  /// larger than was thought.
   mutating func grant() -> Int {
     let grant = min(maximumRecords, max(1, typical.records(in: maximumBytes))) - outstanding
     outstanding += grant

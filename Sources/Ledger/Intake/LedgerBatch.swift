@@ -21,7 +21,8 @@ package struct LedgerBatch: Sendable {
   /// No records.
   init() {}
 
-  /// Reads records. One that cannot be read is counted and passed over: the worker sets it aside, and here nothing can be done about it.
+  /// Reads records. One that cannot be read is counted and passed over: the worker sets it aside, and here nothing can
+  /// be done about it.
   package init(_ records: [ConsumedRecord], topics: Topics, maximumDevices: Int) {
     entries.reserveCapacity(records.count)
     self.records = records.count
@@ -52,7 +53,9 @@ package struct LedgerBatch: Sendable {
     undecodable.merge(next.undecodable) { ($0.count + $1.count, $0.reason) }
   }
 
-  private static func entry(_ record: ConsumedRecord, topics: Topics, maximumDevices: Int) throws(RecordError) -> LedgerEntry? {
+  private static func entry(_ record: ConsumedRecord, topics: Topics, maximumDevices: Int) throws(RecordError)
+    -> LedgerEntry?
+  {
     guard record.topic == topics.status else {
       let recordTime = UnixTime(milliseconds: max(0, record.timestamp))
       do throws(RecordError) {

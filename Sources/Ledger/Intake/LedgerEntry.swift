@@ -1,8 +1,8 @@
 import FanfareCore
 import Foundation
 
-/// What one record says, in the form in which it is stored. A batch is sorted and divided several times, so what an entry holds is shared: a copy costs one
-/// reference count.
+/// What one record says, in the form in which it is stored. A batch is sorted and divided several times, so what an
+/// entry holds is shared: a copy costs one reference count.
 enum LedgerEntry: Sendable {
   case accepted(Acceptance)
   case settled(Settlement)
@@ -60,7 +60,8 @@ enum LedgerEntry: Sendable {
       devices = tally.total <= maximumDevices && record.counts.isEmpty ? record.devices : nil
     }
 
-    /// An attempt's name in a store: its id where it has one, and its number of parts, so that parts which cannot belong together never meet.
+    /// An attempt's name in a store: its id where it has one, and its number of parts, so that parts which cannot
+    /// belong together never meet.
     var attemptKey: [UInt8] {
       var key = attempt?.bytes ?? []
       key.appendVarint(UInt64(parts))

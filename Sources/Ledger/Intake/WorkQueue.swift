@@ -1,7 +1,8 @@
 import RDKafka
 import Synchronization
 
-/// What the reading half has for the writing half, in order, and what has been written. Bounded by the credit given to the consumer.
+/// What the reading half has for the writing half, in order, and what has been written. Bounded by the credit given to
+/// the consumer.
 final class WorkQueue: Sendable {
   /// One thing to do.
   enum Work: Sendable {
@@ -45,9 +46,9 @@ final class WorkQueue: Sendable {
     wake { $0.isFinished = true }
   }
 
-  /// The next thing to do: batches that lie one after another come as one, up to about `limit` records, because a transaction costs the
-  /// same for one record as for a thousand. While there is no room for more, only what has been written comes. Nil when finished and empty, or
-  /// when the task is cancelled. For one reader.
+  /// The next thing to do: batches that lie one after another come as one, up to about `limit` records, because a
+  /// transaction costs the same for one record as for a thousand. While there is no room for more, only what has been
+  /// written comes. Nil when finished and empty, or when the task is cancelled. For one reader.
   func next(limit: Int, hasRoom: Bool = true) async -> Work? {
     while !Task.isCancelled {
       let (work, isFinished) = state.withLock { state in

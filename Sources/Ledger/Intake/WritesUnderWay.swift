@@ -1,6 +1,7 @@
 import RDKafka
 
-/// The batches that are being written, in the order in which they came: what is settled of them is settled in that order.
+/// The batches that are being written, in the order in which they came: what is settled of them is settled in that
+/// order.
 struct WritesUnderWay {
   /// Up to where everything has been written, as far as that is still to be noted.
   var reached: [TopicPartition: Int64] = [:]

@@ -6,9 +6,10 @@ struct BatchPlan: Sendable {
   struct Key: Hashable, Sendable {
     let hub: HubName
     let id: SendID
-    /// The day of its acceptance, counted from 1970: the partition, without which a row cannot be unique. All records of a send say the same, as far as it
-    /// is a program of ours that wrote them: where another backend posts an id again with the time of another day, or none, those are two sends, and one
-    /// without a time that is put back from the dead letters on another day is, too.
+    /// The day of its acceptance, counted from 1970: the partition, without which a row cannot be unique. All records
+    /// of a send say the same, as far as it is a program of ours that wrote them: where another backend posts an id
+    /// again with the time of another day, or none, those are two sends, and one without a time that is put back from
+    /// the dead letters on another day is, too.
     let day: Int32
   }
 

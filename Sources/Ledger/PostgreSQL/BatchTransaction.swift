@@ -3,10 +3,11 @@ import PostgreSQL
 
 /// Puts sends into the tables, and what has become of them, inside one transaction.
 ///
-/// The usual way of a send costs no more than its share of two statements: one that copies sends which are new, and one that ends sends which are
-/// open. A third one enters any send, or adds to it what is new; it also locks every one of them, so what comes after it for the few that
-/// are not usual meets nobody. All take the sends of a day in the same order in every ledger; where two ledgers go through several days in different
-/// orders, the server ends one of the transactions, which is repeated.
+/// The usual way of a send costs no more than its share of two statements: one that copies sends which are new, and one
+/// that ends sends which are open. A third one enters any send, or adds to it what is new; it also locks every one of
+/// them, so what comes after it for the few that are not usual meets nobody. All take the sends of a day in the same
+/// order in every ledger; where two ledgers go through several days in different orders, the server ends one of the
+/// transactions, which is repeated.
 struct BatchTransaction {
   private let connection: PostgreSQLConnection
   private let slot: Int16
@@ -15,18 +16,20 @@ struct BatchTransaction {
 
   private static let keeping = PreparedStatement("SELECT 1 FROM ledger_days WHERE day = ANY ($1) FOR SHARE")
 
-  /// A transaction that has begun on the connection and in which nothing has been said yet. `days` are those that may be old
-  /// enough to be dropped: their partitions stay until it has ended. `slot` says which rows of the totals it adds to.
+  /// A transaction that has begun on the connection and in which nothing has been said yet. `days` are those that may
+  /// be old enough to be dropped: their partitions stay until it has ended. `slot` says which rows of the totals it
+  /// adds to.
   init(_ connection: PostgreSQLConnection, keeping days: [Int32], slot: Int16, maximumDevices: Int) throws {
-    // Who drops a day looks for what is to stay before it locks anybody out, and would drop what is entered in between. Whoever
-    // waits for it here holds nothing that it needs, and then finds the day gone: the sends go to the rest.
+    // Who drops a day looks for what is to stay before it locks anybody out, and would drop what is entered in between.
+    // Whoever waits for it here holds nothing that it needs, and then finds the day gone: the sends go to the rest.
     if !days.isEmpty { try connection.query(Self.keeping, [.int4s(days)]) }
     self.connection = connection
     self.slot = slot
     self.maximumDevices = maximumDevices
   }
 
-  /// Copies sends, all of which have their acceptance and none of which is there: throws 23505 where one is. Their first ends go with them.
+  /// Copies sends, all of which have their acceptance and none of which is there: throws 23505 where one is. Their
+  /// first ends go with them.
   mutating func copy(_ sends: [BatchPlan.Send]) throws {
     try SendCopy.copy(sends, on: connection)
     for send in sends {
@@ -36,8 +39,8 @@ struct BatchTransaction {
     try account()
   }
 
-  /// Puts in whatever sends. Those that are open are ended at once where a day has at least `fewest` of them. Returns how many records have turned
-  /// out not to count.
+  /// Puts in whatever sends. Those that are open are ended at once where a day has at least `fewest` of them. Returns
+  /// how many records have turned out not to count.
   mutating func write(_ sends: [BatchPlan.Send], endingAtLeast fewest: Int) throws -> Int {
     let left = try enter(try end(sends, atLeast: fewest))
     if !left.isEmpty { try writeOutOfOrder(left) }
@@ -73,8 +76,8 @@ struct BatchTransaction {
   private static let announces = "excluded.is_announced AND NOT s.is_announced"
   private static let endColumns = ["settled_parts", "state", "settled_at", "digest", "counts", "devices"]
 
-  /// `change` says of a row what this statement did to it: 0 entered it, 1 announced it, 2 ended it, 3 both. Rows to which it did nothing
-  /// are locked and not returned.
+  /// `change` says of a row what this statement did to it: 0 entered it, 1 announced it, 2 ended it, 3 both. Rows to
+  /// which it did nothing are locked and not returned.
   private static let entering = PreparedStatement(
     """
     INSERT INTO ledger_sends AS s
@@ -111,8 +114,10 @@ struct BatchTransaction {
     let changed = try connection.query(
       Self.entering,
       [
-        .texts(hubs), .uuids(ids), .int4s(days), .int8s(times), .bools(sends.map { $0.acceptance != nil }), .texts(senders),
-        .texts(audiences), .int8s(parts), .int2s(states), .int8s(endTimes), .int8s(digests), .byteas(counts), .byteas(devices),
+        .texts(hubs), .uuids(ids), .int4s(days), .int8s(times), .bools(sends.map { $0.acceptance != nil }),
+        .texts(senders),
+        .texts(audiences), .int8s(parts), .int2s(states), .int8s(endTimes), .int8s(digests), .byteas(counts),
+        .byteas(devices),
         .int8s(sends.map { $0.hubKey }), .int8s(sends.map { $0.senderKey }), .int8s(sends.map { $0.audienceKey }),
       ])
     var hasEnded = Array(repeating: false, count: sends.count)

@@ -2,9 +2,10 @@ import FanfareCore
 import PostgreSQL
 import Synchronization
 
-/// The partitions of the table of sends: one for each day of acceptance, made when a send of that day comes, dropped as a whole when its sends have
-/// been kept for long enough. What must stay longer goes to the rest, where everything is that has no partition; so a day may have one or not, and
-/// several ledgers make and drop them without agreeing beforehand.
+/// The partitions of the table of sends: one for each day of acceptance, made when a send of that day comes, dropped as
+/// a whole when its sends have been kept for long enough. What must stay longer goes to the rest, where everything is
+/// that has no partition; so a day may have one or not, and several ledgers make and drop them without agreeing
+/// beforehand.
 final class DayPartitions: Sendable {
   /// How far the records' time must have moved until old sends are looked for again.
   private static let interval: Duration = .seconds(3600)
@@ -22,8 +23,9 @@ final class DayPartitions: Sendable {
   private struct State {
     /// Days that have a partition, as far as is known.
     var known: Set<Int32> = []
-    /// The latest time that any record has spoken of, but never one in the future. Age is measured from here and not from the clock: a
-    /// ledger that is rebuilt from an old log must not drop a send before its repetitions have come by.
+    /// The latest time that any record has spoken of, but never one in the future. Age is measured from here and not
+    /// from the clock: a ledger that is rebuilt from an old log must not drop a send before its repetitions have come
+    /// by.
     var newest: UnixTime?
     /// When a partition that could not be made may be tried again.
     var makeAgain: ContinuousClock.Instant?
@@ -34,9 +36,9 @@ final class DayPartitions: Sendable {
     var retireFailures = 0
   }
 
-  /// `slice`: how many rows a statement goes through where there may be any number. Between two such work can be given up, and none takes long, unless much
-  /// stays beyond its day: that is moved at once, and passed over again by each. `pause`: how long after something has failed it is
-  /// tried again.
+  /// `slice`: how many rows a statement goes through where there may be any number. Between two such work can be given
+  /// up, and none takes long, unless much stays beyond its day: that is moved at once, and passed over again by each.
+  /// `pause`: how long after something has failed it is tried again.
   init(
     pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration, slice: Int = 5000, pause: Duration = .seconds(30)
   ) {
@@ -49,8 +51,8 @@ final class DayPartitions: Sendable {
 
   /// Makes the partitions that the batch's sends need: of days that are neither too old to be kept nor still to come.
   ///
-  /// - Returns: Whether some could not be made, because somebody reads the table for long (a dump, say). Their sends go with the rest until it is
-  ///   tried again.
+  /// - Returns: Whether some could not be made, because somebody reads the table for long (a dump, say). Their sends go
+  ///   with the rest until it is tried again.
   func prepare(for plan: BatchPlan, at now: UnixTime) async throws -> Bool {
     let missing = state.withLock { state -> [Int32] in
       let times = [state.newest, plan.newest.map { min($0, now) }].compactMap(\.self)
@@ -83,7 +85,8 @@ final class DayPartitions: Sendable {
       try connection.executeScript(patience)
       guard try connection.query(Self.enter, [.int4(day)]).affected == 1 else { return }
       let table = "ledger_sends_\(day)"
-      // What has gathered in the rest may be much. It is attached, because to be created as a partition would lock out everybody who reads.
+      // What has gathered in the rest may be much. It is attached, because to be created as a partition would lock out
+      // everybody who reads.
       try connection.executeScript(
         """
         SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
@@ -96,9 +99,10 @@ final class DayPartitions: Sendable {
     }
   }
 
-  /// Removes what is older than the retention, once in a while. Totals keep what they have counted. Sends may be entered meanwhile, by whichever ledger; only
-  /// those of a day that is just being dropped wait. Throws `CancellationError` after the statement in which its task is cancelled: what
-  /// is begun then is tried again at once, and what has failed after a pause that grows. A day that somebody uses for long does not keep the others.
+  /// Removes what is older than the retention, once in a while. Totals keep what they have counted. Sends may be
+  /// entered meanwhile, by whichever ledger; only those of a day that is just being dropped wait. Throws
+  /// `CancellationError` after the statement in which its task is cancelled: what is begun then is tried again at once,
+  /// and what has failed after a pause that grows. A day that somebody uses for long does not keep the others.
   func retire() async throws {
     let due = state.withLock { state -> UnixTime? in
       guard let newest = state.newest else { return nil }
@@ -144,7 +148,8 @@ final class DayPartitions: Sendable {
       }
       state.withLock { _ = $0.known.remove(day) }
     }
-    try await clearRest(settledBefore: oldest, openBefore: newest + (.zero - max(retention, Retention.open)), first: first)
+    try await clearRest(
+      settledBefore: oldest, openBefore: newest + (.zero - max(retention, Retention.open)), first: first)
     if let failure { throw failure }
   }
 
@@ -153,8 +158,8 @@ final class DayPartitions: Sendable {
     "is_announced AND settled_parts >= known_parts AND settled_at < \(oldest.milliseconds)"
   }
 
-  /// Drops a day's partition. What stays is looked for before anybody is locked out, and is little. To leave `ledger_days` waits
-  /// for those who are entering sends of the day, and has others wait; see `BatchTransaction`.
+  /// Drops a day's partition. What stays is looked for before anybody is locked out, and is little. To leave
+  /// `ledger_days` waits for those who are entering sends of the day, and has others wait; see `BatchTransaction`.
   private func drop(_ day: Int32, settledBefore oldest: UnixTime) async throws {
     // The connection's thread knows nothing of tasks.
     let cancellation = Cancellation()
@@ -163,7 +168,8 @@ final class DayPartitions: Sendable {
         try connection.executeScript(patience)
         guard try connection.query(Self.leave, [.int4(day)]).affected == 1 else { return }
         let table = "ledger_sends_\(day)"
-        try connection.executeScript("CREATE TEMPORARY TABLE ledger_stay (hub text COLLATE \"C\", id uuid) ON COMMIT DROP")
+        try connection.executeScript(
+          "CREATE TEMPORARY TABLE ledger_stay (hub text COLLATE \"C\", id uuid) ON COMMIT DROP")
         var place: Place?
         repeat {
           guard !cancellation.hasHappened.load(ordering: .relaxed) else { throw CancellationError() }
@@ -189,7 +195,8 @@ final class DayPartitions: Sendable {
     let hasHappened = Atomic(false)
   }
 
-  /// Removes from the rest what is over, and what will not end any more; and what the other tables hold of sends that are gone.
+  /// Removes from the rest what is over, and what will not end any more; and what the other tables hold of sends that
+  /// are gone.
   private func clearRest(settledBefore oldest: UnixTime, openBefore: UnixTime, first: Int32) async throws {
     var place: Place?
     repeat {
@@ -198,7 +205,8 @@ final class DayPartitions: Sendable {
         try goThrough(
           "ledger_sends_rest", after: place,
           judging: "\(Self.isOver(settledBefore: oldest)) OR accepted_at < \(openBefore.milliseconds)",
-          to: "DELETE FROM ledger_sends_rest WHERE ctid = ANY (ARRAY(SELECT place FROM slice WHERE goes))", on: connection)
+          to: "DELETE FROM ledger_sends_rest WHERE ctid = ANY (ARRAY(SELECT place FROM slice WHERE goes))",
+          on: connection)
       }
     } while place != nil
     for table in ["ledger_attempts", "ledger_parts", "ledger_duplicates"] {
@@ -227,10 +235,11 @@ final class DayPartitions: Sendable {
     let day: Int32
   }
 
-  /// Does something with the next slice of a table of sends, in the order of its key: with rows `slice`, of which each says whether it `goes`. Returns the
-  /// last of them; nil when there was none.
+  /// Does something with the next slice of a table of sends, in the order of its key: with rows `slice`, of which each
+  /// says whether it `goes`. Returns the last of them; nil when there was none.
   private func goThrough(
-    _ table: String, after place: Place?, judging condition: String, to action: String, on connection: PostgreSQLConnection
+    _ table: String, after place: Place?, judging condition: String, to action: String,
+    on connection: PostgreSQLConnection
   ) throws -> Place? {
     let rows = try connection.execute(
       """

@@ -4,13 +4,15 @@ import PostgreSQL
 enum LedgerTables {
   /// The steps to the present schema.
   ///
-  /// Codes are those of `StoredCode`; times are Unix milliseconds; a day is one of acceptance, counted from 1970. Texts are compared by their bytes.
-  /// Columns that are not described here are those of the SQLite file; see `Schema`.
+  /// Codes are those of `StoredCode`; times are Unix milliseconds; a day is one of acceptance, counted from 1970. Texts
+  /// are compared by their bytes. Columns that are not described here are those of the SQLite file; see `Schema`.
   ///
-  /// - ledger_sends: a partition for each day that is younger than the retention, and one for the rest: what is open for longer, and days that
-  ///   cannot be. `change` tells what the statement that wrote the row last did to it; see `BatchTransaction`. The indexes beyond the key
-  ///   are those that lists are read from, by numbers that stand for names; see `ListKey`. Rows are changed once, so pages have room for that.
-  /// - ledger_days: the days that have a partition. Who makes or drops one locks its row, and so does who writes to an old one.
+  /// - ledger_sends: a partition for each day that is younger than the retention, and one for the rest: what is open
+  ///   for longer, and days that cannot be. `change` tells what the statement that wrote the row last did to it; see
+  ///   `BatchTransaction`. The indexes beyond the key are those that lists are read from, by numbers that stand for
+  ///   names; see `ListKey`. Rows are changed once, so pages have room for that.
+  /// - ledger_days: the days that have a partition. Who makes or drops one locks its row, and so does who writes to an
+  ///   old one.
   /// - ledger_attempts, ledger_parts, ledger_duplicates: as in the file.
   /// - ledger_totals, ledger_device_totals: sums per hub and slot; each ledger takes one of a few slots.
   static let migration = SchemaMigration(

@@ -1,7 +1,8 @@
 import FanfareCore
 
-/// Numbers that stand for names in the indexes that lists are read from: of one size, they cost an index less than half of what texts do. Two names may
-/// have the same number, so whoever looks for one compares the names, too. They are in tables: never change how they are made.
+/// Numbers that stand for names in the indexes that lists are read from: of one size, they cost an index less than half
+/// of what texts do. Two names may have the same number, so whoever looks for one compares the names, too. They are in
+/// tables: never change how they are made.
 enum ListKey {
   /// The hub's sends.
   static func hub(_ hub: HubName) -> Int64 { key(hub, "", 0) }

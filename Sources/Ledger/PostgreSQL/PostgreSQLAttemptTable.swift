@@ -35,7 +35,8 @@ struct PostgreSQLAttemptTable: SendItems {
     """)
   private static let removeOthers = PreparedStatement(
     "DELETE FROM ledger_parts WHERE day = $1 AND hub = $2 AND send = $3 AND attempt <> $4")
-  private static let removeSums = PreparedStatement("DELETE FROM ledger_attempts WHERE day = $1 AND hub = $2 AND send = $3")
+  private static let removeSums = PreparedStatement(
+    "DELETE FROM ledger_attempts WHERE day = $1 AND hub = $2 AND send = $3")
   private static let removeRedeemed = PreparedStatement(
     """
     DELETE FROM ledger_duplicates AS d USING ledger_parts AS p

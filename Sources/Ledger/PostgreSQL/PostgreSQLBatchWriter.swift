@@ -3,8 +3,8 @@ import PostgreSQL
 import RDKafka
 import Synchronization
 
-/// Puts batches into the tables, several at a time: sends that are new in a transaction of their own, everything else in a second one. Each brings
-/// its share of the sums, so that what can be read always adds up.
+/// Puts batches into the tables, several at a time: sends that are new in a transaction of their own, everything else
+/// in a second one. Each brings its share of the sums, so that what can be read always adds up.
 final class PostgreSQLBatchWriter: Sendable {
   /// For how many batches sends are looked for before they are copied, after one of them was there.
   private static let wariness = 64
@@ -44,8 +44,8 @@ final class PostgreSQLBatchWriter: Sendable {
     ON CONFLICT (topic, part) DO UPDATE SET next_offset = excluded.next_offset
     """)
 
-  /// Notes how far the log has been read. Not with the batches, of which a later one may be there first: whoever lost the earlier one with the server would
-  /// never read it again.
+  /// Notes how far the log has been read. Not with the batches, of which a later one may be there first: whoever lost
+  /// the earlier one with the server would never read it again.
   func reach(_ positions: [TopicPartition: Int64]) async throws {
     // In the order that every ledger keeps.
     let positions = positions.sorted { ($0.key.topic, $0.key.partition) < ($1.key.topic, $1.key.partition) }
@@ -55,8 +55,9 @@ final class PostgreSQLBatchWriter: Sendable {
     try await pool.transaction { _ = try $0.query(Self.reaching, parameters) }
   }
 
-  /// Copies the sends that are new. Returns what is left to be said of all. When a send turns out to be there, as after a restart or with a ledger that is
-  /// ahead of this one, they are looked for: in this batch, and in those of some time to come.
+  /// Copies the sends that are new. Returns what is left to be said of all. When a send turns out to be there, as after
+  /// a restart or with a ledger that is ahead of this one, they are looked for: in this batch, and in those of some
+  /// time to come.
   private func enterNew(_ sends: [BatchPlan.Send], _ oldDays: [Int32]) async throws -> [BatchPlan.Send] {
     let accepted = sends.filter { $0.acceptance != nil }
     guard accepted.count >= fewest else { return sends }

@@ -1,8 +1,9 @@
 import FanfareCore
 import PostgreSQL
 
-/// The answer to a `SendQuery` from a PostgreSQL database: the sends are read from an index, or two side by side, from the newest on until the page
-/// is full. What no index holds is looked at send by send, for at most `Listing.mostExamined` of them.
+/// The answer to a `SendQuery` from a PostgreSQL database: the sends are read from an index, or two side by side, from
+/// the newest on until the page is full. What no index holds is looked at send by send, for at most
+/// `Listing.mostExamined` of them.
 struct PostgreSQLListing {
   /// The sends that are read at a time.
   private static let stride = 1000
@@ -32,7 +33,8 @@ struct PostgreSQLListing {
   private static let everybodys = statement("AND s.hub_key = $6")
   private static let senders = statement("AND s.sender_key = $6 AND s.sender = $7")
   private static let recipients = statement("AND s.audience_key = $6 AND s.audience = $7")
-  private static let users = statement("AND s.sender_key = $6 AND s.sender = $7", "AND s.audience_key = $8 AND s.audience = $9")
+  private static let users = statement(
+    "AND s.sender_key = $6 AND s.sender = $7", "AND s.audience_key = $8 AND s.audience = $9")
 
   /// The page.
   func page() throws -> SendPage {
@@ -46,7 +48,9 @@ struct PostgreSQLListing {
       let limit = min(isFiltered ? Self.stride : query.limit - sends.count + 1, Listing.mostExamined - examined + 1)
       let rows = try next(limit, after: last)
       for number in 0..<rows.count {
-        guard sends.count < query.limit, examined < Listing.mostExamined else { return SendPage(sends: sends, next: last) }
+        guard sends.count < query.limit, examined < Listing.mostExamined else {
+          return SendPage(sends: sends, next: last)
+        }
         examined += 1
         let row = try SendTable.row(rows, number, from: 0)
         let (high, low) = try rows.uuid(number, 11)
@@ -86,7 +90,8 @@ struct PostgreSQLListing {
     }
   }
 
-  /// Whether some of what is read may not be in the answer: an index is read for the sender or for the recipient, not for both.
+  /// Whether some of what is read may not be in the answer: an index is read for the sender or for the recipient, not
+  /// for both.
   private var isFiltered: Bool {
     if query.state != nil { return true }
     guard let sender = query.sender, let user = query.user else { return false }

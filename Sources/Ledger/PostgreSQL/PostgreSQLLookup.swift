@@ -24,7 +24,8 @@ struct PostgreSQLLookup {
     FROM ledger_totals WHERE hub = $1 HAVING count(*) > 0
     """)
   private static let selectDeviceTotals = PreparedStatement(
-    "SELECT platform, outcome, sum(devices)::bigint FROM ledger_device_totals WHERE hub = $1 GROUP BY platform, outcome")
+    "SELECT platform, outcome, sum(devices)::bigint FROM ledger_device_totals WHERE hub = $1 GROUP BY platform, outcome"
+  )
   private static let selectPositions = PreparedStatement("SELECT topic, part, next_offset FROM ledger_positions")
   private static let look = PreparedStatement("SELECT 1 FROM ledger_positions LIMIT 1")
 

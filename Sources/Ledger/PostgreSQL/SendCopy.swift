@@ -1,7 +1,8 @@
 import FanfareCore
 import PostgreSQL
 
-/// Enters sends by a `COPY`: a third of what it costs to insert rows that may be there already. Where one is, none of them goes in.
+/// Enters sends by a `COPY`: a third of what it costs to insert rows that may be there already. Where one is, none of
+/// them goes in.
 enum SendCopy {
   private static let columns = [
     "hub", "id", "day", "accepted_at", "is_announced", "hub_key", "sender_key", "audience_key", "sender", "audience",
@@ -11,7 +12,8 @@ enum SendCopy {
 
   /// Copies sends with their first ends. Throws 23505 when one of them is there.
   static func copy(_ sends: [BatchPlan.Send], on connection: PostgreSQLConnection) throws {
-    _ = try connection.copyIn("COPY ledger_sends (\(columns.joined(separator: ", "))) FROM STDIN (FORMAT binary)") { rows in
+    _ = try connection.copyIn("COPY ledger_sends (\(columns.joined(separator: ", "))) FROM STDIN (FORMAT binary)") {
+      rows in
       for send in sends {
         try rows.row(columns: columns.count)
         rows.text(send.key.hub.rawValue)

@@ -30,7 +30,8 @@ enum SendTable {
     SendRow(
       isAnnounced: try rows.bool(row, first), knownParts: Int(try rows.integer(row, first + 1)),
       sum: try sum(items: try rows.integer(row, first + 2), rows, row, from: first + 7),
-      digest: try rows.optionalInteger(row, first + 3), acceptedAt: UnixTime(milliseconds: try rows.integer(row, first + 4)),
+      digest: try rows.optionalInteger(row, first + 3),
+      acceptedAt: UnixTime(milliseconds: try rows.integer(row, first + 4)),
       sender: try rows.optionalText(row, first + 5), audience: try rows.text(row, first + 6))
   }
 
@@ -55,7 +56,8 @@ enum SendTable {
     SELECT CASE WHEN count(*) < cardinality($3) THEN coalesce(array_agg(number), '{}') END FROM ended
     """)
 
-  /// Ends sends of one item that are open; says of each whether it was. They are all of one day, so that the server chooses the partition once.
+  /// Ends sends of one item that are open; says of each whether it was. They are all of one day, so that the server
+  /// chooses the partition once.
   static func end(
     _ ends: [(key: BatchPlan.Key, end: LedgerEntry.Settlement)], of day: Int32, on connection: PostgreSQLConnection
   ) throws -> [Bool] {
@@ -69,7 +71,8 @@ enum SendTable {
     let rows = try connection.query(
       ending,
       [
-        .int4(day), .texts(hubs), .uuids(ids), .int2s(states), .int8s(times), .int8s(digests), .byteas(counts), .byteas(devices),
+        .int4(day), .texts(hubs), .uuids(ids), .int2s(states), .int8s(times), .int8s(digests), .byteas(counts),
+        .byteas(devices),
       ])
     // Mostly all of them were, and nothing needs to be said.
     guard !rows.isNull(0, 0) else { return Array(repeating: true, count: ends.count) }
@@ -117,7 +120,8 @@ enum SendTable {
     try connection.query(
       updating,
       [
-        .texts(hubs), .uuids(ids), .int4s(days), .int8s(knownParts), .int8s(settledParts), .int8s(digests), .int2s(states),
+        .texts(hubs), .uuids(ids), .int4s(days), .int8s(knownParts), .int8s(settledParts), .int8s(digests),
+        .int2s(states),
         .int8s(times), .byteas(counts), .byteas(devices),
       ])
   }

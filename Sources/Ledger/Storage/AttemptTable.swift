@@ -2,8 +2,9 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// The items of one send that has several, by attempt. What they have come to counts only when an attempt is complete, and then replaces all
-/// others: so whatever records of however many attempts come, in any order and any number of times, the send counts the devices of exactly one.
+/// The items of one send that has several, by attempt. What they have come to counts only when an attempt is complete,
+/// and then replaces all others: so whatever records of however many attempts come, in any order and any number of
+/// times, the send counts the devices of exactly one.
 struct AttemptTable: SendItems {
   private let db: Database
   private let send: [DatabaseValue]
@@ -21,12 +22,16 @@ struct AttemptTable: SendItems {
         SELECT settled_parts, \(ItemSum.columns) FROM attempts
         WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND send = ? ORDER BY settled_parts DESC, attempt LIMIT 1
         """)
-    return try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map { try ItemSum(items: $0[0], $0, from: 1) }
+    return try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map {
+      try ItemSum(items: $0[0], $0, from: 1)
+    }
   }
 
   func digest(of item: LedgerEntry.Settlement) throws -> Int64? {
-    let select = try db.cachedStatement(sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND attempt = ? AND part = ?")
-    return try Int64.fetchOne(select, arguments: StatementArguments(send + [Self.key(of: item), item.part.databaseValue]))
+    let select = try db.cachedStatement(
+      sql: "SELECT digest FROM parts WHERE hub = ? AND send = ? AND attempt = ? AND part = ?")
+    return try Int64.fetchOne(
+      select, arguments: StatementArguments(send + [Self.key(of: item), item.part.databaseValue]))
   }
 
   func add(_ item: LedgerEntry.Settlement, maximumDevices: Int) throws -> ItemSum {
@@ -36,11 +41,14 @@ struct AttemptTable: SendItems {
     let select = try db.cachedStatement(
       sql: "SELECT settled_parts, \(ItemSum.columns) FROM attempts WHERE hub = ? AND send = ? AND attempt = ?")
     var sum =
-      try Row.fetchOne(select, arguments: StatementArguments(send + [key])).map { try ItemSum(items: $0[0], $0, from: 1) }
+      try Row.fetchOne(select, arguments: StatementArguments(send + [key])).map {
+        try ItemSum(items: $0[0], $0, from: 1)
+      }
       ?? ItemSum()
     sum.add(item, maximumDevices: maximumDevices)
     let put = try db.cachedStatement(
-      sql: "REPLACE INTO attempts (hub, send, attempt, settled_parts, \(ItemSum.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+      sql:
+        "REPLACE INTO attempts (hub, send, attempt, settled_parts, \(ItemSum.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
     try put.execute(arguments: StatementArguments(send + [key, sum.items.databaseValue] + sum.values))
     return sum
   }
@@ -58,7 +66,8 @@ struct AttemptTable: SendItems {
   func close(with item: LedgerEntry.Settlement) throws {
     try db.cachedStatement(sql: "DELETE FROM parts WHERE hub = ? AND send = ? AND attempt <> ?")
       .execute(arguments: StatementArguments(send + [Self.key(of: item)]))
-    try db.cachedStatement(sql: "DELETE FROM attempts WHERE hub = ? AND send = ?").execute(arguments: StatementArguments(send))
+    try db.cachedStatement(sql: "DELETE FROM attempts WHERE hub = ? AND send = ?").execute(
+      arguments: StatementArguments(send))
   }
 
   func redeem(_ item: LedgerEntry.Settlement) throws -> Int {
@@ -72,7 +81,8 @@ struct AttemptTable: SendItems {
   }
 
   func isDuplicate(_ item: LedgerEntry.Settlement) throws -> Bool {
-    let select = try db.cachedStatement(sql: "SELECT 1 FROM duplicates WHERE hub = ? AND send = ? AND part = ? AND digest = ?")
+    let select = try db.cachedStatement(
+      sql: "SELECT 1 FROM duplicates WHERE hub = ? AND send = ? AND part = ? AND digest = ?")
     let arguments = send + [item.part.databaseValue, item.digest.databaseValue]
     return try Row.fetchOne(select, arguments: StatementArguments(arguments)) != nil
   }

@@ -3,9 +3,11 @@ import Foundation
 import GRDB
 import RDKafka
 
-/// Puts one batch into the file, inside one transaction. Every record counts once, whatever is repeated and in whatever order it comes.
+/// Puts one batch into the file, inside one transaction. Every record counts once, whatever is repeated and in whatever
+/// order it comes.
 ///
-/// The usual way of a send costs one statement for each of its two records; everything else goes the long way, over `SendRow`.
+/// The usual way of a send costs one statement for each of its two records; everything else goes the long way, over
+/// `SendRow`.
 struct BatchWriter {
   private let db: Database
   private let maximumDevices: Int
@@ -33,7 +35,8 @@ struct BatchWriter {
         """)
   }
 
-  /// Puts the batch in. Returns how many records have turned out not to count: second records of their work items, or of other attempts.
+  /// Puts the batch in. Returns how many records have turned out not to count: second records of their work items, or
+  /// of other attempts.
   mutating func write(_ batch: LedgerBatch) throws -> Int {
     for entry in batch.entries {
       switch entry {
@@ -59,7 +62,8 @@ struct BatchWriter {
     try run(
       accept,
       [
-        hub.databaseValue, id, acceptance.acceptedAt.milliseconds.databaseValue, acceptance.sender?.databaseValue ?? .null,
+        hub.databaseValue, id, acceptance.acceptedAt.milliseconds.databaseValue,
+        acceptance.sender?.databaseValue ?? .null,
         acceptance.audience.databaseValue,
       ])
     if db.changesCount == 1 {
@@ -141,7 +145,8 @@ struct BatchWriter {
         """)
     try totals.execute(
       arguments: [
-        delta.accepted, delta.settled, delta.noTarget, delta.expired, delta.deadLettered, delta.unannounced, delta.duplicates,
+        delta.accepted, delta.settled, delta.noTarget, delta.expired, delta.deadLettered, delta.unannounced,
+        delta.duplicates,
         delta.cancelled, hub,
       ])
     let devices = try db.cachedStatement(
@@ -156,10 +161,13 @@ struct BatchWriter {
 
   private mutating func number(of hub: HubName) throws -> Int64 {
     if let number = hubs[hub] { return number }
-    try run(db.cachedStatement(sql: "INSERT INTO hubs (name) VALUES (?) ON CONFLICT DO NOTHING"), [hub.rawValue.databaseValue])
+    try run(
+      db.cachedStatement(sql: "INSERT INTO hubs (name) VALUES (?) ON CONFLICT DO NOTHING"), [hub.rawValue.databaseValue]
+    )
     let select = try db.cachedStatement(sql: "SELECT id FROM hubs WHERE name = ?")
     guard let number = try Int64.fetchOne(select, arguments: [hub.rawValue]) else { throw SendRow.damaged }
-    try run(db.cachedStatement(sql: "INSERT INTO totals (hub) VALUES (?) ON CONFLICT DO NOTHING"), [number.databaseValue])
+    try run(
+      db.cachedStatement(sql: "INSERT INTO totals (hub) VALUES (?) ON CONFLICT DO NOTHING"), [number.databaseValue])
     hubs[hub] = number
     return number
   }

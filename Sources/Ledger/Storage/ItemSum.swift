@@ -6,7 +6,8 @@ import GRDB
 struct ItemSum: Sendable {
   /// How many were added.
   private(set) var items = 0
-  /// What all have in common; where they differ `.cancelled` if any was, and `.settled` otherwise; nil when there is none.
+  /// What all have in common; where they differ `.cancelled` if any was, and `.settled` otherwise; nil when there is
+  /// none.
   private(set) var state: StatusRecord.State?
   /// When the last one ended.
   private(set) var settledAt: UnixTime?

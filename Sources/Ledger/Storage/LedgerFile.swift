@@ -5,15 +5,16 @@ import GRDB
 enum LedgerFile {
   /// Opens the file for the process that writes it. Makes it where there is none, and its tables.
   static func openForWriting(_ settings: LedgerStoreConfiguration) throws -> DatabasePool {
-    // SQLite does not wait for the lock when two processes switch a new file to WAL at once: the loser is told "busy" and has to
-    // come again.
+    // SQLite does not wait for the lock when two processes switch a new file to WAL at once: the loser is told "busy"
+    // and has to come again.
     let deadline = ContinuousClock.now + settings.busyTimeout
     while true {
       do {
         let pool = try DatabasePool(path: settings.path, configuration: configuration(settings, readonly: false))
         try pool.writeWithoutTransaction { db in
-          // The ledger can be made anew from the log, and remembers in the file how far it has read: what a power failure takes back is
-          // read again. So the disk need not be waited for at every commit (NORMAL), only at checkpoints; and those may be rare.
+          // The ledger can be made anew from the log, and remembers in the file how far it has read: what a power
+          // failure takes back is read again. So the disk need not be waited for at every commit (NORMAL), only at
+          // checkpoints; and those may be rare.
           try db.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 8000")
           try Schema.migrate(db)
         }
@@ -24,7 +25,8 @@ enum LedgerFile {
     }
   }
 
-  /// Opens the file for a process that only reads. Throws `LedgerError` with `notThere` when there is nothing to read yet.
+  /// Opens the file for a process that only reads. Throws `LedgerError` with `notThere` when there is nothing to read
+  /// yet.
   static func openForReading(_ settings: LedgerStoreConfiguration) throws -> DatabasePool {
     // SQLite would report the same code for a file that is not there and for one that may not be read.
     guard FileManager.default.fileExists(atPath: settings.path) else {
@@ -42,7 +44,8 @@ enum LedgerFile {
     return attributes?[.systemFileNumber] as? UInt64
   }
 
-  /// What went wrong, as a ledger's error. SQLite's own message stays out: only the code is certain to contain nothing of what is stored.
+  /// What went wrong, as a ledger's error. SQLite's own message stays out: only the code is certain to contain nothing
+  /// of what is stored.
   static func ledgerError(_ error: any Error) -> LedgerError {
     switch error {
     case let error as LedgerError: error

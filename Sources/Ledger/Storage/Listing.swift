@@ -4,8 +4,8 @@ import GRDB
 
 /// The answer to a `SendQuery`: one index, or two side by side, read from the newest send on until the page is full.
 ///
-/// What no index holds (the state, and the sender among one user's sends) is looked at send by send, for at most `mostExamined` of them: then the
-/// page ends early, and the caller comes again.
+/// What no index holds (the state, and the sender among one user's sends) is looked at send by send, for at most
+/// `mostExamined` of them: then the page ends early, and the caller comes again.
 struct Listing {
   /// The most sends that one page is searched among.
   static let mostExamined = 10_000
@@ -47,7 +47,9 @@ struct Listing {
       guard sends.count < query.limit, examined < Self.mostExamined else { return SendPage(sends: sends, next: last) }
       examined += 1
       last = entry.position
-      for index in heads.indices where heads[index]?.position == entry.position { heads[index] = try cursors[index].next() }
+      for index in heads.indices where heads[index]?.position == entry.position {
+        heads[index] = try cursors[index].next()
+      }
       guard matches(entry.row) else { continue }
       let report = try Lookup.report(db, of: entry.position.send, hub: query.hub, entry.row)
       sends.append(report.withoutDevices)

@@ -8,11 +8,14 @@ enum Lookup {
   static func report(_ db: Database, of send: SendID, hub: HubName) throws -> SendReport? {
     let select = try db.cachedStatement(
       sql: "SELECT \(SendRow.columns) FROM sends WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND id = ?")
-    guard let row = try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map(SendRow.init) else { return nil }
+    guard let row = try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map(SendRow.init) else {
+      return nil
+    }
     return try report(db, of: send, hub: hub, row)
   }
 
-  /// What a row says of its send, and while several items are open, what those of the attempt that has come furthest have come to.
+  /// What a row says of its send, and while several items are open, what those of the attempt that has come furthest
+  /// have come to.
   static func report(_ db: Database, of send: SendID, hub: HubName, _ row: SendRow) throws -> SendReport {
     try row.makeReport(of: send, hub: hub) { try AttemptTable.furthest(db, hub: hub, send: send) }
   }
@@ -38,7 +41,9 @@ enum Lookup {
       sql: "SELECT platform, outcome, devices FROM device_totals WHERE hub = (SELECT id FROM hubs WHERE name = ?)")
     let rows = try Row.fetchCursor(devices, arguments: [hub.rawValue])
     while let row = try rows.next() {
-      guard let platform = StoredCode.platform(row[0]), let outcome = StoredCode.outcome(row[1]) else { throw SendRow.damaged }
+      guard let platform = StoredCode.platform(row[0]), let outcome = StoredCode.outcome(row[1]) else {
+        throw SendRow.damaged
+      }
       totals.devices[platform, default: [:]][outcome] = row[2]
     }
     return totals

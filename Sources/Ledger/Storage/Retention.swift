@@ -2,9 +2,11 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// Removes sends that nobody will ask for any more, a bounded number in each transaction. Totals keep what they have counted.
+/// Removes sends that nobody will ask for any more, a bounded number in each transaction. Totals keep what they have
+/// counted.
 struct Retention: Sendable {
-  /// How long a send that does not end is kept, whatever the configuration: the longest time to live, and a week for it to be settled.
+  /// How long a send that does not end is kept, whatever the configuration: the longest time to live, and a week for it
+  /// to be settled.
   static let open: Duration = .seconds(Int64(SendRequest.maximumTimeToLive) + 7 * 86_400)
   /// The fewest rows that one transaction may remove.
   static let minimum = 500
@@ -12,8 +14,8 @@ struct Retention: Sendable {
   private static let stride = 200
 
   private let period: Duration
-  /// The latest time that any record has spoken of, but never one in the future. Age is measured from here and not from the clock: a
-  /// ledger that is rebuilt from an old log must not drop a send before its repetitions have come by.
+  /// The latest time that any record has spoken of, but never one in the future. Age is measured from here and not from
+  /// the clock: a ledger that is rebuilt from an old log must not drop a send before its repetitions have come by.
   private var newest: UnixTime?
   /// Where the search for sends that do not end has come to.
   private var cursor: (hub: Int64, id: Data) = (0, Data())
@@ -40,7 +42,9 @@ struct Retention: Sendable {
 
   private mutating func removeOpen(_ db: Database, before oldest: UnixTime) throws {
     let select = try db.cachedStatement(
-      sql: "SELECT hub, id, \(Self.mayHaveParts), accepted_at FROM sends WHERE (hub, id) > (?, ?) ORDER BY hub, id LIMIT ?")
+      sql:
+        "SELECT hub, id, \(Self.mayHaveParts), accepted_at FROM sends WHERE (hub, id) > (?, ?) ORDER BY hub, id LIMIT ?"
+    )
     let rows = try Row.fetchAll(select, arguments: [cursor.hub, cursor.id, Self.stride])
     for row in rows where (row[3] as Int64) < oldest.milliseconds { try Self.remove(row, from: db) }
     cursor = rows.count == Self.stride ? rows.last.map { ($0[0], $0[1]) } ?? (0, Data()) : (0, Data())

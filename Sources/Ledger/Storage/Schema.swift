@@ -7,10 +7,11 @@ enum Schema {
 
   /// The steps from an empty file to the present one; `PRAGMA user_version` counts those done. Only ever appended to.
   ///
-  /// - sends: one row per send, with the sum of all its work items. A send that is one item, as most are, is this row alone. `part_0` is
-  ///   the digest of that item's record, null while it is open and for a send of several items. `known_parts` is how many items it has,
-  ///   `settled_parts` how many have counted: none, or all those of one attempt. `devices` holds each device's result while there are few,
-  ///   `counts` the numbers while there are many. Codes are those of `StoredCode`; times are Unix milliseconds.
+  /// - sends: one row per send, with the sum of all its work items. A send that is one item, as most are, is this row
+  ///   alone. `part_0` is the digest of that item's record, null while it is open and for a send of several items.
+  ///   `known_parts` is how many items it has, `settled_parts` how many have counted: none, or all those of one
+  ///   attempt. `devices` holds each device's result while there are few, `counts` the numbers while there are many.
+  ///   Codes are those of `StoredCode`; times are Unix milliseconds.
   /// - attempts: while a send of several items is open, what those of each attempt have come to. See `AttemptTable`.
   /// - parts: which items those are, and afterwards those that have counted.
   /// - duplicates: records that have not counted, so that each is counted as such once however often it is read.
@@ -68,7 +69,8 @@ enum Schema {
       PRIMARY KEY (topic, partition)
     ) WITHOUT ROWID;
     """,
-    // Parts did not say to which attempt they belong, nor how many there are. A send of several that is open is counted anew.
+    // Parts did not say to which attempt they belong, nor how many there are. A send of several that is open is counted
+    // anew.
     """
     DROP TABLE parts;
     CREATE TABLE attempts (
@@ -92,8 +94,9 @@ enum Schema {
     """,
   ]
 
-  /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two processes which
-  /// start at once the second finds everything done. Throws `LedgerError` when the file is something else or a later release's.
+  /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two
+  /// processes which start at once the second finds everything done. Throws `LedgerError` when the file is something
+  /// else or a later release's.
   static func migrate(_ db: Database) throws {
     try db.inTransaction(.immediate) {
       let version = try version(of: db)
@@ -106,7 +109,9 @@ enum Schema {
 
   /// Throws `LedgerError` unless this release can read the file as it is.
   static func verify(_ db: Database) throws {
-    guard try version(of: db) == steps.count else { throw LedgerError(.notThere, "the ledger's tables are not there yet") }
+    guard try version(of: db) == steps.count else {
+      throw LedgerError(.notThere, "the ledger's tables are not there yet")
+    }
   }
 
   private static func version(of db: Database) throws -> Int {

@@ -1,8 +1,8 @@
 import FanfareCore
 
 extension SendRow {
-  /// Takes in a record whose send is not known yet, has several items, or has ended already: the same for every store. Returns whether the row
-  /// has changed, and adds to `delta` what has become of it.
+  /// Takes in a record whose send is not known yet, has several items, or has ended already: the same for every store.
+  /// Returns whether the row has changed, and adds to `delta` what has become of it.
   mutating func take(
     _ settlement: LedgerEntry.Settlement, items: some SendItems, maximumDevices: Int, delta: inout HubDelta
   ) throws -> Bool {

@@ -2,7 +2,8 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// A row of the table of sends, for what one statement cannot do: sends of several items, and records that come out of order.
+/// A row of the table of sends, for what one statement cannot do: sends of several items, and records that come out of
+/// order.
 struct SendRow {
   private(set) var isAnnounced: Bool
   /// How many items the send has: as many as the attempt that has counted, or the largest one known, has.
@@ -32,7 +33,8 @@ struct SendRow {
 
   /// From what columns hold.
   init(
-    isAnnounced: Bool, knownParts: Int, sum: ItemSum, digest: Int64?, acceptedAt: UnixTime, sender: String?, audience: String
+    isAnnounced: Bool, knownParts: Int, sum: ItemSum, digest: Int64?, acceptedAt: UnixTime, sender: String?,
+    audience: String
   ) {
     self.isAnnounced = isAnnounced
     self.knownParts = knownParts
@@ -71,12 +73,14 @@ struct SendRow {
     }
   }
 
-  /// What callers are told. `furthest`: while several items are open, what those of the attempt that has come furthest have come to.
+  /// What callers are told. `furthest`: while several items are open, what those of the attempt that has come furthest
+  /// have come to.
   func makeReport(of send: SendID, hub: HubName, furthest: () throws -> ItemSum?) rethrows -> SendReport {
     let sum = try !isSettled && knownParts > 1 ? furthest() ?? self.sum : self.sum
     return SendReport(
       id: send, hub: hub, state: report, sender: sender, audience: audience.isEmpty ? nil : audience,
-      isBroadcast: Audience.isBroadcast(text: audience), acceptedAt: acceptedAt, settledAt: isSettled ? sum.settledAt : nil,
+      isBroadcast: Audience.isBroadcast(text: audience), acceptedAt: acceptedAt,
+      settledAt: isSettled ? sum.settledAt : nil,
       counts: sum.tally.byPlatform, devices: sum.devices)
   }
 

@@ -37,5 +37,7 @@ enum StoredCode {
   }
 
   /// A state by its number.
-  static func state(_ code: UInt8) -> StatusRecord.State? { StatusRecord.State.allCases.first { StoredCode.code($0) == code } }
+  static func state(_ code: UInt8) -> StatusRecord.State? {
+    StatusRecord.State.allCases.first { StoredCode.code($0) == code }
+  }
 }

@@ -3,7 +3,8 @@ import Foundation
 
 /// Each device's result in one column: about 25 bytes a device, where rows of their own would cost a tree look-up each.
 enum StoredDevices {
-  /// The most bytes kept of a reason. Reasons are words of a fixed vocabulary; this bounds what a faulty writer could store.
+  /// The most bytes kept of a reason. Reasons are words of a fixed vocabulary; this bounds what a faulty writer could
+  /// store.
   private static let maximumReasonLength = 64
 
   /// As a column keeps them.
@@ -15,7 +16,9 @@ enum StoredDevices {
     output.reserveCapacity(devices.count * 24)
     for device in devices {
       for word in [device.registration.high, device.registration.low] {
-        for shift in stride(from: UInt64(56), through: 0, by: -8) { output.append(UInt8(truncatingIfNeeded: word >> shift)) }
+        for shift in stride(from: UInt64(56), through: 0, by: -8) {
+          output.append(UInt8(truncatingIfNeeded: word >> shift))
+        }
       }
       output.append(StoredCode.code(device.platform) << 4 | StoredCode.code(device.outcome))
       output.appendVarint(UInt64(clamping: device.status))
@@ -42,7 +45,8 @@ enum StoredDevices {
       input = input.dropFirst(Int(length))
       devices.append(
         DeviceResult(
-          registration: registration, platform: platform, outcome: outcome, reason: reason, status: Int(clamping: status),
+          registration: registration, platform: platform, outcome: outcome, reason: reason,
+          status: Int(clamping: status),
           attempts: Int(clamping: attempts)))
     }
     return devices

@@ -1,4 +1,5 @@
-/// Numbers of any size in few bytes: seven bits a byte, the lowest first, the eighth bit set on all but the last (LEB128).
+/// Numbers of any size in few bytes: seven bits a byte, the lowest first, the eighth bit set on all but the last
+/// (LEB128).
 extension [UInt8] {
   /// Appends a number.
   mutating func appendVarint(_ number: UInt64) {

@@ -3,7 +3,8 @@ import Synchronization
 
 /// A number that only grows.
 final class CounterSeries: MetricSeries, CounterHandler, FloatingPointCounterHandler {
-  /// Whole increments have a cell of their own, because adding to an integer is one instruction and adding to a double is a loop.
+  /// Whole increments have a cell of their own, because adding to an integer is one instruction and adding to a double
+  /// is a loop.
   private let whole = Atomic<Int64>(0)
   private let fraction = AtomicDouble()
 

@@ -7,7 +7,8 @@ final class HistogramSeries: MetricSeries, RecorderHandler, TimerHandler {
   static let maximumBounds = 31
 
   private let bounds: [Double]
-  /// One cell for each bound, and behind them the events above all bounds; each event in one cell only, added up when read.
+  /// One cell for each bound, and behind them the events above all bounds; each event in one cell only, added up when
+  /// read.
   private let cells: [32 of Atomic<Int64>]
   private let sum = AtomicDouble()
 
@@ -43,7 +44,8 @@ final class HistogramSeries: MetricSeries, RecorderHandler, TimerHandler {
     for index in 0...bounds.count {
       count += cells[index].load(ordering: .relaxed)
       let bound = index < bounds.count ? MetricSnapshot.number(bounds[index]) : "+Inf"
-      samples.append(MetricSnapshot.Sample(suffix: "_bucket", labels: labels.appending("le", bound), value: Double(count)))
+      samples.append(
+        MetricSnapshot.Sample(suffix: "_bucket", labels: labels.appending("le", bound), value: Double(count)))
     }
     samples.append(MetricSnapshot.Sample(suffix: "_sum", labels: labels.text, value: sum.load()))
     samples.append(MetricSnapshot.Sample(suffix: "_count", labels: labels.text, value: Double(count)))

@@ -1,11 +1,13 @@
-/// The labels of one series as the exposition writes them, `a="1",b="2"`: sorted by name and escaped, so that equal labels are equal text.
+/// The labels of one series as the exposition writes them, `a="1",b="2"`: sorted by name and escaped, so that equal
+/// labels are equal text.
 struct LabelText: Hashable, Comparable, Sendable {
   /// The most Unicode scalars of one value; more is cut off, for a label is a category and not a place for data.
   static let maximumValueLength = 256
 
   let text: String
 
-  /// Makes names valid (`[a-zA-Z_][a-zA-Z0-9_]*`, not reserved) and escapes values. Of two labels with one name the first counts.
+  /// Makes names valid (`[a-zA-Z_][a-zA-Z0-9_]*`, not reserved) and escapes values. Of two labels with one name the
+  /// first counts.
   init(_ dimensions: [(String, String)], reserved: String? = nil) {
     var names: Set<String> = []
     var pairs: [(name: String, value: String)] = []

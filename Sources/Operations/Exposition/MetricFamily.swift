@@ -23,8 +23,8 @@ struct MetricFamily {
     self.bounds = bounds
   }
 
-  /// The series with these labels. When there are `limit` already, a series that all further label sets share: events still count in
-  /// sums over the metric, and memory does not grow.
+  /// The series with these labels. When there are `limit` already, a series that all further label sets share: events
+  /// still count in sums over the metric, and memory does not grow.
   mutating func series(_ labels: LabelText, limit: Int) -> any MetricSeries {
     if let entry = entries[labels] {
       entries[labels]?.handles += 1
@@ -42,7 +42,8 @@ struct MetricFamily {
     return series
   }
 
-  /// Takes one handle of the series away, and the series with the last of them. Does nothing for a series of another family.
+  /// Takes one handle of the series away, and the series with the last of them. Does nothing for a series of another
+  /// family.
   mutating func release(_ series: AnyObject) {
     guard let labels = labels[ObjectIdentifier(series)], let entry = entries[labels] else { return }
     guard entry.handles == 1 else {

@@ -1,4 +1,5 @@
-/// How labels of swift-metrics become names that Prometheus accepts. Names that already follow its rules stay as they are.
+/// How labels of swift-metrics become names that Prometheus accepts. Names that already follow its rules stay as they
+/// are.
 enum MetricName {
   /// The name of a metric of the given kind: other libraries use dots and leave out units.
   static func metric(_ label: String, kind: MetricKind, isTime: Bool) -> String {
@@ -8,7 +9,8 @@ enum MetricName {
     return name
   }
 
-  /// The name of a label; names that Prometheus keeps for itself (two leading underscores, a histogram's `le`) get out of its way.
+  /// The name of a label; names that Prometheus keeps for itself (two leading underscores, a histogram's `le`) get out
+  /// of its way.
   static func label(_ name: String, reserved: String?) -> String {
     var name = sanitized(name, alsoAllowed: nil)
     while name.hasPrefix("__") { name.removeFirst() }

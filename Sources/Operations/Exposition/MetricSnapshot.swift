@@ -23,7 +23,8 @@ struct MetricSnapshot: Sendable {
     }
   }
 
-  /// Appends the metric in the text format 0.0.4 (Prometheus, "Exposition formats"): help, type, one line for each sample.
+  /// Appends the metric in the text format 0.0.4 (Prometheus, "Exposition formats"): help, type, one line for each
+  /// sample.
   func append(to output: inout String) {
     output += "# HELP \(name) \(escapedHelp)\n# TYPE \(name) \(kind.rawValue)\n"
     for sample in samples {

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// A check that answers in time whatever becomes of it: who asks while it is being asked shares the answer, and nobody waits longer than the limit.
+/// A check that answers in time whatever becomes of it: who asks while it is being asked shares the answer, and nobody
+/// waits longer than the limit.
 final class BoundedCheck: Sendable {
   private struct State {
     var isRunning = false
@@ -31,7 +32,8 @@ final class BoundedCheck: Sendable {
       return (state.lastWaiter, !state.isRunning)
     }
     if isFirst {
-      // Not a child of this task: a check that hangs must hold up nobody, and a later question must not start a second one beside it.
+      // Not a child of this task: a check that hangs must hold up nobody, and a later question must not start a second
+      // one beside it.
       Task { finish(await check.complaint()) }
     }
     let limit = limit

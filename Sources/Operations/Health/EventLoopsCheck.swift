@@ -1,7 +1,7 @@
 package import NIOCore
 
-/// Whether every event loop of a group still takes its turn. A loop that is blocked serves none of its connections and recovers by no
-/// means but a restart: a matter of liveness.
+/// Whether every event loop of a group still takes its turn. A loop that is blocked serves none of its connections and
+/// recovers by no means but a restart: a matter of liveness.
 package struct EventLoopsCheck: ReadinessCheck {
   package let name: String
   private let group: any EventLoopGroup
@@ -12,7 +12,8 @@ package struct EventLoopsCheck: ReadinessCheck {
     self.name = name
   }
 
-  /// Returns when every loop has run one task of ours; a loop that does not is found out by the time limit of the caller.
+  /// Returns when every loop has run one task of ours; a loop that does not is found out by the time limit of the
+  /// caller.
   package func complaint() async -> String? {
     // All at once: it takes as long as the slowest loop, however many there are.
     let turns = group.makeIterator().map { $0.submit {} }

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
 
-/// What Linux knows about this process, under the names that every Prometheus client uses. Read anew for each exposition; a file
-/// that cannot be read leaves its metrics out.
+/// What Linux knows about this process, under the names that every Prometheus client uses. Read anew for each
+/// exposition; a file that cannot be read leaves its metrics out.
 struct ProcessStatistics: Sendable {
   private let ticksPerSecond = Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
   private let pageSize = Double(max(1, sysconf(Int32(_SC_PAGESIZE))))
@@ -11,7 +11,8 @@ struct ProcessStatistics: Sendable {
   func snapshots() -> [MetricSnapshot] {
     var values: [(name: String, kind: MetricKind, value: Double)] = []
     if let fields = statFields(), fields.count > 21 {
-      // proc_pid_stat(5) counts from 1 and the name in brackets is cut off with the number before it: field N is at N - 3.
+      // proc_pid_stat(5) counts from 1 and the name in brackets is cut off with the number before it: field N is at N -
+      // 3.
       if let user = Double(fields[11]), let system = Double(fields[12]) {
         values.append(("process_cpu_seconds_total", .counter, (user + system) / ticksPerSecond))
       }

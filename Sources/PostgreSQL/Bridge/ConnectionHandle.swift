@@ -1,13 +1,15 @@
 import CPQ
 import Glibc
 
-/// Owns one `PGconn`. To be used by one thread at a time, which it blocks; every wait for the server ends at a deadline.
+/// Owns one `PGconn`. To be used by one thread at a time, which it blocks; every wait for the server ends at a
+/// deadline.
 ///
 /// libpq's own waiting calls have none: a server that is frozen would hold the thread for ever.
 @safe final class ConnectionHandle {
   private let connection: OpaquePointer
 
-  /// Connects. `words` are libpq's own. Throws what went wrong, and to `explain` goes libpq's text of it, which may name hosts and users.
+  /// Connects. `words` are libpq's own. Throws what went wrong, and to `explain` goes libpq's text of it, which may
+  /// name hosts and users.
   init(_ words: [String: String], explain: (String) -> Void) throws(PostgreSQLError) {
     var keys: [UnsafePointer<CChar>?] = unsafe []
     var values: [UnsafePointer<CChar>?] = unsafe []
@@ -23,12 +25,13 @@ import Glibc
     }
     guard unsafe PQstatus(connection) == CONNECTION_OK, unsafe PQsetnonblocking(connection, 1) == 0 else {
       // Some of its texts have several lines.
-      let reason = unsafe String(cString: PQerrorMessage(connection)).split(whereSeparator: \.isNewline).joined(separator: " ")
+      let reason = unsafe String(cString: PQerrorMessage(connection)).split(whereSeparator: \.isNewline).joined(
+        separator: " ")
       explain(reason)
       let isPasswordMissing = unsafe PQconnectionNeedsPassword(connection) != 0
       unsafe PQfinish(connection)
-      // What mostly nothing but another configuration mends is told from a server that is not there. What the server itself says against a
-      // login may name the encryption, too, and is neither.
+      // What mostly nothing but another configuration mends is told from a server that is not there. What the server
+      // itself says against a login may name the encryption, too, and is neither.
       let isInsecure = !reason.contains("FATAL:") && ["SSL", "certificate"].contains { reason.contains($0) }
       let hint =
         if isPasswordMissing {
@@ -59,20 +62,24 @@ import Glibc
   /// Whether a transaction has begun and not ended.
   var isInTransaction: Bool { unsafe PQtransactionStatus(connection) != PQTRANS_IDLE }
 
-  /// Whether the server has said something while nobody asked: mostly that it ends the session, and the connection closes a moment later.
+  /// Whether the server has said something while nobody asked: mostly that it ends the session, and the connection
+  /// closes a moment later.
   func isStale() -> Bool {
     var request = unsafe pollfd(fd: PQsocket(connection), events: Int16(POLLIN), revents: 0)
     return unsafe poll(&request, 1, 0) != 0 || isBroken
   }
 
-  /// Runs any number of statements, separated by semicolons, as one transaction unless one has begun. They give nothing.
+  /// Runs any number of statements, separated by semicolons, as one transaction unless one has begun. They give
+  /// nothing.
   func executeScript(_ sql: String, deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
     try began(unsafe PQsendQuery(connection, sql))
     _ = try finish(deadline)
   }
 
   /// Prepares a statement for parameters of these types.
-  func prepare(_ name: String, _ sql: String, types: [UInt32], deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+  func prepare(_ name: String, _ sql: String, types: [UInt32], deadline: ContinuousClock.Instant)
+    throws(PostgreSQLError)
+  {
     try began(unsafe PQsendPrepare(connection, name, sql, Int32(types.count), types))
     _ = try finish(deadline)
   }
@@ -86,7 +93,8 @@ import Glibc
   }
 
   /// Runs a statement with parameters.
-  func run(_ command: Command, _ parameters: [Parameter], deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> ResultRows
+  func run(_ command: Command, _ parameters: [Parameter], deadline: ContinuousClock.Instant) throws(PostgreSQLError)
+    -> ResultRows
   {
     // One buffer for all values: libpq takes addresses.
     var buffer: [UInt8] = []
@@ -268,7 +276,9 @@ import Glibc
   private static func error(of result: OpaquePointer) -> PostgreSQLError? {
     switch unsafe PQresultStatus(result) {
     case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE, PGRES_NONFATAL_ERROR:
-      func field(_ code: Int32) -> String? { unsafe PQresultErrorField(result, code).map { unsafe String(cString: $0) } }
+      func field(_ code: Int32) -> String? {
+        unsafe PQresultErrorField(result, code).map { unsafe String(cString: $0) }
+      }
       return PostgreSQLError(sqlState: field(fanfare_diag_sqlstate()), constraint: field(fanfare_diag_constraint()))
     default: return nil
     }

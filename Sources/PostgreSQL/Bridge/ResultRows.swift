@@ -3,8 +3,8 @@ import Glibc
 
 /// What a statement gave: rows of binary values, owned by libpq until the last reference goes.
 ///
-/// A reader names row and column by number and gets the value as the type that it expects; a value that cannot be that, a NULL where none is
-/// expected included, throws `programming`.
+/// A reader names row and column by number and gets the value as the type that it expects; a value that cannot be that,
+/// a NULL where none is expected included, throws `programming`.
 @safe package final class ResultRows {
   private let result: OpaquePointer
   /// The number of rows.

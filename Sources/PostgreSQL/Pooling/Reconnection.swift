@@ -1,4 +1,5 @@
-/// When a connection may be tried again: soon after the first failure, then more and more slowly, and never all processes at once.
+/// When a connection may be tried again: soon after the first failure, then more and more slowly, and never all
+/// processes at once.
 struct Reconnection {
   /// The first pause, and the longest.
   static let pauses: ClosedRange<Duration> = .milliseconds(50) ... .seconds(5)
@@ -9,9 +10,10 @@ struct Reconnection {
   private(set) var notBefore: ContinuousClock.Instant?
   private var lastFailure: ContinuousClock.Instant?
 
-  /// An attempt has failed that began at `start`. `random` is a number from 0 to 1. Returns whether it counts: attempts that were under way at
-  /// the same time have found the same out, and the pause is not to grow by how many they were.
-  mutating func failed(begunAt start: ContinuousClock.Instant, at now: ContinuousClock.Instant, random: Double) -> Bool {
+  /// An attempt has failed that began at `start`. `random` is a number from 0 to 1. Returns whether it counts: attempts
+  /// that were under way at the same time have found the same out, and the pause is not to grow by how many they were.
+  mutating func failed(begunAt start: ContinuousClock.Instant, at now: ContinuousClock.Instant, random: Double) -> Bool
+  {
     if let lastFailure, start < lastFailure { return false }
     lastFailure = now
     failures += 1

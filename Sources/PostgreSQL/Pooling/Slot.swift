@@ -5,7 +5,8 @@ import Synchronization
 final class Slot: Sendable {
   /// Where the slot's jobs run. A serial queue of its own: no other slot's wait holds it up.
   let queue = DispatchQueue(label: "postgresql.connection")
-  /// Only the job that has the slot looks at it, so nobody ever waits for the lock; it makes that a rule the compiler keeps.
+  /// Only the job that has the slot looks at it, so nobody ever waits for the lock; it makes that a rule the compiler
+  /// keeps.
   private let connection = Mutex<PostgreSQLConnection?>(nil)
 
   /// Runs a block with the slot's connection, which is made when there is none that works.

@@ -1,5 +1,5 @@
-/// Makes the rows of a binary `COPY … FROM STDIN`: `row()` with the number of columns, and then each column's value in the order and with the
-/// exact type of the columns, since nothing is converted.
+/// Makes the rows of a binary `COPY … FROM STDIN`: `row()` with the number of columns, and then each column's value in
+/// the order and with the exact type of the columns, since nothing is converted.
 package struct CopyWriter: ~Copyable {
   private var buffer: [UInt8]
   private let send: ([UInt8]) throws -> Void

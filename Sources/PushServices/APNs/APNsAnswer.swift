@@ -7,8 +7,9 @@ struct APNsAnswer: Sendable {
   /// The reason, where there is one that we know.
   let reason: APNsReason?
 
-  /// Reads an answer. The body's reason decides, then the status. A reason that we do not know never condemns a device: below 500 the
-  /// message is rejected, from 500 on it is tried again. `retry-after` is not documented by Apple, but obeyed where it appears.
+  /// Reads an answer. The body's reason decides, then the status. A reason that we do not know never condemns a device:
+  /// below 500 the message is rejected, from 500 on it is tried again. `retry-after` is not documented by Apple, but
+  /// obeyed where it appears.
   init(status: Int, body: [UInt8], retryAfter: String?, now: UnixTime) {
     if status == 200 {
       outcome = PushOutcome(.accepted, status: 200)

@@ -4,12 +4,13 @@ import Synchronization
 
 /// The provider token of one sender, and the header fields that it is sent in.
 package final class APNsCredential: Sendable {
-  /// What requests have in common under one token; one block for each class of push, so that HPACK sees the same fields again and again.
+  /// What requests have in common under one token; one block for each class of push, so that HPACK sees the same fields
+  /// again and again.
   package struct Fields: Sendable {
     let generation: Int
-    /// Counts the changes of key: what is signed with one may not go where another was used (Apple, "Establishing a token-based
-    /// connection to APNs": a connection belongs to the team, and the family of keys, of its first push). Tokens that APNs calls
-    /// expired count too: they make a connection unusable.
+    /// Counts the changes of key: what is signed with one may not go where another was used (Apple, "Establishing a
+    /// token-based connection to APNs": a connection belongs to the team, and the family of keys, of its first push).
+    /// Tokens that APNs calls expired count too: they make a connection unusable.
     let connectionGeneration: Int
     let expiresAt: UnixTime
     private let alertNow: HTTP2Headers
@@ -49,8 +50,8 @@ package final class APNsCredential: Sendable {
   private struct Guarded {
     var signer: ProviderTokenSigner
     var connectionGeneration = 0
-    /// The first token that APNs has called expired on connections of this generation. Another one does not go there: the connection
-    /// would go on calling it expired.
+    /// The first token that APNs has called expired on connections of this generation. Another one does not go there:
+    /// the connection would go on calling it expired.
     var spentBy: Int?
     var tokens = ProviderTokenState()
     var fields: Fields?
@@ -80,7 +81,8 @@ package final class APNsCredential: Sendable {
       let token = try guarded.tokens.token(now: now, sign: guarded.signer.sign)
       if let spentBy = guarded.spentBy, spentBy != token.generation { guarded.leaveConnections() }
       if let fields = guarded.fields, fields.generation == token.generation { return fields }
-      let fields = Fields(token: token, connectionGeneration: guarded.connectionGeneration, authority: authority, topic: topic)
+      let fields = Fields(
+        token: token, connectionGeneration: guarded.connectionGeneration, authority: authority, topic: topic)
       guarded.fields = fields
       return fields
     }
@@ -104,8 +106,8 @@ package final class APNsCredential: Sendable {
     }
   }
 
-  /// APNs calls the token of these fields expired; see `ProviderTokenState.expired`. Whichever token takes its place, and whenever,
-  /// goes to other connections.
+  /// APNs calls the token of these fields expired; see `ProviderTokenState.expired`. Whichever token takes its place,
+  /// and whenever, goes to other connections.
   func expired(_ fields: Fields, now: UnixTime) throws -> Bool {
     try guarded.withLock { guarded in
       if guarded.connectionGeneration == fields.connectionGeneration {

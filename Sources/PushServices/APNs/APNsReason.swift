@@ -39,14 +39,15 @@ enum APNsReason: String, CaseIterable, Sendable {
 
   /// What the reason means for the push.
   ///
-  /// `BadDeviceToken` may also be a token of the other environment, which one push cannot tell: the worker's guard against mass
-  /// removal does. `UnrelatedKeyIdInToken` needs another connection and nothing else. `DeviceTokenNotForTopic` does not condemn the
-  /// token, which is good for the app that it belongs to.
+  /// `BadDeviceToken` may also be a token of the other environment, which one push cannot tell: the worker's guard
+  /// against mass removal does. `UnrelatedKeyIdInToken` needs another connection and nothing else.
+  /// `DeviceTokenNotForTopic` does not condemn the token, which is good for the app that it belongs to.
   var verdict: PushOutcome.Verdict {
     switch self {
     case .badDeviceToken, .unregistered, .expiredToken: .deviceGone
     case .badCollapseID, .deviceTokenNotForTopic, .payloadEmpty, .payloadTooLarge: .rejected
-    case .badExpirationDate, .badMessageID, .badPriority, .duplicateHeaders, .invalidPushType, .missingDeviceToken, .badPath,
+    case .badExpirationDate, .badMessageID, .badPriority, .duplicateHeaders, .invalidPushType, .missingDeviceToken,
+      .badPath,
       .methodNotAllowed:
       .malformed
     case .badTopic, .missingTopic, .topicDisallowed, .badCertificate, .badCertificateEnvironment, .forbidden,
@@ -54,7 +55,8 @@ enum APNsReason: String, CaseIterable, Sendable {
       .configurationError
     case .expiredProviderToken: .reauthenticate
     case .idleTimeout, .unrelatedKeyIDInToken: .retryHere
-    case .tooManyProviderTokenUpdates, .tooManyRequests, .internalServerError, .serviceUnavailable, .shutdown: .retryLater
+    case .tooManyProviderTokenUpdates, .tooManyRequests, .internalServerError, .serviceUnavailable, .shutdown:
+      .retryLater
     }
   }
 }

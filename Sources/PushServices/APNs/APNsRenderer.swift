@@ -2,9 +2,9 @@ package import FanfareCore
 
 /// Renders what a send shows on Apple's devices.
 ///
-/// A portable message becomes `aps` with `alert`, `badge` and `sound`, and its data the siblings of `aps`; a message that only carries data
-/// is a background push. A native payload goes as it is, and its push type follows from it. A data key `aps` is refused: it would take the
-/// place of what the message shows.
+/// A portable message becomes `aps` with `alert`, `badge` and `sound`, and its data the siblings of `aps`; a message
+/// that only carries data is a background push. A native payload goes as it is, and its push type follows from it. A
+/// data key `aps` is refused: it would take the place of what the message shows.
 package enum APNsRenderer {
   /// `apns-push-type` and `apns-priority`, in this order: the two header fields of every rendering.
   enum Class: Sendable {

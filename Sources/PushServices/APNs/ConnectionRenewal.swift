@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// When answers are a reason for new connections. Many pushes of one connection say the same, and rapid reconnecting counts as an
-/// attack with Apple, so connections are renewed once for all of them, and not again at once.
+/// When answers are a reason for new connections. Many pushes of one connection say the same, and rapid reconnecting
+/// counts as an attack with Apple, so connections are renewed once for all of them, and not again at once.
 struct ConnectionRenewal: Sendable {
   /// The least time between two renewals.
   static let minimumInterval: Duration = .seconds(30)

@@ -1,7 +1,8 @@
 import Crypto
 import FanfareCore
 
-/// Signs provider tokens ("Establishing a token-based connection to APNs"): a JSON Web Token, ES256, with the signature as r and s.
+/// Signs provider tokens ("Establishing a token-based connection to APNs"): a JSON Web Token, ES256, with the signature
+/// as r and s.
 struct ProviderTokenSigner: Sendable {
   private let key: P256.Signing.PrivateKey
   private let keyID: String
@@ -21,7 +22,8 @@ struct ProviderTokenSigner: Sendable {
 
   /// Whether both sign with one key for one team.
   func isSame(as other: Self) -> Bool {
-    keyID == other.keyID && teamID == other.teamID && key.publicKey.rawRepresentation == other.key.publicKey.rawRepresentation
+    keyID == other.keyID && teamID == other.teamID
+      && key.publicKey.rawRepresentation == other.key.publicKey.rawRepresentation
   }
 
   /// A token issued at the given moment, good for an hour. Throws when the library cannot sign.

@@ -2,8 +2,8 @@ import FanfareCore
 
 /// When a provider token is signed, used and given up: a value that decides, under `APNsCredential`'s lock.
 ///
-/// Apple's rules: a token is good for an hour, and a new one more than once in 20 minutes is an error. What a clock that was ahead
-/// has signed counts as too old once the clock is right: APNs refuses what is of the future.
+/// Apple's rules: a token is good for an hour, and a new one more than once in 20 minutes is an error. What a clock
+/// that was ahead has signed counts as too old once the clock is right: APNs refuses what is of the future.
 struct ProviderTokenState: Sendable {
   /// The age at which a token is replaced.
   static let renewalAge: Duration = .seconds(45 * 60)
@@ -46,8 +46,8 @@ struct ProviderTokenState: Sendable {
     }
   }
 
-  /// APNs calls the token of this generation expired. True when another one is used from now on; false when the present one is too young
-  /// to be replaced, which only a wrong clock explains.
+  /// APNs calls the token of this generation expired. True when another one is used from now on; false when the present
+  /// one is too young to be replaced, which only a wrong clock explains.
   mutating func expired(generation: Int, now: UnixTime, sign: (UnixTime) throws -> String) throws -> Bool {
     guard let current, current.generation == generation else { return true }
     guard maySign(now: now) else { return false }
@@ -55,8 +55,8 @@ struct ProviderTokenState: Sendable {
     return true
   }
 
-  /// APNs has seen too many tokens. The one before is used again as long as it lives, and nothing is signed until 20 minutes after the last
-  /// signature.
+  /// APNs has seen too many tokens. The one before is used again as long as it lives, and nothing is signed until 20
+  /// minutes after the last signature.
   mutating func updatedTooOften(generation: Int, now: UnixTime) {
     guard let current, current.generation == generation, let previous, previous.issuedAt < current.issuedAt,
       age(previous.issuedAt, now) < Self.maximumAge

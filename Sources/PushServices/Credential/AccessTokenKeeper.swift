@@ -3,7 +3,8 @@ import Synchronization
 
 /// Keeps one access token for one sender: fetched by one request at a time, however many pushes wait for it.
 final class AccessTokenKeeper: Sendable {
-  /// Called with a token, or with the outcome of pushes that can have none; perhaps before the call that handed it in returns.
+  /// Called with a token, or with the outcome of pushes that can have none; perhaps before the call that handed it in
+  /// returns.
   typealias Continuation = @Sendable (Result<AccessToken, PushOutcome>) -> Void
 
   private struct Guarded {
@@ -34,8 +35,8 @@ final class AccessTokenKeeper: Sendable {
     (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Fetches whenever a token is wanted, until the task is cancelled; then nothing waits any more. `fetch` must end within a time limit of
-  /// its own; `observe` is told of every answer, and of the token's end where there is one.
+  /// Fetches whenever a token is wanted, until the task is cancelled; then nothing waits any more. `fetch` must end
+  /// within a time limit of its own; `observe` is told of every answer, and of the token's end where there is one.
   func run(
     fetch: @Sendable () async -> TokenAnswer, observe: @Sendable (TokenAnswer, _ expiresAt: UnixTime?) -> Void
   ) async {
@@ -59,8 +60,8 @@ final class AccessTokenKeeper: Sendable {
     for waiter in waiters { waiter(.failure(.closed)) }
   }
 
-  /// Starts a fetch if one is due, so that the first push, or the first after a quiet time, need not wait, and the credential in
-  /// use is never one that has ended.
+  /// Starts a fetch if one is due, so that the first push, or the first after a quiet time, need not wait, and the
+  /// credential in use is never one that has ended.
   func prepare() {
     let now = clock.now()
     if guarded.withLock({ $0.tokens.use(now: now).startsFetch }) { waker.yield() }
@@ -98,10 +99,13 @@ final class AccessTokenKeeper: Sendable {
     guarded.withLock { $0.tokens.hasWorked(generation: generation) }
   }
 
-  /// The service has refused the token of this generation, with this reason. The verdict is what that means for the push.
+  /// The service has refused the token of this generation, with this reason. The verdict is what that means for the
+  /// push.
   func refused(generation: Int, reason: String) -> PushOutcome.Verdict {
     let now = clock.now()
-    let (verdict, startsFetch) = guarded.withLock { $0.tokens.refused(generation: generation, reason: reason, now: now) }
+    let (verdict, startsFetch) = guarded.withLock {
+      $0.tokens.refused(generation: generation, reason: reason, now: now)
+    }
     if startsFetch { waker.yield() }
     return verdict
   }

@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// When an access token is used, fetched, kept and given up: a value that decides, for `AccessTokenKeeper` to carry out.
+/// When an access token is used, fetched, kept and given up: a value that decides, for `AccessTokenKeeper` to carry
+/// out.
 struct AccessTokenState: Sendable {
   /// So long before its end a token is replaced, while it still serves.
   static let renewalMargin: Duration = .seconds(300)
@@ -8,7 +9,8 @@ struct AccessTokenState: Sendable {
   static let firstBackoff: Duration = .seconds(1)
   /// The longest pause after a failure, and the pause after a refusal, which only an operator can mend.
   static let maximumBackoff: Duration = .seconds(60)
-  /// A token that has worked and is refused is replaced only if it is at least so old: one odd answer must not cost a token each time.
+  /// A token that has worked and is refused is replaced only if it is at least so old: one odd answer must not cost a
+  /// token each time.
   static let minimumAge: Duration = .seconds(10)
 
   /// What is to be done with a push.
@@ -39,10 +41,11 @@ struct AccessTokenState: Sendable {
   private var isSuperseded = false
   /// Whether the present token was fetched because the one before it was refused.
   private var isReplacement = false
-  /// The token that was refused although it had worked, until there is another. One odd answer must not stop the sender while
-  /// none is to be had.
+  /// The token that was refused although it had worked, until there is another. One odd answer must not stop the sender
+  /// while none is to be had.
   private var fallback: AccessToken?
-  /// Whether the present token is the one that was refused, used again because there was no other, and has not worked since.
+  /// Whether the present token is the one that was refused, used again because there was no other, and has not worked
+  /// since.
   private var isFallback = false
 
   /// Decides on pushes to be sent now. True in the second place asks for a fetch to be started.
@@ -96,8 +99,8 @@ struct AccessTokenState: Sendable {
     }
   }
 
-  /// The credential is another one now. The token that the one before has got is used until there is a new one, unless the service has refused it.
-  /// True asks for a fetch to be started.
+  /// The credential is another one now. The token that the one before has got is used until there is a new one, unless
+  /// the service has refused it. True asks for a fetch to be started.
   mutating func credentialReplaced(now: UnixTime) -> Bool {
     if isDoubtful || isFallback { token = nil }
     fallback = nil
@@ -123,8 +126,8 @@ struct AccessTokenState: Sendable {
   /// Whether a push has been taken with the token of this generation.
   func hasWorked(generation: Int) -> Bool { token?.generation == generation && hasWorked }
 
-  /// The service has refused the token of this generation. It is replaced once; if its replacement is refused too before anything worked,
-  /// the credentials are to blame. True in the second place asks for a fetch to be started.
+  /// The service has refused the token of this generation. It is replaced once; if its replacement is refused too
+  /// before anything worked, the credentials are to blame. True in the second place asks for a fetch to be started.
   mutating func refused(generation: Int, reason: String, now: UnixTime) -> (PushOutcome.Verdict, startsFetch: Bool) {
     guard let token, token.generation == generation else {
       // Either its replacement is there or on its way, or there is none to be had.

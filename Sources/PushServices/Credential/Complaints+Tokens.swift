@@ -2,7 +2,8 @@ import FanfareCore
 import Logging
 
 extension Complaints {
-  /// Notes what a token endpoint has answered. An endpoint that is out of reach is nothing to complain of while the old token serves.
+  /// Notes what a token endpoint has answered. An endpoint that is out of reach is nothing to complain of while the old
+  /// token serves.
   func observe(_ answer: TokenAnswer, expiresAt: UnixTime?, gauges: SenderGauges, logger: Logger) {
     switch answer {
     case .granted:

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Lets something be said once per access token, for the log: what may befall every push must not fill it, and what lasts for long must not
-/// be said only on the first day.
+/// Lets something be said once per access token, for the log: what may befall every push must not fill it, and what
+/// lasts for long must not be said only on the first day.
 final class OncePerToken: Sendable {
   private let last = Mutex<Int?>(nil)
 

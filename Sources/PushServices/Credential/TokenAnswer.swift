@@ -50,7 +50,8 @@ enum TokenAnswer: Sendable {
 
   /// The error codes of RFC 6749 §5.2, and Google's for a disabled client.
   private static let knownErrors: Set = [
-    "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
+    "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
+    "invalid_scope",
     "disabled_client",
   ]
 }

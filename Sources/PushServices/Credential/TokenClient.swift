@@ -31,7 +31,8 @@ struct TokenClient: Sendable {
     }
   }
 
-  /// The answer, whole. The client's own limit ends with the head, and a body may never end: so the whole exchange has one.
+  /// The answer, whole. The client's own limit ends with the head, and a body may never end: so the whole exchange has
+  /// one.
   private func answer(to request: HTTPClientRequest) async throws -> TokenAnswer {
     try await withThrowingTaskGroup(of: TokenAnswer.self) { group in
       group.addTask {
@@ -59,7 +60,8 @@ struct TokenClient: Sendable {
     func append(_ text: String) {
       for byte in text.utf8 {
         switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"),
           UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
           output.append(byte)
         default:

@@ -7,8 +7,8 @@ enum FCMAnswer {
 
   /// What an answer means for the push. FCM's own error code decides, then the canonical status, then the HTTP status.
   ///
-  /// `isPayloadProven` is asked only when the answer blames the token: whether the same payload has passed for another device. Without that
-  /// proof the payload is held to be bad, and no device is lost.
+  /// `isPayloadProven` is asked only when the answer blames the token: whether the same payload has passed for another
+  /// device. Without that proof the payload is held to be bad, and no device is lost.
   static func outcome(
     status: Int, body: [UInt8], retryAfter: String?, now: UnixTime, isPayloadProven: () -> Bool
   ) -> PushOutcome {
@@ -30,8 +30,8 @@ enum FCMAnswer {
 
     switch error.errorCode {
     case badArgument: return judgeArgument()
-    // Our credential is good; the Firebase project's own, for the APNs or web push behind this token, is not. The project's other devices
-    // must not wait for that to be mended.
+    // Our credential is good; the Firebase project's own, for the APNs or web push behind this token, is not. The
+    // project's other devices must not wait for that to be mended.
     case thirdPartyRefusal, "APNS_AUTH_ERROR": return (.rejected, thirdPartyRefusal)
     case "SENDER_ID_MISMATCH": return (.deviceGone, "SENDER_ID_MISMATCH")
     case "UNREGISTERED": return (.deviceGone, "UNREGISTERED")

@@ -2,12 +2,12 @@ import FanfareCore
 
 /// The body of one `messages:send` request.
 ///
-/// A rendering is cut where what differs from device to device goes. The cut lies inside `data`, which the push's id completes:
-/// FCM has no other place for something by which an app recognises a push that comes twice. Then goes the device's token. What
-/// stands behind the cut goes as it is, but for marks, bytes that JSON cannot contain, where it says how long the push lives, or
-/// its id again. FCM counts a time to live from the arrival of each request, so it is what remains now, not what remained when
-/// the send was rendered; and of a send that names none only the push says when it ends. Thus one payload is mostly one rendering,
-/// whenever it was accepted: see `ProvenPayloads`.
+/// A rendering is cut where what differs from device to device goes. The cut lies inside `data`, which the push's id
+/// completes: FCM has no other place for something by which an app recognises a push that comes twice. Then goes the
+/// device's token. What stands behind the cut goes as it is, but for marks, bytes that JSON cannot contain, where it
+/// says how long the push lives, or its id again. FCM counts a time to live from the arrival of each request, so it is
+/// what remains now, not what remained when the send was rendered; and of a send that names none only the push says
+/// when it ends. Thus one payload is mostly one rendering, whenever it was accepted: see `ProvenPayloads`.
 enum FCMBody {
   /// The longest time to live that FCM takes, in seconds: four weeks.
   static let maximumTimeToLive: Int64 = 2_419_200
@@ -16,9 +16,9 @@ enum FCMBody {
   /// What the id adds to the bytes that FCM counts: its key and a UUID.
   static let idSize = idKey.utf8.count + 36
 
-  /// A byte that stands for what each push has of its own. The marks are the least bytes of all, and the only ones so small. The
-  /// digits behind a mark for a time, where there are any, are the moment, in seconds since 1970, when the message ends in any
-  /// case.
+  /// A byte that stands for what each push has of its own. The marks are the least bytes of all, and the only ones so
+  /// small. The digits behind a mark for a time, where there are any, are the moment, in seconds since 1970, when the
+  /// message ends in any case.
   enum Mark: UInt8 {
     /// The moment when the push's life ends, in seconds since 1970.
     case expiry = 1

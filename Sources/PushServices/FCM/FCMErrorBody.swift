@@ -52,7 +52,9 @@ struct FCMErrorBody: Sendable {
           if case "field" = key, text == "message.token" || text == "message.fid" { violatesToken = true }
         }
       case ("violations", .array):
-        try Self.readViolations(&reader) { _, text in if text.lowercased().contains("device") { violatesDeviceQuota = true } }
+        try Self.readViolations(&reader) { _, text in
+          if text.lowercased().contains("device") { violatesDeviceQuota = true }
+        }
       default: try reader.skipValue()
       }
     }

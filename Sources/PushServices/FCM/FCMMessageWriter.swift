@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// Writes a rendering: members of the `message`, then `data` with the cut (see `FCMBody`), then the members that say how long it
-/// lives.
+/// Writes a rendering: members of the `message`, then `data` with the cut (see `FCMBody`), then the members that say
+/// how long it lives.
 struct FCMMessageWriter {
   private var body: [UInt8] = []
   private var isInsideObject = false
@@ -39,8 +39,8 @@ struct FCMMessageWriter {
     body.appendJSON(number)
   }
 
-  /// Appends a string member that is a time which each push has of its own, but `end` where that comes first, and `unit` behind
-  /// it.
+  /// Appends a string member that is a time which each push has of its own, but `end` where that comes first, and
+  /// `unit` behind it.
   mutating func append(_ key: String, mark: FCMBody.Mark, until end: UnixTime? = nil, unit: String = "") {
     begin(key)
     body.append(UInt8(ascii: "\""))

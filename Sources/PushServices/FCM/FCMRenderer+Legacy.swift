@@ -1,12 +1,14 @@
 import FanfareCore
 
 extension FCMRenderer {
-  /// Maps a legacy message to v1, each member to all the places that the legacy servers took it to: Android's, Apple's and the
-  /// web's. The time to live, where it names none or a longer one, is the send's, in all of them; another member that it does not
-  /// have is taken from the send for Android only.
+  /// Maps a legacy message to v1, each member to all the places that the legacy servers took it to: Android's, Apple's
+  /// and the web's. The time to live, where it names none or a longer one, is the send's, in all of them; another
+  /// member that it does not have is taken from the send for Android only.
   static func render(_ message: LegacyMessage, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
     guard !message.hasTarget else { throw .targetInPayload }
-    guard !message.data.isEmpty || !message.notification.isEmpty || message.isContentAvailable else { throw .payloadEmpty }
+    guard !message.data.isEmpty || !message.notification.isEmpty || message.isContentAvailable else {
+      throw .payloadEmpty
+    }
     guard !message.data.contains(where: { isReserved($0.key) }) else { throw .reservedDataKey }
     let size =
       message.data.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }

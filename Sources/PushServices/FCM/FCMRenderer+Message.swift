@@ -4,8 +4,8 @@ extension FCMRenderer {
   /// The most that fits `notification_count`, an int32.
   private static let maximumCount = Int(Int32.max)
 
-  /// Renders a portable message: `notification` where there is a title or a text, `data`, the rest under `android` and `apns`,
-  /// and for every kind of device how long it lives.
+  /// Renders a portable message: `notification` where there is a title or a text, `data`, the rest under `android` and
+  /// `apns`, and for every kind of device how long it lives.
   static func render(_ message: Message, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
     var size = (message.title?.utf8.count ?? 0) + (message.body?.utf8.count ?? 0)
     var writer = FCMMessageWriter()
@@ -31,15 +31,17 @@ extension FCMRenderer {
         appendCommon(of: send, to: &writer)
         guard message.badge != nil || message.sound != nil else { return }
         writer.append("notification") { writer in
-          if let badge = message.badge { writer.append("notification_count", number: Int64(min(max(badge, 0), maximumCount))) }
+          if let badge = message.badge {
+            writer.append("notification_count", number: Int64(min(max(badge, 0), maximumCount)))
+          }
           writer.append("sound", message.sound)
         }
       }
     }
   }
 
-  /// Appends `apns` with the moment when the push's life ends, in seconds since 1970. FCM would say 30 days by itself (its
-  /// reference of `ApnsConfig`). Badge and sound are said there: FCM's `notification` has no word for them.
+  /// Appends `apns` with the moment when the push's life ends, in seconds since 1970. FCM would say 30 days by itself
+  /// (its reference of `ApnsConfig`). Badge and sound are said there: FCM's `notification` has no word for them.
   static func appendApple(showsNothing: Bool, of message: Message? = nil, to writer: inout FCMMessageWriter) {
     writer.append("apns") { writer in
       writer.append("headers") { writer in
@@ -57,15 +59,15 @@ extension FCMRenderer {
     }
   }
 
-  /// Appends the headers of a push that shows nothing. With `content-available`, they are the only form in which Apple takes one;
-  /// of another FCM says that the device's token is no token.
+  /// Appends the headers of a push that shows nothing. With `content-available`, they are the only form in which Apple
+  /// takes one; of another FCM says that the device's token is no token.
   static func appendBackgroundHeaders(to writer: inout FCMMessageWriter) {
     writer.append("apns-priority", "5")
     writer.append("apns-push-type", "background")
   }
 
-  /// Appends `webpush` with the seconds that the push still has (RFC 8030 section 5.2), none after `end`. FCM would say four
-  /// weeks by itself.
+  /// Appends `webpush` with the seconds that the push still has (RFC 8030 section 5.2), none after `end`. FCM would say
+  /// four weeks by itself.
   static func appendWebTimeToLive(until end: UnixTime? = nil, to writer: inout FCMMessageWriter) {
     writer.append("webpush") { writer in
       writer.append("headers") { $0.append("TTL", mark: .timeToLive, until: end) }

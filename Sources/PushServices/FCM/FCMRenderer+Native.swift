@@ -1,8 +1,8 @@
 import FanfareCore
 
 extension FCMRenderer {
-  /// Renders a v1 message: its members as they are, the push's id in whatever overrides its data, what its `android` object
-  /// leaves open, and how long it lives for those of Apple's devices and browsers that it says nothing to.
+  /// Renders a v1 message: its members as they are, the push's id in whatever overrides its data, what its `android`
+  /// object leaves open, and how long it lives for those of Apple's devices and browsers that it says nothing to.
   static func render(_ message: NativeFCMMessage, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
     guard !message.hasTarget else { throw .targetInPayload }
     guard !message.hasReservedDataKey else { throw .reservedDataKey }
@@ -21,12 +21,16 @@ extension FCMRenderer {
     }
   }
 
-  private static func appendAndroid(_ android: NativeFCMMessage.Part, for send: SendRequest, to writer: inout FCMMessageWriter) {
+  private static func appendAndroid(
+    _ android: NativeFCMMessage.Part, for send: SendRequest, to writer: inout FCMMessageWriter
+  ) {
     func says(_ names: String...) -> Bool { android.members.contains { names.contains($0.key) } }
     if !says("ttl") { writer.append("ttl", mark: .timeToLive, unit: "s") }
     append(android, to: &writer)
     if !says("priority") { writer.append("priority", send.priority == .high ? "HIGH" : "NORMAL") }
-    if !says("collapse_key", "collapseKey"), let key = send.collapseKey, !key.isEmpty { writer.append("collapse_key", key) }
+    if !says("collapse_key", "collapseKey"), let key = send.collapseKey, !key.isEmpty {
+      writer.append("collapse_key", key)
+    }
   }
 
   private static func append(_ part: NativeFCMMessage.Part, to writer: inout FCMMessageWriter) {

@@ -3,9 +3,9 @@ package import FanfareCore
 /// Renders what a send shows on devices reached through FCM: the body of `messages:send`, without what differs
 /// from device to device, which `FCMBody` puts in per push.
 ///
-/// A native payload is the v1 `message` without a target, or a legacy GCM body, which is mapped. Where a v1 message says nothing about
-/// priority, collapse key or time to live, those of the send are added; what it says wins. How long a push lives is said to
-/// Android, Apple's devices and browsers apart: FCM has no word for all of them.
+/// A native payload is the v1 `message` without a target, or a legacy GCM body, which is mapped. Where a v1 message
+/// says nothing about priority, collapse key or time to live, those of the send are added; what it says wins. How long
+/// a push lives is said to Android, Apple's devices and browsers apart: FCM has no word for all of them.
 package enum FCMRenderer {
   /// The most bytes of keys and values together, without the push's id.
   static let payloadLimit = Platform.fcm.payloadLimit - FCMBody.idSize

@@ -18,7 +18,8 @@ package struct FCMRequestWriter {
   package func request(for push: Push, ticket: UInt64) -> HTTP2Request {
     let remaining = push.expiresAt - now
     let body = FCMBody.complete(
-      push.rendering, id: push.id, token: push.handle, expiresAt: push.expiresAt, timeToLive: remaining.components.seconds)
+      push.rendering, id: push.id, token: push.handle, expiresAt: push.expiresAt,
+      timeToLive: remaining.components.seconds)
     return HTTP2Request(
       ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout, patience: remaining,
       isBulk: push.isBulk)

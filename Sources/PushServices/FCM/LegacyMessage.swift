@@ -2,8 +2,8 @@ import FanfareCore
 
 /// A message in the form of the legacy GCM and FCM HTTP API, which older backends still write.
 struct LegacyMessage {
-  /// `data`, every value made text: numbers and booleans as written, objects and arrays as compact JSON. A member that is null is left
-  /// out: for an app that asks for the key, absent and null are the same.
+  /// `data`, every value made text: numbers and booleans as written, objects and arrays as compact JSON. A member that
+  /// is null is left out: for an app that asks for the key, absent and null are the same.
   private(set) var data: [(key: String, value: String)] = []
   /// `notification`, every value made text likewise.
   private(set) var notification: [String: String] = [:]
@@ -19,8 +19,9 @@ struct LegacyMessage {
   /// Whether it names whom it goes to.
   private(set) var hasTarget = false
 
-  /// Whether the JSON is in the legacy form: it has a member that only that form has, or it says in the legacy way (other values than
-  /// strings in `data`, presentation in `notification`) what v1 says otherwise. Throws when it is no JSON object.
+  /// Whether the JSON is in the legacy form: it has a member that only that form has, or it says in the legacy way
+  /// (other values than strings in `data`, presentation in `notification`) what v1 says otherwise. Throws when it is no
+  /// JSON object.
   static func isLegacy(_ json: [UInt8]) throws(JSONError) -> Bool {
     var hasLegacyMember = false
     var hasCurrentMember = false
@@ -29,7 +30,8 @@ struct LegacyMessage {
     try reader.readObject { (key, reader) throws(JSONError) in
       if try reader.nextKind() == .null { return try reader.skipValue() }
       switch key.text {
-      case "to", "registration_ids", "collapse_key", "time_to_live", "priority", "delay_while_idle", "content_available",
+      case "to", "registration_ids", "collapse_key", "time_to_live", "priority", "delay_while_idle",
+        "content_available",
         "mutable_content", "restricted_package_name", "dry_run", "message_id", "delivery_receipt_requested":
         hasLegacyMember = true
         try reader.skipValue()
@@ -53,8 +55,8 @@ struct LegacyMessage {
     return !hasCurrentMember && (hasLegacyMember || hasLegacyValue)
   }
 
-  /// Reads a legacy message. Members that mean nothing any more (`delay_while_idle`, `message_id`) and unknown ones are passed over.
-  /// Throws when a member is not what it must be.
+  /// Reads a legacy message. Members that mean nothing any more (`delay_while_idle`, `message_id`) and unknown ones are
+  /// passed over. Throws when a member is not what it must be.
   init(_ json: [UInt8]) throws(JSONError) {
     var reader = try JSONReader(json[...])
     try reader.readObject { (key, reader) throws(JSONError) in

@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// A v1 `message` as a caller wrote it, taken apart just far enough to add to it. Proto3 JSON lets every name be written in two ways.
+/// A v1 `message` as a caller wrote it, taken apart just far enough to add to it. Proto3 JSON lets every name be
+/// written in two ways.
 struct NativeFCMMessage {
   /// A member and its value, as JSON.
   typealias Member = (key: String, value: ArraySlice<UInt8>)
@@ -12,7 +13,8 @@ struct NativeFCMMessage {
   private(set) var members: [Member] = []
   /// The members of `data`.
   private(set) var data: [Member] = []
-  /// `android`: its members, without `data`, and those of its `data`, which override the message's unless there are none.
+  /// `android`: its members, without `data`, and those of its `data`, which override the message's unless there are
+  /// none.
   private(set) var android: Part = ([], [])
   /// `webpush`, likewise; nil where it does not speak to browsers.
   private(set) var webPush: Part?
@@ -39,8 +41,8 @@ struct NativeFCMMessage {
   /// Whether there is nothing in it.
   var isEmpty: Bool { (members + data + android.members + android.data).isEmpty && webPush == nil }
 
-  /// Takes a message apart. Throws when it is no JSON object, or `android`, `data`, `notification` or `webpush` is not what it
-  /// must be.
+  /// Takes a message apart. Throws when it is no JSON object, or `android`, `data`, `notification` or `webpush` is not
+  /// what it must be.
   init(_ json: [UInt8]) throws(JSONError) {
     var reader = try JSONReader(json[...])
     try reader.readObject { (key, reader) throws(JSONError) in

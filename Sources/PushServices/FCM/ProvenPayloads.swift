@@ -1,9 +1,10 @@
 import FanfareCore
 import Synchronization
 
-/// Which payloads FCM has lately taken for some device. An answer that blames the token of one device is believed only then: FCM blames
-/// tokens for faults of the message too, and a broadcast of a bad message must not cost a fleet its tokens. A native message that says something
-/// to one kind of devices is never proven: what Android's take may be wrong for Apple's, and nobody here knows which are which.
+/// Which payloads FCM has lately taken for some device. An answer that blames the token of one device is believed only
+/// then: FCM blames tokens for faults of the message too, and a broadcast of a bad message must not cost a fleet its
+/// tokens. A native message that says something to one kind of devices is never proven: what Android's take may be
+/// wrong for Apple's, and nobody here knows which are which.
 final class ProvenPayloads: Sendable {
   /// How many are remembered.
   private static let capacity = 64

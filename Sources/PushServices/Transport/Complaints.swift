@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What keeps a sender from working, by subject, each until it is known to be over. That no connection was to be had is known of
-/// the moment alone: nobody may ask for one for long, and one host of many may have been the only one to fail.
+/// What keeps a sender from working, by subject, each until it is known to be over. That no connection was to be had is
+/// known of the moment alone: nobody may ask for one for long, and one host of many may have been the only one to fail.
 final class Complaints: Sendable {
   /// What can be wrong, the worst last.
   enum Subject: Int, CaseIterable, Sendable {

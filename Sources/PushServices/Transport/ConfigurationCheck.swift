@@ -6,7 +6,8 @@ enum ConfigurationCheck {
   static func host(_ value: String, field: String) throws(PushConfigurationError) {
     let isSound = value.utf8.allSatisfy { byte in
       switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"),
         UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
         true
       default: false
@@ -19,7 +20,9 @@ enum ConfigurationCheck {
 
   /// A TCP port.
   static func port(_ value: Int, field: String) throws(PushConfigurationError) {
-    guard (1...65_535).contains(value) else { throw PushConfigurationError(field: field, problem: "must be a port, 1 to 65535") }
+    guard (1...65_535).contains(value) else {
+      throw PushConfigurationError(field: field, problem: "must be a port, 1 to 65535")
+    }
   }
 
   /// Something to be counted or waited for.
@@ -30,7 +33,8 @@ enum ConfigurationCheck {
   /// An identifier or secret: visible ASCII without spaces, and something at all.
   static func token(_ value: String, field: String) throws(PushConfigurationError) {
     guard HeaderValue.isVisibleASCII(value) else {
-      throw PushConfigurationError(field: field, problem: value.isEmpty ? "is missing" : "must be visible ASCII without spaces")
+      throw PushConfigurationError(
+        field: field, problem: value.isEmpty ? "is missing" : "must be visible ASCII without spaces")
     }
   }
 

@@ -4,8 +4,8 @@ import HTTP2Session
 extension PushOutcome {
   /// What it means for a push that its HTTP/2 request got no answer.
   ///
-  /// Only what the service certainly has not seen may be sent again without a thought; what found no connection in all its time is
-  /// not helped by another try at once.
+  /// Only what the service certainly has not seen may be sent again without a thought; what found no connection in all
+  /// its time is not helped by another try at once.
   init(_ error: HTTP2RequestError) {
     let (reason, verdictIfNotProcessed): (String, Verdict) =
       switch error.code {

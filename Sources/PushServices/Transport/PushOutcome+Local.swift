@@ -26,8 +26,8 @@ extension PushOutcome {
   static let closed = PushOutcome(.retryLater, reason: "Closed")
   /// No connection, or no free stream, was to be had within the request's time; the service has not seen it.
   static let notSent = PushOutcome(.retryLater, reason: "NotSent")
-  /// No access token is to be had now. What the token endpoint has answered is not the push service's word on the push: it is as
-  /// if there were no connection, whatever was answered and however soon the next fetch is.
+  /// No access token is to be had now. What the token endpoint has answered is not the push service's word on the push:
+  /// it is as if there were no connection, whatever was answered and however soon the next fetch is.
   static let tokenUnavailable = PushOutcome(.retryLater, reason: "TokenUnavailable")
   /// The host of the device's channel was not reached, although the service was at other hosts.
   static let hostUnreachable = PushOutcome(.retryLater, reason: "HostUnreachable")

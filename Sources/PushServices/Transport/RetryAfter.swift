@@ -5,8 +5,8 @@ enum RetryAfter {
   /// The longest wait that a service is believed to mean; beyond it every send has expired, or the value is an error.
   static let maximum: Duration = .seconds(24 * 3600)
 
-  /// Seconds, or the time until an HTTP date, between nothing and `maximum`; nil when the value is neither. Of the three forms of an HTTP
-  /// date only the one that may still be generated is read (`Sun, 06 Nov 1994 08:49:37 GMT`).
+  /// Seconds, or the time until an HTTP date, between nothing and `maximum`; nil when the value is neither. Of the
+  /// three forms of an HTTP date only the one that may still be generated is read (`Sun, 06 Nov 1994 08:49:37 GMT`).
   static func duration(_ value: String, now: UnixTime) -> Duration? {
     if !value.isEmpty, value.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }) {
       return Int64(value).map { min(.seconds($0), maximum) } ?? maximum

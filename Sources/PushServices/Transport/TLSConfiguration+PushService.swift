@@ -2,8 +2,8 @@ import NIOCore
 import NIOSSL
 
 extension TLSConfiguration {
-  /// TLS towards a push service: version 1.2 or later, host names verified against the system's roots or, where they are
-  /// given in PEM, these. Throws when there is no certificate in them.
+  /// TLS towards a push service: version 1.2 or later, host names verified against the system's roots or, where they
+  /// are given in PEM, these. Throws when there is no certificate in them.
   static func pushService(trustRoots: String?) throws(PushConfigurationError) -> TLSConfiguration {
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12
@@ -13,7 +13,9 @@ extension TLSConfiguration {
     guard let trustRoots else { return tls }
     do {
       let certificates = try NIOSSLCertificate.fromPEMBytes(Array(trustRoots.utf8))
-      guard !certificates.isEmpty else { throw PushConfigurationError(field: "trustRoots", problem: "holds no certificate") }
+      guard !certificates.isEmpty else {
+        throw PushConfigurationError(field: "trustRoots", problem: "holds no certificate")
+      }
       tls.trustRoots = .certificates(certificates)
       return tls
     } catch {

@@ -17,9 +17,10 @@ enum WNSAnswer {
 
   /// What an answer means for the push.
   ///
-  /// `appWorks` says whether WNS has taken a push with the same credential. If it has, a 403 is about the channel, which belongs to another
-  /// app. If it has not, nobody can tell yet: the push waits, and by its next attempt another may have shown that the app works. A single
-  /// channel never stops the sender, and an app that never works fails its pushes by name.
+  /// `appWorks` says whether WNS has taken a push with the same credential. If it has, a 403 is about the channel,
+  /// which belongs to another app. If it has not, nobody can tell yet: the push waits, and by its next attempt another
+  /// may have shown that the app works. A single channel never stops the sender, and an app that never works fails its
+  /// pushes by name.
   static func outcome(status: Int, fields: Fields, appWorks: Bool, now: UnixTime) -> PushOutcome {
     func retry(_ reason: String, default delay: Duration? = nil) -> PushOutcome {
       PushOutcome(

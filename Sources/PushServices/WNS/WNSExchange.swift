@@ -18,7 +18,9 @@ final class WNSExchange: HTTPClientResponseDelegate {
   /// Whether WNS may have seen the request.
   var wasSent: Bool { sent.load(ordering: .acquiring) }
 
-  func didSendRequestHead(task: HTTPClient.Task<Response>, _ head: HTTPRequestHead) { sent.store(true, ordering: .releasing) }
+  func didSendRequestHead(task: HTTPClient.Task<Response>, _ head: HTTPRequestHead) {
+    sent.store(true, ordering: .releasing)
+  }
 
   func didReceiveHead(task: HTTPClient.Task<Response>, _ head: HTTPResponseHead) -> EventLoopFuture<Void> {
     accumulator.didReceiveHead(task: task, head)
@@ -28,7 +30,11 @@ final class WNSExchange: HTTPClientResponseDelegate {
     accumulator.didReceiveBodyPart(task: task, buffer)
   }
 
-  func didReceiveError(task: HTTPClient.Task<Response>, _ error: any Error) { accumulator.didReceiveError(task: task, error) }
+  func didReceiveError(task: HTTPClient.Task<Response>, _ error: any Error) {
+    accumulator.didReceiveError(task: task, error)
+  }
 
-  func didFinishRequest(task: HTTPClient.Task<Response>) throws -> Response { try accumulator.didFinishRequest(task: task) }
+  func didFinishRequest(task: HTTPClient.Task<Response>) throws -> Response {
+    try accumulator.didFinishRequest(task: task)
+  }
 }

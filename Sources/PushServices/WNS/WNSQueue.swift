@@ -3,10 +3,10 @@ import NIOCore
 
 /// Pushes that wait for their turn, and how many are on their way: a value that decides, under the sender's lock.
 ///
-/// Hosts take turns. One that has not answered gets no more than a quarter of the places, and all such hosts together get no more
-/// than half: channels are what devices say they are, and those of hosts that nobody finds must leave room for the others. A host
-/// that has answered and then falls silent may hold all places until the first of its deadlines. Of what waits for a host, pushes of
-/// broadcasts stand behind single ones, and are every eighth while both wait.
+/// Hosts take turns. One that has not answered gets no more than a quarter of the places, and all such hosts together
+/// get no more than half: channels are what devices say they are, and those of hosts that nobody finds must leave room
+/// for the others. A host that has answered and then falls silent may hold all places until the first of its deadlines.
+/// Of what waits for a host, pushes of broadcasts stand behind single ones, and are every eighth while both wait.
 struct WNSQueue: Sendable {
   /// One push, ready to be sent.
   struct Item: Sendable {

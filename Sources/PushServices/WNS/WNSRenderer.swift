@@ -2,9 +2,10 @@ package import FanfareCore
 
 /// Renders what a send shows on Windows.
 ///
-/// A portable message with a title or a text becomes a `ToastGeneric` toast, whose `launch` arguments are the data as a JSON object; one
-/// with only a badge becomes a badge; one with only data a raw notification of that JSON. One notification of WNS is one of these, so a
-/// toast leaves the badge alone. Native XML goes as it is, its root element says as what; anything else native is a raw notification.
+/// A portable message with a title or a text becomes a `ToastGeneric` toast, whose `launch` arguments are the data as a
+/// JSON object; one with only a badge becomes a badge; one with only data a raw notification of that JSON. One
+/// notification of WNS is one of these, so a toast leaves the badge alone. Native XML goes as it is, its root element
+/// says as what; anything else native is a raw notification.
 package enum WNSRenderer {
   /// The four kinds of notification, as `X-WNS-Type` names them.
   enum Kind: String {
@@ -99,9 +100,11 @@ package enum WNSRenderer {
       rest = rest[rest.index(after: end)...]
       skipWhitespace()
     }
-    for (name, kind) in [("<toast", Kind.toast), ("<tile", .tile), ("<badge", .badge)] where rest.starts(with: name.utf8) {
+    for (name, kind) in [("<toast", Kind.toast), ("<tile", .tile), ("<badge", .badge)]
+    where rest.starts(with: name.utf8) {
       guard let next = rest.dropFirst(name.utf8.count).first else { continue }
-      let endsName = next == UInt8(ascii: ">") || next == UInt8(ascii: "/") || next == 0x20 || (0x09...0x0D).contains(next)
+      let endsName =
+        next == UInt8(ascii: ">") || next == UInt8(ascii: "/") || next == 0x20 || (0x09...0x0D).contains(next)
       if endsName { return kind }
     }
     return .raw
@@ -111,7 +114,8 @@ package enum WNSRenderer {
     (1...maximumTagLength).contains(key.utf8.count)
       && key.utf8.allSatisfy { byte in
         switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"):
           true
         default: false
         }

@@ -1,8 +1,9 @@
 /// XML written by hand into bytes.
 extension [UInt8] {
-  /// Appends text so that a reader of the document finds exactly this text, as an element's content or a quoted attribute's value: what
-  /// means something in XML is escaped, and so is the white space that a reader would normalise; what XML 1.0 forbids (§2.2: most
-  /// control characters, U+FFFE and U+FFFF) is left out, because one such character makes the document unreadable.
+  /// Appends text so that a reader of the document finds exactly this text, as an element's content or a quoted
+  /// attribute's value: what means something in XML is escaped, and so is the white space that a reader would
+  /// normalise; what XML 1.0 forbids (§2.2: most control characters, U+FFFE and U+FFFF) is left out, because one such
+  /// character makes the document unreadable.
   mutating func appendXML(_ text: String) {
     var previous: (UInt8, UInt8) = (0, 0)
     for byte in text.utf8 {

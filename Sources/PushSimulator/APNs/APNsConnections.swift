@@ -1,20 +1,20 @@
 import FanfareCore
 import Synchronization
 
-/// What APNs remembers of each connection: whether a push has succeeded on it, the key that it is bound to, and the provider
-/// token in use.
+/// What APNs remembers of each connection: whether a push has succeeded on it, the key that it is bound to, and the
+/// provider token in use.
 final class APNsConnections: Sendable {
   /// Apple: a token may be replaced once in 20 minutes on a connection.
   private static let tokenUpdateInterval: Duration = .seconds(20 * 60)
-  /// Connections remembered. Numbers grow, so the smallest are those of connections long closed; one forgotten too early is only
-  /// taken for a new one.
+  /// Connections remembered. Numbers grow, so the smallest are those of connections long closed; one forgotten too
+  /// early is only taken for a new one.
   private static let limit = 4096
 
   private let states = Mutex<[Int: State]>([:])
 
   private struct State {
-    /// The key of the first good token, to which a connection belongs for good. APNs binds it to a family of keys; which keys are
-    /// related is not said, so here none are.
+    /// The key of the first good token, to which a connection belongs for good. APNs binds it to a family of keys;
+    /// which keys are related is not said, so here none are.
     let keyID: String
     var authorization: String
     var updatedAt: UnixTime?
@@ -24,7 +24,8 @@ final class APNsConnections: Sendable {
   }
 
   /// Why the connection is not to be used with this credential of this key, which is good in itself; nil when it is.
-  func complaint(about authorization: String, keyID: @autoclosure () -> String, on connection: Int, now: UnixTime) -> APNsReason?
+  func complaint(about authorization: String, keyID: @autoclosure () -> String, on connection: Int, now: UnixTime)
+    -> APNsReason?
   {
     states.withLock { states in
       guard let state = states[connection] else {
@@ -34,7 +35,9 @@ final class APNsConnections: Sendable {
       if state.isSpent { return .expiredProviderToken }
       if state.authorization == authorization { return nil }
       guard state.keyID == keyID() else { return .unrelatedKeyIDInToken }
-      if let updatedAt = state.updatedAt, now - updatedAt < Self.tokenUpdateInterval { return .tooManyProviderTokenUpdates }
+      if let updatedAt = state.updatedAt, now - updatedAt < Self.tokenUpdateInterval {
+        return .tooManyProviderTokenUpdates
+      }
       states[connection]?.authorization = authorization
       states[connection]?.updatedAt = now
       return nil

@@ -1,4 +1,5 @@
-/// Apple's words for why a push was refused (the table "Response error strings" of "Handling notification responses from APNs").
+/// Apple's words for why a push was refused (the table "Response error strings" of "Handling notification responses
+/// from APNs").
 enum APNsReason: String, CaseIterable, Sendable {
   case badCollapseID = "BadCollapseId"
   case badDeviceToken = "BadDeviceToken"
@@ -32,7 +33,8 @@ enum APNsReason: String, CaseIterable, Sendable {
   /// The HTTP status that goes with it.
   var status: Int {
     switch self {
-    case .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID, .badPriority, .badTopic, .deviceTokenNotForTopic,
+    case .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID, .badPriority, .badTopic,
+      .deviceTokenNotForTopic,
       .duplicateHeaders, .invalidPushType, .missingDeviceToken, .missingTopic, .payloadEmpty, .topicDisallowed:
       400
     case .expiredProviderToken, .forbidden, .invalidProviderToken, .missingProviderToken, .unrelatedKeyIDInToken: 403

@@ -13,7 +13,8 @@ struct APNsRules: Sendable {
       uniqueKeysWithValues: APNsPushType.allCases.map { type in (type, bundleIDs.map { $0 + type.topicSuffix }) })
   }
 
-  /// Why the push is refused; nil when nothing is wrong with it. The device token is looked at by `complaint(aboutDeviceToken:)`.
+  /// Why the push is refused; nil when nothing is wrong with it. The device token is looked at by
+  /// `complaint(aboutDeviceToken:)`.
   func complaint(about request: APNsRequest) -> APNsReason? {
     if request.hasDuplicates { return .duplicateHeaders }
     // Only the canonical lower-case form: Apple's examples have no other.
@@ -35,7 +36,8 @@ struct APNsRules: Sendable {
   func complaint(aboutDeviceToken token: String) -> APNsReason? {
     if token.isEmpty { return .missingDeviceToken }
     let length = token.utf8.count
-    return length % 2 == 0 && length <= 400 && token.utf8.allSatisfy { Hexadecimal.value(of: $0) != nil } ? nil : .badDeviceToken
+    return length % 2 == 0 && length <= 400 && token.utf8.allSatisfy { Hexadecimal.value(of: $0) != nil }
+      ? nil : .badDeviceToken
   }
 
   private func complaint(aboutTopic topic: String, type: APNsPushType, isTyped: Bool) -> APNsReason? {
@@ -51,7 +53,8 @@ struct APNsRules: Sendable {
   private func complaint(aboutPriority priority: String?, type: APNsPushType) -> APNsReason? {
     switch priority {
     case "5": nil
-    // Apple of background pushes: "Always use priority 5. Using priority 10 is an error." 10 is also what a missing one means.
+    // Apple of background pushes: "Always use priority 5. Using priority 10 is an error." 10 is also what a missing one
+    // means.
     case nil, "10": type == .background ? .badPriority : nil
     case "1": type == .background ? .badPriority : nil
     default: .badPriority
@@ -72,8 +75,9 @@ struct APNsRules: Sendable {
     }
   }
 
-  /// Whether the payload is one of a background push: `content-available` is 1, and there is no alert, badge or sound. Where the
-  /// push type says that it is and it is not, Apple announces an error, a delay or a silent loss; here it is the error.
+  /// Whether the payload is one of a background push: `content-available` is 1, and there is no alert, badge or sound.
+  /// Where the push type says that it is and it is not, Apple announces an error, a delay or a silent loss; here it is
+  /// the error.
   private static func readsAsBackground(_ reader: inout JSONReader) throws(JSONError) -> Bool {
     var isAvailable = false
     var showsSomething = false

@@ -11,7 +11,9 @@ final class APNsService: Sendable {
   private let connections = APNsConnections()
 
   /// Throws when the credential's key is none.
-  init(_ configuration: SimulatorConfiguration, credentials: SimulatorCredentials.APNsApp, injector: FaultInjector) throws {
+  init(_ configuration: SimulatorConfiguration, credentials: SimulatorCredentials.APNsApp, injector: FaultInjector)
+    throws
+  {
     tokens = try ProviderTokens(credentials)
     rules = APNsRules(bundleIDs: credentials.bundleIDs)
     self.injector = injector
@@ -57,17 +59,22 @@ final class APNsService: Sendable {
       if reason == .expiredProviderToken { connections.spend(connection) }
       return reason
     }
-    if let reason = connections.complaint(about: authorization, keyID: tokens.keyID, on: connection, now: now) { return reason }
+    if let reason = connections.complaint(about: authorization, keyID: tokens.keyID, on: connection, now: now) {
+      return reason
+    }
     return rules.complaint(about: request) ?? rules.complaint(aboutDeviceToken: deviceToken)
   }
 
   private static func answer(_ reason: APNsReason, id: String, now: UnixTime) -> ServiceAnswer {
-    answer(FaultAnswer(status: reason.status, reason: reason.rawValue, retryAfter: nil, timestamp: nil), id: id, now: now)
+    answer(
+      FaultAnswer(status: reason.status, reason: reason.rawValue, retryAfter: nil, timestamp: nil), id: id, now: now)
   }
 
   private static func answer(_ fault: FaultAnswer, id: String, now: UnixTime) -> ServiceAnswer {
     let identity = [HeaderField("apns-id", id)]
-    guard fault.status != 200 else { return ServiceAnswer(status: 200, headers: identity, label: "200 without delivery") }
+    guard fault.status != 200 else {
+      return ServiceAnswer(status: 200, headers: identity, label: "200 without delivery")
+    }
     let reason = fault.reason ?? APNsReason(status: fault.status).rawValue
     var body: [UInt8] = []
     body.append(literal: #"{"reason":"#)
@@ -78,7 +85,8 @@ final class APNsService: Sendable {
     }
     body.append(UInt8(ascii: "}"))
     return ServiceAnswer(
-      status: fault.status, headers: identity + [HeaderField("content-type", "application/json")] + fault.headers, body: body,
+      status: fault.status, headers: identity + [HeaderField("content-type", "application/json")] + fault.headers,
+      body: body,
       label: "\(fault.status) \(reason)")
   }
 }

@@ -4,8 +4,8 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// The routes with which a test or a person looks at the devices and orders faults. They ask for no password: the listener is bound to the
-/// machine itself.
+/// The routes with which a test or a person looks at the devices and orders faults. They ask for no password: the
+/// listener is bound to the machine itself.
 struct AdminRoutes: Sendable {
   let simulator: PushSimulator
 
@@ -23,17 +23,21 @@ struct AdminRoutes: Sendable {
       simulator.expireTokens(of: try service(request.uri.queryParameters["service"]))
       return Response(status: .noContent)
     }
-    router.post("/keys/replace") { request, _ in try await replaceKey(of: try service(request.uri.queryParameters["service"])) }
+    router.post("/keys/replace") { request, _ in
+      try await replaceKey(of: try service(request.uri.queryParameters["service"]))
+    }
     return router
   }
 
-  /// The new key as the files that its vendor hands out, by name; until they are where the sender reads them, it is refused.
+  /// The new key as the files that its vendor hands out, by name; until they are where the sender reads them, it is
+  /// refused.
   private func replaceKey(of service: SimulatedService?) async throws -> [String: String] {
     guard let service, service == .apns || service == .fcm else {
       throw HTTPError(.badRequest, message: "service must be one of apns, fcm")
     }
     let renewed = try simulator.replaceKey(of: service)
-    let files = service == .apns ? try renewed.apnsFiles() : try renewed.googleFiles(endpoints: try await simulator.ready())
+    let files =
+      service == .apns ? try renewed.apnsFiles() : try renewed.googleFiles(endpoints: try await simulator.ready())
     return files.mapValues { String(decoding: $0, as: UTF8.self) }
   }
 
@@ -45,7 +49,9 @@ struct AdminRoutes: Sendable {
     }
     router.get("/devices/:platform/**") { request, context in
       let (platform, handle) = try device(request, context)
-      guard simulator.store.received(platform, handle) != nil else { throw HTTPError(.notFound, message: "no such device") }
+      guard simulator.store.received(platform, handle) != nil else {
+        throw HTTPError(.notFound, message: "no such device")
+      }
       return JSONResponse(StoreJSON.notifications(simulator.store.notifications(platform, handle)))
     }
     router.delete("/devices/:platform/**") { request, context in
@@ -103,12 +109,15 @@ struct AdminRoutes: Sendable {
       guard parts.count == 2 else { throw HTTPError(.badRequest, message: "after must be the next of an earlier page") }
       after = (try self.platform(parts[0]), String(parts[1]))
     }
-    return JSONResponse(StoreJSON.devices(simulator.store.devices(platform: platform, after: after, limit: limit), limit: limit))
+    return JSONResponse(
+      StoreJSON.devices(simulator.store.devices(platform: platform, after: after, limit: limit), limit: limit))
   }
 
   private func events(_ request: Request) throws -> Response {
     let platform = try request.uri.queryParameters["platform"].map { try self.platform($0) }
-    guard simulator.store.hasRoomForObserver else { throw HTTPError(.serviceUnavailable, message: "too many streams are open") }
+    guard simulator.store.hasRoomForObserver else {
+      throw HTTPError(.serviceUnavailable, message: "too many streams are open")
+    }
     let stream = simulator.store.events()
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
@@ -116,7 +125,8 @@ struct AdminRoutes: Sendable {
         // A comment, so that the caller knows that it will miss nothing from here on.
         try await writer.write(ByteBuffer(string: ": watching\n\n"))
         try await request.body.consumeWithCancellationOnInboundClose { _ in
-          for await notification in stream.cancelOnGracefulShutdown() where platform == nil || notification.platform == platform {
+          for await notification in stream.cancelOnGracefulShutdown()
+          where platform == nil || notification.platform == platform {
             try await writer.write(ByteBuffer(bytes: StoreJSON.event(notification)))
           }
         }

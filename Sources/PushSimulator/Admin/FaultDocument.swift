@@ -71,7 +71,8 @@ struct FaultDocument: Codable, Sendable {
   /// The fault that the document describes.
   func fault() throws(Complaint) -> Fault {
     guard let service = SimulatedService(rawValue: service) else {
-      throw Complaint(description: "service must be one of \(SimulatedService.allCases.map(\.rawValue).joined(separator: ", "))")
+      throw Complaint(
+        description: "service must be one of \(SimulatedService.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     if let count, count < 1 { throw Complaint(description: "count must be at least 1") }
     if let share, !(share > 0 && share <= 1) { throw Complaint(description: "share must be more than 0 and at most 1") }
@@ -80,7 +81,8 @@ struct FaultDocument: Codable, Sendable {
     }
     guard handlePrefix == nil || (service.platform != nil && action != "refuse-handshake") else {
       throw Complaint(
-        description: "handlePrefix is for requests with a handle: not for token endpoints, and not for refuse-handshake")
+        description: "handlePrefix is for requests with a handle: not for token endpoints, and not for refuse-handshake"
+      )
     }
     return Fault(service, try faultAction(), handlePrefix: handlePrefix, count: count, share: share)
   }
@@ -103,15 +105,18 @@ struct FaultDocument: Codable, Sendable {
     default:
       throw Complaint(
         description:
-          "action must be one of answer, latency, goaway, drop, accept-and-drop, silence, reset, stream-limit, refuse-handshake")
+          "action must be one of answer, latency, goaway, drop, accept-and-drop, silence, reset, stream-limit, refuse-handshake"
+      )
     }
   }
 
-  private func require<Value: Comparable>(_ value: Value?, _ name: String, in range: ClosedRange<Value>) throws(Complaint)
+  private func require<Value: Comparable>(_ value: Value?, _ name: String, in range: ClosedRange<Value>)
+    throws(Complaint)
     -> Value
   {
     guard let value, range.contains(value) else {
-      throw Complaint(description: "\(name) must be \(range.lowerBound) to \(range.upperBound) for the action \(action)")
+      throw Complaint(
+        description: "\(name) must be \(range.lowerBound) to \(range.upperBound) for the action \(action)")
     }
     return value
   }

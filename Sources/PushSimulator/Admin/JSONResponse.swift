@@ -15,6 +15,7 @@ struct JSONResponse: ResponseGenerator {
   }
 
   func response(from request: Request, context: some RequestContext) -> Response {
-    Response(status: .ok, headers: [.contentType: "application/json; charset=utf-8"], body: ResponseBody(byteBuffer: body))
+    Response(
+      status: .ok, headers: [.contentType: "application/json; charset=utf-8"], body: ResponseBody(byteBuffer: body))
   }
 }

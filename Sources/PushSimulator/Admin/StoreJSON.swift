@@ -119,7 +119,8 @@ extension [UInt8] {
     }
   }
 
-  /// Appends `{"platform","handle","time","pushId","headers":{…},"payload":…}`: a payload that is JSON as JSON, another as a string.
+  /// Appends `{"platform","handle","time","pushId","headers":{…},"payload":…}`: a payload that is JSON as JSON, another
+  /// as a string.
   fileprivate mutating func append(notification: ReceivedNotification) {
     append(literal: #"{"platform":"#)
     appendJSON(notification.platform.rawValue)
@@ -136,7 +137,11 @@ extension [UInt8] {
       output.appendJSON(field.value)
     }
     append(literal: #"},"payload":"#)
-    if Self.isJSON(notification.payload) { append(contentsOf: notification.payload) } else { appendJSON(notification.text) }
+    if Self.isJSON(notification.payload) {
+      append(contentsOf: notification.payload)
+    } else {
+      appendJSON(notification.text)
+    }
     append(literal: "}")
   }
 

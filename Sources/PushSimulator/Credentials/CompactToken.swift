@@ -24,7 +24,8 @@ struct CompactToken {
   /// Takes a token apart; nil unless it is three parts of unpadded base64url with JSON objects in the first two.
   init?(_ text: some Collection<UInt8>) {
     let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 3, let headerBytes = Self.decodeBase64URL(parts[0]), let claimBytes = Self.decodeBase64URL(parts[1]),
+    guard parts.count == 3, let headerBytes = Self.decodeBase64URL(parts[0]),
+      let claimBytes = Self.decodeBase64URL(parts[1]),
       let signature = Self.decodeBase64URL(parts[2])
     else { return nil }
     do {

@@ -4,9 +4,11 @@ import Synchronization
 
 /// Checks APNs provider tokens (ES256, one key).
 ///
-/// A token is verified once and then recognised by its bytes: verifying takes longer than everything else that a push needs.
+/// A token is verified once and then recognised by its bytes: verifying takes longer than everything else that a push
+/// needs.
 final class ProviderTokens: Sendable {
-  /// A token is good for an hour from its `iat`; Apple: "APNs rejects any token whose timestamp is not within the last hour".
+  /// A token is good for an hour from its `iat`; Apple: "APNs rejects any token whose timestamp is not within the last
+  /// hour".
   static let lifetime: Int64 = 3600
   /// How far a signer's clock may be ahead, in seconds.
   static let clockSkew: Int64 = 60
@@ -34,8 +36,8 @@ final class ProviderTokens: Sendable {
     var verified: [String: Int64] = [:]
     /// The token asked about last, which is nearly always the one asked about next.
     var last: (token: String, issuedAt: Int64)?
-    /// Issue times of tokens that count as expired whatever their age. Bounded: the oldest go first, which end soonest by
-    /// themselves.
+    /// Issue times of tokens that count as expired whatever their age. Bounded: the oldest go first, which end soonest
+    /// by themselves.
     var revoked: [String: Int64] = [:]
   }
 
@@ -53,7 +55,8 @@ final class ProviderTokens: Sendable {
     state.withLock { $0 = State(issuer: issuer) }
   }
 
-  /// Why a push with this `authorization`, whose token begins behind the scheme, is refused at `now`; nil when it is not.
+  /// Why a push with this `authorization`, whose token begins behind the scheme, is refused at `now`; nil when it is
+  /// not.
   ///
   /// The field is remembered as it is: cutting the token out would cost a copy per push.
   func complaint(about token: String, schemeLength: Int, now: UnixTime) -> APNsReason? {
@@ -70,12 +73,14 @@ final class ProviderTokens: Sendable {
     return nil
   }
 
-  /// Makes every token that has been good so far, of the newest `limit`, count as expired. By their bytes and not by their age,
-  /// so that a token signed anew in the same second is good.
+  /// Makes every token that has been good so far, of the newest `limit`, count as expired. By their bytes and not by
+  /// their age, so that a token signed anew in the same second is good.
   func expireAll() {
     state.withLock { state in
       state.revoked.merge(state.verified) { $1 }
-      for old in state.revoked.sorted(by: { $0.value > $1.value }).dropFirst(Self.limit) { state.revoked[old.key] = nil }
+      for old in state.revoked.sorted(by: { $0.value > $1.value }).dropFirst(Self.limit) {
+        state.revoked[old.key] = nil
+      }
       state.verified = [:]
       state.last = nil
     }

@@ -22,8 +22,8 @@ extension SimulatorCredentials {
     package static let endpoints = "endpoints.json"
   }
 
-  /// Writes the files into a directory, which is made when missing; those with secrets only their owner can read. With endpoints, the
-  /// service account's `token_uri` is the simulator's, and `endpoints.json` is written too.
+  /// Writes the files into a directory, which is made when missing; those with secrets only their owner can read. With
+  /// endpoints, the service account's `token_uri` is the simulator's, and `endpoints.json` is written too.
   package func write(to directory: String, endpoints: SimulatorEndpoints? = nil) throws {
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -83,7 +83,8 @@ extension SimulatorCredentials {
 
   private static func write(_ data: Data, to path: String, permissions: Int) throws {
     // The empty file gets its permissions before there is anything to read in it; the second write keeps them.
-    guard FileManager.default.createFile(atPath: path, contents: Data(), attributes: [.posixPermissions: permissions]) else {
+    guard FileManager.default.createFile(atPath: path, contents: Data(), attributes: [.posixPermissions: permissions])
+    else {
       throw CocoaError(.fileWriteUnknown)
     }
     try data.write(to: URL(filePath: path))

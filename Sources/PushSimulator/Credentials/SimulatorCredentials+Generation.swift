@@ -9,19 +9,19 @@ extension SimulatorCredentials {
   /// The hosts of this machine that the simulator's certificate is good for.
   static let certificateHosts = ["127.0.0.1", "::1", "localhost"]
 
-  /// The names that the simulator's certificate is good for: those of the machine itself, and those of the services it plays, for clients
-  /// that are led here while they believe to talk to the real ones.
+  /// The names that the simulator's certificate is good for: those of the machine itself, and those of the services it
+  /// plays, for clients that are led here while they believe to talk to the real ones.
   static let certificateNames = [
     "localhost", "api.push.apple.com", "api.sandbox.push.apple.com", "fcm.googleapis.com", "oauth2.googleapis.com",
     "*.notify.windows.com", "login.live.com", "login.microsoftonline.com",
   ]
 
-  /// What must be left of the certificate's year when a simulator starts: if it ended later, nobody would say why no sender gets
-  /// in.
+  /// What must be left of the certificate's year when a simulator starts: if it ended later, nobody would say why no
+  /// sender gets in.
   private static let leastCertificateDays: Int64 = 30
 
-  /// Makes new keys and secrets, with a certificate that is good for a year from `now`. Takes some tenths of a second, for the
-  /// RSA key.
+  /// Makes new keys and secrets, with a certificate that is good for a year from `now`. Takes some tenths of a second,
+  /// for the RSA key.
   package static func generate(
     bundleIDs: [String] = ["com.example.fanfare"], projectID: String = "fanfare-simulator",
     now: UnixTime = SystemWallClock().now()
@@ -33,12 +33,13 @@ extension SimulatorCredentials {
       google: try .generate(projectID: projectID),
       windows: WindowsApp(
         packageSID: "ms-app://S-1-15-2-\(randomText(10, of: "123456789"))-\(randomText(10, of: "123456789"))",
-        packageSecret: randomText(40), tenantID: identifier(), applicationID: identifier(), applicationSecret: randomText(40)))
+        packageSecret: randomText(40), tenantID: identifier(), applicationID: identifier(),
+        applicationSecret: randomText(40)))
   }
 
-  /// Makes another authority and certificate, for a year from `now`, where the present certificate ends within 30 days; all else
-  /// stays. Whoever trusts the authority must then be told of the new one. False where it is good for longer. Throws when the
-  /// certificate is none.
+  /// Makes another authority and certificate, for a year from `now`, where the present certificate ends within 30 days;
+  /// all else stays. Whoever trusts the authority must then be told of the new one. False where it is good for longer.
+  /// Throws when the certificate is none.
   package mutating func renewCertificate(now: UnixTime = SystemWallClock().now()) throws -> Bool {
     let end = try Certificate(pemEncoded: certificatePEM).notValidAfter
     guard end < Self.date(now, daysLater: Self.leastCertificateDays) else { return false }
@@ -50,7 +51,8 @@ extension SimulatorCredentials {
   private static func makeTLS(now: UnixTime) throws -> (authority: String, certificate: String, key: String) {
     let (authorityKey, key) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
     let authority = try makeAuthority(key: authorityKey, now: now)
-    let certificate = try makeCertificate(for: key.publicKey, authority: authority, authorityKey: authorityKey, now: now)
+    let certificate = try makeCertificate(
+      for: key.publicKey, authority: authority, authorityKey: authorityKey, now: now)
     return (try authority.serializeAsPEM().pemString, try certificate.serializeAsPEM().pemString, key.pemRepresentation)
   }
 

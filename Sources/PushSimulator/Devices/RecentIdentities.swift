@@ -1,4 +1,5 @@
-/// A set of hashes that forgets the oldest: at least the last `window` of them are remembered, and at most twice as many.
+/// A set of hashes that forgets the oldest: at least the last `window` of them are remembered, and at most twice as
+/// many.
 ///
 /// Two generations instead of a ring, so that a look-up is one or two set probes and forgetting is one assignment.
 struct RecentIdentities {

@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// One part of the store, under a lock of its own. Devices are spread over the stripes, so that the event loops seldom meet.
+/// One part of the store, under a lock of its own. Devices are spread over the stripes, so that the event loops seldom
+/// meet.
 struct StoreStripe {
   private let deviceLimit: Int
   private let notificationLimit: Int
@@ -87,7 +88,9 @@ struct StoreStripe {
       let answered = accepted[service.index] - unanswered[service.index]
       if answered > 0 { counts.services[service, default: .init()].answers["200", default: 0] += answered }
     }
-    for (key, count) in answers { counts.services[key.service, default: .init()].answers[key.label, default: 0] += count }
+    for (key, count) in answers {
+      counts.services[key.service, default: .init()].answers[key.label, default: 0] += count
+    }
   }
 
   /// Forgets everything, the numbers too.

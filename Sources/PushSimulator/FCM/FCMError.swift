@@ -18,11 +18,13 @@ struct FCMError: Error, Sendable {
   }
 
   /// A message that is too big: an answer without any detail.
-  static let messageTooBig = FCMError(status: 400, name: "INVALID_ARGUMENT", code: nil, message: "Android message is too big")
+  static let messageTooBig = FCMError(
+    status: 400, name: "INVALID_ARGUMENT", code: nil, message: "Android message is too big")
   /// No bearer token, or not a good one.
   static let unauthenticated = FCMError(
     status: 401, name: "UNAUTHENTICATED", code: nil,
-    message: "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "
+    message:
+      "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "
       + "authentication credential.")
   /// Another project.
   static let permissionDenied = FCMError(

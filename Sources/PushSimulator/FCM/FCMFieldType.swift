@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// What FCM takes as the value of a field, as its documentation writes it: in proto3 JSON, where names may be written in either way, and
-/// null is no value. Its other ways to write a number, or one of a list of names, are not taken.
+/// What FCM takes as the value of a field, as its documentation writes it: in proto3 JSON, where names may be written
+/// in either way, and null is no value. Its other ways to write a number, or one of a list of names, are not taken.
 indirect enum FCMFieldType: Sendable {
   case string
   case boolean
@@ -34,7 +34,9 @@ indirect enum FCMFieldType: Sendable {
         (0...1).contains(value)
       else { throw reader.error("must be a number from 0 to 1") }
     case .name(let names):
-      guard names.contains(try reader.readString()) else { throw reader.error("must be one of \(names.joined(separator: ", "))") }
+      guard names.contains(try reader.readString()) else {
+        throw reader.error("must be one of \(names.joined(separator: ", "))")
+      }
     case .text(let description, let isRight):
       guard isRight(try reader.readString()) else { throw reader.error("must be \(description)") }
     case .list(let type): try reader.readArray { (reader) throws(JSONError) in try type.check(&reader) }
@@ -86,7 +88,8 @@ extension FCMFieldType {
     "default_sound": boolean, "default_vibrate_timings": boolean, "default_light_settings": boolean,
     "bypass_proxy_notification": boolean, "notification_count": int32, "vibrate_timings": list(duration),
     "color": text("#rrggbb") { text in
-      text.utf8.count == 7 && text.hasPrefix("#") && text.utf8.dropFirst().allSatisfy { Hexadecimal.value(of: $0) != nil }
+      text.utf8.count == 7 && text.hasPrefix("#")
+        && text.utf8.dropFirst().allSatisfy { Hexadecimal.value(of: $0) != nil }
     },
     "event_time": text("an RFC 3339 date-time") { UnixTime($0) != nil },
     "notification_priority": name(["UNSPECIFIED", "MIN", "LOW", "DEFAULT", "HIGH", "MAX"].map { "PRIORITY_" + $0 }),

@@ -57,7 +57,9 @@ struct FCMMessage {
     guard hasNotification || showsOnApple || applePriority ?? "5" == "5" else {
       throw FCMError.invalidArgument(field: nil, "Request contains an invalid argument.")
     }
-    guard payloadSize <= (isForDevice ? Self.payloadLimit : Self.topicPayloadLimit) else { throw FCMError.messageTooBig }
+    guard payloadSize <= (isForDevice ? Self.payloadLimit : Self.topicPayloadLimit) else {
+      throw FCMError.messageTooBig
+    }
   }
 
   private mutating func readMessage(_ reader: inout JSONReader) throws(JSONError) {
@@ -136,13 +138,15 @@ struct FCMMessage {
         guard Self.isDuration(try reader.readString(), most: 2_419_200) else {
           throw reader.error("Illegal duration, must be 0 to 2419200 s")
         }
-      case "collapse_key", "collapseKey", "restricted_package_name", "restrictedPackageName": _ = try reader.readString()
+      case "collapse_key", "collapseKey", "restricted_package_name", "restrictedPackageName":
+        _ = try reader.readString()
       case "data": try readData(&reader)
       case "notification":
         hasNotification = true
         try FCMFieldType.androidNotification.check(&reader)
       case "fcm_options", "fcmOptions": try FCMFieldType.options.check(&reader)
-      case "direct_boot_ok", "directBootOk", "bandwidth_constrained_ok", "bandwidthConstrainedOk", "restricted_satellite_ok",
+      case "direct_boot_ok", "directBootOk", "bandwidth_constrained_ok", "bandwidthConstrainedOk",
+        "restricted_satellite_ok",
         "restrictedSatelliteOk":
         _ = try reader.readBoolean()
       default: throw reader.error("is an unknown name")
@@ -201,7 +205,8 @@ struct FCMMessage {
   /// Whether the name of a topic, or a label, may have the byte.
   static func isNameByte(_ byte: UInt8) -> Bool {
     switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"),
       UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "~"), UInt8(ascii: "%"):
       true
     default: false
@@ -211,7 +216,9 @@ struct FCMMessage {
   /// Whether the text is a protobuf duration of at most so many seconds: `3600s`, `3.5s`.
   static func isDuration(_ text: String, most: Double) -> Bool {
     guard text.hasSuffix("s"), let seconds = Double(text.dropLast()) else { return false }
-    return text.utf8.dropLast().allSatisfy { $0 == UInt8(ascii: ".") || Hexadecimal.value(of: $0).map { $0 < 10 } ?? false }
+    return text.utf8.dropLast().allSatisfy {
+      $0 == UInt8(ascii: ".") || Hexadecimal.value(of: $0).map { $0 < 10 } ?? false
+    }
       && seconds <= most
   }
 }

@@ -29,7 +29,8 @@ final class FCMService: Sendable {
       refusal = error
     }
     let handle = message?.handle ?? ""
-    return injector.reaction(of: .fcm, platform: .fcm, handle: handle, refusal: refusal.map { Self.answer($0) }) { fault in
+    return injector.reaction(of: .fcm, platform: .fcm, handle: handle, refusal: refusal.map { Self.answer($0) }) {
+      fault in
       Self.answer(fault)
     } accept: {
       accept(message, request, now: now)
@@ -46,7 +47,9 @@ final class FCMService: Sendable {
     guard let authorization = request.authorization, authorization.prefix(7).lowercased() == "bearer ",
       tokens.isGood(String(authorization.dropFirst(7)))
     else { throw .unauthenticated }
-    guard request.path.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count) == projectID else { throw .permissionDenied }
+    guard request.path.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count) == projectID else {
+      throw .permissionDenied
+    }
     let mediaType = request.contentType.map { $0.prefix { $0 != ";" }.lowercased().filter { $0 != " " } }
     guard mediaType == "application/json" else {
       throw .invalidArgument(field: nil, "Invalid content type, must be application/json.")
@@ -58,7 +61,8 @@ final class FCMService: Sendable {
     if let message, !isDryRun {
       store.accept(
         ReceivedNotification(
-          platform: .fcm, handle: message.handle, time: now, pushID: message.pushID, headers: request.kept, payload: request.body)
+          platform: .fcm, handle: message.handle, time: now, pushID: message.pushID, headers: request.kept,
+          payload: request.body)
       )
     }
     let id = isDryRun ? "fake_message_id" : "0:\(now.milliseconds)%\(UInt64.random(in: .min ... .max))"
@@ -67,20 +71,23 @@ final class FCMService: Sendable {
     body.appendJSON("projects/\(projectID)/messages/\(id)")
     body.append(UInt8(ascii: "}"))
     return ServiceAnswer(
-      status: 200, headers: Self.jsonHeaders, body: body, label: isDryRun ? "200 dry run" : "200", isAccepted: !isDryRun)
+      status: 200, headers: Self.jsonHeaders, body: body, label: isDryRun ? "200 dry run" : "200", isAccepted: !isDryRun
+    )
   }
 
   private static let jsonHeaders = [HeaderField("content-type", "application/json; charset=UTF-8")]
 
   private static func answer(_ error: FCMError, headers: [HeaderField] = []) -> ServiceAnswer {
     ServiceAnswer(
-      status: error.status, headers: jsonHeaders + headers, body: error.body, label: "\(error.status) \(error.code ?? error.name)"
+      status: error.status, headers: jsonHeaders + headers, body: error.body,
+      label: "\(error.status) \(error.code ?? error.name)"
     )
   }
 
   private static func answer(_ fault: FaultAnswer) -> ServiceAnswer {
     switch fault.status {
-    case 200: return ServiceAnswer(status: 200, headers: jsonHeaders, body: Array("{}".utf8), label: "200 without delivery")
+    case 200:
+      return ServiceAnswer(status: 200, headers: jsonHeaders, body: Array("{}".utf8), label: "200 without delivery")
     case 502, 504:
       // Google's front ends answer these in HTML.
       let page = "<!DOCTYPE html><html lang=en><title>Error \(fault.status) (Server Error)!!1</title></html>"

@@ -2,14 +2,16 @@ import FanfareCore
 
 /// Decides between what a service should answer and what a fault makes of it, and counts the outcome.
 ///
-/// The order: an ordered fault, then what is wrong with the request, then the fault that the handle brings with it, then acceptance.
+/// The order: an ordered fault, then what is wrong with the request, then the fault that the handle brings with it,
+/// then acceptance.
 struct FaultInjector: Sendable {
   let store: DeviceStore
   let faults: FaultRegistry
   let honoursHandlePrefixes: Bool
 
-  /// The reaction to one request. `refusal` is what the service answers because something is wrong with the request; `render` gives a
-  /// fault's answer the service's form; `accept` takes the request and answers, and is called at most once, only when it is to be taken.
+  /// The reaction to one request. `refusal` is what the service answers because something is wrong with the request;
+  /// `render` gives a fault's answer the service's form; `accept` takes the request and answers, and is called at most
+  /// once, only when it is to be taken.
   func reaction(
     of service: SimulatedService, platform: Platform?, handle: String, refusal: ServiceAnswer?,
     render: (FaultAnswer) -> ServiceAnswer, accept: () -> ServiceAnswer

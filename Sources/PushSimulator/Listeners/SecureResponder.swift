@@ -2,8 +2,8 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// Everything that is served in HTTP/1.1 over TLS: both vendors' token endpoints, told from each other by their paths, and WNS, which has
-/// all other paths.
+/// Everything that is served in HTTP/1.1 over TLS: both vendors' token endpoints, told from each other by their paths,
+/// and WNS, which has all other paths.
 struct SecureResponder: HTTPResponder {
   typealias Context = ChannelContext
 
@@ -51,7 +51,8 @@ struct SecureResponder: HTTPResponder {
       // HTTP/1.1's way to send a client away.
       if reaction.goAway { headers[.connection] = "close" }
       return Response(
-        status: .init(code: answer.status), headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)))
+        status: .init(code: answer.status), headers: headers,
+        body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)))
     case .silence:
       try await Task.sleep(for: Self.patience)
       fallthrough

@@ -43,7 +43,8 @@ final class GoogleToken: Sendable {
     clock = configuration.clock
   }
 
-  /// Takes another key instead; the access tokens that the one before has got are good no longer. Throws as `init` does.
+  /// Takes another key instead; the access tokens that the one before has got are good no longer. Throws as `init`
+  /// does.
   func replaceKey(_ account: SimulatorCredentials.GoogleServiceAccount) throws {
     let replacement = try Issuer(account)
     issuer.withLock { $0 = replacement }
@@ -76,8 +77,12 @@ final class GoogleToken: Sendable {
     guard let assertion = CompactToken(text.utf8) else { return invalidGrant("Bad Request") }
     let issuer = issuer.withLock { $0 }
     guard assertion.header["alg"] == "RS256" else { return invalidGrant("Invalid signing algorithm.") }
-    if let kid = assertion.header["kid"], kid != issuer.account.privateKeyID { return invalidGrant("Invalid JWT Signature.") }
-    guard assertion.claims.issuer == issuer.account.clientEmail else { return invalidGrant("Invalid grant: account not found") }
+    if let kid = assertion.header["kid"], kid != issuer.account.privateKeyID {
+      return invalidGrant("Invalid JWT Signature.")
+    }
+    guard assertion.claims.issuer == issuer.account.clientEmail else {
+      return invalidGrant("Invalid grant: account not found")
+    }
     guard
       issuer.key.isValidSignature(
         .init(rawRepresentation: assertion.signature), for: assertion.signedBytes, padding: .insecurePKCS1v1_5)

@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// Microsoft's token endpoints: client credentials for an access token (RFC 6749 §4.4), in the way of `login.live.com` and of Entra.
+/// Microsoft's token endpoints: client credentials for an access token (RFC 6749 §4.4), in the way of `login.live.com`
+/// and of Entra.
 final class MicrosoftToken: Sendable {
   let tokens: AccessTokens
   private let app: SimulatorCredentials.WindowsApp

@@ -20,7 +20,9 @@ enum TokenAnswer {
   }
 
   /// A refusal.
-  static func failure(_ status: Int, _ code: String, _ description: String, retryAfter: [HeaderField] = []) -> ServiceAnswer {
+  static func failure(_ status: Int, _ code: String, _ description: String, retryAfter: [HeaderField] = [])
+    -> ServiceAnswer
+  {
     var body: [UInt8] = []
     body.append(literal: #"{"error":"#)
     body.appendJSON(code)

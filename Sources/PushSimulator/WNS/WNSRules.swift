@@ -46,7 +46,8 @@ enum WNSRules {
     }
     for name in ["x-wns-tag", "x-wns-group"] {
       guard let value = request[name] else { continue }
-      guard (1...16).contains(value.utf8.count), value.unicodeScalars.allSatisfy({ $0.isASCII && $0.properties.isAlphanumeric })
+      guard (1...16).contains(value.utf8.count),
+        value.unicodeScalars.allSatisfy({ $0.isASCII && $0.properties.isAlphanumeric })
       else {
         return bad("The \(name) header must have 1 to 16 alphanumeric characters.")
       }

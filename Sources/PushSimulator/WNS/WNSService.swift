@@ -44,7 +44,8 @@ final class WNSService: Sendable {
   }
 
   private static func answer(
-    _ status: Int, state: String? = nil, error: String? = nil, trace: Trace, isAccepted: Bool = false, label: String? = nil,
+    _ status: Int, state: String? = nil, error: String? = nil, trace: Trace, isAccepted: Bool = false,
+    label: String? = nil,
     extra: [HeaderField] = []
   ) -> ServiceAnswer {
     var headers = trace.headers
@@ -55,7 +56,8 @@ final class WNSService: Sendable {
     if let error { headers.append(HeaderField("X-WNS-Error-Description", error)) }
     if status == 401 { headers.append(HeaderField("WWW-Authenticate", "Bearer error=\"invalid_token\"")) }
     return ServiceAnswer(
-      status: status, headers: headers + extra, label: label ?? (isAccepted ? "200" : String(status)), isAccepted: isAccepted)
+      status: status, headers: headers + extra, label: label ?? (isAccepted ? "200" : String(status)),
+      isAccepted: isAccepted)
   }
 
   private static func answer(_ fault: FaultAnswer, trace: Trace) -> ServiceAnswer {

@@ -1,5 +1,6 @@
-/// Checks that a text is a well-formed XML document, as far as notification payloads go: elements, attributes, text, comments, CDATA, the
-/// predefined and numeric references, a declaration. A document type is refused, as WNS does for everybody's safety.
+/// Checks that a text is a well-formed XML document, as far as notification payloads go: elements, attributes, text,
+/// comments, CDATA, the predefined and numeric references, a declaration. A document type is refused, as WNS does for
+/// everybody's safety.
 struct XMLText {
   /// As deep as elements may nest.
   static let maximumDepth = 64
@@ -10,7 +11,9 @@ struct XMLText {
   /// The name of a document's root element; nil when it is not well-formed.
   static func rootElement(of bytes: [UInt8]) -> String? {
     // Only UTF-8, and only characters that XML 1.0 §2.2 allows.
-    guard let text = String(validating: bytes, as: UTF8.self), text.unicodeScalars.allSatisfy(isCharacter) else { return nil }
+    guard let text = String(validating: bytes, as: UTF8.self), text.unicodeScalars.allSatisfy(isCharacter) else {
+      return nil
+    }
     var reader = XMLText(bytes: bytes)
     return reader.readDocument()
   }
@@ -158,7 +161,8 @@ struct XMLText {
 
   private static func isNameByte(_ byte: UInt8, isFirst: Bool) -> Bool {
     switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "_"), UInt8(ascii: ":"),
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "_"),
+      UInt8(ascii: ":"),
       0x80...:
       true
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."): !isFirst

@@ -1,7 +1,8 @@
-/// What is known about one partition: how much of it a group has still to read, in records and, as well as can be, in bytes.
+/// What is known about one partition: how much of it a group has still to read, in records and, as well as can be, in
+/// bytes.
 ///
-/// Kafka tells offsets, not sizes. What this process has produced is counted exactly; what others have produced is taken to be
-/// as large as the average of that.
+/// Kafka tells offsets, not sizes. What this process has produced is counted exactly; what others have produced is
+/// taken to be as large as the average of that.
 struct PartitionBacklog {
   /// How much had been produced here when the partition had come to `offset`.
   private struct Mark {
@@ -31,7 +32,8 @@ struct PartitionBacklog {
     ownBytes += bytes
   }
 
-  /// The cluster was asked. `before` is what had been produced here before it was asked, so that all of it lies before `end`.
+  /// The cluster was asked. `before` is what had been produced here before it was asked, so that all of it lies before
+  /// `end`.
   mutating func observed(next: Int64, end: Int64, before: (records: Int, bytes: Int)) {
     if let last = marks.last, end > last.offset {
       marks.append(Mark(offset: end, records: before.records, bytes: before.bytes))

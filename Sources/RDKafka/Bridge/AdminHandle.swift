@@ -22,14 +22,16 @@ final class AdminHandle: Sendable {
     var requests: [OpaquePointer?] = unsafe []
     defer { unsafe rd_kafka_NewTopic_destroy_array(&requests, requests.count) }
     for topic in topics { unsafe requests.append(unsafe try request(for: topic)) }
-    let event = unsafe try answer(RD_KAFKA_ADMIN_OP_CREATETOPICS, "create topics", timeoutMilliseconds) { options, queue in
+    let event = unsafe try answer(RD_KAFKA_ADMIN_OP_CREATETOPICS, "create topics", timeoutMilliseconds) {
+      options, queue in
       unsafe requests.withUnsafeMutableBufferPointer { buffer in
         unsafe rd_kafka_CreateTopics(handle.pointer, buffer.baseAddress, buffer.count, options, queue)
       }
     }
     defer { unsafe rd_kafka_event_destroy(event) }
     var count = 0
-    return unsafe Self.errors(rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count), count)
+    return unsafe Self.errors(
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count), count)
   }
 
   /// Deletes topics with all that lies in them.
@@ -39,14 +41,16 @@ final class AdminHandle: Sendable {
   func delete(_ topics: [String], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [String: Int32] {
     var requests: [OpaquePointer?] = unsafe topics.map { unsafe rd_kafka_DeleteTopic_new($0) }
     defer { unsafe rd_kafka_DeleteTopic_destroy_array(&requests, requests.count) }
-    let event = unsafe try answer(RD_KAFKA_ADMIN_OP_DELETETOPICS, "delete topics", timeoutMilliseconds) { options, queue in
+    let event = unsafe try answer(RD_KAFKA_ADMIN_OP_DELETETOPICS, "delete topics", timeoutMilliseconds) {
+      options, queue in
       unsafe requests.withUnsafeMutableBufferPointer { buffer in
         unsafe rd_kafka_DeleteTopics(handle.pointer, buffer.baseAddress, buffer.count, options, queue)
       }
     }
     defer { unsafe rd_kafka_event_destroy(event) }
     var count = 0
-    return unsafe Self.errors(rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event), &count), count)
+    return unsafe Self.errors(
+      rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event), &count), count)
   }
 
   /// The event with the answer to a request, which the caller destroys. Throws when there was none.
@@ -77,7 +81,8 @@ final class AdminHandle: Sendable {
     var errors: [String: Int32] = [:]
     for index in 0..<count {
       guard let answer = unsafe answers?[index] else { continue }
-      unsafe errors[String(cString: rd_kafka_topic_result_name(answer))] = unsafe rd_kafka_topic_result_error(answer).rawValue
+      unsafe errors[String(cString: rd_kafka_topic_result_name(answer))] = unsafe rd_kafka_topic_result_error(answer)
+        .rawValue
     }
     return errors
   }

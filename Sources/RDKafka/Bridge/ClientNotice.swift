@@ -34,8 +34,8 @@ enum ClientNotice: Sendable {
     }
   }
 
-  /// Writes the notice to the log. librdkafka reports every broken connection as an error; it is one only if nothing heals it,
-  /// which shows elsewhere.
+  /// Writes the notice to the log. librdkafka reports every broken connection as an error; it is one only if nothing
+  /// heals it, which shows elsewhere.
   func log(to logger: Logger) {
     switch self {
     case .log(let level, let facility, let text):
@@ -48,7 +48,8 @@ enum ClientNotice: Sendable {
       logger.log(
         level: swiftLevel, "librdkafka reports", metadata: [LogKeys.facility: "\(facility)", LogKeys.text: "\(text)"])
     case .error(let error):
-      logger.log(level: error.isFatal ? .error : .notice, "The Kafka client has an error", metadata: [LogKeys.error: "\(error)"])
+      logger.log(
+        level: error.isFatal ? .error : .notice, "The Kafka client has an error", metadata: [LogKeys.error: "\(error)"])
     }
   }
 }

@@ -3,9 +3,10 @@ import Synchronization
 
 /// A handle for consuming in a group.
 ///
-/// Records do not arrive on the consumer's queue: each assigned partition's queue is redirected to ``records`` or ``recordsHeldBack``. So rebalances and
-/// errors can be served at all times, while records are only taken when the application has room for them. (Pausing partitions would throw away what was
-/// fetched, and may lose records before 2.1.)
+/// Records do not arrive on the consumer's queue: each assigned partition's queue is redirected to ``records`` or
+/// ``recordsHeldBack``. So rebalances and errors can be served at all times, while records are only taken when the
+/// application has room for them. (Pausing partitions would throw away what was fetched, and may lose records before
+/// 2.1.)
 final class ConsumerHandle: Sendable {
   /// The handle itself.
   let handle: Handle
@@ -33,7 +34,8 @@ final class ConsumerHandle: Sendable {
 
   /// Whether a request that shall wake them is under way.
   let isReminding = Atomic(false)
-  /// Whether librdkafka's threads sleep for up to a second when the prefetch is full: `fetch.queue.backoff.ms` came with 2.2.
+  /// Whether librdkafka's threads sleep for up to a second when the prefetch is full: `fetch.queue.backoff.ms` came
+  /// with 2.2.
   var sleepsWhenFull: Bool { rd_kafka_version() < 0x0202_00ff }
 
   /// An event of the consumer.
@@ -61,16 +63,16 @@ final class ConsumerHandle: Sendable {
 
   /// Joins the group and asks for the topics. Does not block.
   func subscribe(to topics: [String]) throws(RDKafkaError) {
-    // Until 2.3 librdkafka aborts the process when it destroys a member of a cooperative-sticky group that has joined and not had its
-    // first assignment (librdkafka#4312): a worker stopped while its group forms.
+    // Until 2.3 librdkafka aborts the process when it destroys a member of a cooperative-sticky group that has joined
+    // and not had its first assignment (librdkafka#4312): a worker stopped while its group forms.
     if rd_kafka_version() < 0x0203_00ff { handle.isPerilous.store(true, ordering: .releasing) }
     let list = try PartitionList(topics: topics)
     let status = unsafe rd_kafka_subscribe(handle.pointer, list.pointer)
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "subscribe") }
   }
 
-  /// Takes the next event that is there, without waiting. Must be called until nil, as a wake-up is only given when a queue
-  /// ceases to be empty.
+  /// Takes the next event that is there, without waiting. Must be called until nil, as a wake-up is only given when a
+  /// queue ceases to be empty.
   func nextEvent() -> Event? {
     while true {
       guard let event = unsafe rd_kafka_queue_poll(events.pointer, 0) ?? rd_kafka_queue_poll(closing.pointer, 0) else {
@@ -119,10 +121,12 @@ final class ConsumerHandle: Sendable {
     }
   }
 
-  /// Has the partition's records delivered to its queue; must happen before the assignment. librdkafka keeps the partition and
-  /// the redirection until the handle is destroyed.
+  /// Has the partition's records delivered to its queue; must happen before the assignment. librdkafka keeps the
+  /// partition and the redirection until the handle is destroyed.
   private func redirect(_ partition: TopicPartition) {
-    guard let queue = unsafe rd_kafka_queue_get_partition(handle.pointer, partition.topic, partition.partition) else { return }
+    guard let queue = unsafe rd_kafka_queue_get_partition(handle.pointer, partition.topic, partition.partition) else {
+      return
+    }
     unsafe rd_kafka_queue_forward(
       queue, topicsHeldBack.contains(partition.topic) ? recordsHeldBack.pointer : records.pointer)
     unsafe rd_kafka_queue_destroy(queue)

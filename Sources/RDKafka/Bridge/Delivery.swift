@@ -15,17 +15,18 @@ struct Delivery: Sendable {
 
   /// Whether the broker itself has said that it has the record.
   ///
-  /// Without an error and without an offset nobody has: librdkafka concludes it when a batch sent later is acknowledged, even where
-  /// the broker had refused the earlier one. The conclusion holds only where the broker compares the sequence numbers. The embedded
-  /// cluster never does, and a real one does not while it knows nothing of the producer, as in its first moments, or a day after its
-  /// last record.
+  /// Without an error and without an offset nobody has: librdkafka concludes it when a batch sent later is
+  /// acknowledged, even where the broker had refused the earlier one. The conclusion holds only where the broker
+  /// compares the sequence numbers. The embedded cluster never does, and a real one does not while it knows nothing of
+  /// the producer, as in its first moments, or a day after its last record.
   var isAcknowledged: Bool {
     error == 0 && offset >= 0
   }
 }
 
-/// Names a record in flight in one word, which travels through librdkafka as the message's opaque: its submission's slot and its
-/// index in the submission, and where it is to go. No object's address goes through C, so nothing can dangle.
+/// Names a record in flight in one word, which travels through librdkafka as the message's opaque: its submission's
+/// slot and its index in the submission, and where it is to go. No object's address goes through C, so nothing can
+/// dangle.
 struct Ticket: Sendable, Hashable {
   /// The partitions that it has room for.
   static let partitions: ClosedRange<Int32> = 0...65_534
@@ -40,7 +41,8 @@ struct Ticket: Sendable, Hashable {
 
   /// Names a record.
   init(slot: Int, index: Int, partition: Int32? = nil) {
-    // Of a record under another's name an acknowledgement would be believed that it never got. Memory is exhausted long before.
+    // Of a record under another's name an acknowledgement would be believed that it never got. Memory is exhausted long
+    // before.
     precondition(UInt(slot) < Self.places && UInt(index) < Self.places, "too many records in flight")
     self.slot = slot
     self.index = index

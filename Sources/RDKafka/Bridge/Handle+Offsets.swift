@@ -1,18 +1,21 @@
 import CRDKafka
 
 extension Handle {
-  /// The offsets the group has committed, blocking the thread for at most `timeoutMilliseconds`. Partitions without one are not
-  /// in the result.
+  /// The offsets the group has committed, blocking the thread for at most `timeoutMilliseconds`. Partitions without one
+  /// are not in the result.
   func committed(_ partitions: [TopicPartition], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [PartitionOffset] {
     guard !partitions.isEmpty else { return [] }
     let list = try PartitionList(partitions)
     let status = unsafe rd_kafka_committed(pointer, list.pointer, timeoutMilliseconds)
-    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "committed offsets") }
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      throw RDKafkaError(response: status, context: "committed offsets")
+    }
     if let error = list.firstError { throw error }
     return list.elements.map(\.offset).filter { $0.offset >= 0 }
   }
 
-  /// Commits offsets with their metadata, blocking the thread until the broker has them, for at most `timeoutMilliseconds`.
+  /// Commits offsets with their metadata, blocking the thread until the broker has them, for at most
+  /// `timeoutMilliseconds`.
   func commit(_ offsets: [PartitionOffset], timeoutMilliseconds: Int32) throws(RDKafkaError) {
     let list = try PartitionList(offsets)
     let answers = try Queue.make(on: self)
@@ -40,9 +43,11 @@ extension Handle {
     case first, next
   }
 
-  /// One end of many partitions with one request per broker, blocking the thread. (The watermark query takes two requests per
-  /// partition; the lookup by time accepts the protocol's special times for the two ends.)
-  func ends(_ end: End, of partitions: [TopicPartition], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [PartitionOffset] {
+  /// One end of many partitions with one request per broker, blocking the thread. (The watermark query takes two
+  /// requests per partition; the lookup by time accepts the protocol's special times for the two ends.)
+  func ends(_ end: End, of partitions: [TopicPartition], timeoutMilliseconds: Int32) throws(RDKafkaError)
+    -> [PartitionOffset]
+  {
     guard !partitions.isEmpty else { return [] }
     let time = Int64(end == .first ? RD_KAFKA_OFFSET_BEGINNING : RD_KAFKA_OFFSET_END)
     let list = try PartitionList(partitions, offset: time)

@@ -13,7 +13,8 @@ import Synchronization
 
   /// What librdkafka's functions take.
   let pointer: OpaquePointer
-  /// Whether destroying the handle could end the process now, as ``ConsumerHandle`` says when. Such a handle is left behind with its threads.
+  /// Whether destroying the handle could end the process now, as ``ConsumerHandle`` says when. Such a handle is left
+  /// behind with its threads.
   let isPerilous = Atomic(false)
 
   /// Makes a handle.
@@ -46,8 +47,8 @@ import Synchronization
 
   deinit {
     guard !isPerilous.load(ordering: .acquiring) else { return }
-    // Destroying joins librdkafka's threads, which can take a while or, before 2.4, hang: never on the thread that happened to
-    // let go last. A consumer that wanted to leave its group has done so before.
+    // Destroying joins librdkafka's threads, which can take a while or, before 2.4, hang: never on the thread that
+    // happened to let go last. A consumer that wanted to leave its group has done so before.
     let doomed = unsafe Doomed(pointer: pointer)
     do {
       try DedicatedThread.start(name: "rdk-destroy") { doomed.destroy() }
@@ -68,7 +69,8 @@ import Synchronization
   /// Sets all properties; errors name the key, never the value.
   private static func makeConfiguration(_ properties: PropertySet) throws(RDKafkaError) -> OpaquePointer {
     if let key = properties.further.keys.sorted().first(where: { properties.reserved.contains($0) }) {
-      throw RDKafkaError(code: .configuration, message: "the property '\(key)' cannot be set: the client relies on its own value")
+      throw RDKafkaError(
+        code: .configuration, message: "the property '\(key)' cannot be set: the client relies on its own value")
     }
     guard let configuration = unsafe rd_kafka_conf_new() else {
       throw RDKafkaError(code: .configuration, message: "out of memory")

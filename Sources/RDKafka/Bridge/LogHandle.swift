@@ -15,7 +15,9 @@ final class LogHandle: Sendable {
     wakeUp = try WakeUp()
     records = try Queue.make(on: handle, wakeUp: wakeUp)
     for start in starts {
-      guard let queue = unsafe rd_kafka_queue_get_partition(handle.pointer, start.partition.topic, start.partition.partition)
+      guard
+        let queue = unsafe rd_kafka_queue_get_partition(
+          handle.pointer, start.partition.topic, start.partition.partition)
       else { continue }
       unsafe rd_kafka_queue_forward(queue, records.pointer)
       unsafe rd_kafka_queue_destroy(queue)

@@ -14,8 +14,8 @@ import CRDKafka
     let properties = PropertySet(
       required: [
         Property("client.id", "embedded-cluster"),
-        // The brokers' own sockets take it from here. Without it the last answers of a burst wait for the client's delayed
-        // acknowledgements, 40 ms; Kafka's brokers never wait for those either.
+        // The brokers' own sockets take it from here. Without it the last answers of a burst wait for the client's
+        // delayed acknowledgements, 40 ms; Kafka's brokers never wait for those either.
         Property("socket.nagle.disable", "true"),
       ], ifSupported: [], further: [:], reserved: [])
     handle = try Handle(kind: .producer, properties: properties, events: 0, logsToQueue: false)

@@ -23,7 +23,8 @@ import Glibc
     }
     unsafe self.init(adopting: list)
     for offset in offsets {
-      guard let element = unsafe rd_kafka_topic_partition_list_add(list, offset.partition.topic, offset.partition.partition)
+      guard
+        let element = unsafe rd_kafka_topic_partition_list_add(list, offset.partition.topic, offset.partition.partition)
       else { continue }
       unsafe element.pointee.offset = offset.offset
       if let metadata = offset.metadata, !metadata.isEmpty {
@@ -35,7 +36,8 @@ import Glibc
   }
 
   /// A list of partitions without offsets.
-  convenience init(_ partitions: [TopicPartition], offset: Int64 = Int64(RD_KAFKA_OFFSET_INVALID)) throws(RDKafkaError) {
+  convenience init(_ partitions: [TopicPartition], offset: Int64 = Int64(RD_KAFKA_OFFSET_INVALID)) throws(RDKafkaError)
+  {
     try self.init(partitions.map { PartitionOffset(partition: $0, offset: offset) })
   }
 
@@ -64,7 +66,8 @@ import Glibc
       let partition = unsafe TopicPartition(topic: String(cString: raw.topic), partition: raw.partition)
       var metadata: String?
       if let bytes = unsafe raw.metadata, unsafe raw.metadata_size > 0 {
-        metadata = unsafe String(decoding: UnsafeRawBufferPointer(start: bytes, count: raw.metadata_size), as: UTF8.self)
+        metadata = unsafe String(
+          decoding: UnsafeRawBufferPointer(start: bytes, count: raw.metadata_size), as: UTF8.self)
       }
       let error =
         unsafe raw.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : RDKafkaError(response: raw.err, context: "\(partition)")

@@ -73,8 +73,8 @@ final class ProducerHandle: Sendable {
     return status == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR : rd_kafka_last_error()
   }
 
-  /// Before 2.12 `produceva` crashes on a forced unknown partition if headers are given one by one (VTYPE_HEADER): they are
-  /// always given as a list.
+  /// Before 2.12 `produceva` crashes on a forced unknown partition if headers are given one by one (VTYPE_HEADER): they
+  /// are always given as a list.
   private func produceWithHeaders(
     _ record: ProducerRecord, to topic: TopicHandle, opaque: UnsafeMutableRawPointer?
   ) -> rd_kafka_resp_err_t {
@@ -87,7 +87,8 @@ final class ProducerHandle: Sendable {
     let error = unsafe record.value.withUnsafeBytes { value in
       unsafe Self.withBytes(of: record.key) { key in
         var arguments = unsafe (
-          rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t()
+          rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t(),
+          rd_kafka_vu_t()
         )
         unsafe arguments.0.vtype = RD_KAFKA_VTYPE_RKT
         unsafe arguments.0.u.rkt = topic.pointer
@@ -118,8 +119,8 @@ final class ProducerHandle: Sendable {
     return response
   }
 
-  /// Waits for events, at most `milliseconds`, and takes them all: what the broker said about records replaces the content of
-  /// `deliveries`, everything else is returned.
+  /// Waits for events, at most `milliseconds`, and takes them all: what the broker said about records replaces the
+  /// content of `deliveries`, everything else is returned.
   func poll(milliseconds: Int32, deliveries: inout [Delivery]) -> [ClientNotice] {
     deliveries.removeAll(keepingCapacity: true)
     var notices: [ClientNotice] = []
@@ -146,7 +147,8 @@ final class ProducerHandle: Sendable {
 
   /// Gives up everything queued and in flight; a ``Delivery`` comes for each record. Does not block.
   func purge() {
-    unsafe rd_kafka_purge(handle.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
+    unsafe rd_kafka_purge(
+      handle.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
   }
 
   private static let unassigned: Int32 = -1
@@ -165,7 +167,8 @@ final class ProducerHandle: Sendable {
 /// Where empty keys and header values point: an address that is not null, of which no byte is read.
 ///
 /// Unchecked: never written, never freed.
-private nonisolated(unsafe) let emptyBytes = UnsafeRawPointer(UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1))
+private nonisolated(unsafe) let emptyBytes = UnsafeRawPointer(
+  UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1))
 
 extension Delivery {
   /// Reads a delivery report.

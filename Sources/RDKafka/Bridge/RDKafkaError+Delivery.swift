@@ -8,7 +8,8 @@ extension RDKafkaError {
       return
     }
     self.init(
-      delivery: rd_kafka_resp_err_t(rawValue: delivery.error), isPossiblyPersisted: delivery.isPossiblyPersisted, topic: topic)
+      delivery: rd_kafka_resp_err_t(rawValue: delivery.error), isPossiblyPersisted: delivery.isPossiblyPersisted,
+      topic: topic)
   }
 
   /// What the broker's or librdkafka's error number means.

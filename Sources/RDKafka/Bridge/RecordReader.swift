@@ -25,14 +25,16 @@ import Glibc
 
   /// Messages taken at a time.
   static let capacity = 1024
-  /// Bytes in one batch's array, unless one record alone is larger: a record that is worked on for long keeps no more alive.
+  /// Bytes in one batch's array, unless one record alone is larger: a record that is worked on for long keeps no more
+  /// alive.
   private static let bytesPerBatch = 1024 * 1024
 
   private let queue: Queue
   private let readsHeaders: Bool
   private let messages: UnsafeMutableBufferPointer<Message?>
   private var owned: Set<TopicPartition> = []
-  /// Names of the topics by librdkafka's address of them; forgotten at every rebalance, as an address may be used again.
+  /// Names of the topics by librdkafka's address of them; forgotten at every rebalance, as an address may be used
+  /// again.
   private var topics: [OpaquePointer: String] = unsafe [:]
   /// The headers of the previous record, which mostly are those of the next one too.
   private var lastHeaders: [RecordHeader] = []
@@ -173,9 +175,13 @@ import Glibc
   /// The message's headers; the previous record's, if they are the same, so that equal headers cost no allocation.
   private func headers(of message: Message) -> [RecordHeader] {
     var list: OpaquePointer?
-    guard unsafe rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR, let list = unsafe list else { return [] }
+    guard unsafe rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR, let list = unsafe list else {
+      return []
+    }
     let count = unsafe rd_kafka_header_cnt(list)
-    if count == lastHeaders.count, lastHeaders.indices.allSatisfy({ unsafe isLastHeader($0, in: list) }) { return lastHeaders }
+    if count == lastHeaders.count, lastHeaders.indices.allSatisfy({ unsafe isLastHeader($0, in: list) }) {
+      return lastHeaders
+    }
     lastHeaders = (0..<count).compactMap { index in
       guard let (name, value) = unsafe header(index, in: list) else { return nil }
       return unsafe RecordHeader(name: String(cString: name), value: Array(value))

@@ -25,14 +25,15 @@ import CRDKafka
     unsafe rd_kafka_topic_destroy(pointer)
   }
 
-  /// Says in which of `partitions` a record belongs whose message has a ``Ticket``'s word as its opaque: nowhere else is their number always known. On
-  /// any thread, possibly more than once for a record.
+  /// Says in which of `partitions` a record belongs whose message has a ``Ticket``'s word as its opaque: nowhere else
+  /// is their number always known. On any thread, possibly more than once for a record.
   private static let place:
-    @convention(c) (OpaquePointer?, UnsafeRawPointer?, Int, Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) -> Int32 =
+    @convention(c) (OpaquePointer?, UnsafeRawPointer?, Int, Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
+      -> Int32 =
       {
         if let partition = Ticket(word: UInt(bitPattern: $5)).partition { return partition % $3 }
-        // librdkafka's default (CRC32) puts a key on another partition than Java's clients do. Its functions must not be called from a partitioner, but
-        // for those that are partitioners themselves.
+        // librdkafka's default (CRC32) puts a key on another partition than Java's clients do. Its functions must not
+        // be called from a partitioner, but for those that are partitioners themselves.
         return unsafe rd_kafka_msg_partitioner_murmur2_random($0, $1, $2, $3, nil, nil)
       }
 
@@ -50,7 +51,9 @@ import CRDKafka
     guard unsafe metadata.pointee.topic_cnt == 1, let topic = unsafe metadata.pointee.topics?.pointee else {
       throw RDKafkaError(response: RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, context: name)
     }
-    guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { throw unsafe RDKafkaError(response: topic.err, context: name) }
+    guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      throw unsafe RDKafkaError(response: topic.err, context: name)
+    }
     return unsafe topic.partition_cnt
   }
 }

@@ -1,7 +1,7 @@
 import Dispatch
 
-/// Runs calls of librdkafka that block for an answer from a broker outside the cooperative pool, which they would starve.
-/// Each such call is given a timeout of its own, so that the threads come back.
+/// Runs calls of librdkafka that block for an answer from a broker outside the cooperative pool, which they would
+/// starve. Each such call is given a timeout of its own, so that the threads come back.
 enum BlockingCalls {
   private static let queue = DispatchQueue(label: "rdkafka.blocking", attributes: .concurrent)
 

@@ -1,8 +1,8 @@
 import Logging
 import Synchronization
 
-/// The loop of a consumer's thread: serves events at all times and records against credit. Everything that librdkafka wants
-/// done by one thread (taking batches, rebalancing, leaving) is done here.
+/// The loop of a consumer's thread: serves events at all times and records against credit. Everything that librdkafka
+/// wants done by one thread (taking batches, rebalancing, leaving) is done here.
 struct ConsumerLoop {
   private let handle: ConsumerHandle
   private let configuration: ConsumerConfiguration
@@ -73,8 +73,8 @@ struct ConsumerLoop {
     }
     var hasMore = false
     while true {
-      // The tick bounds everything that has a deadline. It also keeps polling librdkafka, which takes an application that does
-      // not poll for dead.
+      // The tick bounds everything that has a deadline. It also keeps polling librdkafka, which takes an application
+      // that does not poll for dead.
       handle.wakeUp.wait(milliseconds: hasMore ? 0 : 100)
       serveEvents()
       advanceRebalance()
@@ -124,7 +124,8 @@ struct ConsumerLoop {
     }
   }
 
-  /// Announces the first rebalance, lets it take effect when the application is ready or its time is over, goes on to the next.
+  /// Announces the first rebalance, lets it take effect when the application is ready or its time is over, goes on to
+  /// the next.
   private mutating func advanceRebalance() {
     while let first = rebalances.first {
       guard let state = first.state else {
@@ -144,8 +145,8 @@ struct ConsumerLoop {
     }
   }
 
-  /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is committed meanwhile; an
-  /// application that commits by itself has done so before it completed the rebalance.
+  /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is
+  /// committed meanwhile; an application that commits by itself has done so before it completed the rebalance.
   private mutating func holdBack() -> Bool {
     guard configuration.client.tuning == .embedded, case .revoke = rebalances[0].change.kind else { return false }
     guard let heldUntil = rebalances[0].heldUntil else {
@@ -234,7 +235,8 @@ struct ConsumerLoop {
     return taken.popped > 0
   }
 
-  /// Sends every broker a request, for which its thread wakes up; see `FetchReminder`. One at a time: a broker that is away keeps it waiting.
+  /// Sends every broker a request, for which its thread wakes up; see `FetchReminder`. One at a time: a broker that is
+  /// away keeps it waiting.
   private func remind() {
     guard !handle.isReminding.exchange(true, ordering: .acquiringAndReleasing) else { return }
     let (handle, partitions, logger) = (handle, Array(progress.positions.keys), logger)
@@ -248,7 +250,8 @@ struct ConsumerLoop {
     }
   }
 
-  /// Tells the application, at most every ten seconds about the same error: librdkafka repeats itself while a broker is away.
+  /// Tells the application, at most every ten seconds about the same error: librdkafka repeats itself while a broker is
+  /// away.
   private mutating func report(_ error: RDKafkaError) {
     let now = ContinuousClock.now
     if !error.isFatal, let last = lastReports[error.number], now - last < .seconds(10) { return }

@@ -5,7 +5,8 @@ final class Credit: Sendable {
   private let records = Atomic(0)
   private let isExhausted = Atomic(false)
 
-  /// Adds to the credit, or takes back from it where `count` is negative: then it may fall below zero, as a debt that later grants pay.
+  /// Adds to the credit, or takes back from it where `count` is negative: then it may fall below zero, as a debt that
+  /// later grants pay.
   ///
   /// - Returns: Whether the consumer's thread has run out of credit and must be woken.
   func grant(_ count: Int) -> Bool {

@@ -2,9 +2,9 @@ import Synchronization
 
 /// Whether the member has asked to join its group again and does not know the new generation yet.
 ///
-/// librdkafka keeps back whatever else is for the coordinator until it has been let in, and then sends it with the old generation. A position that is
-/// refused for that makes it give up all partitions as lost (before 2.10, librdkafka#4908). Its automatic commits keep out of that time; nothing
-/// but its log tells others when it is.
+/// librdkafka keeps back whatever else is for the coordinator until it has been let in, and then sends it with the old
+/// generation. A position that is refused for that makes it give up all partitions as lost (before 2.10,
+/// librdkafka#4908). Its automatic commits keep out of that time; nothing but its log tells others when it is.
 final class Membership: Sendable {
   private static let joining: Set<Substring> = ["init", "wait-join", "wait-metadata", "wait-sync"]
   private let joins = Atomic(false)

@@ -1,10 +1,11 @@
-/// Keeps the positions that a group on the embedded cluster refuses, under the name of a group that nobody joins and that therefore takes them at
-/// any time.
+/// Keeps the positions that a group on the embedded cluster refuses, under the name of a group that nobody joins and
+/// that therefore takes them at any time.
 ///
-/// The embedded cluster refuses every position from the moment a member joins again until all have their new assignment; a real one takes them until
-/// all have joined. It can even begin to do so with the generation in which partitions are to be given back: a member whose request for its assignment
-/// comes after the leader's is left without and joins again at once. What members settle in such a time would be done again by the next owners,
-/// had they not the refuge to look into.
+/// The embedded cluster refuses every position from the moment a member joins again until all have their new
+/// assignment; a real one takes them until all have joined. It can even begin to do so with the generation in which
+/// partitions are to be given back: a member whose request for its assignment comes after the leader's is left without
+/// and joins again at once. What members settle in such a time would be done again by the next owners, had they not the
+/// refuge to look into.
 final class Refuge: Sendable {
   private let handle: Handle
   private let timeout: Int32
@@ -23,14 +24,16 @@ final class Refuge: Sendable {
     handle = try Handle(kind: .consumer, properties: properties, events: 0, logsToQueue: false)
   }
 
-  /// Returns when the broker has the positions with their metadata. Throws `timedOut`, `unreachable`, `messageTooLarge`.
+  /// Returns when the broker has the positions with their metadata. Throws `timedOut`, `unreachable`,
+  /// `messageTooLarge`.
   func keep(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     try await BlockingCalls.run { [handle, timeout] () throws(RDKafkaError) in
       try handle.commit(offsets, timeoutMilliseconds: timeout)
     }
   }
 
-  /// The last positions kept of each of the partitions; those of which none was are left out. Throws `timedOut`, `unreachable`.
+  /// The last positions kept of each of the partitions; those of which none was are left out. Throws `timedOut`,
+  /// `unreachable`.
   func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     try await BlockingCalls.run { [handle, timeout] () throws(RDKafkaError) in
       try handle.committed(partitions, timeoutMilliseconds: timeout)

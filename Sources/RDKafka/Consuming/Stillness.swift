@@ -1,11 +1,12 @@
-/// How long a member of a group on the embedded cluster keeps still after the group has come to a new generation, so that all members get
-/// their positions committed.
+/// How long a member of a group on the embedded cluster keeps still after the group has come to a new generation, so
+/// that all members get their positions committed.
 ///
-/// The embedded cluster begins to rebalance with the first member that joins again or leaves, and from then on refuses everybody's positions; a
-/// real one takes them until all have joined. So there nobody does either before the slowest member has settled what it gives back.
+/// The embedded cluster begins to rebalance with the first member that joins again or leaves, and from then on refuses
+/// everybody's positions; a real one takes them until all have joined. So there nobody does either before the slowest
+/// member has settled what it gives back.
 struct Stillness {
-  /// Longer than a worker takes to settle what is in flight, and well within the time the embedded cluster gives a member to join again
-  /// (a second less than the session timeout).
+  /// Longer than a worker takes to settle what is in flight, and well within the time the embedded cluster gives a
+  /// member to join again (a second less than the session timeout).
   private static let span: Duration = .milliseconds(2_500)
 
   private let isNeeded: Bool

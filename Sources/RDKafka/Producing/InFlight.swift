@@ -1,4 +1,5 @@
-/// The submissions whose records are not all settled. A value: whoever holds it has the lock, and performs what it returns.
+/// The submissions whose records are not all settled. A value: whoever holds it has the lock, and performs what it
+/// returns.
 struct InFlight: ~Copyable {
   /// Called once with the results, in the order of the submission's records.
   typealias Completion = @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
@@ -43,8 +44,8 @@ struct InFlight: ~Copyable {
 
   /// The submitting thread has handed over all records but these.
   ///
-  /// - Returns: Whether there are submissions to be taken of which no further delivery will tell: this one, whose records were all refused, or settled
-  ///   before their submitter came to say this.
+  /// - Returns: Whether there are submissions to be taken of which no further delivery will tell: this one, whose
+  ///   records were all refused, or settled before their submitter came to say this.
   mutating func handedOver(_ slot: Int, refused: [(index: Int, error: RDKafkaError)]) -> Bool {
     for (index, error) in refused { fail(slot, index, error) }
     countDown(slot)

@@ -16,9 +16,11 @@ enum ImportJudgement {
     line.isIDGiven ? line.registration.id : installed ?? holder ?? line.registration.id
   }
 
-  /// Judges a line for an id by the registrations that have the id, hold the handle and are the installation's; an id that is only issued is no
-  /// registration.
-  init(_ line: RegistrationLine, id: RegistrationID, stored: Registration?, holder: Registration?, installed: Registration?) {
+  /// Judges a line for an id by the registrations that have the id, hold the handle and are the installation's; an id
+  /// that is only issued is no registration.
+  init(
+    _ line: RegistrationLine, id: RegistrationID, stored: Registration?, holder: Registration?, installed: Registration?
+  ) {
     let new = line.registration
     func mayReplace(_ other: Registration?) -> Bool {
       other.map { RegistrationRules.mayReplace($0, user: new.user, platform: new.platform, handle: new.handle) } ?? true

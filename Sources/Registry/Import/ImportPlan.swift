@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// What a batch of lines makes of the rows that it concerns, found out without asking the database for each of them: it is told what is stored, takes
-/// the lines one after the other, and says in the end what differs. A pure value.
+/// What a batch of lines makes of the rows that it concerns, found out without asking the database for each of them: it
+/// is told what is stored, takes the lines one after the other, and says in the end what differs. A pure value.
 struct ImportPlan {
   /// A registration, or an id that is only issued, before and after the batch.
   struct Place {
@@ -27,7 +27,8 @@ struct ImportPlan {
   private(set) var handles: [String: Claim] = [:]
   private(set) var installations: [String: Claim] = [:]
 
-  /// A plan on top of what is stored: who holds the batch's handles, who has its installations, and the rows of all these and of the batch's ids.
+  /// A plan on top of what is stored: who holds the batch's handles, who has its installations, and the rows of all
+  /// these and of the batch's ids.
   init(holders: [String: RegistrationID], installations: [String: RegistrationID], rows: [RegistrationRow]) {
     for (handle, id) in holders { handles[handle] = Claim(stored: id, owner: id) }
     for (installation, id) in installations { self.installations[installation] = Claim(stored: id, owner: id) }
@@ -70,7 +71,9 @@ struct ImportPlan {
     release(id)
     places[id] = Place(stored: places[id]?.stored, registration: registration, isTaken: true)
     handles[registration.handle, default: Claim(stored: nil)].owner = id
-    if let installation = registration.installation { installations[installation, default: Claim(stored: nil)].owner = id }
+    if let installation = registration.installation {
+      installations[installation, default: Claim(stored: nil)].owner = id
+    }
   }
 
   private mutating func bury(_ id: RegistrationID, for successor: RegistrationID) {

@@ -1,15 +1,19 @@
 package import FanfareCore
 
-/// A registration as a line of a file has it, read and checked as far as that can be done without looking at what is registered.
+/// A registration as a line of a file has it, read and checked as far as that can be done without looking at what is
+/// registered.
 ///
-/// One JSON object: `{"id":"…","user":"alice","platform":"apns","handle":"…","installation":"…","tags":["news"],"registeredAt":"…","createdAt":"…",
+/// One JSON object:
+/// `{"id":"…","user":"alice","platform":"apns","handle":"…","installation":"…","tags":["news"],"registeredAt":"…","createdAt":"…",
 /// "lastSeen":"…"}`, which is what `GET /api/registrations/{id}` answers.
-/// - `user`, `platform` (`apns`, `fcm` or `gcm`, `wns`) and `handle` must be there; what they may be is what an app may register.
-/// - `id`: a random UUID (version 4). Without it, that of the registration that the installation has or that holds the handle; a new
-///   one where there is none.
+/// - `user`, `platform` (`apns`, `fcm` or `gcm`, `wns`) and `handle` must be there; what they may be is what an app may
+///   register.
+/// - `id`: a random UUID (version 4). Without it, that of the registration that the installation has or that holds the
+///   handle; a new one where there is none.
 /// - `installation`: the id by which the app registers, if it registers by installation.
 /// - `tags`: may be missing. The user's and the installation's own need not be among them.
-/// - `registeredAt`: when the app reported the handle last (RFC 3339). Without it `lastSeen`; without both, the time of the import.
+/// - `registeredAt`: when the app reported the handle last (RFC 3339). Without it `lastSeen`; without both, the time of
+///   the import.
 /// - `createdAt`: when the user registered the device first; `registeredAt` where it is missing or later.
 /// - `lastSeen`: when the app was heard of last; `registeredAt` where it is missing or earlier.
 package struct RegistrationLine: Sendable {

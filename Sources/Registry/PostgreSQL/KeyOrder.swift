@@ -2,8 +2,8 @@ import FanfareCore
 
 /// The order of many keys: their indices, ascending by the keys and, where these are equal, by themselves.
 ///
-/// Two words of each key are kept beside its index, so that hardly any comparison has to look at the key: sorting the rows themselves, which count
-/// references whenever they move, took longer than sending them.
+/// Two words of each key are kept beside its index, so that hardly any comparison has to look at the key: sorting the
+/// rows themselves, which count references whenever they move, took longer than sending them.
 struct KeyOrder: Sequence {
   private struct Entry {
     let first: UInt64
@@ -20,7 +20,8 @@ struct KeyOrder: Sequence {
     self.entries = entries
   }
 
-  /// The order of so many texts, by their bytes; those that begin with `prefix` come first. `text` is asked for some of them more than once.
+  /// The order of so many texts, by their bytes; those that begin with `prefix` come first. `text` is asked for some of
+  /// them more than once.
   init(count: Int, prefix: String = "", text: (Int) -> String) {
     var entries = (0..<count).map { Self.entry(text($0), prefix: prefix, index: $0) }
     entries.sort { left, right in
@@ -45,7 +46,8 @@ struct KeyOrder: Sequence {
     let (bytes, prefix) = (text.utf8Span.span, prefix.utf8Span.span)
     var start = 0
     while start < prefix.count, start < bytes.count, bytes[start] == prefix[start] { start += 1 }
-    // Only the whole of it is passed over; what has not got it is marked by the highest bit, and the words take the rest.
+    // Only the whole of it is passed over; what has not got it is marked by the highest bit, and the words take the
+    // rest.
     let isPrefixed = start == prefix.count
     if !isPrefixed { start = 0 }
     var words: (UInt64, UInt64) = (isPrefixed ? 0 : 1, 0)

@@ -3,8 +3,9 @@ import PostgreSQL
 
 /// Answers a batch of audience queries, in one round trip for each hub among them.
 struct PostgreSQLAudienceLookup {
-  /// The devices of the hub `$1` that carry the tags `$2`, hold the handles `$3` or have the ids `$4`; with each the key that found it. Arrays of the keys of
-  /// an index: the server goes down the tree once for each, whatever it believes about the table.
+  /// The devices of the hub `$1` that carry the tags `$2`, hold the handles `$3` or have the ids `$4`; with each the
+  /// key that found it. Arrays of the keys of an index: the server goes down the tree once for each, whatever it
+  /// believes about the table.
   static let statement = PreparedStatement(
     """
     SELECT tag, platform, registration, handle, registered_at, NULL::bigint FROM tags WHERE hub = $1 AND tag = ANY ($2)
@@ -33,7 +34,8 @@ struct PostgreSQLAudienceLookup {
     var hubs: [HubName] = []
     for query in queries where !hubs.contains(query.hub) { hubs.append(query.hub) }
     for hub in hubs {
-      try run(connection, hub, hubs.count == 1 ? Array(queries.indices) : queries.indices.filter { queries[$0].hub == hub })
+      try run(
+        connection, hub, hubs.count == 1 ? Array(queries.indices) : queries.indices.filter { queries[$0].hub == hub })
     }
     return answers
   }
@@ -98,7 +100,8 @@ private struct ExactText: Hashable {
 }
 
 extension [ExactText: [Int]] {
-  /// Adds who asks for a key. One with control characters is left out: no stored text has any, and PostgreSQL would refuse a NUL.
+  /// Adds who asks for a key. One with control characters is left out: no stored text has any, and PostgreSQL would
+  /// refuse a NUL.
   fileprivate mutating func add(_ key: String, _ index: Int) {
     if key.isStorable { self[ExactText(text: key), default: []].append(index) }
   }

@@ -3,9 +3,9 @@ import PostgreSQL
 
 /// Reads pages of one audience, by the key of the tags that lead to its devices.
 ///
-/// For each tag that drives, one range of the tags' key is read in the order of the ids, and the server merges the ranges up to
-/// the limit. What else the audience asks of a candidate is judged here, by the tags that its registration holds: so no statement
-/// joins tables, which could not be sharded alike.
+/// For each tag that drives, one range of the tags' key is read in the order of the ids, and the server merges the
+/// ranges up to the limit. What else the audience asks of a candidate is judged here, by the tags that its registration
+/// holds: so no statement joins tables, which could not be sharded alike.
 struct PostgreSQLAudiencePager {
   /// How many candidates a page has where the whole audience is asked for.
   private static let wholePage = 5000
@@ -39,7 +39,8 @@ struct PostgreSQLAudiencePager {
     var candidates: [Candidate]
     switch plan.source {
     case .registration(let id):
-      return single(try slice.contains(id) ? table.find(id, locking: false)?.registration : nil, createdBefore: createdBefore)
+      return single(
+        try slice.contains(id) ? table.find(id, locking: false)?.registration : nil, createdBefore: createdBefore)
     case .handle(let platform, let handle):
       let holder = try handle.isStorable ? table.registration(holding: handle) : nil
       return single(
@@ -61,7 +62,8 @@ struct PostgreSQLAudiencePager {
       }
     }
     return AudiencePage(
-      targets: candidates.compactMap(\.target), examined: examined, last: examined < limit || last == slice.last ? nil : last)
+      targets: candidates.compactMap(\.target), examined: examined,
+      last: examined < limit || last == slice.last ? nil : last)
   }
 
   /// Every device of the audience, by ascending ids.
@@ -85,12 +87,13 @@ struct PostgreSQLAudiencePager {
   /// The first registrations of the slice that carry one of the tags.
   private func read(_ tags: [String], _ slice: RegistrationSlice, _ limit: Int) throws -> [Candidate] {
     guard !tags.isEmpty else { return [] }
-    let rows = try connection.execute(Self.statement(tagCount: tags.count), bounds(slice, limit) + tags.map { .text($0) })
+    let rows = try connection.execute(
+      Self.statement(tagCount: tags.count), bounds(slice, limit) + tags.map { .text($0) })
     return try (0..<rows.count).map { try candidate(rows, $0) }
   }
 
-  /// What reads the first `$4` registrations, from `$2` to `$3` of the hub `$1`, that carry one of so many tags, `$5` and the
-  /// following; each once.
+  /// What reads the first `$4` registrations, from `$2` to `$3` of the hub `$1`, that carry one of so many tags, `$5`
+  /// and the following; each once.
   static func statement(tagCount: Int) -> String {
     let ranges = (0..<tagCount).map { index in
       """
@@ -121,14 +124,17 @@ struct PostgreSQLAudiencePager {
     }
   }
 
-  /// Reads what the registrations carry, where that has not been read yet. Of one that is gone in the meantime nothing is found.
+  /// Reads what the registrations carry, where that has not been read yet. Of one that is gone in the meantime nothing
+  /// is found.
   private func readTags(of candidates: inout [Candidate]) throws {
     let missing = candidates.filter { $0.tags == nil }.map(\.id)
     guard !missing.isEmpty else { return }
     let rows = try connection.query(Self.tagsByID, [.text(hub.rawValue), .ids(missing)])
     var tags: [RegistrationID: [String]] = [:]
     for row in 0..<rows.count { tags[try rows.identifier(row, 0)] = try rows.texts(row, 1) }
-    for index in candidates.indices where candidates[index].tags == nil { candidates[index].tags = tags[candidates[index].id] }
+    for index in candidates.indices where candidates[index].tags == nil {
+      candidates[index].tags = tags[candidates[index].id]
+    }
   }
 
   private func bounds(_ slice: RegistrationSlice, _ limit: Int) -> [Parameter] {
@@ -152,7 +158,8 @@ struct PostgreSQLAudiencePager {
   private static let tagsByID = PreparedStatement(
     "SELECT id, tags FROM registrations WHERE hub = $1 AND id = ANY ($2) AND username IS NOT NULL")
 
-  /// About how many devices carry each of the tags, found out with one statement: it reads no more than a sample of each.
+  /// About how many devices carry each of the tags, found out with one statement: it reads no more than a sample of
+  /// each.
   static func weights(of tags: [String], hub: HubName, _ connection: PostgreSQLConnection) throws -> [Int] {
     var weights = tags.map { _ in 0 }
     let known = tags.indices.filter { tags[$0].isStorable }

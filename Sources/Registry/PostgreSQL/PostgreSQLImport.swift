@@ -1,9 +1,9 @@
 import FanfareCore
 import PostgreSQL
 
-/// Takes a batch of lines within one transaction. Where they seem to be new they are copied in as they are, and the tables' keys say whether they were.
-/// Otherwise all that they concern is looked up at once, and what differs is written afterwards: what is new is copied in, and only the rest is changed
-/// row by row.
+/// Takes a batch of lines within one transaction. Where they seem to be new they are copied in as they are, and the
+/// tables' keys say whether they were. Otherwise all that they concern is looked up at once, and what differs is
+/// written afterwards: what is new is copied in, and only the rest is changed row by row.
 struct PostgreSQLImport {
   /// How many handles are looked up to guess what the others are.
   private static let sample = 16
@@ -39,15 +39,18 @@ struct PostgreSQLImport {
     return outcome
   }
 
-  /// Whether none of a few of the lines' handles is held. They say nothing of the others, but in a file that was taken in before nearly all are.
+  /// Whether none of a few of the lines' handles is held. They say nothing of the others, but in a file that was taken
+  /// in before nearly all are.
   private func seemsNew(_ lines: [RegistrationLine]) throws -> Bool {
     guard !lines.isEmpty else { return false }
-    let sample = stride(from: 0, to: lines.count, by: lines.count / Self.sample + 1).map { lines[$0].registration.handle }
+    let sample = stride(from: 0, to: lines.count, by: lines.count / Self.sample + 1).map {
+      lines[$0].registration.handle
+    }
     return try connection.query(Self.findHandles, [.text(hub.rawValue), .texts(sample)]).count == 0
   }
 
-  /// Takes the lines if all of them are new and have nothing in common, without looking anything up: the keys of the tables do. Otherwise nothing has
-  /// happened.
+  /// Takes the lines if all of them are new and have nothing in common, without looking anything up: the keys of the
+  /// tables do. Otherwise nothing has happened.
   private func takeNew(_ lines: [RegistrationLine]) throws -> Bool {
     try connection.execute("SAVEPOINT new_lines")
     do {
@@ -75,7 +78,8 @@ struct PostgreSQLImport {
     guard !ids.isEmpty else { return ImportPlan(holders: [:], installations: [:], rows: []) }
     let rows = try connection.query(Self.lockRegistrations, [.text(hub.rawValue), .ids(ids)])
     return ImportPlan(
-      holders: holders, installations: installed, rows: try (0..<rows.count).map { try RegistrationRow(rows, $0, hub: hub) })
+      holders: holders, installations: installed,
+      rows: try (0..<rows.count).map { try RegistrationRow(rows, $0, hub: hub) })
   }
 
   private func owners(_ statement: PreparedStatement, _ keys: [String]) throws -> [String: RegistrationID] {
@@ -86,7 +90,8 @@ struct PostgreSQLImport {
     return owners
   }
 
-  /// Removes registrations whose places others have taken. Their handles and installations are dealt with by themselves.
+  /// Removes registrations whose places others have taken. Their handles and installations are dealt with by
+  /// themselves.
   private func bury(_ places: [ImportPlan.Place]) throws {
     let gone = places.compactMap { place in place.stored.map { (row: $0, successor: place.successor) } }
     guard !gone.isEmpty else { return }
@@ -140,7 +145,8 @@ struct PostgreSQLImport {
     }
   }
 
-  /// An id that was gone is alive again. A hub that has no tombstones at all, as before its first import, is not asked for each.
+  /// An id that was gone is alive again. A hub that has no tombstones at all, as before its first import, is not asked
+  /// for each.
   private func revive(_ ids: some Collection<RegistrationID>) throws {
     guard try connection.query(Self.findTombstone, [.text(hub.rawValue)]).count > 0 else { return }
     try connection.query(Self.deleteTombstones, [.text(hub.rawValue), .ids(Array(ids))])
@@ -178,7 +184,8 @@ struct PostgreSQLImport {
 
   /// Writes which installation has which registration from now on.
   private func settle(installations plan: ImportPlan) throws {
-    let gone = plan.installations.compactMap { name, claim in claim.owner == nil ? claim.stored.map { (name, $0) } : nil }
+    let gone = plan.installations.compactMap { name, claim in claim.owner == nil ? claim.stored.map { (name, $0) } : nil
+    }
     if !gone.isEmpty {
       try connection.query(Self.deleteInstallations, [.text(hub.rawValue), .texts(gone.map(\.0)), .ids(gone.map(\.1))])
     }
@@ -192,7 +199,8 @@ struct PostgreSQLImport {
       }
     }
     if !changed.isEmpty {
-      try connection.query(Self.updateInstallations, [.text(hub.rawValue), .texts(changed.map(\.0)), .ids(changed.map(\.1))])
+      try connection.query(
+        Self.updateInstallations, [.text(hub.rawValue), .texts(changed.map(\.0)), .ids(changed.map(\.1))])
     }
     guard !new.isEmpty else { return }
     try copying { try RegistrationCopy(connection, hub, new).copyInstallations() }
@@ -207,7 +215,8 @@ struct PostgreSQLImport {
     .int2s(registrations.map { Int16(PlatformSet($0.platform).rawValue) })
   }
 
-  /// Copies in what was not there. Where somebody has been quicker the whole batch is begun anew, and finds what has come.
+  /// Copies in what was not there. Where somebody has been quicker the whole batch is begun anew, and finds what has
+  /// come.
   private func copying(_ body: () throws -> Void) throws {
     do { try body() } catch let error as PostgreSQLError where error.sqlState == RegistrationCopy.taken {
       throw PostgreSQLError.overtaken
@@ -217,7 +226,8 @@ struct PostgreSQLImport {
 
 /// What is said to the database.
 extension PostgreSQLImport {
-  private static let findHandles = PreparedStatement("SELECT 1 FROM handles WHERE hub = $1 AND handle = ANY ($2) LIMIT 1")
+  private static let findHandles = PreparedStatement(
+    "SELECT 1 FROM handles WHERE hub = $1 AND handle = ANY ($2) LIMIT 1")
   private static let lockInstallations = PreparedStatement(
     "SELECT installation, registration FROM installations WHERE hub = $1 AND installation = ANY ($2) ORDER BY installation FOR UPDATE"
   )
@@ -225,7 +235,8 @@ extension PostgreSQLImport {
     "SELECT handle, registration FROM handles WHERE hub = $1 AND handle = ANY ($2) ORDER BY handle FOR UPDATE")
   private static let lockRegistrations = PreparedStatement(
     "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE")
-  private static let deleteRegistrations = PreparedStatement("DELETE FROM registrations WHERE hub = $1 AND id = ANY ($2)")
+  private static let deleteRegistrations = PreparedStatement(
+    "DELETE FROM registrations WHERE hub = $1 AND id = ANY ($2)")
   private static let deleteTags = PreparedStatement(
     """
     DELETE FROM tags USING unnest($2, $3) AS k (tag, registration)
@@ -238,7 +249,8 @@ extension PostgreSQLImport {
     ON CONFLICT (hub, registration) DO UPDATE SET cause = excluded.cause, detail = excluded.detail, at = excluded.at
     """)
   private static let findTombstone = PreparedStatement("SELECT 1 FROM tombstones WHERE hub = $1 LIMIT 1")
-  private static let deleteTombstones = PreparedStatement("DELETE FROM tombstones WHERE hub = $1 AND registration = ANY ($2)")
+  private static let deleteTombstones = PreparedStatement(
+    "DELETE FROM tombstones WHERE hub = $1 AND registration = ANY ($2)")
   private static let updateRegistrations = PreparedStatement(
     """
     UPDATE registrations SET username = k.username, platform = k.platform, handle = k.handle, installation = k.installation,

@@ -3,7 +3,8 @@ import PostgreSQL
 
 /// Removes rows that nobody can see any more. They are ignored without it; it only gives the space back.
 ///
-/// It reads keys and then deletes by key, which every distributed engine can do, and looks once more at the age of what it deletes.
+/// It reads keys and then deletes by key, which every distributed engine can do, and looks once more at the age of what
+/// it deletes.
 enum PostgreSQLPurge {
   private static let pending = PreparedStatement(
     "SELECT hub, id FROM registrations WHERE expires_at <= $1 LIMIT \(Purge.batch) FOR UPDATE SKIP LOCKED")
@@ -13,7 +14,8 @@ enum PostgreSQLPurge {
     "DELETE FROM handles WHERE hub = $1 AND handle = ANY ($2) AND registration = ANY ($3)")
   private static let others = [
     expiring("secure_payloads", key: "id", "expires_at <= $1"), expiring("send_claims", key: "key", "expires_at <= $1"),
-    expiring("broadcasts", key: "send", "touched_at < $1"), expiring("broadcast_pages", key: "send, page", "finished_at < $1"),
+    expiring("broadcasts", key: "send", "touched_at < $1"),
+    expiring("broadcast_pages", key: "send, page", "finished_at < $1"),
     expiring("tombstones", key: "registration", "at < $1"), expiring("scheduled_sends", key: "id", "forget_at <= $1"),
     expiring("import_batches", key: "file, first_byte", "finished_at < $1"),
   ]

@@ -12,8 +12,8 @@ struct PostgreSQLRegistrationTable {
     self.hub = hub
   }
 
-  /// What has that id and has not expired; a pending one is found whatever its age where no moment is given. With `locking`, nobody else changes it
-  /// until the transaction ends.
+  /// What has that id and has not expired; a pending one is found whatever its age where no moment is given. With
+  /// `locking`, nobody else changes it until the transaction ends.
   func find(_ id: RegistrationID, locking: Bool = true, at now: UnixTime? = nil) throws -> RegistrationRow? {
     let rows = try connection.query(locking ? Self.selectLocking : Self.select, [.text(hub.rawValue), .id(id)])
     guard rows.count == 1 else { return nil }
@@ -22,16 +22,18 @@ struct PostgreSQLRegistrationTable {
     return row
   }
 
-  /// What has that id, locked in the order of installing: first its installation, then the handle that it holds, then itself.
-  /// Registering by handle, merging and what `put` takes over from a former holder come to installations or other handles later: the
-  /// database ends one of two that wait for each other, and its transaction is repeated.
+  /// What has that id, locked in the order of installing: first its installation, then the handle that it holds, then
+  /// itself. Registering by handle, merging and what `put` takes over from a former holder come to installations or
+  /// other handles later: the database ends one of two that wait for each other, and its transaction is repeated.
   func findLockingAll(_ id: RegistrationID, at now: UnixTime) throws -> RegistrationRow? {
     guard let seen = try find(id, locking: false) else { return nil }
     let installation = seen.registration?.installation
     if let installation { try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)]) }
     if let handle = seen.handle { _ = try holder(of: handle) }
     let row = try find(id, at: now)
-    if let row, row.handle != seen.handle || row.registration?.installation != installation { throw PostgreSQLError.overtaken }
+    if let row, row.handle != seen.handle || row.registration?.installation != installation {
+      throw PostgreSQLError.overtaken
+    }
     return row
   }
 
@@ -40,9 +42,11 @@ struct PostgreSQLRegistrationTable {
     try afterAll(Self.selectInstallation, installation) { $0.installation?.hasSameBytes(as: installation) == true }
   }
 
-  /// The registration whose id the statement finds for the text, if it `fits` by the time that it is read; else the one that the
-  /// statement finds by then: the text may have become another's in between.
-  private func afterAll(_ statement: PreparedStatement, _ text: String, fits: (Registration) -> Bool) throws -> Registration? {
+  /// The registration whose id the statement finds for the text, if it `fits` by the time that it is read; else the one
+  /// that the statement finds by then: the text may have become another's in between.
+  private func afterAll(_ statement: PreparedStatement, _ text: String, fits: (Registration) -> Bool) throws
+    -> Registration?
+  {
     for _ in 0..<2 {
       let rows = try connection.query(statement, [.text(hub.rawValue), .text(text)])
       guard rows.count == 1 else { return nil }
@@ -54,7 +58,9 @@ struct PostgreSQLRegistrationTable {
   /// The registrations of those ids that there are, by ascending ids.
   func registrations(_ ids: [RegistrationID]) throws -> [Registration] {
     let rows = try connection.query(Self.selectAll, [.text(hub.rawValue), .ids(ids)])
-    return try (0..<rows.count).compactMap { try RegistrationRow(rows, $0, hub: hub).registration }.sorted { $0.id < $1.id }
+    return try (0..<rows.count).compactMap { try RegistrationRow(rows, $0, hub: hub).registration }.sorted {
+      $0.id < $1.id
+    }
   }
 
   /// Who holds the handle (in its normal form); it keeps it until the transaction ends.
@@ -110,13 +116,17 @@ struct PostgreSQLRegistrationTable {
       Self.renew, [.text(hub.rawValue), .id(id), .time(now), .time(now + RegistrationRules.pendingLifetime)])
   }
 
-  /// Creates the registration or replaces what was stored under its id. Its handle has been claimed, and is taken from the holder.
-  func put(_ registration: Registration, replacing stored: RegistrationRow?, handleHeldBy holder: RegistrationID) throws {
+  /// Creates the registration or replaces what was stored under its id. Its handle has been claimed, and is taken from
+  /// the holder.
+  func put(_ registration: Registration, replacing stored: RegistrationRow?, handleHeldBy holder: RegistrationID) throws
+  {
     if holder != registration.id, let row = try find(holder) {
       let tombstone = Tombstone(cause: .merged, detail: registration.id.description, at: registration.registeredAt)
       try remove(row, leaving: tombstone, keepingHandle: true)
     }
-    if let former = stored?.handle, !former.hasSameBytes(as: registration.handle) { try release(former, of: registration.id) }
+    if let former = stored?.handle, !former.hasSameBytes(as: registration.handle) {
+      try release(former, of: registration.id)
+    }
     let (hub, id, platform) = (
       Parameter.text(hub.rawValue), Parameter.id(registration.id), Parameter.platform(registration.platform)
     )
@@ -127,10 +137,13 @@ struct PostgreSQLRegistrationTable {
         .texts(registration.tags), .time(registration.registeredAt), .time(registration.createdAt),
         .time(registration.seenAt > registration.registeredAt ? registration.seenAt : nil),
       ])
-    try connection.query(Self.updateHandle, [hub, .text(registration.handle), id, platform, .time(registration.registeredAt)])
+    try connection.query(
+      Self.updateHandle, [hub, .text(registration.handle), id, platform, .time(registration.registeredAt)])
     let former = stored?.registration?.tags ?? []
     // The usual case is an app that starts and says again what it said before.
-    if !former.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) { try deleteTags(former, of: registration.id) }
+    if !former.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) {
+      try deleteTags(former, of: registration.id)
+    }
     try connection.query(
       Self.upsertTags,
       [
@@ -183,7 +196,8 @@ extension PostgreSQLRegistrationTable {
     "SELECT registration FROM handles WHERE hub = $1 AND handle = $2 FOR UPDATE")
   private static let selectHolder = PreparedStatement("SELECT registration FROM handles WHERE hub = $1 AND handle = $2")
   private static let insertHandle = PreparedStatement(
-    "INSERT INTO handles (hub, handle, registration, registered_at) VALUES ($1, $2, $3, $4) ON CONFLICT (hub, handle) DO NOTHING")
+    "INSERT INTO handles (hub, handle, registration, registered_at) VALUES ($1, $2, $3, $4) ON CONFLICT (hub, handle) DO NOTHING"
+  )
   private static let updateHandle = PreparedStatement(
     "UPDATE handles SET registration = $3, platform = $4, registered_at = $5 WHERE hub = $1 AND handle = $2")
   private static let deleteHandle = PreparedStatement(
@@ -191,7 +205,8 @@ extension PostgreSQLRegistrationTable {
   private static let lockInstallation = PreparedStatement(
     "SELECT registration FROM installations WHERE hub = $1 AND installation = $2 FOR UPDATE")
   private static let insertInstallation = PreparedStatement(
-    "INSERT INTO installations (hub, installation, registration) VALUES ($1, $2, $3) ON CONFLICT (hub, installation) DO NOTHING")
+    "INSERT INTO installations (hub, installation, registration) VALUES ($1, $2, $3) ON CONFLICT (hub, installation) DO NOTHING"
+  )
   private static let deleteInstallation = PreparedStatement(
     "DELETE FROM installations WHERE hub = $1 AND installation = $2 AND registration = $3")
   private static let insertPending = PreparedStatement(
@@ -213,7 +228,8 @@ extension PostgreSQLRegistrationTable {
     ON CONFLICT (hub, tag, registration) DO UPDATE SET platform = excluded.platform, handle = excluded.handle,
       registered_at = excluded.registered_at, created_at = excluded.created_at
     """)
-  private static let deleteTags = PreparedStatement("DELETE FROM tags WHERE hub = $1 AND tag = ANY ($2) AND registration = $3")
+  private static let deleteTags = PreparedStatement(
+    "DELETE FROM tags WHERE hub = $1 AND tag = ANY ($2) AND registration = $3")
   private static let delete = PreparedStatement("DELETE FROM registrations WHERE hub = $1 AND id = $2")
   private static let insertTombstone = PreparedStatement(
     """

@@ -8,7 +8,8 @@ extension PostgreSQLRegistry: BroadcastStore {
     ON CONFLICT (hub, send) DO UPDATE SET pages = excluded.pages, planned_at = excluded.planned_at, touched_at = excluded.touched_at
       WHERE b.pages = 0
     """)
-  private static let selectPlan = PreparedStatement("SELECT pages, is_announced FROM broadcasts WHERE hub = $1 AND send = $2")
+  private static let selectPlan = PreparedStatement(
+    "SELECT pages, is_announced FROM broadcasts WHERE hub = $1 AND send = $2")
   private static let markAnnounced = PreparedStatement(
     "UPDATE broadcasts SET is_announced = true WHERE hub = $1 AND send = $2")
   private static let selectPages = PreparedStatement(
@@ -117,7 +118,8 @@ extension PostgreSQLRegistry: BroadcastStore {
       let recent = now + (.zero - BroadcastProgress.window)
       let pages = try connection.query(Self.countPages, broadcast.key + [.time(recent)])
       return BroadcastProgress(
-        steering: try Steering(course: try rows.text(0, 2), cause: try rows.text(0, 3)), pages: Int(try rows.integer(0, 0)),
+        steering: try Steering(course: try rows.text(0, 2), cause: try rows.text(0, 3)),
+        pages: Int(try rows.integer(0, 0)),
         finishedPages: Int(try pages.integer(0, 0)), recentPages: Int(try pages.integer(0, 1)),
         plannedAt: try rows.optionalInteger(0, 1).map(UnixTime.init(milliseconds:)))
     }

@@ -32,7 +32,8 @@ extension PostgreSQLRegistry: DeviceRegistry {
       let holder = try table.claim(handle: handle, for: application.id, at: now)
       guard let stored = try table.find(application.id, at: now) else { throw RegistrationRules.gone }
       let registration = Registration(
-        id: application.id, hub: application.hub, user: application.user, platform: application.platform, handle: handle,
+        id: application.id, hub: application.hub, user: application.user, platform: application.platform,
+        handle: handle,
         tags: tags, installation: nil, registeredAt: now,
         createdAt: RegistrationRules.createdAt(by: application.user, replacing: stored.registration, at: now))
       guard stored.mayBeReplaced(by: registration) else { throw RegistrationRules.gone }
@@ -56,7 +57,8 @@ extension PostgreSQLRegistry: DeviceRegistry {
       let holder = try table.claim(handle: handle, for: id, at: now)
       let stored = try table.find(id)
       let registration = Registration(
-        id: id, hub: application.hub, user: application.user, platform: application.platform, handle: handle, tags: tags,
+        id: id, hub: application.hub, user: application.user, platform: application.platform, handle: handle,
+        tags: tags,
         installation: application.installation, registeredAt: now,
         createdAt: RegistrationRules.createdAt(by: application.user, replacing: stored?.registration, at: now))
       guard stored?.mayBeReplaced(by: registration) ?? true else {
@@ -103,13 +105,14 @@ extension PostgreSQLRegistry: DeviceRegistry {
     }
   }
 
-  /// Drops devices that a push service called dead; see `DeviceRegistry`. Throws only where nothing was dropped before the
-  /// error; the devices that it did not come to are called dead again with their next pushes.
+  /// Drops devices that a push service called dead; see `DeviceRegistry`. Throws only where nothing was dropped before
+  /// the error; the devices that it did not come to are called dead again with their next pushes.
   package func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
     // In one order: two workers that were told of the same devices wait for each other, and not in a circle.
     try await remove(verdicts.sorted { $0.registration < $1.registration }, at: now) { connection, verdict in
       let table = PostgreSQLRegistrationTable(connection, verdict.hub)
-      guard let stored = try table.findLockingAll(verdict.registration, at: now), let registration = stored.registration,
+      guard let stored = try table.findLockingAll(verdict.registration, at: now),
+        let registration = stored.registration,
         registration.handle.hasSameBytes(as: verdict.handle),
         verdict.since.map({ registration.registeredAt < $0 }) ?? true
       else { return nil }
@@ -119,8 +122,9 @@ extension PostgreSQLRegistry: DeviceRegistry {
   }
 
   /// Removes what the closure removes for each of the elements; it gives what it has removed. A few at a time are one
-  /// transaction: whoever registers one of them anew waits for no more than these. Gives what was removed, and to how many of the
-  /// elements it came, which are fewer where an error has ended it; throws that one only where nothing was removed.
+  /// transaction: whoever registers one of them anew waits for no more than these. Gives what was removed, and to how
+  /// many of the elements it came, which are fewer where an error has ended it; throws that one only where nothing was
+  /// removed.
   func remove<Element: Sendable>(
     _ elements: [Element], at now: UnixTime,
     _ body: @escaping @Sendable (PostgreSQLConnection, Element) throws -> RegistrationID?

@@ -24,7 +24,8 @@ extension PostgreSQLRegistry: RegistrationDirectory {
       let query = AudienceQuery(hub: hub, audience: audience, platforms: .all)
       let page = try PostgreSQLAudiencePager(connection, query, weights: tagWeights)
         .page(of: slice, createdBefore: UnixTime(milliseconds: .max), limit: limit)
-      let registrations = try PostgreSQLRegistrationTable(connection, hub).registrations(page.targets.map(\.registration))
+      let registrations = try PostgreSQLRegistrationTable(connection, hub).registrations(
+        page.targets.map(\.registration))
       // One may have become somebody else's since the first statement.
       return RegistrationPage(registrations: registrations.filter { $0.isPlainlyOf(audience) }, last: page.last)
     }

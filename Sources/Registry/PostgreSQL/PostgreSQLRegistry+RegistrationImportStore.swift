@@ -8,19 +8,23 @@ extension PostgreSQLRegistry: RegistrationImportStore {
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     """)
   private static let notes = PreparedStatement(
-    "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 ORDER BY first_byte")
+    "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 ORDER BY first_byte"
+  )
   private static let notesAt = PreparedStatement(
-    "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 AND first_byte = $3")
+    "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 AND first_byte = $3"
+  )
   private static let forgetNotes = PreparedStatement("DELETE FROM import_batches WHERE hub = $1 AND file = $2")
 
-  /// Two are with the server while a third is made ready. Large ones: the more rows are sorted together, the more of them share a page of an index.
+  /// Two are with the server while a third is made ready. Large ones: the more rows are sorted together, the more of
+  /// them share a page of an index.
   package var importShape: (batches: Int, bytes: Int) { (2, 8 * 1024 * 1024) }
 
   /// Takes the lines of a batch; see `RegistrationImportStore`.
   package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
     try await write { connection in
       if let file = batch.file {
-        let done = try connection.query(Self.notesAt, [.text(batch.hub.rawValue), .id(file), .int8(batch.bytes.lowerBound)])
+        let done = try connection.query(
+          Self.notesAt, [.text(batch.hub.rawValue), .id(file), .int8(batch.bytes.lowerBound)])
         if done.count == 1 { return ImportOutcome(counts: try Self.finished(done, 0).counts) }
       }
       let outcome = try PostgreSQLImport(connection, batch.hub, at: now).take(batch)
@@ -52,6 +56,7 @@ extension PostgreSQLRegistry: RegistrationImportStore {
 
   private static func finished(_ rows: ResultRows, _ row: Int) throws -> FinishedImportBatch {
     let counts = try ImportCounts.fields.indices.map { try rows.integer(row, Int32($0) + 2) }
-    return FinishedImportBatch(bytes: try rows.integer(row, 0)..<(try rows.integer(row, 1)), counts: ImportCounts(counts))
+    return FinishedImportBatch(
+      bytes: try rows.integer(row, 0)..<(try rows.integer(row, 1)), counts: ImportCounts(counts))
   }
 }

@@ -153,8 +153,8 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     }
   }
 
-  /// What finds the sends that wait and that are asked for. It costs as much as they are, however many others wait or have
-  /// gone.
+  /// What finds the sends that wait and that are asked for. It costs as much as they are, however many others wait or
+  /// have gone.
   static func listing(_ query: SendQuery) -> (statement: PreparedStatement, parameters: [Parameter]) {
     let page: [Parameter] = [
       .text(query.hub.rawValue), .int8(query.after?.acceptedAt.milliseconds ?? .max),
@@ -179,12 +179,14 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     guard let state = ScheduledSend.State(rawValue: try rows.text(row, 2)) else { throw damagedSend }
     do {
       return ScheduledSend(
-        send: try SendRequest.decode(try rows.raw(row, 0)[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state,
+        send: try SendRequest.decode(try rows.raw(row, 0)[...], recordTime: scheduledAt), scheduledAt: scheduledAt,
+        state: state,
         mayHaveGone: mayHaveGone)
     } catch is RecordError {
       throw damagedSend
     }
   }
 
-  private static let damagedSend = RegistryError(.unavailable, "the registry holds a scheduled send that it cannot read")
+  private static let damagedSend = RegistryError(
+    .unavailable, "the registry holds a scheduled send that it cannot read")
 }

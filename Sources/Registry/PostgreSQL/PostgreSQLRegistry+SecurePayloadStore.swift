@@ -12,14 +12,18 @@ extension PostgreSQLRegistry: SecurePayloadStore {
     """
     SELECT payload, is_read FROM secure_payloads WHERE hub = $1 AND id = $2 AND recipient = $3 AND expires_at > $4 FOR UPDATE
     """)
-  private static let markRead = PreparedStatement("UPDATE secure_payloads SET is_read = true WHERE hub = $1 AND id = $2")
+  private static let markRead = PreparedStatement(
+    "UPDATE secure_payloads SET is_read = true WHERE hub = $1 AND id = $2")
   private static let delete = PreparedStatement("DELETE FROM secure_payloads WHERE hub = $1 AND id = $2")
 
-  /// Stores a payload for one recipient, or keeps it for longer where it is there already. Throws `.conflict` when something else has the id.
+  /// Stores a payload for one recipient, or keeps it for longer where it is there already. Throws `.conflict` when
+  /// something else has the id.
   package func store(
     _ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime
   ) async throws {
-    guard recipient.isStorable else { throw RegistryError(.forbidden, "recipient: must not contain control characters") }
+    guard recipient.isStorable else {
+      throw RegistryError(.forbidden, "recipient: must not contain control characters")
+    }
     try await write { connection in
       // As bytes: a payload may contain anything, and texts must not hold a NUL.
       let rows = try connection.query(

@@ -9,7 +9,8 @@ extension PostgreSQLRegistry: SendClaimStore {
       is_settled = false
       WHERE c.expires_at <= excluded.at
     """)
-  private static let select = PreparedStatement("SELECT request, at, is_settled FROM send_claims WHERE hub = $1 AND key = $2")
+  private static let select = PreparedStatement(
+    "SELECT request, at, is_settled FROM send_claims WHERE hub = $1 AND key = $2")
   private static let settle = PreparedStatement(
     "UPDATE send_claims SET is_settled = true WHERE hub = $1 AND key = $2 AND at = $3")
 

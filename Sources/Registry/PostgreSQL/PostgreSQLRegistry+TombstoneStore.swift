@@ -19,7 +19,8 @@ extension PostgreSQLRegistry: TombstoneStore {
       let rows = try connection.query(
         Self.page,
         [
-          .text(hub.rawValue), .time(first.at), .id(first.registration), .text(cause?.rawValue), .int8(Int64(limit) + 1),
+          .text(hub.rawValue), .time(first.at), .id(first.registration), .text(cause?.rawValue),
+          .int8(Int64(limit) + 1),
         ])
       return try (0..<rows.count).map { row in
         guard let cause = Tombstone.Cause(rawValue: try rows.text(row, 1)) else { throw StoredRegistration.damaged }

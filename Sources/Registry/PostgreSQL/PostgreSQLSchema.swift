@@ -4,18 +4,22 @@ import PostgreSQL
 enum PostgreSQLSchema {
   /// The steps to the present schema.
   ///
-  /// Plain SQL that PostgreSQL-compatible distributed engines have, too, and tables that can be sharded: each is unique by its primary key alone, which
-  /// begins with the hub and what the table is asked by, and nothing refers to another table. Texts are compared by their bytes.
+  /// Plain SQL that PostgreSQL-compatible distributed engines have, too, and tables that can be sharded: each is unique
+  /// by its primary key alone, which begins with the hub and what the table is asked by, and nothing refers to another
+  /// table. Texts are compared by their bytes.
   ///
-  /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is pending: its id is issued, and
-  ///   `expires_at` says until when. `platform` holds the bit of `PlatformSet`. `created_at` is when its present user completed it first; `seen_at`
-  ///   is there where the app was heard of since `registered_at`. Times are Unix milliseconds.
-  /// - handles: who holds a handle, at most one registration per hub; its key is what concurrent claims meet at. A pending holder has no platform.
+  /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is
+  ///   pending: its id is issued, and `expires_at` says until when. `platform` holds the bit of `PlatformSet`.
+  ///   `created_at` is when its present user completed it first; `seen_at` is there where the app was heard of since
+  ///   `registered_at`. Times are Unix milliseconds.
+  /// - handles: who holds a handle, at most one registration per hub; its key is what concurrent claims meet at. A
+  ///   pending holder has no platform.
   /// - installations: the registration of each.
-  /// - tags: a row repeats what a push needs of its registration, so that a look-up goes to one table (and one shard) only; whoever changes one
-  ///   changes the other.
+  /// - tags: a row repeats what a push needs of its registration, so that a look-up goes to one table (and one shard)
+  ///   only; whoever changes one changes the other.
   /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests.
-  /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
+  /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts
+  ///   microseconds.
   /// - broadcast_pages: those that are finished.
   /// - scheduled_sends: the records that wait to be produced; see the table of the same name in SQLite's `Schema`.
   /// - push_quotas: up to when what a push service takes of a hub is reserved by workers, in microseconds.

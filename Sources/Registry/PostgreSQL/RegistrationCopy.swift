@@ -1,11 +1,11 @@
 import FanfareCore
 import PostgreSQL
 
-/// Copies registrations into tables that do not have them, within one transaction: each table in the order of its key, so that rows which come one after
-/// the other go to the same pages of its index.
+/// Copies registrations into tables that do not have them, within one transaction: each table in the order of its key,
+/// so that rows which come one after the other go to the same pages of its index.
 ///
-/// The tables take no id, handle or installation a second time: what is there already, or comes twice, throws a `PostgreSQLError` with the SQLSTATE
-/// `taken`.
+/// The tables take no id, handle or installation a second time: what is there already, or comes twice, throws a
+/// `PostgreSQLError` with the SQLSTATE `taken`.
 struct RegistrationCopy {
   /// What the database says of a key that it has.
   static let taken = "23505"
@@ -27,7 +27,9 @@ struct RegistrationCopy {
 
   /// The registrations themselves.
   func copyRegistrations() throws {
-    try copy(into: "registrations", "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at") {
+    try copy(
+      into: "registrations", "id, username, platform, handle, installation, tags, registered_at, created_at, seen_at"
+    ) {
       rows in
       for place in order {
         try rows.row(columns: 10)
@@ -66,7 +68,9 @@ struct RegistrationCopy {
 
   /// Which installation has which registration.
   func copyInstallations() throws {
-    let installed = registrations.compactMap { registration in registration.installation.map { (name: $0, id: registration.id) } }
+    let installed = registrations.compactMap { registration in
+      registration.installation.map { (name: $0, id: registration.id) }
+    }
     guard !installed.isEmpty else { return }
     try copy(into: "installations", "installation, registration") { rows in
       for index in KeyOrder(count: installed.count, text: { installed[$0].name }) {
@@ -86,7 +90,9 @@ struct RegistrationCopy {
       for tag in registrations[place].tags.indices { tags.append((place, tag)) }
     }
     // Nearly half of all tags begin with the same letters. Those that are equal stay in the order of the ids.
-    let order = KeyOrder(count: tags.count, prefix: Tag.usernamePrefix) { registrations[tags[$0].place].tags[tags[$0].tag] }
+    let order = KeyOrder(count: tags.count, prefix: Tag.usernamePrefix) {
+      registrations[tags[$0].place].tags[tags[$0].tag]
+    }
     try copy(into: "tags", "tag, registration, platform, handle, registered_at, created_at") { rows in
       for index in order {
         let (place, tag) = tags[index]

@@ -14,7 +14,8 @@ struct RegistrationRow {
   let registration: Registration?
 
   /// What `init(_:_:hub:)` reads.
-  static let columns = "id, username, platform, handle, installation, tags, registered_at, created_at, expires_at, seen_at"
+  static let columns =
+    "id, username, platform, handle, installation, tags, registered_at, created_at, expires_at, seen_at"
 
   /// Reads a row. Throws when it is not one that this release could have written.
   init(_ rows: ResultRows, _ row: Int, hub: HubName) throws {
@@ -26,7 +27,9 @@ struct RegistrationRow {
       registration = nil
       return
     }
-    guard let platform = Platform(stored: try rows.integer(row, 2)), let handle else { throw StoredRegistration.damaged }
+    guard let platform = Platform(stored: try rows.integer(row, 2)), let handle else {
+      throw StoredRegistration.damaged
+    }
     registration = Registration(
       id: id, hub: hub, user: user, platform: platform, handle: handle, tags: try rows.texts(row, 5),
       installation: try rows.optionalText(row, 4), registeredAt: registeredAt,

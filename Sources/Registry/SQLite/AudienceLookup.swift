@@ -3,11 +3,12 @@ import GRDB
 
 /// Answers a batch of audience queries on one snapshot.
 ///
-/// All tags of a batch go into one statement as a JSON array, and so do all handles: starting a statement, binding its arguments and
-/// making a cursor cost more than the look-up itself, and this way they are paid once per batch instead of once per tag.
+/// All tags of a batch go into one statement as a JSON array, and so do all handles: starting a statement, binding its
+/// arguments and making a cursor cost more than the look-up itself, and this way they are paid once per batch instead
+/// of once per tag.
 struct AudienceLookup {
-  /// The devices that carry the tags of the JSON array `?2` in the hub `?1`. CROSS JOIN keeps SQLite from turning the loops round:
-  /// each key of a batch drives look-ups by key, never a scan.
+  /// The devices that carry the tags of the JSON array `?2` in the hub `?1`. CROSS JOIN keeps SQLite from turning the
+  /// loops round: each key of a batch drives look-ups by key, never a scan.
   static let byTag = """
     SELECT keys.key, t.platform, t.registration, t.handle, t.registered_at FROM json_each(?2) AS keys
     CROSS JOIN tags AS t ON t.hub = ?1 AND t.tag = keys.value
@@ -47,7 +48,8 @@ struct AudienceLookup {
       switch queries[index].audience {
       case .user(let name): tags.append(prefix: Tag.usernamePrefix, name, for: index)
       case .tag(let tag): tags.append(tag, for: index)
-      case .device(let platform, let handle): handles.append(DeviceHandle.normalized(handle, platform: platform), for: index)
+      case .device(let platform, let handle):
+        handles.append(DeviceHandle.normalized(handle, platform: platform), for: index)
       case .registration(let id):
         guard let registration = try RegistrationTable(db, hub).find(id)?.registration,
           queries[index].platforms.contains(registration.platform),
@@ -86,8 +88,8 @@ private struct KeyList {
   /// The array as text.
   var json: String { "[" + String(decoding: elements, as: UTF8.self) + "]" }
 
-  /// Adds a key. One with control characters is left out: no stored text has any, and SQLite would cut it short at a NUL and find
-  /// somebody else.
+  /// Adds a key. One with control characters is left out: no stored text has any, and SQLite would cut it short at a
+  /// NUL and find somebody else.
   mutating func append(prefix: String = "", _ key: String, for index: Int) {
     guard key.isStorable else { return }
     if !indices.isEmpty { elements.append(UInt8(ascii: ",")) }

@@ -1,11 +1,12 @@
 import FanfareCore
 import GRDB
 
-/// The statement that reads one page of an audience: the candidates in the order of their ids, each with whether it is of the audience.
+/// The statement that reads one page of an audience: the candidates in the order of their ids, each with whether it is
+/// of the audience.
 ///
-/// One range of the tags' key is read for each tag that drives, in the order of the ids, and the ranges are merged as they are read: SQLite makes
-/// coroutines of them, and neither sorts nor reads further than the limit. What else is asked of a candidate is looked up by key, and only once
-/// platform and age are right.
+/// One range of the tags' key is read for each tag that drives, in the order of the ids, and the ranges are merged as
+/// they are read: SQLite makes coroutines of them, and neither sorts nor reads further than the limit. What else is
+/// asked of a candidate is looked up by key, and only once platform and age are right.
 struct AudiencePageQuery {
   let sql: String
   let arguments: StatementArguments
@@ -14,12 +15,14 @@ struct AudiencePageQuery {
 
   /// A page of a plan whose source is registrations or tags, at least one.
   init(
-    _ plan: AudiencePlan, hub: HubName, platforms: PlatformSet, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
+    _ plan: AudiencePlan, hub: HubName, platforms: PlatformSet, of slice: RegistrationSlice, createdBefore: UnixTime,
+    limit: Int
   ) {
     var values: [(any DatabaseValueConvertible)?] = [
       hub.rawValue, slice.first.data, slice.last.data, limit, Int64(platforms.rawValue), createdBefore.milliseconds,
     ]
-    /// Makes an argument of a tag. One with control characters is none that is stored, and SQLite would cut it short at a NUL: NULL equals nothing.
+    /// Makes an argument of a tag. One with control characters is none that is stored, and SQLite would cut it short at
+    /// a NUL: NULL equals nothing.
     func bind(_ tag: String) -> String {
       values.append(tag.isStorable ? tag : nil)
       return "?\(values.count)"

@@ -25,14 +25,16 @@ struct AudiencePager {
     let table = RegistrationTable(db, hub)
     switch plan.source {
     case .registration(let id):
-      return single(try slice.contains(id) ? table.find(id)?.registration : nil, of: slice, createdBefore: createdBefore)
+      return single(
+        try slice.contains(id) ? table.find(id)?.registration : nil, of: slice, createdBefore: createdBefore)
     case .handle(let platform, let handle):
       let holder = try handle.isStorable ? table.find(holderOf: handle)?.registration : nil
       return single(holder?.platform == platform ? holder : nil, of: slice, createdBefore: createdBefore)
     case .tags(let tags) where tags.isEmpty: return AudiencePage(targets: [], examined: 0, last: nil)
     case .tags, .registrations: break
     }
-    let query = AudiencePageQuery(plan, hub: hub, platforms: platforms, of: slice, createdBefore: createdBefore, limit: limit)
+    let query = AudiencePageQuery(
+      plan, hub: hub, platforms: platforms, of: slice, createdBefore: createdBefore, limit: limit)
     let statement = try query.isUsual ? db.cachedStatement(sql: query.sql) : db.makeStatement(sql: query.sql)
     let rows = try Row.fetchCursor(statement, arguments: query.arguments)
     var (targets, examined, last): ([Target], Int, RegistrationID?) = ([], 0, nil)
@@ -59,8 +61,12 @@ struct AudiencePager {
     return targets
   }
 
-  private func single(_ registration: Registration?, of slice: RegistrationSlice, createdBefore: UnixTime) -> AudiencePage {
-    guard let registration, slice.contains(registration.id) else { return AudiencePage(targets: [], examined: 0, last: nil) }
+  private func single(_ registration: Registration?, of slice: RegistrationSlice, createdBefore: UnixTime)
+    -> AudiencePage
+  {
+    guard let registration, slice.contains(registration.id) else {
+      return AudiencePage(targets: [], examined: 0, last: nil)
+    }
     let isMeant = platforms.contains(registration.platform) && registration.createdAt <= createdBefore
     return AudiencePage(targets: isMeant ? [Target(registration)] : [], examined: 1, last: nil)
   }

@@ -2,7 +2,8 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// The registrations of one hub, read and written within one transaction. Every statement is prepared once per connection.
+/// The registrations of one hub, read and written within one transaction. Every statement is prepared once per
+/// connection.
 struct RegistrationTable {
   private let db: Database
   private let hub: HubName
@@ -38,7 +39,8 @@ struct RegistrationTable {
     if let handle {
       // What has expired but is still there holds nothing any more.
       try execute(
-        "DELETE FROM registrations WHERE hub = ? AND handle = ? AND expires_at <= ?", [hub.rawValue, handle, now.milliseconds])
+        "DELETE FROM registrations WHERE hub = ? AND handle = ? AND expires_at <= ?",
+        [hub.rawValue, handle, now.milliseconds])
     }
     let sql = """
       INSERT INTO registrations (hub, id, handle, registered_at, expires_at) VALUES (?, ?, ?, ?, ?)
@@ -48,7 +50,8 @@ struct RegistrationTable {
     try execute(sql, [hub.rawValue, id.data, handle, now.milliseconds, expiry.milliseconds])
   }
 
-  /// Creates the registration or replaces what was stored under its id. The handle is taken from whatever else holds it.
+  /// Creates the registration or replaces what was stored under its id. The handle is taken from whatever else holds
+  /// it.
   func put(_ registration: Registration, replacing stored: StoredRegistration?) throws {
     try release(registration)
     let sql = """
@@ -70,7 +73,9 @@ struct RegistrationTable {
       ])
     let former = stored?.registration?.tags ?? []
     // The usual case is an app that starts and says again what it said before.
-    if !former.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) { try deleteTags(former, of: registration.id) }
+    if !former.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) {
+      try deleteTags(former, of: registration.id)
+    }
     let tagging = """
       INSERT INTO tags (hub, tag, registration, platform, handle, registered_at, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (tag, hub, registration) DO UPDATE SET platform = excluded.platform, handle = excluded.handle,
@@ -80,7 +85,8 @@ struct RegistrationTable {
       try execute(
         tagging,
         [
-          hub.rawValue, tag, registration.id.data, Int64(PlatformSet(registration.platform).rawValue), registration.handle,
+          hub.rawValue, tag, registration.id.data, Int64(PlatformSet(registration.platform).rawValue),
+          registration.handle,
           registration.registeredAt.milliseconds, registration.createdAt.milliseconds,
         ])
     }
@@ -99,7 +105,8 @@ struct RegistrationTable {
   func tombstone(of id: RegistrationID) throws -> Tombstone? {
     let sql = "SELECT cause, detail, at FROM tombstones WHERE hub = ? AND registration = ?"
     let statement = try db.cachedStatement(sql: sql)
-    guard let row = try Row.fetchOne(statement, arguments: [hub.rawValue, id.data]), let cause = Tombstone.Cause(rawValue: row[0])
+    guard let row = try Row.fetchOne(statement, arguments: [hub.rawValue, id.data]),
+      let cause = Tombstone.Cause(rawValue: row[0])
     else { return nil }
     return Tombstone(cause: cause, detail: row[1], at: UnixTime(milliseconds: row[2]))
   }
@@ -122,7 +129,9 @@ struct RegistrationTable {
     }
   }
 
-  private func find(_ condition: String, _ key: some DatabaseValueConvertible, at now: UnixTime?) throws -> StoredRegistration? {
+  private func find(_ condition: String, _ key: some DatabaseValueConvertible, at now: UnixTime?) throws
+    -> StoredRegistration?
+  {
     let sql = """
       SELECT id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at
       FROM registrations

@@ -87,7 +87,8 @@ extension SQLiteRegistry: BroadcastStore {
         sql: "SELECT pages, planned_at, course, cause FROM broadcasts WHERE hub = ? AND send = ?")
       guard let row = try Row.fetchOne(select, arguments: broadcast.key) else { return nil }
       let count = try db.cachedStatement(
-        sql: "SELECT count(*), count(*) FILTER (WHERE finished_at > ?3) FROM broadcast_pages WHERE hub = ?1 AND send = ?2")
+        sql:
+          "SELECT count(*), count(*) FILTER (WHERE finished_at > ?3) FROM broadcast_pages WHERE hub = ?1 AND send = ?2")
       let recent = (now + (.zero - BroadcastProgress.window)).milliseconds
       let pages = try Row.fetchOne(count, arguments: broadcast.key + [recent])
       return BroadcastProgress(
@@ -98,7 +99,8 @@ extension SQLiteRegistry: BroadcastStore {
 
   private static func steering(of broadcast: BroadcastID, _ db: Database) throws -> Steering {
     let select = try db.cachedStatement(sql: "SELECT course, cause FROM broadcasts WHERE hub = ? AND send = ?")
-    return try Row.fetchOne(select, arguments: broadcast.key).map { try Steering(course: $0[0], cause: $0[1]) } ?? .initial
+    return try Row.fetchOne(select, arguments: broadcast.key).map { try Steering(course: $0[0], cause: $0[1]) }
+      ?? .initial
   }
 }
 

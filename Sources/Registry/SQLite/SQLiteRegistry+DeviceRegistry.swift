@@ -29,8 +29,10 @@ extension SQLiteRegistry: DeviceRegistry {
       guard let stored = try table.find(application.id, at: now) else { throw RegistrationRules.gone }
       let registration = Registration(
         id: application.id, hub: application.hub, user: application.user, platform: application.platform,
-        handle: DeviceHandle.normalized(application.handle, platform: application.platform), tags: tags, installation: nil,
-        registeredAt: now, createdAt: RegistrationRules.createdAt(by: application.user, replacing: stored.registration, at: now))
+        handle: DeviceHandle.normalized(application.handle, platform: application.platform), tags: tags,
+        installation: nil,
+        registeredAt: now,
+        createdAt: RegistrationRules.createdAt(by: application.user, replacing: stored.registration, at: now))
       guard stored.mayBeReplaced(by: registration) else { throw RegistrationRules.gone }
       try table.put(registration, replacing: stored)
       return registration
@@ -42,7 +44,8 @@ extension SQLiteRegistry: DeviceRegistry {
     try await install([application], at: now)[0]
   }
 
-  /// Creates or replaces the registrations of many installations in one transaction: all of them, or none when one is refused.
+  /// Creates or replaces the registrations of many installations in one transaction: all of them, or none when one is
+  /// refused.
   package func install(_ applications: [InstallationApplication], at now: UnixTime) async throws -> [Registration] {
     let tags = try applications.map { application in
       try RegistrationRules.tags(of: application.user, given: application.tags, installation: application.installation)
@@ -69,7 +72,9 @@ extension SQLiteRegistry: DeviceRegistry {
   package func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws {
     try await write(at: now) { db in
       let table = RegistrationTable(db, hub)
-      guard let stored = try table.find(id, at: now), let owner = stored.registration?.user, owner.hasSameBytes(as: user) else {
+      guard let stored = try table.find(id, at: now), let owner = stored.registration?.user,
+        owner.hasSameBytes(as: user)
+      else {
         throw RegistryError(.notFound, "there is no such registration")
       }
       try table.remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))

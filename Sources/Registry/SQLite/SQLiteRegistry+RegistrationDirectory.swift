@@ -67,7 +67,8 @@ extension SQLiteRegistry: RegistrationDirectory {
       var removed = 0
       for id in stale {
         // The app may have come back in between.
-        guard let stored = try table.find(id), let registration = stored.registration, registration.seenAt < seenBefore else {
+        guard let stored = try table.find(id), let registration = stored.registration, registration.seenAt < seenBefore
+        else {
           continue
         }
         try table.remove(stored, leaving: Tombstone(cause: .expired, detail: "", at: now))

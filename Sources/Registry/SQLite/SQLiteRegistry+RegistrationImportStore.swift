@@ -38,7 +38,8 @@ extension SQLiteRegistry: RegistrationImportStore {
   /// Forgets the notes of a file; see `RegistrationImportStore`.
   package func forget(_ file: ImportID, hub: HubName) async throws {
     try await write { db in
-      try db.execute(sql: "DELETE FROM import_batches WHERE hub = ? AND file = ?", arguments: [hub.rawValue, file.data])
+      try db.execute(
+        sql: "DELETE FROM import_batches WHERE hub = ? AND file = ?", arguments: [hub.rawValue, file.data])
     }
   }
 

@@ -12,7 +12,8 @@ extension SQLiteRegistry: ScheduledSendStore {
           """)
       for held in sends {
         try insert.execute(arguments: [
-          held.send.hub.rawValue, Data(held.send.id.bytes), held.send.sender, held.send.audience.text, Data(held.send.encoded()),
+          held.send.hub.rawValue, Data(held.send.id.bytes), held.send.sender, held.send.audience.text,
+          Data(held.send.encoded()),
           held.scheduledAt.milliseconds, held.state.rawValue, held.due.milliseconds,
         ])
       }
@@ -56,7 +57,8 @@ extension SQLiteRegistry: ScheduledSendStore {
   package func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws {
     try await write(at: now) { db in
       let update = try db.cachedStatement(
-        sql: "UPDATE scheduled_sends SET state = 'fired', forget_at = ? WHERE hub = ? AND id = ? AND lease = ? AND state = 'held'"
+        sql:
+          "UPDATE scheduled_sends SET state = 'fired', forget_at = ? WHERE hub = ? AND id = ? AND lease = ? AND state = 'held'"
       )
       let end = (now + Purge.firedLifetime).milliseconds
       for held in sends {
@@ -90,7 +92,8 @@ extension SQLiteRegistry: ScheduledSendStore {
           WHERE hub = ? AND id = ? AND lease IS NULL AND state IN ('held', 'paused')
           """
       ).execute(arguments: [
-        state.rawValue, state == .cancelled ? (now + Purge.broadcastLifetime).milliseconds : nil, hub.rawValue, Data(send.bytes),
+        state.rawValue, state == .cancelled ? (now + Purge.broadcastLifetime).milliseconds : nil, hub.rawValue,
+        Data(send.bytes),
       ])
       return try Self.scheduledSend(send, hub: hub, db)
     }
@@ -107,8 +110,8 @@ extension SQLiteRegistry: ScheduledSendStore {
     }
   }
 
-  /// What finds the sends that wait and that are asked for. It costs as much as they are, however many others wait or have
-  /// gone: each branch is read along an index of what waits, from the newest on.
+  /// What finds the sends that wait and that are asked for. It costs as much as they are, however many others wait or
+  /// have gone: each branch is read along an index of what waits, from the newest on.
   static func listing(_ query: SendQuery) -> (sql: String, arguments: StatementArguments) {
     var arguments: StatementArguments = []
     func branch(_ condition: String, _ values: String...) -> String {

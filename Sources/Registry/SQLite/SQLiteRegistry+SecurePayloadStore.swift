@@ -3,11 +3,14 @@ import Foundation
 import GRDB
 
 extension SQLiteRegistry: SecurePayloadStore {
-  /// Stores a payload for one recipient, or keeps it for longer where it is there already. Throws `.conflict` when something else has the id.
+  /// Stores a payload for one recipient, or keeps it for longer where it is there already. Throws `.conflict` when
+  /// something else has the id.
   package func store(
     _ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime
   ) async throws {
-    guard recipient.isStorable else { throw RegistryError(.forbidden, "recipient: must not contain control characters") }
+    guard recipient.isStorable else {
+      throw RegistryError(.forbidden, "recipient: must not contain control characters")
+    }
     try await write { db in
       // As bytes: a payload may contain anything, and texts end at a NUL.
       let sql = """
@@ -28,7 +31,8 @@ extension SQLiteRegistry: SecurePayloadStore {
     guard recipient.isStorable else { return nil }
     return try await write(at: now) { db in
       let select = try db.cachedStatement(
-        sql: "SELECT payload, is_read FROM secure_payloads WHERE hub = ? AND id = ? AND recipient = ? AND expires_at > ?")
+        sql:
+          "SELECT payload, is_read FROM secure_payloads WHERE hub = ? AND id = ? AND recipient = ? AND expires_at > ?")
       guard let row = try Row.fetchOne(select, arguments: [hub.rawValue, id.data, recipient, now.milliseconds]) else {
         return nil
       }

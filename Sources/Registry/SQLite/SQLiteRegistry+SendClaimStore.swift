@@ -12,14 +12,17 @@ extension SQLiteRegistry: SendClaimStore {
         WHERE expires_at <= excluded.at
         """
       try db.cachedStatement(sql: insert).execute(arguments: [
-        claim.hub.rawValue, Data(claim.key), Data(claim.request), claim.at.milliseconds, (claim.at + lifetime).milliseconds,
+        claim.hub.rawValue, Data(claim.key), Data(claim.request), claim.at.milliseconds,
+        (claim.at + lifetime).milliseconds,
       ])
-      let select = try db.cachedStatement(sql: "SELECT request, at, is_settled FROM send_claims WHERE hub = ? AND key = ?")
+      let select = try db.cachedStatement(
+        sql: "SELECT request, at, is_settled FROM send_claims WHERE hub = ? AND key = ?")
       guard let row = try Row.fetchOne(select, arguments: [claim.hub.rawValue, Data(claim.key)]) else {
         throw RegistryError(.unavailable, "the registry lost a claim")
       }
       return SendClaim(
-        hub: claim.hub, key: claim.key, request: Array(row[0] as Data), at: UnixTime(milliseconds: row[1]), isSettled: row[2])
+        hub: claim.hub, key: claim.key, request: Array(row[0] as Data), at: UnixTime(milliseconds: row[1]),
+        isSettled: row[2])
     }
   }
 

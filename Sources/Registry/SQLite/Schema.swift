@@ -8,20 +8,23 @@ enum Schema {
 
   /// The steps from an empty file to the present one; `PRAGMA user_version` counts those done. Only ever appended to.
   ///
-  /// - registrations: clustered by id, so that a slice of the id space is read in one sweep. A row without user is pending: its id is
-  ///   issued, and `expires_at` says until when. `platform` holds the bit of `PlatformSet`, `tags` one tag per line: the exact keys of
-  ///   the rows in `tags`, which therefore need no second index to be found again. Times are Unix milliseconds.
-  ///   `seen_at` is there where the app was heard of since `registered_at`.
-  /// - tags: by tag before hub, since almost every comparison on the way down the tree is then decided by the first column. A row repeats
-  ///   what a push needs of its registration, so that a look-up goes down one tree instead of two; whoever changes one changes the other.
-  ///   Its key is also what a broadcast walks: the ids under a tag, in their order. `created_at` says since when the device is its user's; a
-  ///   process that still runs an earlier release leaves it 0, which is before everything.
-  /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests. A row costs about 130 bytes for a day.
-  /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts microseconds.
+  /// - registrations: clustered by id, so that a slice of the id space is read in one sweep. A row without user is
+  ///   pending: its id is issued, and `expires_at` says until when. `platform` holds the bit of `PlatformSet`, `tags`
+  ///   one tag per line: the exact keys of the rows in `tags`, which therefore need no second index to be found again.
+  ///   Times are Unix milliseconds. `seen_at` is there where the app was heard of since `registered_at`.
+  /// - tags: by tag before hub, since almost every comparison on the way down the tree is then decided by the first
+  ///   column. A row repeats what a push needs of its registration, so that a look-up goes down one tree instead of
+  ///   two; whoever changes one changes the other. Its key is also what a broadcast walks: the ids under a tag, in
+  ///   their order. `created_at` says since when the device is its user's; a process that still runs an earlier release
+  ///   leaves it 0, which is before everything.
+  /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests. A row costs about 130 bytes for
+  ///   a day.
+  /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts
+  ///   microseconds.
   /// - broadcast_pages: those that are finished.
-  /// - scheduled_sends: the records that wait to be produced. `ready_at` says when one may be taken: its time, or while somebody has taken it, as
-  ///   `lease` says, the end of the lease. What has gone stays for a while and may be much more, so lists are read from indexes
-  ///   that hold only what waits.
+  /// - scheduled_sends: the records that wait to be produced. `ready_at` says when one may be taken: its time, or while
+  ///   somebody has taken it, as `lease` says, the end of the lease. What has gone stays for a while and may be much
+  ///   more, so lists are read from indexes that hold only what waits.
   /// - push_quotas: up to when what a push service takes of a hub is reserved by workers, in microseconds.
   /// - import_batches: which bytes of a file of registrations have been taken in, and what became of them.
   /// - one_holder: a handle belongs to at most one registration per hub, and this index sees to it.
@@ -187,8 +190,8 @@ enum Schema {
     """,
   ]
 
-  /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two processes which
-  /// start at once the second finds everything done.
+  /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two
+  /// processes which start at once the second finds everything done.
   ///
   /// Throws `RegistryFileError` when the file is some other database or was made by a later release.
   static func migrate(_ db: Database) throws {

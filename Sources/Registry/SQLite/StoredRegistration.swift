@@ -12,8 +12,8 @@ struct StoredRegistration {
   /// Nil for an id that is only issued.
   let registration: Registration?
 
-  /// Reads `id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at`. Throws when the row is not one that this
-  /// release could have written.
+  /// Reads `id, user, platform, handle, installation, tags, registered_at, expires_at, created_at, seen_at`. Throws
+  /// when the row is not one that this release could have written.
   init(_ row: Row, hub: HubName) throws {
     guard let id = RegistrationID(row[0] as Data) else { throw StoredRegistration.damaged }
     self.id = id
@@ -26,7 +26,8 @@ struct StoredRegistration {
     guard let platform = Platform(stored: row[2] as Int64) else { throw StoredRegistration.damaged }
     registration = Registration(
       id: id, hub: hub, user: user, platform: platform, handle: row[3],
-      tags: (row[5] as String).split(separator: "\n").map(String.init), installation: row[4], registeredAt: registeredAt,
+      tags: (row[5] as String).split(separator: "\n").map(String.init), installation: row[4],
+      registeredAt: registeredAt,
       createdAt: UnixTime(milliseconds: row[8]), seenAt: (row[9] as Int64?).map { UnixTime(milliseconds: $0) })
   }
 

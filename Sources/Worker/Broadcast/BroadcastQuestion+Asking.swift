@@ -10,7 +10,8 @@ extension BroadcastQuestion {
     case .survey(_, let query, let broadcast, let createdBefore):
       var devices: AudiencePage?
       if let query {
-        devices = try await registry.page(query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices)
+        devices = try await registry.page(
+          query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices)
       }
       // After the devices: a small audience is dispatched as soon as this is known.
       let progress = try await broadcasts.progress(of: broadcast, at: now)

@@ -1,9 +1,11 @@
 import FanfareCore
 
-/// What the state machine wants to know, or to have known, about broadcasts and shared quotas. Each is asked again until it is answered.
+/// What the state machine wants to know, or to have known, about broadcasts and shared quotas. Each is asked again
+/// until it is answered.
 enum BroadcastQuestion: Sendable {
-  /// Which devices does the audience begin with, what is wanted of the broadcast, and is it divided already? Tells a small
-  /// audience from one that must be divided. Without a query: of a send that has expired, whose devices do not matter any more.
+  /// Which devices does the audience begin with, what is wanted of the broadcast, and is it divided already? Tells a
+  /// small audience from one that must be divided. Without a query: of a send that has expired, whose devices do not
+  /// matter any more.
   case survey(Ticket, AudienceQuery?, BroadcastID, createdBefore: UnixTime)
   /// The broadcast is to have so many pages, unless that is fixed already.
   case plan(Ticket, BroadcastID, pages: Int)
@@ -25,7 +27,8 @@ enum BroadcastQuestion: Sendable {
   case course(DispatchState.Parked, BroadcastID)
   /// Something else is wanted of a broadcast.
   case steer(BroadcastID, Steering)
-  /// When may a sender make so many pushes of a quota that all workers share? Not before so much time from now, when the answer will be there.
+  /// When may a sender make so many pushes of a quota that all workers share? Not before so much time from now, when
+  /// the answer will be there.
   case quota(sender: Int, Int, PushQuota, lead: Duration)
 }
 

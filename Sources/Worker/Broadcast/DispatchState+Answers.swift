@@ -35,8 +35,8 @@ extension DispatchState {
     }
   }
 
-  /// Puts a question again. Of a send that has expired meanwhile only whether it has a plan is asked: no expiry may be told of it
-  /// while its pages run.
+  /// Puts a question again. Of a send that has expired meanwhile only whether it has a plan is asked: no expiry may be
+  /// told of it while its pages run.
   func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
     guard case .survey(let ticket, _, let broadcast, let createdBefore) = question, isCurrent(ticket),
       now.wall >= items[ticket.slot].expiresAt

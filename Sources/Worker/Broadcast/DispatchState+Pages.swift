@@ -34,7 +34,8 @@ extension DispatchState {
       page.taken = 0
       items[slot].page = page
       recall(slot)
-      for (index, device) in items[slot].devices.enumerated() where device.phase == .queued && device.history.attempts == 0 {
+      for (index, device) in items[slot].devices.enumerated()
+      where device.phase == .queued && device.history.attempts == 0 {
         // Nobody has heard of it, and nobody will.
         items[slot].devices[index].phase = .withdrawn
         items[slot].openDevices -= 1
@@ -45,8 +46,8 @@ extension DispatchState {
     }
   }
 
-  /// Has what is left of a paused page put off: its devices would take the room of everything else for as long as the pause
-  /// lasts. What would not live until it comes back stays.
+  /// Has what is left of a paused page put off: its devices would take the room of everything else for as long as the
+  /// pause lasts. What would not live until it comes back stays.
   mutating func leave(_ slot: Int, at now: Moment, into effects: inout Effects) {
     guard items[slot].page?.isLeaving == false, let delay = topics.retries.first?.delay,
       now.wall + delay + RetryPump.lateness(of: delay) < items[slot].expiresAt
@@ -85,7 +86,8 @@ extension DispatchState {
     }
   }
 
-  /// Looks up what a page goes on with, and, where it is its turn, hands devices to the queues of their senders, and ends the page after the last one.
+  /// Looks up what a page goes on with, and, where it is its turn, hands devices to the queues of their senders, and
+  /// ends the page after the last one.
   mutating func goOn(_ slot: Int, _ turn: PageTurn, at now: Moment, into effects: inout Effects) {
     guard var page = items[slot].page, let send = items[slot].send else { return }
     var room =
@@ -97,7 +99,8 @@ extension DispatchState {
       }
     room = min(room, max(0, 2 * configuration.maximumBulkPushesPerSender - items[slot].openDevices))
     if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {
-      // Its turn may be long in coming: it is looked up again then. Where pages take as long as that a head start would win nothing.
+      // Its turn may be long in coming: it is looked up again then. Where pages take as long as that a head start would
+      // win nothing.
       guard turn == .whole else { return }
       page.forgetFound()
     }
@@ -109,12 +112,14 @@ extension DispatchState {
         .page(ticket(slot), query, slice, createdBefore: send.acceptedAt, askedAt: now.uptime))
     }
     items[slot].page = page
-    if turn == .whole, page.isExhausted, items[slot].openDevices == 0 { settlePage(slot, page, send, at: now, into: &effects) }
+    if turn == .whole, page.isExhausted, items[slot].openDevices == 0 {
+      settlePage(slot, page, send, at: now, into: &effects)
+    }
   }
 
-  /// What the page behind this one may do, once the last device of this one has been handed to its sender: a page and the head start of the next
-  /// are `pageDevices` at most, however large the page has turned out to be. What waits for a quota is not
-  /// looked at: a page of which only that is left has no turn itself.
+  /// What the page behind this one may do, once the last device of this one has been handed to its sender: a page and
+  /// the head start of the next are `pageDevices` at most, however large the page has turned out to be. What waits for
+  /// a quota is not looked at: a page of which only that is left has no turn itself.
   func turn(behind slot: Int, at now: Moment) -> PageTurn {
     guard let page = items[slot].page, page.isExhausted,
       senders.allSatisfy({ !$0.queue.hasBulk || $0.quota.isDry(at: now.wall) })
@@ -161,7 +166,8 @@ extension DispatchState {
     }
   }
 
-  /// Asks for the next pushes that the broadcast's rate allows, a quarter of a second's at most, and takes what has become due.
+  /// Asks for the next pushes that the broadcast's rate allows, a quarter of a second's at most, and takes what has
+  /// become due.
   private func reserve(_ page: inout OpenPage, _ slot: Int, rate: Int, at now: Moment, into effects: inout Effects) {
     if let reserved = page.reserved {
       if reserved.from <= now.wall { page.permits += reserved.count }
@@ -174,7 +180,9 @@ extension DispatchState {
   }
 
   /// It is known which devices a page goes on with.
-  mutating func found(_ ticket: Ticket, _ found: AudiencePage, in slice: RegistrationSlice, askedAt: Int64, at now: Moment) {
+  mutating func found(
+    _ ticket: Ticket, _ found: AudiencePage, in slice: RegistrationSlice, askedAt: Int64, at now: Moment
+  ) {
     guard isCurrent(ticket), var page = items[ticket.slot].page, page.isLookingUp else { return }
     page.isLookingUp = false
     // What was paused or cancelled meanwhile has no use for it.
@@ -196,7 +204,8 @@ extension DispatchState {
     items[ticket.slot].page = page
   }
 
-  /// Every device of the page has its result, or is put off: writes what became of it. Devices that got it are counted, the others listed.
+  /// Every device of the page has its result, or is put off: writes what became of it. Devices that got it are counted,
+  /// the others listed.
   private mutating func settlePage(
     _ slot: Int, _ page: OpenPage, _ send: SendRequest, at now: Moment, into effects: inout Effects
   ) {
@@ -241,7 +250,9 @@ extension DispatchState {
       }
     }
     let all = delivered + listed.count
-    guard all >= configuration.broadcastFailureSample, Double(failed) > Double(all) * configuration.broadcastFailureShare else {
+    guard all >= configuration.broadcastFailureSample,
+      Double(failed) > Double(all) * configuration.broadcastFailureShare
+    else {
       return
     }
     effects.questions.append(.steer(page.broadcast, Steering(.paused, because: .failures)))
@@ -250,7 +261,8 @@ extension DispatchState {
 
   /// Writes the status record of a page.
   func produce(
-    page: Int, of pages: Int, of send: SendRequest, as state: StatusRecord.State, devices: [DeviceResult], counts: OutcomeCounts,
+    page: Int, of pages: Int, of send: SendRequest, as state: StatusRecord.State, devices: [DeviceResult],
+    counts: OutcomeCounts,
     attempt: AttemptID? = nil, for slot: Int, at now: Moment, into effects: inout Effects
   ) {
     let attempt = attempt ?? (pages > 1 ? SegmentRecord.attempt(of: send) : nil)

@@ -34,35 +34,37 @@ extension DispatchState {
       items[slot].phase = .settling
       items[slot].unacknowledged = 1
       produce(
-        page: retry.part, of: retry.parts, of: retry.send, as: .cancelled, devices: retry.devices.compactMap(\.whenCancelled),
+        page: retry.part, of: retry.parts, of: retry.send, as: .cancelled,
+        devices: retry.devices.compactMap(\.whenCancelled),
         counts: retry.counts, attempt: retry.attempt, for: slot, at: now, into: &effects)
     }
   }
 
-  /// How long what pages of a paused broadcast have put off stays away: half of the time for which this worker knows of the pause,
-  /// and five minutes at most. So little goes round however long the pause lasts, and what comes back after it is late by half of
-  /// it at most, unless the broadcast ran meanwhile and this worker could not know. No less than the shortest time there is; what
-  /// expires meanwhile ends soon after. nil where there are no retry topics.
+  /// How long what pages of a paused broadcast have put off stays away: half of the time for which this worker knows of
+  /// the pause, and five minutes at most. So little goes round however long the pause lasts, and what comes back after
+  /// it is late by half of it at most, unless the broadcast ran meanwhile and this worker could not know. No less than
+  /// the shortest time there is; what expires meanwhile ends soon after. nil where there are no retry topics.
   mutating func delay(ofPaused broadcast: BroadcastID, until expiresAt: UnixTime, at now: Moment) -> Duration? {
     guard let shortest = topics.retries.first?.delay, let longest = topics.retries.last?.delay else { return nil }
     let known = pauses[broadcast]
     let since = known?.since ?? now.uptime
-    let delay = max(shortest, min(.milliseconds(now.uptime - since) / 2, longest, Self.longestDelay, expiresAt - now.wall))
+    let delay = max(
+      shortest, min(.milliseconds(now.uptime - since) / 2, longest, Self.longestDelay, expiresAt - now.wall))
     let back = now.uptime + (delay + lateness(of: delay) + configuration.longestRest).milliseconds
     pauses[broadcast] = (since, max(known?.until ?? back, back))
     return delay
   }
 
-  /// Forgets pauses of which nothing has come back in time: others have it, and when something comes again nobody here knows
-  /// whether that is the same pause.
+  /// Forgets pauses of which nothing has come back in time: others have it, and when something comes again nobody here
+  /// knows whether that is the same pause.
   mutating func forgetPauses(at now: Moment) {
     guard !pauses.isEmpty else { return }
     pauses = pauses.filter { now.uptime < $0.value.until }
   }
 
-  /// Lets what a page has put off wait until there is room for it: what has come back and is being pushed to a service is no more
-  /// than a page, for all of it is repeated after a crash. Where so much waits that it would take the room of everything else, or
-  /// for long, it comes back later.
+  /// Lets what a page has put off wait until there is room for it: what has come back and is being pushed to a service
+  /// is no more than a page, for all of it is repeated after a crash. Where so much waits that it would take the room
+  /// of everything else, or for long, it comes back later.
   private mutating func park(_ parked: Parked, _ retry: RetryRecord, at now: Moment, into effects: inout Effects) {
     var parked = parked
     guard let room = room(for: retry, in: parked.ticket.slot, at: now) else { return self.parked.append(parked) }
@@ -80,8 +82,8 @@ extension DispatchState {
   }
 
   /// Lets come back later what has waited for room for long, and all of it where nothing may stay: the positions of its
-  /// partitions stand still meanwhile, and nobody asks whether its broadcast is still to be pushed. What would not live that
-  /// long stays.
+  /// partitions stand still meanwhile, and nobody asks whether its broadcast is still to be pushed. What would not live
+  /// that long stays.
   mutating func putOffWhatIsParked(at now: Moment, into effects: inout Effects) {
     guard !parkedPages.isEmpty, let delay = topics.retries.first?.delay else { return }
     let back = now.wall + delay + RetryPump.lateness(of: delay)
@@ -128,8 +130,8 @@ extension DispatchState {
     return WorkItem.Returned(weight: min(count, rate ?? count), platforms: platforms, rated: broadcast)
   }
 
-  /// Whether it is what a page of a broadcast has put off, rather than what a send in one piece has. What is the only page of its
-  /// broadcast, and no larger than such a send, may pass for one.
+  /// Whether it is what a page of a broadcast has put off, rather than what a send in one piece has. What is the only
+  /// page of its broadcast, and no larger than such a send, may pass for one.
   func isOfPage(_ retry: RetryRecord) -> Bool {
     retry.send.isBroadcast
       && (retry.parts > 1 || retry.send.maximumPerSecond != nil
@@ -139,7 +141,8 @@ extension DispatchState {
   /// Whether the sender may be given anything now.
   func mayPush(_ sender: Int, at now: Moment) -> Bool { senders[sender].gate.allowance(at: now.uptime) > 0 }
 
-  /// Goes on with what pages have put off as far as there is room, and asks when that of broadcasts with a rate may be pushed.
+  /// Goes on with what pages have put off as far as there is room, and asks when that of broadcasts with a rate may be
+  /// pushed.
   mutating func resumeParkedPages(at now: Moment, into effects: inout Effects) {
     while mayResumeParkedPages, devices < configuration.maximumDevices {
       guard let index = nextParkedPage() else {
@@ -162,8 +165,9 @@ extension DispatchState {
     }
   }
 
-  /// Which of what pages have put off can go on now; nil for none. What goes to a service waits behind all that has waited for its
-  /// room before, but for what waits until another part of its own broadcast, which has a rate, is through.
+  /// Which of what pages have put off can go on now; nil for none. What goes to a service waits behind all that has
+  /// waited for its room before, but for what waits until another part of its own broadcast, which has a rate, is
+  /// through.
   private func nextParkedPage() -> Int? {
     var full = [PlatformSet](repeating: [], count: table.hubs.count)
     for (index, next) in parkedPages.enumerated() {
@@ -187,8 +191,8 @@ extension DispatchState {
     }
   }
 
-  /// The item takes so much of the room for what pages have put off, until it is gone, unless it does so already: of each service
-  /// as much as of all together, even when its last device of that service has its result.
+  /// The item takes so much of the room for what pages have put off, until it is gone, unless it does so already: of
+  /// each service as much as of all together, even when its last device of that service has its result.
   mutating func holdRoom(for retry: RetryRecord, in slot: Int, _ room: WorkItem.Returned?, at now: Moment) {
     guard items[slot].resumed == nil else { return }
     items[slot].resumed = WorkItem.Resumed(
@@ -202,8 +206,8 @@ extension DispatchState {
     }
   }
 
-  /// Whether it has come back before it should have been released: at its time, or after the longest delay there is, when only
-  /// part of its wait is over.
+  /// Whether it has come back before it should have been released: at its time, or after the longest delay there is,
+  /// when only part of its wait is over.
   private func cameEarly(_ retry: RetryRecord, at now: Moment) -> Bool {
     let longestHold = (retry.writtenAt ?? now.wall) + (topics.retries.last?.delay ?? .zero)
     return min(retry.notBefore, longestHold) > now.wall + configuration.longestRest
@@ -225,10 +229,10 @@ extension DispatchState {
     resume(retry, in: slot, permits: permits, at: now, into: &effects)
   }
 
-  /// Gives each device that can be pushed to within the permits' own second its time, as its broadcast's rate allows; those without
-  /// a permit come back later and ask again: one that was used later would be used together with others. So do those whose time
-  /// is too far ahead to rest here, and, when the outage may be over, those whose sender is stopped, for it may work again while
-  /// they rest.
+  /// Gives each device that can be pushed to within the permits' own second its time, as its broadcast's rate allows;
+  /// those without a permit come back later and ask again: one that was used later would be used together with others.
+  /// So do those whose time is too far ahead to rest here, and, when the outage may be over, those whose sender is
+  /// stopped, for it may work again while they rest.
   mutating func space(_ slot: Int, _ permits: Permits, at now: Moment) {
     guard let shortest = topics.retries.first?.delay else { return }
     // A moment that seems to be far ahead is that of a clock that was set back.
@@ -240,7 +244,8 @@ extension DispatchState {
       let device = items[slot].devices[index]
       guard device.phase == .queued || device.phase == .resting, device.sender >= 0 else { continue }
       let mayPush = mayPush(device.sender, at: now)
-      let isPermitted = number < permits.count && mayPush && device.due <= max(now.uptime, from) + Permits.span.milliseconds
+      let isPermitted =
+        number < permits.count && mayPush && device.due <= max(now.uptime, from) + Permits.span.milliseconds
       let later = mayPush ? rest : now.uptime + (outageDelay(of: slot, index, at: now) ?? shortest).milliseconds
       let due = max(device.due, isPermitted ? from + Int64(number * 1000 / permits.perSecond) : later)
       items[slot].devices[index].due = due
@@ -269,12 +274,14 @@ extension RetryRecord {
       return .waiting(
         Waiting(
           registration: device.registration, platform: device.platform, notBefore: max(moment, device.notBefore),
-          attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits, wasUnanswered: device.wasUnanswered,
+          attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits,
+          wasUnanswered: device.wasUnanswered,
           firstAttemptAt: device.firstAttemptAt, reason: device.reason, status: device.status,
           contradictions: device.contradictions))
     }
     return RetryRecord(
-      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals + 1, cameEarly: false, devices: devices,
+      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals + 1, cameEarly: false,
+      devices: devices,
       counts: counts)
   }
 }
@@ -287,7 +294,8 @@ extension RetryRecord.Device {
     case .waiting(let device) where device.attempts == 0: nil
     case .waiting(let device):
       DeviceResult(
-        registration: device.registration, platform: device.platform, outcome: device.wasUnanswered ? .unconfirmed : .failed,
+        registration: device.registration, platform: device.platform,
+        outcome: device.wasUnanswered ? .unconfirmed : .failed,
         reason: device.reason, status: device.status, attempts: device.attempts)
     }
   }

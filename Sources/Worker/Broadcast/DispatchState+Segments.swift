@@ -4,11 +4,12 @@ import RDKafka
 
 /// The worker goes through the pages of its segments, one page after another, a page of each segment by turns.
 ///
-/// A page is done when each of its devices has its result, its status record is acknowledged, and the store that all workers share has taken note
-/// that it is finished; the next one is pushed only then, but for a head start while the last pushes of the one before it are answered and noted: so
-/// the connections need not fall idle between two pages. What a crash repeats at most is a page and a head start of each broadcast, and those that wait
-/// for their rates or a quota; and of what pages have put off and has come back, as many devices again as a page has, of each push
-/// service, for all broadcasts together.
+/// A page is done when each of its devices has its result, its status record is acknowledged, and the store that all
+/// workers share has taken note that it is finished; the next one is pushed only then, but for a head start while the
+/// last pushes of the one before it are answered and noted: so the connections need not fall idle between two pages.
+/// What a crash repeats at most is a page and a head start of each broadcast, and those that wait for their rates or a
+/// quota; and of what pages have put off and has come back, as many devices again as a page has, of each push service,
+/// for all broadcasts together.
 extension DispatchState {
   /// A segment has come.
   mutating func begin(
@@ -77,7 +78,9 @@ extension DispatchState {
         continue
       }
       // One that is paused takes nobody's turn, unless there is nothing left of it but its status.
-      guard !page.isParked || (page.isExhausted && items[ticket.slot].openDevices == 0) || items[ticket.slot].phase == .settling
+      guard
+        !page.isParked || (page.isExhausted && items[ticket.slot].openDevices == 0)
+          || items[ticket.slot].phase == .settling
       else { continue }
       let waitsForQuota = waitsForItsQuota(ticket.slot, at: now)
       // What is not for the service with the quota need not wait.
@@ -97,8 +100,8 @@ extension DispatchState {
   }
 
   private mutating func openPages(at now: Moment, into effects: inout Effects) {
-    // One is pushed, and one is looked up meanwhile and gets its head start. Those that are paused wait aside, and so do some that wait for their rate
-    // or a quota.
+    // One is pushed, and one is looked up meanwhile and gets its head start. Those that are paused wait aside, and so
+    // do some that wait for their rate or a quota.
     var (open, slow) = (0, Set<BroadcastID>())
     for ticket in pages {
       // What is open behind one that waits has no turn before it, and is in nobody's way.
@@ -117,7 +120,9 @@ extension DispatchState {
       guard isCurrent(ticket), let walk = items[ticket.slot].walk else { continue }
       segments.append(ticket)
       // Another page would wait for the same rate.
-      guard walk.phase == .ready, !slow.contains(walk.broadcast), ledger.isOpen(items[ticket.slot].origin) else { continue }
+      guard walk.phase == .ready, !slow.contains(walk.broadcast), ledger.isOpen(items[ticket.slot].origin) else {
+        continue
+      }
       let end: StatusRecord.State? =
         now.wall >= items[ticket.slot].expiresAt ? .expired : courses[walk.broadcast] == .cancelled ? .cancelled : nil
       if let end {
@@ -141,7 +146,8 @@ extension DispatchState {
     }
   }
 
-  /// How many pages of segments end without having been pushed: their status records are on their way, or the store is being told.
+  /// How many pages of segments end without having been pushed: their status records are on their way, or the store is
+  /// being told.
   private var endingPages: Int {
     segments.reduce(0) { sum, ticket in
       guard isCurrent(ticket), let walk = items[ticket.slot].walk, walk.phase == .ending else { return sum }
@@ -152,9 +158,11 @@ extension DispatchState {
   /// How many pages wait for their rate or a quota at a time without keeping others from their turn.
   private static let mostSlowPages = 8
 
-  /// Whether nothing can be done for the page before its broadcast's rate allows more pushes. One that has expired is ended.
+  /// Whether nothing can be done for the page before its broadcast's rate allows more pushes. One that has expired is
+  /// ended.
   private func waitsForItsRate(_ slot: Int, _ page: OpenPage, at now: Moment) -> Bool {
-    guard items[slot].phase == .dispatching, items[slot].openDevices == 0, page.permits == 0, now.wall < items[slot].expiresAt
+    guard items[slot].phase == .dispatching, items[slot].openDevices == 0, page.permits == 0,
+      now.wall < items[slot].expiresAt
     else { return false }
     return page.isReserving || page.reserved.map { $0.from > now.wall } == true
   }
@@ -174,7 +182,8 @@ extension DispatchState {
   }
 
   private mutating func openPage(of segment: Ticket) {
-    guard var walk = items[segment.slot].walk, let number = walk.rest.popLast(), let send = items[segment.slot].send else {
+    guard var walk = items[segment.slot].walk, let number = walk.rest.popLast(), let send = items[segment.slot].send
+    else {
       return
     }
     walk.phase = .busy
@@ -190,7 +199,9 @@ extension DispatchState {
   }
 
   /// The pages in hand of a segment end without being pushed: each has its status record, so that the account adds up.
-  private mutating func endSegment(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
+  private mutating func endSegment(
+    _ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects
+  ) {
     guard var walk = items[slot].walk, let send = items[slot].send else { return }
     walk.phase = .ending
     items[slot].walk = walk
@@ -203,9 +214,11 @@ extension DispatchState {
     }
   }
 
-  /// A page is given up: its segment, where that stays because the same one has come from another partition, begins it again.
+  /// A page is given up: its segment, where that stays because the same one has come from another partition, begins it
+  /// again.
   mutating func reopenSegment(ofPage slot: Int) {
-    guard let page = items[slot].page, isCurrent(page.segment), var walk = items[page.segment.slot].walk, walk.phase == .busy
+    guard let page = items[slot].page, isCurrent(page.segment), var walk = items[page.segment.slot].walk,
+      walk.phase == .busy
     else { return }
     walk.rest.append(page.number)
     walk.phase = .ready
@@ -228,7 +241,8 @@ extension DispatchState {
     guard !isAskingCourses else { return }
     guard hasNewSegments || now.uptime >= coursesDue else { return }
     hasNewSegments = false
-    let broadcasts = Set((segments + pausedSegments + pages).compactMap { isCurrent($0) ? items[$0.slot].broadcast : nil })
+    let broadcasts = Set(
+      (segments + pausedSegments + pages).compactMap { isCurrent($0) ? items[$0.slot].broadcast : nil })
     guard !broadcasts.isEmpty else {
       // None of them is this worker's any more: looking at them again would find the same.
       segments.removeAll()

@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// A page of a broadcast that is being worked on: a fixed slice of the registrations' id space, looked through in the order of the ids.
+/// A page of a broadcast that is being worked on: a fixed slice of the registrations' id space, looked through in the
+/// order of the ids.
 struct OpenPage: Sendable {
   /// The segment that it belongs to.
   let segment: Ticket
@@ -50,7 +51,8 @@ struct OpenPage: Sendable {
     guard waiting > 0 else { return }
     let whole = RegistrationSlice.page(number, of: pages)
     slice =
-      taken > 0 ? whole.after(found[taken - 1].registration) : RegistrationSlice(first: found[0].registration, last: whole.last)
+      taken > 0
+      ? whole.after(found[taken - 1].registration) : RegistrationSlice(first: found[0].registration, last: whole.last)
     found = []
     taken = 0
   }

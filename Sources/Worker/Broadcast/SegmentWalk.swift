@@ -2,8 +2,8 @@ import FanfareCore
 
 /// How far a segment of a broadcast is: its pages are gone through one after another.
 struct SegmentWalk: Sendable {
-  /// How many pages are in hand at a time, and how many of all segments together end at a time without being pushed: a record of
-  /// a few hundred bytes may stand for millions.
+  /// How many pages are in hand at a time, and how many of all segments together end at a time without being pushed: a
+  /// record of a few hundred bytes may stand for millions.
   static let mostPages = 1000
 
   /// What goes on with it.

@@ -21,9 +21,11 @@ enum Alarm: Sendable {
   case productionRefused(topic: String, reason: String)
   /// So much of a page has failed that its broadcast is paused.
   case broadcastPaused(BroadcastID, failed: Int, of: Int)
-  /// Partitions were given back although what has settled in them last is not committed: their next owner may do it again.
+  /// Partitions were given back although what has settled in them last is not committed: their next owner may do it
+  /// again.
   case positionsLeft([TopicPartition], reason: String)
-  /// Partitions were given back although so many of their sends had begun and not settled: their next owner does them again.
+  /// Partitions were given back although so many of their sends had begun and not settled: their next owner does them
+  /// again.
   case workLeft([TopicPartition], sends: Int)
   /// Partitions are read although the group has not said in time what their last owner has settled.
   case resumptionTimedOut([TopicPartition])

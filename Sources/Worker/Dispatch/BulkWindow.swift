@@ -1,14 +1,16 @@
 /// How many pushes of broadcasts one sender may have, so that single sends need not stand in line behind them.
 ///
-/// What is handed to a sender passes through queues that no push can leave out: an event loop's, a socket's, the service's own. Where the machine is what
-/// limits the rate, more in flight makes nothing faster, only these queues longer. So while single sends come, the window follows the time in which
-/// pushes are answered, as TCP Vegas does: it shrinks while even the quickest of some answers takes longer than with few in flight, and grows while it does
-/// not. How long they take with few is tried now and then, as BBR does. A service that is far away takes longer than these queues; to it the window is as
-/// wide as it can be. A pure value; times are uptimes in milliseconds.
+/// What is handed to a sender passes through queues that no push can leave out: an event loop's, a socket's, the
+/// service's own. Where the machine is what limits the rate, more in flight makes nothing faster, only these queues
+/// longer. So while single sends come, the window follows the time in which pushes are answered, as TCP Vegas does: it
+/// shrinks while even the quickest of some answers takes longer than with few in flight, and grows while it does not.
+/// How long they take with few is tried now and then, as BBR does. A service that is far away takes longer than these
+/// queues; to it the window is as wide as it can be. A pure value; times are uptimes in milliseconds.
 struct BulkWindow: Sendable {
   /// For how long after a single push others are expected, and how long a shortest time is good for.
   static let memory: Int64 = 10_000
-  /// How long it is tried at most how long answers take with few in flight: by then those before them are answered, or most of them never are.
+  /// How long it is tried at most how long answers take with few in flight: by then those before them are answered, or
+  /// most of them never are.
   static let trial: Int64 = 1_000
   /// A service that takes so long with few in flight is far away.
   static let farAway: Int64 = 20
@@ -43,8 +45,9 @@ struct BulkWindow: Sendable {
     size = most
   }
 
-  /// How many may be in flight. Asked only while pushes of broadcasts wait: without them nothing can be tried, and its time would pass. `singleAt`:
-  /// when the last push of a single send was handed over, to whichever sender: all of them share the machine.
+  /// How many may be in flight. Asked only while pushes of broadcasts wait: without them nothing can be tried, and its
+  /// time would pass. `singleAt`: when the last push of a single send was handed over, to whichever sender: all of them
+  /// share the machine.
   mutating func limit(singleAt: Int64, at uptime: Int64) -> Int {
     guard uptime - singleAt < Self.memory else {
       shortest = .unneeded
@@ -74,8 +77,8 @@ struct BulkWindow: Sendable {
     }
   }
 
-  /// A push has its end. `isAnswer`: the service has done with it what was asked, and did not refuse it in passing. `isMostlyBulk`: whether most
-  /// of what has no answer is of broadcasts; otherwise the queue is not their making.
+  /// A push has its end. `isAnswer`: the service has done with it what was asked, and did not refuse it in passing.
+  /// `isMostlyBulk`: whether most of what has no answer is of broadcasts; otherwise the queue is not their making.
   mutating func ended(_ ticket: Ticket, isAnswer: Bool, isMostlyBulk: Bool, at uptime: Int64) {
     guard let timed, timed.ticket == ticket else { return }
     self.timed = nil

@@ -1,4 +1,5 @@
-/// What is to be looked at again later, earliest first: a binary heap, so that one coarse timer serves every wait in the worker.
+/// What is to be looked at again later, earliest first: a binary heap, so that one coarse timer serves every wait in
+/// the worker.
 ///
 /// Nothing is ever taken out early: whoever is woken checks whether the wake-up still means anything.
 struct DeadlineQueue<Element: Sendable>: Sendable {

@@ -37,7 +37,8 @@ struct DeviceProgress: Sendable {
   var isFirstAttemptOver = false
   /// Uptime of the first attempt, or of the first since it was held, for the age of the later ones.
   var firstAttemptAt: Int64 = 0
-  /// Its sender's recoveries when it was last held for it; nil when it has been sent since with the sender recovered, or was never held.
+  /// Its sender's recoveries when it was last held for it; nil when it has been sent since with the sender recovered,
+  /// or was never held.
   var heldAt: Int?
   /// Uptime since which the last look-up of the device may be out of date: when it was asked.
   var checkedAt: Int64
@@ -47,7 +48,8 @@ struct DeviceProgress: Sendable {
   var reason = ""
   /// The last HTTP status.
   var status = 0
-  /// Uptime, because the clock may be set while the item's other devices are still open: not to be pushed to before. Meaningful when put off.
+  /// Uptime, because the clock may be set while the item's other devices are still open: not to be pushed to before.
+  /// Meaningful when put off.
   var due: Int64 = 0
 
   init(target: Target, sender: Int, isRegistered: Bool, checkedAt: Int64) {
@@ -60,7 +62,8 @@ struct DeviceProgress: Sendable {
   /// As the status record shows it.
   var result: DeviceResult {
     DeviceResult(
-      registration: target.registration, platform: target.platform, outcome: outcome, reason: outcome == .delivered ? "" : reason,
+      registration: target.registration, platform: target.platform, outcome: outcome,
+      reason: outcome == .delivered ? "" : reason,
       status: status, attempts: history.attempts)
   }
 }

@@ -3,7 +3,9 @@ import RDKafka
 
 extension DispatchState {
   /// The group gives partitions to this worker. What their last owner has settled is asked for before they are read.
-  mutating func assign(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment, into effects: inout Effects) {
+  mutating func assign(
+    _ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment, into effects: inout Effects
+  ) {
     hasBeenAssigned = true
     commits.groupHasSettled()
     // Where the revocation took effect before its drain was over, that must not close what begins now.
@@ -17,12 +19,13 @@ extension DispatchState {
     }
     lastResumption += 1
     let deadline = now.uptime + configuration.resumeDeadline.milliseconds
-    resumptions.append(Resumption(number: lastResumption, partitions: partitions, rebalance: rebalance, deadline: deadline))
+    resumptions.append(
+      Resumption(number: lastResumption, partitions: partitions, rebalance: rebalance, deadline: deadline))
     effects.resumptions.append(Effects.Question(number: lastResumption, partitions: partitions))
   }
 
-  /// The group has said what it has committed and what it has refused, or could not be asked. What comes after the deadline is not used: work has
-  /// begun by then.
+  /// The group has said what it has committed and what it has refused, or could not be asked. What comes after the
+  /// deadline is not used: work has begun by then.
   mutating func resume(
     _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], into effects: inout Effects
   ) {
@@ -42,8 +45,8 @@ extension DispatchState {
     resumptions.removeAll { $0.deadline <= now.uptime }
   }
 
-  /// The group wants partitions back. What was not begun is left to the next owner; what is in flight may settle until the deadline. What has
-  /// settled is committed at once: later the group may refuse it.
+  /// The group wants partitions back. What was not begun is left to the next owner; what is in flight may settle until
+  /// the deadline. What has settled is committed at once: later the group may refuse it.
   mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment) {
     commits.groupHasSettled()
     commits.hurry()
@@ -68,7 +71,8 @@ extension DispatchState {
     giveUpWhatHasNotStarted()
   }
 
-  /// Ends the waiting for work in partitions that are to be given back, and for all work before the end: there is none left, or no more time.
+  /// Ends the waiting for work in partitions that are to be given back, and for all work before the end: there is none
+  /// left, or no more time.
   mutating func finishSettling(at now: Moment, into effects: inout Effects) {
     guard drains.contains(where: { $0.lastCommit == nil }) || (shutdownDeadline != nil && !hasDrained) else { return }
     putOffWhatCannotProgress(at: now, into: &effects)
@@ -85,10 +89,13 @@ extension DispatchState {
     commits.hurry()
   }
 
-  /// Whether waiting for the item can bring it to its end: not where a device waits for a repetition, or for a sender that is
-  /// stopped. More of a quota may come any moment; where it will not, and there are retry topics, the device is put off before.
+  /// Whether waiting for the item can bring it to its end: not where a device waits for a repetition, or for a sender
+  /// that is stopped. More of a quota may come any moment; where it will not, and there are retry topics, the device is
+  /// put off before.
   private func canProgress(_ item: WorkItem) -> Bool {
-    guard item.phase != .vacant, !item.isAbandoned, ledger.isOwned(item.origin), !ledger.isOpen(item.origin) else { return false }
+    guard item.phase != .vacant, !item.isAbandoned, ledger.isOwned(item.origin), !ledger.isOpen(item.origin) else {
+      return false
+    }
     return switch item.phase {
     case .settling: true
     case .vacant, .queued, .resolving, .walking: false
@@ -105,8 +112,8 @@ extension DispatchState {
     }
   }
 
-  /// Whether what is queued for the sender must wait for a moment that nobody knows: until it works again, or has something of
-  /// its quota.
+  /// Whether what is queued for the sender must wait for a moment that nobody knows: until it works again, or has
+  /// something of its quota.
   func isHeldUp(_ sender: Int, at now: Moment) -> Bool {
     senders[sender].gate.state != .closed || senders[sender].quota.isDry(at: now.wall)
   }
@@ -122,7 +129,8 @@ extension DispatchState {
     giveUp(onlyUnstarted: false) { !ledger.isOwned($0) }
   }
 
-  /// Gives up the items all of whose records lie where `isUnwanted` says so. They are not settled: the next owner does them.
+  /// Gives up the items all of whose records lie where `isUnwanted` says so. They are not settled: the next owner does
+  /// them.
   private mutating func giveUp(onlyUnstarted: Bool, where isUnwanted: (Origin) -> Bool) {
     var unwanted: [Int] = []
     for slot in items.indices where items[slot].phase != .vacant && !items[slot].isAbandoned {

@@ -55,11 +55,14 @@ extension DispatchState {
     if !begun.isEmpty { effects.alarm(.workLeft(Array(partitions), sends: begun.count)) }
   }
 
-  /// Leaves the group once it has the last positions: others would do again what is done. Where they are not to be had, it leaves at the deadline.
+  /// Leaves the group once it has the last positions: others would do again what is done. Where they are not to be had,
+  /// it leaves at the deadline.
   mutating func leave(at now: Moment, into effects: inout Effects) {
     guard hasDrained, !isLeaving, !commits.isCommitting, let deadline = shutdownDeadline else { return }
     if ledger.hasChanges {
-      guard let failure = commits.failure, now.uptime >= deadline || !commits.isWorthRepeating(after: failure) else { return }
+      guard let failure = commits.failure, now.uptime >= deadline || !commits.isWorthRepeating(after: failure) else {
+        return
+      }
     }
     isLeaving = true
     effects.isToLeave = true

@@ -2,10 +2,11 @@ import DequeModule
 import FanfareCore
 import RDKafka
 
-/// What must wait longer than a worker keeps a push leaves its memory: it is written to a retry topic, and comes back when its time has come.
+/// What must wait longer than a worker keeps a push leaves its memory: it is written to a retry topic, and comes back
+/// when its time has come.
 ///
-/// The part of the send that it belongs to has no status record before that, so the send stays open, and counts once. The record's own offset is
-/// settled as soon as Kafka has what was put off.
+/// The part of the send that it belongs to has no status record before that, so the send stays open, and counts once.
+/// The record's own offset is settled as soon as Kafka has what was put off.
 extension DispatchState {
   /// Puts the device off for so long. With the last one without a result the item leaves the worker.
   mutating func putOff(_ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects) {
@@ -17,7 +18,8 @@ extension DispatchState {
     closeDevice(slot, at: now, into: &effects)
   }
 
-  /// A record that was put off has come back: its devices go on where they were, each after its owner was looked up again.
+  /// A record that was put off has come back: its devices go on where they were, each after its owner was looked up
+  /// again.
   mutating func resume(
     _ retry: RetryRecord, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment, into effects: inout Effects
   ) {
@@ -35,7 +37,8 @@ extension DispatchState {
     resume(retry, in: slot, at: now, into: &effects)
   }
 
-  /// Goes on with what was put off and has come back while there was no room for its devices, as far as there is some now.
+  /// Goes on with what was put off and has come back while there was no room for its devices, as far as there is some
+  /// now.
   mutating func resumeParked(at now: Moment, into effects: inout Effects) {
     while devices < configuration.maximumDevices, let next = parked.popFirst() {
       guard isCurrent(next.ticket), items[next.ticket.slot].phase == .resolving else { continue }
@@ -87,7 +90,8 @@ extension DispatchState {
     // Without a handle, and so never sent to before it was looked up.
     func unknown(_ registration: RegistrationID, _ platform: Platform) -> DeviceProgress {
       var progress = DeviceProgress(
-        target: Target(registration: registration, platform: platform, handle: "", registeredAt: UnixTime(milliseconds: 0)),
+        target: Target(
+          registration: registration, platform: platform, handle: "", registeredAt: UnixTime(milliseconds: 0)),
         sender: table.sender(hub: hub, platform: platform), isRegistered: true, checkedAt: DeviceProgress.never)
       // No send of the same key waits for what was put off: its first attempt was, or was not, long ago.
       progress.isFirstAttemptOver = true
@@ -134,24 +138,27 @@ extension DispatchState {
     let listed = devices.map { device -> RetryRecord.Device in
       guard device.phase == .putOff else { return .done(device.result) }
       let first =
-        device.history.attempts > device.history.heldAttempts ? now.wall + .milliseconds(device.firstAttemptAt - now.uptime) : nil
+        device.history.attempts > device.history.heldAttempts
+        ? now.wall + .milliseconds(device.firstAttemptAt - now.uptime) : nil
       return .waiting(
         RetryRecord.Waiting(
           registration: device.target.registration, platform: device.target.platform,
           notBefore: now.wall + .milliseconds(device.due - now.uptime),
           attempts: device.history.attempts, heldAttempts: device.history.heldAttempts, waits: device.history.waits,
-          wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason, status: device.status,
+          wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason,
+          status: device.status,
           contradictions: device.history.contradictions))
     }
     return RetryRecord(
-      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, cameEarly: cameEarly, devices: listed,
+      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals, cameEarly: cameEarly,
+      devices: listed,
       counts: counts)
   }
 }
 
 extension DispatchState {
-  /// What is to be given back, and waits for a moment that will not come in time, is put off rather than given up: the next owner of the record
-  /// would send again to the devices that have it.
+  /// What is to be given back, and waits for a moment that will not come in time, is put off rather than given up: the
+  /// next owner of the record would send again to the devices that have it.
   mutating func putOffWhatCannotProgress(at now: Moment, into effects: inout Effects) {
     guard let shortest = topics.retries.first else { return }
     for slot in items.indices
@@ -173,8 +180,8 @@ extension DispatchState {
 }
 
 extension PushOutcome {
-  /// Whether it says that the service is out of order: no answer, no connection, or an error of its own. That there is too much for it now, or
-  /// for us, does not.
+  /// Whether it says that the service is out of order: no answer, no connection, or an error of its own. That there is
+  /// too much for it now, or for us, does not.
   var isOutage: Bool {
     switch verdict {
     case .unknown: true

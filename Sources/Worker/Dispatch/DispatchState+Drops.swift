@@ -1,9 +1,10 @@
 import FanfareCore
 
 extension DispatchState {
-  /// Takes note of what an answer says about its device. A device called dead is held back for up to a second before it is dropped: when its
-  /// like come in such numbers that the mistake must be ours, all that were held back are kept.
-  mutating func noteDevice(_ outcome: PushOutcome, from sender: Int, about ticket: Ticket, into effects: inout Effects) {
+  /// Takes note of what an answer says about its device. A device called dead is held back for up to a second before it
+  /// is dropped: when its like come in such numbers that the mistake must be ours, all that were held back are kept.
+  mutating func noteDevice(_ outcome: PushOutcome, from sender: Int, about ticket: Ticket, into effects: inout Effects)
+  {
     let isGone: Bool
     switch outcome.verdict {
     case .deviceGone: isGone = true
@@ -29,7 +30,8 @@ extension DispatchState {
         reason: outcome.reason))
   }
 
-  /// Asks the registry to drop what has gathered, if no such request is open. Whether a verdict is older than the registration is decided there.
+  /// Asks the registry to drop what has gathered, if no such request is open. Whether a verdict is older than the
+  /// registration is decided there.
   mutating func requestDrops(into effects: inout Effects) {
     guard !isDropping else { return }
     for sender in senders.indices where !senders[sender].deadDevices.isEmpty {

@@ -3,8 +3,8 @@ import FanfareCore
 import RDKafka
 
 extension DispatchState {
-  /// Records have come. Each becomes an item, joins the item of the same send, or is set aside; those of partitions that are not owned, or are
-  /// being given back, are left to the next owner.
+  /// Records have come. Each becomes an item, joins the item of the same send, or is set aside; those of partitions
+  /// that are not owned, or are being given back, are left to the next owner.
   mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
     credit -= batch.count
     // Segments have a limit of their own, and come in batches of their own.
@@ -23,7 +23,9 @@ extension DispatchState {
       }
       guard let hub = table.number(of: incoming.send.hub) else {
         let error = RecordError(.unknownHub, "hub: not served by this deployment")
-        setAside(record, error: error, send: incoming.isWholeSend ? incoming.send : nil, origin: origin, at: now, into: &effects)
+        setAside(
+          record, error: error, send: incoming.isWholeSend ? incoming.send : nil, origin: origin, at: now,
+          into: &effects)
         continue
       }
       switch incoming {
@@ -49,8 +51,8 @@ extension DispatchState {
       }
     }
 
-    /// Whether what becomes of it is the end of all of its send. Other parts may have been delivered, or still be, by workers
-    /// that know the hub.
+    /// Whether what becomes of it is the end of all of its send. Other parts may have been delivered, or still be, by
+    /// workers that know the hub.
     var isWholeSend: Bool {
       switch self {
       case .send: true
@@ -64,7 +66,8 @@ extension DispatchState {
     do throws(RecordError) {
       return .send(try SendRequest.decode(value, recordTime: written))
     } catch  where error.reason == .unknownType {
-      // A record that is faulty is told by what its own type asks of it; one of no type that belongs here, that it is no send.
+      // A record that is faulty is told by what its own type asks of it; one of no type that belongs here, that it is
+      // no send.
       do throws(RecordError) {
         return .retry(try RetryRecord.decode(value, recordTime: written, now: now.wall))
       } catch  where error.reason == .unknownType {}
@@ -96,7 +99,8 @@ extension DispatchState {
     }
   }
 
-  /// Whether the next item is to be made of the record that says so. What is known of already settles: with the item that works on it, or at once.
+  /// Whether the next item is to be made of the record that says so. What is known of already settles: with the item
+  /// that works on it, or at once.
   mutating func isNew(_ key: RecentSends.Key, origin: Origin) -> Bool {
     let slot = nextSlot
     let next = Ticket(slot: slot, generation: slot < items.count ? items[slot].generation : 0)
@@ -110,10 +114,12 @@ extension DispatchState {
     send.acceptedAt + (send.timeToLive.map { .seconds($0) } ?? configuration.defaultTimeToLive)
   }
 
-  /// Which sends the send must not overtake: those of the same record key, or, where a producer set none, those to the same user. nil: none.
+  /// Which sends the send must not overtake: those of the same record key, or, where a producer set none, those to the
+  /// same user. nil: none.
   private static func lane(of send: SendRequest, record: ConsumedRecord) -> UInt64? {
     if let key = record.key {
-      // FNV-1a: a hasher with a key of its own would cost more than all the rest of the intake, and a collision only makes one send wait.
+      // FNV-1a: a hasher with a key of its own would cost more than all the rest of the intake, and a collision only
+      // makes one send wait.
       var hash: UInt64 = 0xCBF2_9CE4_8422_2325
       for byte in key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
       return hash
@@ -132,7 +138,8 @@ extension DispatchState {
     if items[slot].send?.isBroadcast == true { toSurvey.append(ticket(slot)) } else { toResolve.append(ticket(slot)) }
   }
 
-  /// The item is through its first attempts: the next of its lane may start. Those given up while they waited are freed on the way.
+  /// The item is through its first attempts: the next of its lane may start. Those given up while they waited are freed
+  /// on the way.
   mutating func advanceLane(_ slot: Int) {
     guard items[slot].leadsLane else { return }
     items[slot].leadsLane = false
@@ -151,9 +158,11 @@ extension DispatchState {
     lanes.removeValue(forKey: lane)
   }
 
-  /// Sends a record to the dead-letter topic, with a status record if it is clear which send it was. Its offset settles when Kafka has both.
+  /// Sends a record to the dead-letter topic, with a status record if it is clear which send it was. Its offset settles
+  /// when Kafka has both.
   private mutating func setAside(
-    _ record: ConsumedRecord, error: RecordError, send: SendRequest?, origin: Origin, at now: Moment, into effects: inout Effects
+    _ record: ConsumedRecord, error: RecordError, send: SendRequest?, origin: Origin, at now: Moment,
+    into effects: inout Effects
   ) {
     let place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
     let letter = DeadLetter(
@@ -174,7 +183,8 @@ extension DispatchState {
       effects.productions.append(
         Production(kind: .status, ticket: ticket(slot)),
         ProducerRecord(
-          topic: topics.status, partition: record.partition, key: Array(send.id.description.utf8), event: status.encoded()))
+          topic: topics.status, partition: record.partition, key: Array(send.id.description.utf8),
+          event: status.encoded()))
     }
     effects.tallies.deadLetters.append(error.reason)
     effects.alarm(.deadLettered(place, reason: error.reason, detail: error.detail))

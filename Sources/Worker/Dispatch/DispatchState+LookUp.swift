@@ -3,19 +3,20 @@ import FanfareCore
 
 /// Who a device belongs to is the registry's knowledge, and it changes while sends wait.
 ///
-/// What is guaranteed: a push of a send to a user is handed to its sender at most `ownershipWindow` after the look-up was asked that found the
-/// device among that user's; one that waited longer, in a queue or for a repetition, is looked up again first, and is not sent when the device has
-/// gone to somebody else. Where the registry alone takes longer than the window, the push is handed over in the moment it answers: asking again
-/// would never end. So once a registration has returned, pushes for the previous user can still arrive only if they were with the sender by
-/// then, or a look-up for them was asked within the window before, or is still open.
+/// What is guaranteed: a push of a send to a user is handed to its sender at most `ownershipWindow` after the look-up
+/// was asked that found the device among that user's; one that waited longer, in a queue or for a repetition, is looked
+/// up again first, and is not sent when the device has gone to somebody else. Where the registry alone takes longer
+/// than the window, the push is handed over in the moment it answers: asking again would never end. So once a
+/// registration has returned, pushes for the previous user can still arrive only if they were with the sender by then,
+/// or a look-up for them was asked within the window before, or is still open.
 ///
-/// A send to a tag is for whoever carries the tag when it is dispatched, and its devices may be too many to ask for twice. For
-/// repetitions, and where the first attempt comes more than twice `freshness` after the look-up, they are looked up again all the
-/// same: so long they may wait to get into a queue, and as long again in it. It is asked whether they are still registered, and
-/// still the user's who had them when the send was accepted.
+/// A send to a tag is for whoever carries the tag when it is dispatched, and its devices may be too many to ask for
+/// twice. For repetitions, and where the first attempt comes more than twice `freshness` after the look-up, they are
+/// looked up again all the same: so long they may wait to get into a queue, and as long again in it. It is asked
+/// whether they are still registered, and still the user's who had them when the send was accepted.
 extension DispatchState {
-  /// Puts the next question to the registry, if none is open: first for what is looked up again, since a place among the pushes is
-  /// reserved for each, and then for sends that are new.
+  /// Puts the next question to the registry, if none is open: first for what is looked up again, since a place among
+  /// the pushes is reserved for each, and then for sends that are new.
   mutating func askRegistry(at now: Moment, into effects: inout Effects) {
     guard !isLookingUp, now.uptime >= lookUpNotBefore else { return }
     var lookUp = LookUp(askedAt: now.uptime)
@@ -48,7 +49,8 @@ extension DispatchState {
       let found = targets[entry.query]
       switch entry.purpose {
       case .devices: receive(found, for: entry.ticket, checkedAt: checkedAt, at: now, into: &effects)
-      case .recheck: recheck(entry.ticket, against: found, checkedAt: checkedAt, stopped: &stopped, at: now, into: &effects)
+      case .recheck:
+        recheck(entry.ticket, against: found, checkedAt: checkedAt, stopped: &stopped, at: now, into: &effects)
       }
     }
     // Back to the head of their queues, in the order they had.
@@ -58,7 +60,8 @@ extension DispatchState {
     }
   }
 
-  /// Whether a device last looked up at that uptime, to which the send was sent so often, must be looked up again before it is sent to.
+  /// Whether a device last looked up at that uptime, to which the send was sent so often, must be looked up again
+  /// before it is sent to.
   func needsRecheck(_ send: SendRequest, checkedAt: Int64, attempts: Int, at now: Moment) -> Bool {
     guard checkedAt != DeviceProgress.never else { return true }
     guard now.uptime - checkedAt > configuration.ownershipWindow.milliseconds else { return false }
@@ -82,7 +85,8 @@ extension DispatchState {
         lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: last.query))
         continue
       }
-      // Of a tag's many devices only the one is asked for; of a user's few all, because only that shows whose the device is.
+      // Of a tag's many devices only the one is asked for; of a user's few all, because only that shows whose the
+      // device is.
       let audience = isForOneUser ? send.audience : .registration(device.target.registration)
       last = (ticket.slot, lookUp.queries.count)
       lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: lookUp.queries.count))
@@ -96,7 +100,8 @@ extension DispatchState {
 
   private mutating func addItems(to lookUp: inout LookUp, at now: Moment, into effects: inout Effects) {
     var weight = lookUp.queries.count
-    while weight < configuration.lookUpBatch, devices < configuration.maximumDevices, let ticket = toResolve.popFirst() {
+    while weight < configuration.lookUpBatch, devices < configuration.maximumDevices, let ticket = toResolve.popFirst()
+    {
       let slot = ticket.slot
       guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { continue }
       guard now.wall < items[slot].expiresAt else {
@@ -119,13 +124,15 @@ extension DispatchState {
     guard isCurrent(ticket), items[slot].phase == .resolving, let send = items[slot].send else { return }
     var targets = targets
     var isRegistered = true
-    if case .device(let platform, let handle) = send.audience, targets.isEmpty, send.coveredPlatforms.contains(platform) {
+    if case .device(let platform, let handle) = send.audience, targets.isEmpty, send.coveredPlatforms.contains(platform)
+    {
       isRegistered = false
       targets = [UnregisteredDevice.target(hub: send.hub, platform: platform, handle: handle, at: now.wall)]
     }
     guard !targets.isEmpty else { return settle(slot, as: .noTarget, at: now, into: &effects) }
     guard targets.count <= Ticket.maximumDevices else {
-      // More than 16 million devices of one send cannot be counted here; the item is asked for again and again, visibly, until it expires.
+      // More than 16 million devices of one send cannot be counted here; the item is asked for again and again,
+      // visibly, until it expires.
       failedLookUps += 1
       lookUpNotBefore = now.uptime + 5000
       toResolve.append(ticket)
@@ -137,7 +144,8 @@ extension DispatchState {
     items[slot].openFirstAttempts = targets.count
     items[slot].devices = targets.map {
       DeviceProgress(
-        target: $0, sender: table.sender(hub: hub, platform: $0.platform), isRegistered: isRegistered, checkedAt: checkedAt)
+        target: $0, sender: table.sender(hub: hub, platform: $0.platform), isRegistered: isRegistered,
+        checkedAt: checkedAt)
     }
     devices += targets.count
     var unreachable: [Int] = []
@@ -150,8 +158,8 @@ extension DispatchState {
     }
   }
 
-  /// It is known whose the device is now. If its sender was stopped meanwhile, or what was reserved of its quota lapsed, the
-  /// ticket goes to `stopped`.
+  /// It is known whose the device is now. If its sender was stopped meanwhile, or what was reserved of its quota
+  /// lapsed, the ticket goes to `stopped`.
   private mutating func recheck(
     _ ticket: Ticket, against targets: [Target], checkedAt: Int64, stopped: inout [Ticket], at now: Moment,
     into effects: inout Effects
@@ -163,18 +171,22 @@ extension DispatchState {
     senders[sender].checking -= 1
     defer { endProbe(ticket, of: sender) }
     if let page = items[slot].page, page.isParked || (page.isCut && device.history.attempts == 0) {
-      // Called back meanwhile: it gets into its queue when the page goes on, and where it does not, nobody ever hears of it.
+      // Called back meanwhile: it gets into its queue when the page goes on, and where it does not, nobody ever hears
+      // of it.
       items[slot].devices[index].phase = page.isParked ? .queued : .withdrawn
       if page.isCut { items[slot].openDevices -= 1 }
       return
     }
     var known = targets.first { $0.registration == device.target.registration && $0.platform == device.target.platform }
-    if known == nil, case .device(let platform, let handle)? = items[slot].send?.audience, let hub = items[slot].send?.hub {
+    if known == nil, case .device(let platform, let handle)? = items[slot].send?.audience,
+      let hub = items[slot].send?.hub
+    {
       // The caller named the address itself; whether, and as what, it is registered by now does not matter.
       known = targets.first ?? UnregisteredDevice.target(hub: hub, platform: platform, handle: handle, at: now.wall)
     }
     guard let target = known else {
-      return finish(slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status, at: now, into: &effects)
+      return finish(
+        slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status, at: now, into: &effects)
     }
     items[slot].devices[index].target = target
     items[slot].devices[index].checkedAt = checkedAt

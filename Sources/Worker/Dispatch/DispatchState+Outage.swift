@@ -1,23 +1,27 @@
 import FanfareCore
 import RDKafka
 
-/// After an outage the oldest comes first: what was kept from a device while its service was unavailable is sent to it in the order of acceptance, one
-/// after another, and a younger send to it waits for that.
+/// After an outage the oldest comes first: what was kept from a device while its service was unavailable is sent to it
+/// in the order of acceptance, one after another, and a younger send to it waits for that.
 ///
-/// Known to this worker alone: what was put off comes back to it, as the record key is the same, for as long as it owns the partition. So the order is
-/// kept of sends to users, and not over the worker's end or a change of the partition's owner.
+/// Known to this worker alone: what was put off comes back to it, as the record key is the same, for as long as it owns
+/// the partition. So the order is kept of sends to users, and not over the worker's end or a change of the partition's
+/// owner.
 extension DispatchState {
   /// The longest that anything is put off at once for an outage.
   static let longestDelay = Duration.seconds(300)
-  /// How many pushes of a sender shall come back a second while it is stopped, only to be put off again: each is two more records for Kafka to keep.
+  /// How many pushes of a sender shall come back a second while it is stopped, only to be put off again: each is two
+  /// more records for Kafka to keep.
   private static let rounds = 100
-  /// And how many may, so that none comes back when the outage is long over; and so many do where there was no room for them after it.
+  /// And how many may, so that none comes back when the outage is long over; and so many do where there was no room for
+  /// them after it.
   private static let mostRounds = 1000
   /// How long one push after the other to a device may take each, when the service works.
   private static let answerTime = Duration.milliseconds(50)
   /// The longest that is put off what would not live to see its turn.
   private static let longestLastDelay = Duration.seconds(60)
-  /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended: that they never will is rare.
+  /// How often, in milliseconds, a push that waits in memory is looked at although none of those before it has ended:
+  /// that they never will is rare.
   private static let patience: Int64 = 10_000
   /// The same for one that is not remembered, so that nobody wakes it.
   private static let shortPatience: Int64 = 250
@@ -60,7 +64,8 @@ extension DispatchState {
     while let ticket = waiting.popDue(at: now.uptime) { stopWaiting(ticket) }
   }
 
-  /// Looks at all that waits, now and then: what waits for a service that is stopped is put off, and so is what takes room that others need.
+  /// Looks at all that waits, now and then: what waits for a service that is stopped is put off, and so is what takes
+  /// room that others need.
   mutating func sweepOrder(at now: Moment) {
     for sender in senders.indices where !senders[sender].order.isEmpty {
       for ticket in senders[sender].order.forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
@@ -69,7 +74,8 @@ extension DispatchState {
     }
   }
 
-  /// The push waits because of that outcome. Who tried in vain whether an outage is over, and another found that it is, is still waited for.
+  /// The push waits because of that outcome. Who tried in vain whether an outage is over, and another found that it is,
+  /// is still waited for.
   mutating func waitInOrder(_ slot: Int, _ index: Int, _ delay: Duration, _ outcome: PushOutcome, at now: Moment) {
     guard outcome.isOutage, delay <= Self.longestDelay / 5 else { return forgetOrder(slot, index, at: now) }
     delayOrder(slot, index, by: delay, at: now)
@@ -105,10 +111,10 @@ extension DispatchState {
     return true
   }
 
-  /// How many others a push to a device may have before it and still wait here, and not in a retry topic: none while the sender is stopped, or where
-  /// nothing may stay for long. Where half of the room is taken the devices share what that is, so that each has the oldest of its pushes here, and those
-  /// that come round meet the ones that they wait for; where three quarters are, only those that are here already, until they are
-  /// looked at. nil: however many.
+  /// How many others a push to a device may have before it and still wait here, and not in a retry topic: none while
+  /// the sender is stopped, or where nothing may stay for long. Where half of the room is taken the devices share what
+  /// that is, so that each has the oldest of its pushes here, and those that come round meet the ones that they wait
+  /// for; where three quarters are, only those that are here already, until they are looked at. nil: however many.
   private func longestQueue(of sender: Int, isHere: Bool) -> Int? {
     guard !topics.retries.isEmpty else { return nil }
     func isTaken(_ quarters: Int) -> Bool {
@@ -120,8 +126,8 @@ extension DispatchState {
     return max(1, half / max(1, senders[sender].order.deviceCount))
   }
 
-  /// Puts off what is likely to expire before it is back: it would take room that others need, and nobody is to wait for it. What
-  /// has expired ends: it would come back only to be put off again, for as long as room is short.
+  /// Puts off what is likely to expire before it is back: it would take room that others need, and nobody is to wait
+  /// for it. What has expired ends: it would come back only to be put off again, for as long as room is short.
   mutating func letGo(_ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects) {
     guard now.wall < items[slot].expiresAt else {
       let (reason, status) = (items[slot].devices[index].reason, items[slot].devices[index].status)
@@ -139,10 +145,10 @@ extension DispatchState {
     putOff(slot, index, for: delay, at: now, into: &effects)
   }
 
-  /// How long a push that waits for its sender is put off: until right behind the one that comes to its device before it, so that all come back in their
-  /// order and hardly any meets an older one that is still away. While the sender is stopped that is no earlier than a round after it was here
-  /// before. One that would not live to see its turn comes back earlier, and more and more often. nil where it would expire even so, or there are no retry
-  /// topics.
+  /// How long a push that waits for its sender is put off: until right behind the one that comes to its device before
+  /// it, so that all come back in their order and hardly any meets an older one that is still away. While the sender is
+  /// stopped that is no earlier than a round after it was here before. One that would not live to see its turn comes
+  /// back earlier, and more and more often. nil where it would expire even so, or there are no retry topics.
   func outageDelay(of slot: Int, _ index: Int, at now: Moment) -> Duration? {
     guard let shortest = topics.retries.first?.delay else { return nil }
     let lane = senders[items[slot].devices[index].sender]
@@ -151,7 +157,8 @@ extension DispatchState {
     var delay = round
     if let place = place(slot, index, at: now), let before = place.dueBefore {
       // The pushes of a device share the round, but follow one another closely where they are few.
-      let gap = isStopped ? min(round / place.count, .seconds(1) / Self.rounds * lane.order.deviceCount) : Self.answerTime
+      let gap =
+        isStopped ? min(round / place.count, .seconds(1) / Self.rounds * lane.order.deviceCount) : Self.answerTime
       let away = Duration.milliseconds(before - now.uptime)
       let behind = min(away + gap, max(away, round * 2), Self.longestDelay)
       delay = max(isStopped && place.isRemembered ? round : shortest, behind)
@@ -168,9 +175,10 @@ extension DispatchState {
     topics.retry(for: delay).map { RetryPump.lateness(of: $0.delay) } ?? .zero
   }
 
-  /// How long all that waits for the sender takes to go round once: the less it is, the sooner all of it is back after the outage, and the more, the
-  /// longer, so that what goes round leaves room for everything else; but no longer than half of what the outage has lasted, unless too many came back a
-  /// second then. Of broadcasts, of which nothing is remembered, it is that half: it may be much, and is late by no more.
+  /// How long all that waits for the sender takes to go round once: the less it is, the sooner all of it is back after
+  /// the outage, and the more, the longer, so that what goes round leaves room for everything else; but no longer than
+  /// half of what the outage has lasted, unless too many came back a second then. Of broadcasts, of which nothing is
+  /// remembered, it is that half: it may be much, and is late by no more.
   private func timeOfRound(of lane: SenderLane, isBulk: Bool, at now: Moment) -> Duration {
     func time(at rounds: Int) -> Duration { .seconds(lane.order.count) / rounds }
     guard lane.gate.state != .closed else { return time(at: Self.mostRounds) }
@@ -180,10 +188,12 @@ extension DispatchState {
     return max(time(at: Self.mostRounds), lane.order.isFull ? half : min(time(at: Self.rounds), half))
   }
 
-  /// What waits for a sender that is stopped is put off, oldest first, but for a few, each of another device, that can try whether it works again.
+  /// What waits for a sender that is stopped is put off, oldest first, but for a few, each of another device, that can
+  /// try whether it works again.
   ///
-  /// They try in the order in which they have come, whatever their age: if the oldest went before, those behind it would stay for as long as the outage
-  /// lasts, and with them the positions of their partitions. Those that were refused already come after them.
+  /// They try in the order in which they have come, whatever their age: if the oldest went before, those behind it
+  /// would stay for as long as the outage lasts, and with them the positions of their partitions. Those that were
+  /// refused already come after them.
   mutating func putOffWhatIsStopped(at now: Moment, into effects: inout Effects) {
     guard let shortest = topics.retries.first?.delay else { return }
     let isShortOfRoom = isShortOfRoom
@@ -194,13 +204,13 @@ extension DispatchState {
         guard let device = device(ticket), device.phase == .queued else { continue }
         let (slot, index) = (ticket.slot, ticket.device)
         let isLarge = items[slot].devices.count > Self.mostDevicesKept
-        // A page keeps none, for all of its broadcast waits for it, nor does what it has put off: that has the room that is for
-        // all others.
+        // A page keeps none, for all of its broadcast waits for it, nor does what it has put off: that has the room
+        // that is for all others.
         if isFarBehind || items[slot].isBulk {
           leaving.append(ticket)
         } else if device.heldAt != nil, refused.count < Self.refusedKept,
-          // Of another record that is large one, of a few such: they would take all of the room. If the fault is its own, only
-          // one that is kept shows it.
+          // Of another record that is large one, of a few such: they would take all of the room. If the fault is its
+          // own, only one that is kept shows it.
           !isLarge || (largeSlots.count < Self.probesKept && largeSlots.insert(slot).inserted)
         {
           refused.append(ticket)
@@ -232,10 +242,10 @@ extension DispatchState {
     }
   }
 
-  /// What is not counted against the limits of what is held, because nobody can hurry it: records whose pushes a service has that
-  /// says nothing. No more than as much again, which then lasts until their time is up; what queues behind them is put off. How
-  /// many records and bytes a push stands for is an estimate: one that has several on their way there is counted for each, and
-  /// weighs as much as any other.
+  /// What is not counted against the limits of what is held, because nobody can hurry it: records whose pushes a
+  /// service has that says nothing. No more than as much again, which then lasts until their time is up; what queues
+  /// behind them is put off. How many records and bytes a push stands for is an estimate: one that has several on their
+  /// way there is counted for each, and weighs as much as any other.
   var excused: (records: Int, bytes: Int) {
     var pushes = 0
     for sender in senders.indices where senders[sender].isSilent || senders[sender].gate.state != .closed {
@@ -259,7 +269,8 @@ extension DispatchState {
     }
   }
 
-  /// How many pushes come to the device before that one; none where that does not matter. Counts no further than to `limit`.
+  /// How many pushes come to the device before that one; none where that does not matter. Counts no further than to
+  /// `limit`.
   private func older(than slot: Int, _ index: Int, at now: Moment, limit: Int) -> Int {
     guard let send = items[slot].send, !items[slot].isBulk else { return 0 }
     let device = items[slot].devices[index]

@@ -2,7 +2,8 @@ import DequeModule
 import FanfareCore
 
 extension DispatchState {
-  /// Hands pushes to senders as far as there is room. Each turn another sender has first pick, so that none starves when places are few.
+  /// Hands pushes to senders as far as there is room. Each turn another sender has first pick, so that none starves
+  /// when places are few.
   mutating func pump(at now: Moment, into effects: inout Effects) {
     guard !senders.isEmpty else { return }
     firstSender = (firstSender + 1) % senders.count
@@ -29,7 +30,8 @@ extension DispatchState {
     }
   }
 
-  /// Lets another push be the probe if this one was it and is not going to be answered: it expired, or was not fit to be sent.
+  /// Lets another push be the probe if this one was it and is not going to be answered: it expired, or was not fit to
+  /// be sent.
   mutating func endProbe(_ ticket: Ticket, of sender: Int) {
     guard senders[sender].probe == ticket else { return }
     switch phase(of: ticket) {
@@ -50,9 +52,11 @@ extension DispatchState {
           isMostlyBulk: senders[sender].bulkInFlight > senders[sender].inFlight / 2, at: now.uptime)
       }
       releasePlace(of: sender, for: ticket)
-      // Of whom nothing more is expected nothing need be heard: the silence ends with the last push, however that ended.
+      // Of whom nothing more is expected nothing need be heard: the silence ends with the last push, however that
+      // ended.
       if result.outcome.verdict != .unknown || senders[sender].unanswered == 0 { hear(from: sender, at: now) }
-      // Items that were given up get no result any more; their pushes only give back their places, and tell about the sender.
+      // Items that were given up get no result any more; their pushes only give back their places, and tell about the
+      // sender.
       let isOpen = phase(of: ticket) == .inFlight
       let isProbe = senders[sender].probe == ticket
       learn(from: result.outcome, isJudged: isOpen, isProbe: isProbe, of: sender, at: now, into: &effects)
@@ -68,7 +72,8 @@ extension DispatchState {
     if senders[sender].gate.state != .closed || senders[sender].isSilent { passFirstAttempt(slot, index) }
   }
 
-  /// Hands one queued push to its sender, unless it has expired, its device must be looked up again, or there is nothing that could be sent.
+  /// Hands one queued push to its sender, unless it has expired, its device must be looked up again, or there is
+  /// nothing that could be sent.
   mutating func submit(_ ticket: Ticket, at now: Moment, into effects: inout Effects) {
     let (slot, index) = (ticket.slot, ticket.device)
     guard phase(of: ticket) != nil, let send = items[slot].send else { return }
@@ -103,7 +108,9 @@ extension DispatchState {
       // A broadcast counts as dispatched when it is planned, not once for each page.
       if !items[slot].isPage { effects.tallies.dispatched.append(items[slot].hub) }
     }
-    if attempts == items[slot].devices[index].history.heldAttempts { items[slot].devices[index].firstAttemptAt = now.uptime }
+    if attempts == items[slot].devices[index].history.heldAttempts {
+      items[slot].devices[index].firstAttemptAt = now.uptime
+    }
     items[slot].devices[index].history.attempts = attempts + 1
     items[slot].devices[index].phase = .inFlight
     takePlace(of: sender, for: ticket)
@@ -116,8 +123,10 @@ extension DispatchState {
     if senders[sender].isSilent { passFirstAttempt(slot, index) }
     effects.submissions[sender].append(
       Push(
-        ticket: ticket.rawValue, id: PushID(send: send.id, registration: items[slot].devices[index].target.registration),
-        handle: items[slot].devices[index].target.handle, rendering: rendered, expiresAt: expiresAt, isBulk: ticket.isBulk))
+        ticket: ticket.rawValue,
+        id: PushID(send: send.id, registration: items[slot].devices[index].target.registration),
+        handle: items[slot].devices[index].target.handle, rendering: rendered, expiresAt: expiresAt,
+        isBulk: ticket.isBulk))
   }
 
   /// Does what the policy says about an outcome, be it the service's or that of rendering.
@@ -134,7 +143,8 @@ extension DispatchState {
     // Attempts during an outage do not count: who tries whether it is over is the one that has waited longest.
     if outcome.isOutage, senders[sender].gate.isOut { history = history.held }
     let decision = configuration.retry.decide(
-      outcome, on: items[slot].devices[index].target.platform, history: history, remaining: items[slot].expiresAt - now.wall,
+      outcome, on: items[slot].devices[index].target.platform, history: history,
+      remaining: items[slot].expiresAt - now.wall,
       jitter: Double.random(in: 0..<1, using: &generator))
     if outcome.verdict == .malformed, let send = items[slot].send {
       effects.alarm(.malformed(send: send.id, sender: sender, reason: outcome.reason))
@@ -153,12 +163,14 @@ extension DispatchState {
   }
 
   private mutating func repeatLater(
-    _ ticket: Ticket, _ decision: RetryPolicy.Decision, _ outcome: PushOutcome, _ history: RetryPolicy.History, at now: Moment,
+    _ ticket: Ticket, _ decision: RetryPolicy.Decision, _ outcome: PushOutcome, _ history: RetryPolicy.History,
+    at now: Moment,
     into effects: inout Effects
   ) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
-    // Where the page was paused meanwhile it gets into its queue when the page goes on, or is put off with what is left of it.
+    // Where the page was paused meanwhile it gets into its queue when the page goes on, or is put off with what is left
+    // of it.
     let isCalledBack = items[slot].page?.isParked == true
     var history = history
     // Not when the policy says, but with all the others that wait for the service, behind those that are older.
@@ -186,8 +198,9 @@ extension DispatchState {
       history = history.held
       items[slot].devices[index].heldAt = senders[sender].gate.recoveries
       items[slot].devices[index].phase = .queued
-      // Behind all others, so that another is the next to try and one push that is refused by itself cannot keep the sender stopped. The order
-      // of first attempts, which is what a user is promised, is that of the queue without those that had theirs.
+      // Behind all others, so that another is the next to try and one push that is refused by itself cannot keep the
+      // sender stopped. The order of first attempts, which is what a user is promised, is that of the queue without
+      // those that had theirs.
       if !isCalledBack { senders[sender].queue.append(ticket) }
       stop(sender, reason: outcome.reason, at: now, into: &effects)
     }
@@ -195,10 +208,12 @@ extension DispatchState {
     passFirstAttempt(slot, index)
   }
 
-  /// Lets the sender's gate learn from an answer of the service, whatever has become of the send meanwhile. Whether a mistake of the
-  /// configuration stops the sender is for the judgement of the push to say, where there is going to be one.
+  /// Lets the sender's gate learn from an answer of the service, whatever has become of the send meanwhile. Whether a
+  /// mistake of the configuration stops the sender is for the judgement of the push to say, where there is going to be
+  /// one.
   private mutating func learn(
-    from outcome: PushOutcome, isJudged: Bool, isProbe: Bool, of sender: Int, at now: Moment, into effects: inout Effects
+    from outcome: PushOutcome, isJudged: Bool, isProbe: Bool, of sender: Int, at now: Moment,
+    into effects: inout Effects
   ) {
     switch outcome.verdict {
     case .accepted, .rejected, .malformed, .deviceGone:
@@ -266,7 +281,8 @@ extension DispatchState {
     settle(slot, as: wasNeverSent ? .expired : .settled, at: now, into: &effects)
   }
 
-  /// The device's first attempt has its outcome, or cannot be made now; after the last one the next send of the same key may start.
+  /// The device's first attempt has its outcome, or cannot be made now; after the last one the next send of the same
+  /// key may start.
   mutating func passFirstAttempt(_ slot: Int, _ index: Int) {
     guard !items[slot].devices[index].isFirstAttemptOver else { return }
     items[slot].devices[index].isFirstAttemptOver = true
@@ -280,8 +296,8 @@ extension DispatchState {
     senders[sender].isSilent = false
   }
 
-  /// Stops waiting for services of which nothing is heard, long before the time of what was sent to them is up: until then every send of a user
-  /// would wait for the one before, and with it the user's devices on all other platforms.
+  /// Stops waiting for services of which nothing is heard, long before the time of what was sent to them is up: until
+  /// then every send of a user would wait for the one before, and with it the user's devices on all other platforms.
   mutating func noticeSilence(at now: Moment, into effects: inout Effects) {
     for sender in senders.indices {
       guard let since = senders[sender].quietSince, senders[sender].unanswered > 0 else { continue }
@@ -318,7 +334,8 @@ extension DispatchState {
           senders[sender].queue.append(ticket)
         } else {
           finish(
-            ticket.slot, ticket.device, as: .expired, reason: device.reason, status: device.status, at: now, into: &effects)
+            ticket.slot, ticket.device, as: .expired, reason: device.reason, status: device.status, at: now,
+            into: &effects)
         }
       }
     }
@@ -330,8 +347,8 @@ extension DispatchState {
     if ticket.isBulk { senders[sender].bulkInFlight += 1 }
   }
 
-  /// The longest that a device of the item rests in memory: nobody waits for the end of a single send, but all of a broadcast
-  /// waits for its page, and what was put off of other pages for what has come back of one.
+  /// The longest that a device of the item rests in memory: nobody waits for the end of a single send, but all of a
+  /// broadcast waits for its page, and what was put off of other pages for what has come back of one.
   private func longestRest(of slot: Int) -> Duration {
     items[slot].isBulk ? min(configuration.longestRest, .seconds(1)) : configuration.longestRest
   }

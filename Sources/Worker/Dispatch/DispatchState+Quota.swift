@@ -1,8 +1,8 @@
 import FanfareCore
 
 extension DispatchState {
-  /// A ticket was taken from the sender's queue, or its device was looked up: it counts if it is on its way to the service. What
-  /// is being looked up does not count yet: it may take longer than what is reserved now lasts.
+  /// A ticket was taken from the sender's queue, or its device was looked up: it counts if it is on its way to the
+  /// service. What is being looked up does not count yet: it may take longer than what is reserved now lasts.
   mutating func spendQuota(of sender: Int, for ticket: Ticket) {
     switch phase(of: ticket) {
     case .inFlight: senders[sender].quota.spend()
@@ -10,10 +10,10 @@ extension DispatchState {
     }
   }
 
-  /// Puts off the tail of what waits for a shared quota, beyond what that lets through while anything may wait in memory, until
-  /// its turn: it would take the room of what is for others. A page stays, for it is small, and all of a broadcast would go round
-  /// through the retry topics if its pages did; so does what pages have put off, of which no more than a page is here
-  /// for each service.
+  /// Puts off the tail of what waits for a shared quota, beyond what that lets through while anything may wait in
+  /// memory, until its turn: it would take the room of what is for others. A page stays, for it is small, and all of a
+  /// broadcast would go round through the retry topics if its pages did; so does what pages have put off, of which no
+  /// more than a page is here for each service.
   mutating func putOffWhatExceedsItsQuota(at now: Moment, into effects: inout Effects) {
     guard let shortest = topics.retries.first?.delay else { return }
     for sender in senders.indices where senders[sender].gate.state == .closed {
@@ -51,11 +51,13 @@ extension DispatchState {
   /// Has more reserved for the sender if it will need it.
   mutating func askForQuota(of sender: Int, at now: Moment, into effects: inout Effects) {
     let checks = senders[sender].checking
-    // What is being looked up leaves in the moment that is answered, or has to be looked up again. Beside that a sender that is
-    // stopped has no use for any.
+    // What is being looked up leaves in the moment that is answered, or has to be looked up again. Beside that a sender
+    // that is stopped has no use for any.
     let needed = checks + (!senders[sender].queue.isEmpty && senders[sender].gate.allowance(at: now.uptime) > 0 ? 1 : 0)
     let isWaiting = needed > 0 && !senders[sender].quota.allowsPush(besides: needed - 1, at: now.wall)
-    guard let request = senders[sender].quota.request(isWaiting: isWaiting, checks: checks, at: now.wall) else { return }
+    guard let request = senders[sender].quota.request(isWaiting: isWaiting, checks: checks, at: now.wall) else {
+      return
+    }
     effects.questions.append(.quota(sender: sender, request.pushes, request.quota, lead: request.lead))
   }
 }

@@ -10,7 +10,8 @@ extension DispatchState {
     let limit = resumed == nil ? configuration.devicesPerStatus : Int.max
     let pieces = StatusParts(devices: all.count, limit: limit)
     let parts = resumed?.parts ?? pieces.count
-    // Whoever repeats this after a crash may find other devices and need other parts: an id of its own keeps the two from being mixed.
+    // Whoever repeats this after a crash may find other devices and need other parts: an id of its own keeps the two
+    // from being mixed.
     let attempt = resumed == nil && parts > 1 ? AttemptID.random(using: &generator) : resumed?.attempt
     var isPutOff = false
     for number in 0..<pieces.count {
@@ -19,12 +20,14 @@ extension DispatchState {
       if devices.contains(where: { $0.phase == .putOff }) {
         isPutOff = true
         let retry = retryRecord(
-          of: devices, counts: resumed?.counts ?? OutcomeCounts(), send: send, part: part, parts: parts, attempt: attempt,
+          of: devices, counts: resumed?.counts ?? OutcomeCounts(), send: send, part: part, parts: parts,
+          attempt: attempt,
           deferrals: (resumed?.deferrals ?? 0) + 1, cameEarly: resumed?.cameEarly ?? false, at: now)
         produce(retry, for: slot, at: now, into: &effects)
       } else {
         produce(
-          devices.map { $0.result }, counts: resumed?.counts ?? OutcomeCounts(), of: send, as: state, part: part, of: parts,
+          devices.map { $0.result }, counts: resumed?.counts ?? OutcomeCounts(), of: send, as: state, part: part,
+          of: parts,
           attempt,
           for: slot, at: now, into: &effects)
       }
@@ -64,12 +67,15 @@ extension DispatchState {
     send.id.append(to: &key)
     effects.productions.append(
       Production(kind: .status, ticket: ticket(slot)),
-      // Sends come in runs of one partition: kept together, what becomes of them fills few batches instead of one of each of the topic's partitions.
+      // Sends come in runs of one partition: kept together, what becomes of them fills few batches instead of one of
+      // each of the topic's partitions.
       ProducerRecord(
-        topic: topics.status, partition: ledger.partition(of: items[slot].origin)?.partition, key: key, event: status.encoded()))
+        topic: topics.status, partition: ledger.partition(of: items[slot].origin)?.partition, key: key,
+        event: status.encoded()))
   }
 
-  /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced again until it is durable.
+  /// Kafka has answered. An item all of whose records are durable settles its offsets; what was refused is produced
+  /// again until it is durable.
   mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
     var errors = acknowledgement.refused[...]
     for index in acknowledgement.productions.indices {
@@ -94,7 +100,8 @@ extension DispatchState {
     }
   }
 
-  /// A status record that only counts its devices, for one that is too large because it lists so many; nil where it is no such record.
+  /// A status record that only counts its devices, for one that is too large because it lists so many; nil where it is
+  /// no such record.
   private func shortened(_ production: Production, _ record: ProducerRecord) -> ProducerRecord? {
     switch production.kind {
     case .status, .page: break
@@ -111,8 +118,10 @@ extension DispatchState {
     var counts = status.counts
     counts.add(OutcomeCounts(status.devices))
     let short = StatusRecord(
-      send: status.send, hub: status.hub, part: status.part, parts: status.parts, attempt: status.attempt, state: status.state,
-      sender: status.sender, audience: status.audience, acceptedAt: status.acceptedAt, settledAt: status.settledAt, devices: [],
+      send: status.send, hub: status.hub, part: status.part, parts: status.parts, attempt: status.attempt,
+      state: status.state,
+      sender: status.sender, audience: status.audience, acceptedAt: status.acceptedAt, settledAt: status.settledAt,
+      devices: [],
       counts: counts, traceparent: status.traceparent)
     var shortened = record
     shortened.value = short.encoded()
@@ -120,13 +129,16 @@ extension DispatchState {
   }
 
   private mutating func reproduce(
-    _ production: Production, _ record: ProducerRecord, after error: RDKafkaError, at now: Moment, into effects: inout Effects
+    _ production: Production, _ record: ProducerRecord, after error: RDKafkaError, at now: Moment,
+    into effects: inout Effects
   ) {
     var production = production
     if error.code == .messageTooLarge, case .deadLetter(let letter) = production.kind {
-      // Its origin still leads to the value for as long as the topic keeps it; an endless repetition would stop the partition.
+      // Its origin still leads to the value for as long as the topic keeps it; an endless repetition would stop the
+      // partition.
       let shortened = DeadLetter(
-        reason: letter.reason, detail: "\(letter.detail) (value of \(letter.value.count) bytes left out)", origin: letter.origin,
+        reason: letter.reason, detail: "\(letter.detail) (value of \(letter.value.count) bytes left out)",
+        origin: letter.origin,
         at: letter.at, key: nil, value: [], valueSize: letter.valueSize)
       effects.productions.append(
         Production(kind: .shortenedDeadLetter, ticket: production.ticket),
@@ -140,8 +152,10 @@ extension DispatchState {
         case .done(let result): result
         case .waiting(let device):
           DeviceResult(
-            registration: device.registration, platform: device.platform, outcome: device.wasUnanswered ? .unconfirmed : .failed,
-            reason: device.reason.isEmpty ? "TooLargeToWait" : device.reason, status: device.status, attempts: device.attempts)
+            registration: device.registration, platform: device.platform,
+            outcome: device.wasUnanswered ? .unconfirmed : .failed,
+            reason: device.reason.isEmpty ? "TooLargeToWait" : device.reason, status: device.status,
+            attempts: device.attempts)
         }
       }
       produce(

@@ -2,13 +2,16 @@ import DequeModule
 import FanfareCore
 import RDKafka
 
-/// Everything a worker knows, and every decision it takes: a value that is told what has happened and says what is to be done.
+/// Everything a worker knows, and every decision it takes: a value that is told what has happened and says what is to
+/// be done.
 ///
-/// A record becomes a `WorkItem`. It waits until the sends of the same key before it are through their first attempts, then its devices are looked
-/// up, each gets into the queue of its sender, is pushed as room allows, and its outcome is judged. When every device has its result, the status
-/// record is written; when that is acknowledged, the record's offset is settled in the `PartitionLedger`.
+/// A record becomes a `WorkItem`. It waits until the sends of the same key before it are through their first attempts,
+/// then its devices are looked up, each gets into the queue of its sender, is pushed as room allows, and its outcome is
+/// judged. When every device has its result, the status record is written; when that is acknowledged, the record's
+/// offset is settled in the `PartitionLedger`.
 ///
-/// One task owns it, calls the methods named after events with everything that has gathered, and ends each turn with `finishTurn`.
+/// One task owns it, calls the methods named after events with everything that has gathered, and ends each turn with
+/// `finishTurn`.
 struct DispatchState: Sendable {
   let configuration: WorkerConfiguration
   let table: SenderTable
@@ -59,8 +62,8 @@ struct DispatchState: Sendable {
   var mayResumeParkedPages = false
   /// Broadcasts with a rate of which something has come back and is being pushed.
   var ratedReturned: Set<BroadcastID> = []
-  /// Broadcasts of which something was put off because they are paused: uptime when that was first so, and until when some of it
-  /// must have come back.
+  /// Broadcasts of which something was put off because they are paused: uptime when that was first so, and until when
+  /// some of it must have come back.
   var pauses: [BroadcastID: (since: Int64, until: Int64)] = [:]
   /// Items whose audience may be of any size, and of which it is to be asked how large it is.
   var toSurvey: Deque<Ticket> = []
@@ -73,8 +76,8 @@ struct DispatchState: Sendable {
   var isDropping = false
   var dropsDue: Int64 = 0
   var sweepDue: Int64 = 0
-  /// Whether so much was read beyond what is not settled, a second ago at most, that nothing is to stay for long: at the longest span nothing more is read,
-  /// for any sender.
+  /// Whether so much was read beyond what is not settled, a second ago at most, that nothing is to stay for long: at
+  /// the longest span nothing more is read, for any sender.
   var isFarBehind = false
 
   /// Devices that may be sent to again later.
@@ -105,7 +108,8 @@ struct DispatchState: Sendable {
   var pausedSegments: Deque<Ticket> = []
   /// Whether some have come since it was asked what is wanted of the broadcasts.
   var hasNewSegments = false
-  /// Pages of broadcasts that are open: the first is being pushed, the next one is looked up meanwhile and gets a head start.
+  /// Pages of broadcasts that are open: the first is being pushed, the next one is looked up meanwhile and gets a head
+  /// start.
   var pages: Deque<Ticket> = []
   /// What was last heard about each broadcast of which there is a segment.
   var courses: [BroadcastID: Steering.Course] = [:]

@@ -1,7 +1,8 @@
 import FanfareCore
 import RDKafka
 
-/// What the state machine wants done: collected over one turn and performed at its end, so that a turn costs one call per sender and one per topic.
+/// What the state machine wants done: collected over one turn and performed at its end, so that a turn costs one call
+/// per sender and one per topic.
 struct Effects: Sendable {
   /// Pushes to hand over, by sender's number.
   var submissions: [[Push]]

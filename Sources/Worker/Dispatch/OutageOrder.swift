@@ -1,11 +1,12 @@
 import DequeModule
 import FanfareCore
 
-/// Which pushes an outage of their service has kept from their devices: a younger one of the same device is not sent before they are over, unless it
-/// would expire.
+/// Which pushes an outage of their service has kept from their devices: a younger one of the same device is not sent
+/// before they are over, unless it would expire.
 ///
-/// Normally there are none, and nothing is to be paid for. A push that is not heard of in time, because another worker has it by now, holds nobody up any
-/// more; and of more pushes than there is room for the order is not kept. A pure value.
+/// Normally there are none, and nothing is to be paid for. A push that is not heard of in time, because another worker
+/// has it by now, holds nobody up any more; and of more pushes than there is room for the order is not kept. A pure
+/// value.
 struct OutageOrder: Sendable {
   fileprivate struct Entry: Sendable {
     /// The send's, which no two sends share.
@@ -30,7 +31,8 @@ struct OutageOrder: Sendable {
   /// How long after its time, in milliseconds, a push that was put off is still waited for.
   private static let grace: Int64 = 60_000
   private let capacity: Int
-  /// Of each device in the order of acceptance; what was accepted in the same moment, in the order in which it was remembered.
+  /// Of each device in the order of acceptance; what was accepted in the same moment, in the order in which it was
+  /// remembered.
   private var devices: [RegistrationID: Deque<Entry>] = [:]
   private var lookDue: Int64 = 0
   /// How many pushes are remembered.
@@ -48,8 +50,8 @@ struct OutageOrder: Sendable {
   /// How many devices pushes are remembered of.
   var deviceCount: Int { devices.count }
 
-  /// The push is not to be sent before `due`, or wherever it waits until then; one that is `waiting` is named as soon as none before it is left. One that is
-  /// remembered has another time from now on. Returns whether it is remembered.
+  /// The push is not to be sent before `due`, or wherever it waits until then; one that is `waiting` is named as soon
+  /// as none before it is left. One that is remembered has another time from now on. Returns whether it is remembered.
   @discardableResult
   mutating func remember(
     _ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, due: Int64, waiting: Ticket? = nil
@@ -83,8 +85,8 @@ struct OutageOrder: Sendable {
     return wakeNext(of: device, at: uptime)
   }
 
-  /// How many other pushes must come to the device before that one: of sends accepted earlier, or in the same moment and remembered earlier. Counts no
-  /// further than to `limit`.
+  /// How many other pushes must come to the device before that one: of sends accepted earlier, or in the same moment
+  /// and remembered earlier. Counts no further than to `limit`.
   func older(
     than id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64, limit: Int = .max
   ) -> Int {
@@ -102,11 +104,13 @@ struct OutageOrder: Sendable {
     let known = place(of: id, acceptedAt: acceptedAt, to: device)
     let before = entries[..<(known ?? entries.firstIndex(after: acceptedAt, orAt: false))]
     return Place(
-      dueBefore: before.last { $0.waiting == nil && $0.due > uptime }?.due, count: entries.count + (known == nil ? 1 : 0),
+      dueBefore: before.last { $0.waiting == nil && $0.due > uptime }?.due,
+      count: entries.count + (known == nil ? 1 : 0),
       isRemembered: known != nil)
   }
 
-  /// Forgets what nobody waits for any more; looks only now and then, as it looks at everything. Returns those whose turn it is now, of those that wait.
+  /// Forgets what nobody waits for any more; looks only now and then, as it looks at everything. Returns those whose
+  /// turn it is now, of those that wait.
   mutating func forgetOverdue(at uptime: Int64) -> [Ticket] {
     guard !isEmpty, uptime >= lookDue else { return [] }
     lookDue = uptime + Self.grace / 4

@@ -1,7 +1,7 @@
 import DequeModule
 
-/// Pushes that wait for room at one sender. Two lanes, so that nobody's single send waits behind a broadcast to millions: of `share` pushes that are
-/// taken while both lanes wait, one is a broadcast's. A pure value.
+/// Pushes that wait for room at one sender. Two lanes, so that nobody's single send waits behind a broadcast to
+/// millions: of `share` pushes that are taken while both lanes wait, one is a broadcast's. A pure value.
 struct PushQueue: Sendable {
   /// Of so many pushes that are taken while both lanes wait, one is a broadcast's.
   static let share = 8
@@ -29,7 +29,8 @@ struct PushQueue: Sendable {
     if ticket.isBulk { bulk.prepend(ticket) } else { single.prepend(ticket) }
   }
 
-  /// Takes out the next; nil when none waits, or only broadcasts do and `mayTakeBulk` says that they have all the room they may have.
+  /// Takes out the next; nil when none waits, or only broadcasts do and `mayTakeBulk` says that they have all the room
+  /// they may have.
   mutating func popFirst(mayTakeBulk: Bool) -> Ticket? {
     guard mayTakeBulk, let first = bulk.first else { return single.popFirst() }
     guard !single.isEmpty, run < Self.share - 1 else {

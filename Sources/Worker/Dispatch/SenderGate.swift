@@ -1,7 +1,8 @@
 /// The circuit to one push service: whether its sender may be given pushes.
 ///
-/// Closed while it works; open while its operator's mistake keeps it from working, or while the service is unavailable; half-open while a single
-/// push, or one per interval where the service is silent, tries whether it works again. A pure value.
+/// Closed while it works; open while its operator's mistake keeps it from working, or while the service is unavailable;
+/// half-open while a single push, or one per interval where the service is silent, tries whether it works again. A pure
+/// value.
 struct SenderGate: Sendable {
   /// As the metric shows it: 0 closed, 1 half-open, 2 open.
   enum State: Int, Sendable {
@@ -51,7 +52,8 @@ struct SenderGate: Sendable {
     switch state {
     case .closed: .max
     case .open: uptime >= probeDue ? 1 : 0
-    // Of a service that is silent nobody knows whether it will ever answer the push that tries, even if it is back since: then another tries.
+    // Of a service that is silent nobody knows whether it will ever answer the push that tries, even if it is back
+    // since: then another tries.
     case .halfOpen: !hasProbe || (cause == .outage && uptime >= probeDue) ? 1 : 0
     }
   }
@@ -78,7 +80,8 @@ struct SenderGate: Sendable {
     if state == .closed { openedAt = uptime }
     switch state {
     case .closed, .halfOpen: probeDue = uptime + probeInterval
-    // Also what is refused before it is submitted has used up the probe; late answers from before the gate opened have not.
+    // Also what is refused before it is submitted has used up the probe; late answers from before the gate opened have
+    // not.
     case .open: if uptime >= probeDue { probeDue = uptime + probeInterval }
     }
     state = .open
@@ -101,8 +104,8 @@ struct SenderGate: Sendable {
     return true
   }
 
-  /// The service has been silent for so many milliseconds with so many pushes in flight; less of that is endured where it is
-  /// crowding out the others. Returns whether it counts as unavailable from now on.
+  /// The service has been silent for so many milliseconds with so many pushes in flight; less of that is endured where
+  /// it is crowding out the others. Returns whether it counts as unavailable from now on.
   mutating func endure(silence: Int64, inFlight: Int, isCrowding: Bool, at uptime: Int64) -> Bool {
     let limit = isCrowding ? min(policy.patience, policy.silence) : policy.silence
     guard state == .closed, silence >= limit.milliseconds, inFlight >= policy.misses else { return false }

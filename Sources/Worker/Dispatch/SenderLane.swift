@@ -2,7 +2,8 @@ import FanfareCore
 
 /// What waits for one sender, and what it is trusted with.
 struct SenderLane: Sendable {
-  /// Pushes that wait for room, oldest first. Tickets of items that were given up meanwhile are skipped when their turn comes.
+  /// Pushes that wait for room, oldest first. Tickets of items that were given up meanwhile are skipped when their turn
+  /// comes.
   var queue = PushQueue()
   /// Pushes handed to the sender and not yet answered, and places reserved for those being checked.
   var inFlight = 0
@@ -16,7 +17,8 @@ struct SenderLane: Sendable {
   var checking = 0
   /// Pushes that the service has and has not answered.
   var unanswered: Int { inFlight - checking }
-  /// Uptime since which nothing was heard of the service while pushes were in flight; nil: there is nothing to be heard of.
+  /// Uptime since which nothing was heard of the service while pushes were in flight; nil: there is nothing to be heard
+  /// of.
   var quietSince: Int64?
   /// Whether that is so long ago that nothing else is to wait for its answers.
   var isSilent = false

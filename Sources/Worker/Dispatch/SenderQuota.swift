@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// One worker's part in what all workers together may hand to a push service: pushes that it has reserved, a few at first and more as it uses them, so
-/// that the store is asked rarely and little is reserved in vain. A pure value.
+/// One worker's part in what all workers together may hand to a push service: pushes that it has reserved, a few at
+/// first and more as it uses them, so that the store is asked rarely and little is reserved in vain. A pure value.
 struct SenderQuota: Sendable {
   /// Pushes that may be made from a moment on, and not much later.
   private struct Reservation: Sendable {
@@ -21,7 +21,8 @@ struct SenderQuota: Sendable {
   private var next: Reservation?
   /// When it was asked; nil where no answer is awaited.
   private var askedAt: UnixTime?
-  /// How far ahead to reserve, where the store takes so long to answer that a reservation for at once would lapse meanwhile.
+  /// How far ahead to reserve, where the store takes so long to answer that a reservation for at once would lapse
+  /// meanwhile.
   private var lead = Duration.zero
   /// How many pushes were handed over since the last question.
   private var used = 0
@@ -40,7 +41,9 @@ struct SenderQuota: Sendable {
 
   /// Whether nothing may be handed over now, as seen by who does not.
   func isDry(at now: UnixTime) -> Bool {
-    func isUsable(_ reservation: Reservation?) -> Bool { reservation.map { !$0.isOver(at: now) && $0.from <= now } ?? false }
+    func isUsable(_ reservation: Reservation?) -> Bool {
+      reservation.map { !$0.isOver(at: now) && $0.from <= now } ?? false
+    }
     return quota != nil && !isUsable(current) && !isUsable(next)
   }
 
@@ -51,9 +54,11 @@ struct SenderQuota: Sendable {
     used += 1
   }
 
-  /// How many pushes are to be reserved now; nil for none. `isWaiting` says whether some could not be handed over, `checks` how
-  /// many are being looked up, and will be as soon as that is answered.
-  mutating func request(isWaiting: Bool, checks: Int, at now: UnixTime) -> (quota: PushQuota, pushes: Int, lead: Duration)? {
+  /// How many pushes are to be reserved now; nil for none. `isWaiting` says whether some could not be handed over,
+  /// `checks` how many are being looked up, and will be as soon as that is answered.
+  mutating func request(isWaiting: Bool, checks: Int, at now: UnixTime) -> (
+    quota: PushQuota, pushes: Int, lead: Duration
+  )? {
     guard let quota, askedAt == nil, next == nil else { return nil }
     // Ahead of time while it goes on, so that nothing has to wait for the answer.
     let isRunningOut = current.map { $0.rest * 2 <= $0.size || now >= $0.from + PushQuota.lifetime / 2 } ?? false

@@ -1,6 +1,7 @@
 /// The number of one device of one work item, small enough to travel with a push and come back with its outcome.
 ///
-/// The generation tells a slot's present item from the one it held before, so that an outcome that comes after its item was given up finds nothing.
+/// The generation tells a slot's present item from the one it held before, so that an outcome that comes after its item
+/// was given up finds nothing.
 struct Ticket: Hashable, Sendable {
   /// The most devices that one work item may have.
   static let maximumDevices = 1 << 24

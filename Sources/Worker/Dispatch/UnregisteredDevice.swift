@@ -2,8 +2,8 @@ import FanfareCore
 
 /// A device that was addressed by a handle the registry does not know.
 enum UnregisteredDevice {
-  /// The target to push to. Its id is derived from hub, platform and handle, so that every worker and every repetition names the device alike:
-  /// FNV-1a of the text from two starting points, as a UUID version 8.
+  /// The target to push to. Its id is derived from hub, platform and handle, so that every worker and every repetition
+  /// names the device alike: FNV-1a of the text from two starting points, as a UUID version 8.
   static func target(hub: HubName, platform: Platform, handle: String, at now: UnixTime) -> Target {
     let normalized = DeviceHandle.normalized(handle, platform: platform)
     func hash(_ start: UInt64) -> UInt64 {

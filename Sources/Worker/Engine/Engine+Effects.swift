@@ -21,7 +21,8 @@ extension Engine {
     metrics.count(effects.tallies)
     for alarm in effects.alarms { log(alarm) }
     if effects.suppressedAlarms > 0 {
-      logger.error("Further alarms of the same moment are left out", metadata: [LogKeys.count: "\(effects.suppressedAlarms)"])
+      logger.error(
+        "Further alarms of the same moment are left out", metadata: [LogKeys.count: "\(effects.suppressedAlarms)"])
     }
   }
 
@@ -50,7 +51,9 @@ extension Engine {
   }
 
   private func ask(_ question: BroadcastQuestion, in group: inout DiscardingTaskGroup) {
-    let (registry, broadcasts, mailbox, configuration, now) = (registry, broadcasts, mailbox, configuration, clock.now())
+    let (registry, broadcasts, mailbox, configuration, now) = (
+      registry, broadcasts, mailbox, configuration, clock.now()
+    )
     group.addTask {
       var outcome: BroadcastAnswer.Outcome?
       var failure: String?
@@ -69,7 +72,8 @@ extension Engine {
     let mailbox = mailbox
     sink.submit(productions.records) { results in
       // A record without a result must not count as durable.
-      precondition(results.count == productions.count, "the sink gave \(results.count) results for \(productions.count) records")
+      precondition(
+        results.count == productions.count, "the sink gave \(results.count) results for \(productions.count) records")
       var refused: [(index: Int, error: RDKafkaError)] = []
       for (index, result) in results.enumerated() {
         if case .failure(let error) = result { refused.append((index, error)) }
@@ -158,7 +162,8 @@ extension Engine {
   private func log(_ alarm: Alarm) {
     switch alarm {
     case .senderStopped(let sender, let reason):
-      logger.error("A push service refuses the configuration; its pushes are kept", metadata: place(of: sender, reason: reason))
+      logger.error(
+        "A push service refuses the configuration; its pushes are kept", metadata: place(of: sender, reason: reason))
     case .serviceUnavailable(let sender, let reason):
       logger.error(
         "A push service is unavailable and left alone for a while; its pushes are kept",
@@ -177,13 +182,16 @@ extension Engine {
       logger.error(
         "A record was set aside",
         metadata: [
-          LogKeys.topic: "\(origin.topic)", LogKeys.partition: "\(origin.partition)", LogKeys.offset: "\(origin.offset)",
+          LogKeys.topic: "\(origin.topic)", LogKeys.partition: "\(origin.partition)",
+          LogKeys.offset: "\(origin.offset)",
           LogKeys.reason: "\(reason.rawValue)", LogKeys.detail: "\(detail)",
         ])
     case .broadcastPaused(let broadcast, let failed, let all):
       logger.error(
         "A broadcast is paused because too much of it fails",
-        metadata: [LogKeys.send: "\(broadcast.send)", LogKeys.hub: "\(broadcast.hub)", LogKeys.count: "\(failed)/\(all)"])
+        metadata: [
+          LogKeys.send: "\(broadcast.send)", LogKeys.hub: "\(broadcast.hub)", LogKeys.count: "\(failed)/\(all)",
+        ])
     case .productionRefused(let topic, let reason):
       logger.error(
         "A record that must be written is refused", metadata: [LogKeys.topic: "\(topic)", LogKeys.reason: "\(reason)"])

@@ -2,8 +2,9 @@ import FanfareCore
 import Logging
 import RDKafka
 
-/// The one owner of a worker's state: reads what has gathered in the mailbox, lets the state decide, and performs what it says. One task, one turn
-/// per wake-up; nothing here blocks, and whatever must wait is a child task that posts its end.
+/// The one owner of a worker's state: reads what has gathered in the mailbox, lets the state decide, and performs what
+/// it says. One task, one turn per wake-up; nothing here blocks, and whatever must wait is a child task that posts its
+/// end.
 struct Engine {
   let configuration: WorkerConfiguration
   let source: any RecordSource
@@ -45,13 +46,15 @@ struct Engine {
     self.mailbox = mailbox
     self.logger = logger
     self.complain = complain
-    state = DispatchState(configuration: configuration, table: table, topics: topics, seed: UInt64.random(in: 0 ... .max))
+    state = DispatchState(
+      configuration: configuration, table: table, topics: topics, seed: UInt64.random(in: 0 ... .max))
     metrics = WorkerMetrics(table: table)
     complaints = state.complaints
     complain(complaints)
   }
 
-  /// Takes turns until the consumer's events are over, which is after a drain, a fatal error of the consumer, or cancellation. Fails with the fatal error.
+  /// Takes turns until the consumer's events are over, which is after a drain, a fatal error of the consumer, or
+  /// cancellation. Fails with the fatal error.
   mutating func run(in group: inout DiscardingTaskGroup) async -> Result<Void, RDKafkaError> {
     turn(Mail(), in: &group)
     while true {
@@ -73,7 +76,9 @@ struct Engine {
     for dropped in mail.dropped { take(dropped) }
     // Before the events: a revocation that came with the end of a commit begins the next one.
     for committed in mail.committed { take(committed, at: now) }
-    for resumed in mail.resumed { state.resume(resumed.number, from: resumed.committed, kept: resumed.kept, into: &effects) }
+    for resumed in mail.resumed {
+      state.resume(resumed.number, from: resumed.committed, kept: resumed.kept, into: &effects)
+    }
     for event in mail.events { take(event, at: now, into: &effects) }
     if mail.isToShutDown { state.shutDown(at: now) }
     if mail.hasTicked {

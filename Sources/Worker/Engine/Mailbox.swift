@@ -21,8 +21,8 @@ final class Mailbox: Sendable {
     reader?.resume()
   }
 
-  /// Everything that has come since the last call; suspends until there is something. One caller, who is woken by a post and by nothing
-  /// else: whoever cancels it also posts.
+  /// Everything that has come since the last call; suspends until there is something. One caller, who is woken by a
+  /// post and by nothing else: whoever cancels it also posts.
   func next() async -> Mail {
     await withCheckedContinuation { continuation in
       let isEmpty = state.withLock { state in

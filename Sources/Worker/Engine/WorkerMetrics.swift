@@ -2,7 +2,8 @@ import FanfareCore
 import Metrics
 import RDKafka
 
-/// The worker's metrics. The engine is the only user: handles are made at the first use of a combination of labels, and kept.
+/// The worker's metrics. The engine is the only user: handles are made at the first use of a combination of labels, and
+/// kept.
 struct WorkerMetrics {
   private struct ResultLabels: Hashable {
     let sender: Int
@@ -57,14 +58,17 @@ struct WorkerMetrics {
 
   /// Counts what happened in a turn.
   mutating func count(_ tallies: Tallies) {
-    // What happens to thousands of sends in a turn is nearly always the same: a counter is looked for, and locked, once per run.
+    // What happens to thousands of sends in a turn is nearly always the same: a counter is looked for, and locked, once
+    // per run.
     tallies.dispatched.forEachRun { hub, count in dispatched[hub].increment(by: count) }
     tallies.pages.forEachRun { hub, count in pages[hub].increment(by: count) }
     for result in tallies.results {
       latencies[result.sender].recordMilliseconds(result.latency)
       if result.outcome != .delivered { counter(of: result).increment() }
     }
-    tallies.results.lazy.filter { $0.outcome == .delivered }.map(\.sender).forEachRun { delivered[$0].increment(by: $1) }
+    tallies.results.lazy.filter { $0.outcome == .delivered }.map(\.sender).forEachRun {
+      delivered[$0].increment(by: $1)
+    }
     for retry in tallies.retries { counter(of: retry).increment() }
     for sender in tallies.deferrals where sender >= 0 { deferrals[sender].increment() }
     tallies.settled.forEachRun { end, count in counter(of: end).increment(by: count) }
@@ -93,8 +97,8 @@ struct WorkerMetrics {
     }
   }
 
-  /// Shows how far the worker is behind, in records and in the age of the oldest that is not settled. Partitions it no longer owns
-  /// read 0. The ledger learns which have nothing left.
+  /// Shows how far the worker is behind, in records and in the age of the oldest that is not settled. Partitions it no
+  /// longer owns read 0. The ledger learns which have nothing left.
   mutating func show(lag: [TopicPartition: Int64], ledger: inout PartitionLedger, at now: UnixTime) {
     for partition in lags.keys where lag[partition] == nil {
       lags[partition]?.records.record(0)
@@ -116,7 +120,8 @@ struct WorkerMetrics {
   private mutating func counter(of result: Tallies.Result) -> Counter {
     // Reasons are a fixed vocabulary; should a service invent many, they must not become as many time series.
     let isNew =
-      results.count >= 1000 && results[ResultLabels(sender: result.sender, outcome: result.outcome, reason: result.reason)] == nil
+      results.count >= 1000
+      && results[ResultLabels(sender: result.sender, outcome: result.outcome, reason: result.reason)] == nil
     let labels = ResultLabels(sender: result.sender, outcome: result.outcome, reason: isNew ? "other" : result.reason)
     if let counter = results[labels] { return counter }
     let counter = Counter(
@@ -133,7 +138,8 @@ struct WorkerMetrics {
     let labels = RetryLabels(sender: retry.sender, reason: isNew ? "other" : retry.reason)
     if let counter = retries[labels] { return counter }
     let counter = Counter(
-      label: "fanfare_push_retries_total", dimensions: Self.dimensions(of: labels.sender, in: table) + [("reason", labels.reason)]
+      label: "fanfare_push_retries_total",
+      dimensions: Self.dimensions(of: labels.sender, in: table) + [("reason", labels.reason)]
     )
     retries[labels] = counter
     return counter
@@ -142,7 +148,8 @@ struct WorkerMetrics {
   private mutating func counter(of end: Tallies.Settled) -> Counter {
     if let counter = settled[end] { return counter }
     let counter = Counter(
-      label: "fanfare_sends_settled_total", dimensions: [("hub", table.hubs[end.hub].rawValue), ("state", end.state.rawValue)])
+      label: "fanfare_sends_settled_total",
+      dimensions: [("hub", table.hubs[end.hub].rawValue), ("state", end.state.rawValue)])
     settled[end] = counter
     return counter
   }

@@ -1,9 +1,10 @@
 package import RDKafka
 
-/// The partitions this worker owns, each with the offsets of its assignment: decides what may be committed, and what is done already.
+/// The partitions this worker owns, each with the offsets of its assignment: decides what may be committed, and what is
+/// done already.
 ///
-/// Every assignment has an epoch of its own. What ends after its assignment has ended is recognised by the epoch and moves nothing: the offset of
-/// a partition that has another owner by now is never committed. A pure value.
+/// Every assignment has an epoch of its own. What ends after its assignment has ended is recognised by the epoch and
+/// moves nothing: the offset of a partition that has another owner by now is never committed. A pure value.
 package struct PartitionLedger: Sendable {
   private struct Assignment: Sendable {
     let partition: TopicPartition
@@ -16,8 +17,8 @@ package struct PartitionLedger: Sendable {
     var isClosing = false
     /// Whether anything has settled since what is to be committed was last handed out.
     var hasChanged = false
-    /// When the last record taken was written, or, if that was later, when last nothing was left to be taken; milliseconds since
-    /// 1970, nil before the first.
+    /// When the last record taken was written, or, if that was later, when last nothing was left to be taken;
+    /// milliseconds since 1970, nil before the first.
     var lastTimestamp: Int64?
   }
 
@@ -46,8 +47,8 @@ package struct PartitionLedger: Sendable {
     assignments.reduce(0) { $1.isApart ? max($0, $1.offsets.span) : $0 }
   }
 
-  /// Begins a new assignment of the partition. One that is still open is ended: the group has said so. `isApart`: what it holds may
-  /// stay unsettled for long, and keeps nothing else from being read.
+  /// Begins a new assignment of the partition. One that is still open is ended: the group has said so. `isApart`: what
+  /// it holds may stay unsettled for long, and keeps nothing else from being read.
   package mutating func assign(_ partition: TopicPartition, isApart: Bool = false) {
     close(partition)
     lastEpoch += 1
@@ -61,23 +62,23 @@ package struct PartitionLedger: Sendable {
     }
   }
 
-  /// Takes over what an earlier owner of the partition has committed and, in the metadata, left to know. Changes nothing once a record of the
-  /// assignment has come.
+  /// Takes over what an earlier owner of the partition has committed and, in the metadata, left to know. Changes
+  /// nothing once a record of the assignment has come.
   package mutating func resume(_ committed: PartitionOffset) {
     guard let slot = slots[committed.partition] else { return }
     let settled = SettledRuns(committed.metadata, from: committed.offset)
     assignments[slot].offsets.resume(from: committed.offset, settled: settled)
   }
 
-  /// Takes over what an earlier owner of the partition had settled when the group refused its position. After `resume`, if that is called at all;
-  /// changes nothing once a record of the assignment has come.
+  /// Takes over what an earlier owner of the partition had settled when the group refused its position. After `resume`,
+  /// if that is called at all; changes nothing once a record of the assignment has come.
   mutating func learn(_ kept: PartitionOffset) {
     guard let slot = slots[kept.partition] else { return }
     assignments[slot].offsets.learn(SettledRuns(kept.metadata, from: kept.offset), below: kept.offset)
   }
 
-  /// Takes note of a record that is to be worked on; nil when its partition is not owned, or is being given back, or an earlier owner has settled the
-  /// record.
+  /// Takes note of a record that is to be worked on; nil when its partition is not owned, or is being given back, or an
+  /// earlier owner has settled the record.
   package mutating func begin(_ record: ConsumedRecord) -> Origin? {
     guard let slot = slot(of: record), !assignments[slot].isClosing else { return nil }
     if record.timestamp >= 0 { assignments[slot].lastTimestamp = record.timestamp }
@@ -90,7 +91,8 @@ package struct PartitionLedger: Sendable {
     return Origin(slot: Int32(slot), epoch: assignments[slot].epoch, sequence: sequence)
   }
 
-  /// Counts the record as done: its work has ended and its status record is acknowledged. After the end of its assignment nothing happens.
+  /// Counts the record as done: its work has ended and its status record is acknowledged. After the end of its
+  /// assignment nothing happens.
   package mutating func settle(_ origin: Origin) {
     let slot = Int(origin.slot)
     guard isOwned(origin) else { return }
@@ -133,8 +135,8 @@ package struct PartitionLedger: Sendable {
     hasChanges && partitions.contains { slots[$0].map { assignments[$0].hasChanged } ?? false }
   }
 
-  /// What to commit for the partitions in which something has settled since the last call: positions, each with what is settled above it in at most
-  /// `metadataLimit` bytes. If it cannot be committed, `restore` it.
+  /// What to commit for the partitions in which something has settled since the last call: positions, each with what is
+  /// settled above it in at most `metadataLimit` bytes. If it cannot be committed, `restore` it.
   package mutating func takeChanged(metadataLimit: Int) -> [PartitionOffset] {
     guard hasChanges else { return [] }
     var offsets: [PartitionOffset] = []
@@ -142,7 +144,8 @@ package struct PartitionLedger: Sendable {
     for slot in changed.lazy.map(Int.init) {
       assignments[slot].hasChanged = false
       guard let end = assignments[slot].offsets.committable(limit: metadataLimit) else { continue }
-      offsets.append(PartitionOffset(partition: assignments[slot].partition, offset: end.position, metadata: end.metadata))
+      offsets.append(
+        PartitionOffset(partition: assignments[slot].partition, offset: end.position, metadata: end.metadata))
     }
     changed.removeAll(keepingCapacity: true)
     return offsets
@@ -161,16 +164,16 @@ package struct PartitionLedger: Sendable {
     return skipped
   }
 
-  /// At that moment, in milliseconds since 1970, nothing of the partition is left to be taken or settled: what waits later was written
-  /// later.
+  /// At that moment, in milliseconds since 1970, nothing of the partition is left to be taken or settled: what waits
+  /// later was written later.
   mutating func catchUp(_ partition: TopicPartition, at moment: Int64) {
     guard let slot = slots[partition] else { return }
     assignments[slot].lastTimestamp = max(assignments[slot].lastTimestamp ?? moment, moment)
   }
 
-  /// When the oldest record of the partition that is not settled was written, give or take a second, in milliseconds since 1970.
-  /// Where all that were taken are settled, when the last of them was, or nothing waited last: what waits by now is no older. nil
-  /// when neither is known.
+  /// When the oldest record of the partition that is not settled was written, give or take a second, in milliseconds
+  /// since 1970. Where all that were taken are settled, when the last of them was, or nothing waited last: what waits
+  /// by now is no older. nil when neither is known.
   func oldestTimestamp(of partition: TopicPartition) -> Int64? {
     slots[partition].flatMap { assignments[$0].offsets.oldestTimestamp ?? assignments[$0].lastTimestamp }
   }

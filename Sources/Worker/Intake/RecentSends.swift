@@ -3,8 +3,9 @@ import FanfareCore
 
 /// The sends this worker has lately met: recognises one that its producer, or a redelivery, has put on the topic twice.
 ///
-/// Exact for what is being worked on; of what has settled, the last `capacity` are remembered. A send with one key always lies in one partition
-/// and so meets the same worker, except across a rebalance, where the ledger of the status topic is the judge. A pure value.
+/// Exact for what is being worked on; of what has settled, the last `capacity` are remembered. A send with one key
+/// always lies in one partition and so meets the same worker, except across a rebalance, where the ledger of the status
+/// topic is the judge. A pure value.
 struct RecentSends: Sendable {
   /// A send's id within its hub: nothing one hub does may make another's send look like a duplicate.
   struct Key: Hashable, Sendable {
@@ -18,8 +19,8 @@ struct RecentSends: Sendable {
   }
 
   private let capacity: Int
-  /// The ticket of the item that a send is worked on as, or was: one that is not current any more says that the send has settled. So nothing is
-  /// looked for when it does.
+  /// The ticket of the item that a send is worked on as, or was: one that is not current any more says that the send
+  /// has settled. So nothing is looked for when it does.
   private var known: [Key: Ticket] = [:]
   private var settled: Deque<Key> = []
 
@@ -30,7 +31,8 @@ struct RecentSends: Sendable {
     known.reserveCapacity(capacity)
   }
 
-  /// Takes note that the send is worked on as that item, unless it is known already: then gives the item that it is, or was, worked on as.
+  /// Takes note that the send is worked on as that item, unless it is known already: then gives the item that it is, or
+  /// was, worked on as.
   mutating func open(_ key: Key, as ticket: Ticket) -> Ticket? {
     // One search for a new send, which nearly every send is; a known one pays for a second.
     guard let former = known.updateValue(ticket, forKey: key) else { return nil }

@@ -1,5 +1,6 @@
 extension SettledRuns {
-  /// Writes the text of runs that come in ascending order, as far as there is room: what finds none is done again after a crash, and nothing worse.
+  /// Writes the text of runs that come in ascending order, as far as there is room: what finds none is done again after
+  /// a crash, and nothing worse.
   struct Writer {
     private let limit: Int
     private var bytes: [UInt8] = []

@@ -1,9 +1,11 @@
 import DequeModule
 
-/// Which offsets of a partition are settled above the position it is resumed from: what an owner leaves to the next one in the metadata of its commit.
+/// Which offsets of a partition are settled above the position it is resumed from: what an owner leaves to the next one
+/// in the metadata of its commit.
 ///
-/// As text: a mark, then, from the position on, by turns how many offsets are not settled and how many are, each number in base-64 digits of five
-/// bits, the lowest first, the sixth bit saying that another digit follows. All of it is printable ASCII. A pure value.
+/// As text: a mark, then, from the position on, by turns how many offsets are not settled and how many are, each number
+/// in base-64 digits of five bits, the lowest first, the sixth bit saying that another digit follows. All of it is
+/// printable ASCII. A pure value.
 struct SettledRuns: Sendable {
   /// Begins every text; no base-64 text of somebody else's can begin alike.
   static let mark = "settled1:"
@@ -23,7 +25,8 @@ struct SettledRuns: Sendable {
     if !run.isEmpty { runs = [run] }
   }
 
-  /// What a text says that was committed with `position`. Anything that cannot have been written by `Writer` says nothing.
+  /// What a text says that was committed with `position`. Anything that cannot have been written by `Writer` says
+  /// nothing.
   init(_ text: String?, from position: Int64) {
     guard let text else { return }
     runs = Self.runs(text.utf8, from: position) ?? []

@@ -12,8 +12,8 @@ enum PumpStep: Sendable {
   case ended
 }
 
-/// Everything the pump knows, and every decision it takes: which records wait, which are due, what may be committed. A value; somebody else
-/// performs what it returns.
+/// Everything the pump knows, and every decision it takes: which records wait, which are due, what may be committed. A
+/// value; somebody else performs what it returns.
 struct PumpState {
   /// A record that waits, or whose copy is on its way.
   struct Held: Sendable {
@@ -44,7 +44,8 @@ struct PumpState {
   }
 
   private let delay: Int64
-  /// What is due within so many milliseconds is released together, each partition's at another moment, so that the workers get no flood.
+  /// What is due within so many milliseconds is released together, each partition's at another moment, so that the
+  /// workers get no flood.
   private let interval: Int64
   private let limits: RetryPump.Limits
   private var ledger = PartitionLedger()

@@ -1,12 +1,13 @@
 import RDKafka
 
-/// When positions are committed: one commit at a time, not too often, and not while the group would refuse it. A pure value.
+/// When positions are committed: one commit at a time, not too often, and not while the group would refuse it. A pure
+/// value.
 struct CommitSchedule: Sendable {
   private let interval: Int64
   private var due = Int64.min
   private var isHurried = false
-  /// Whether the group is between two assignments and refuses positions until it has been heard of again. Trying meanwhile would do harm:
-  /// librdkafka before 2.10 takes a refused generation for the loss of all partitions.
+  /// Whether the group is between two assignments and refuses positions until it has been heard of again. Trying
+  /// meanwhile would do harm: librdkafka before 2.10 takes a refused generation for the loss of all partitions.
   private(set) var isRefused = false
   /// Whether the group has been heard of since the last commit began.
   private var hasHeard = false
@@ -27,7 +28,8 @@ struct CommitSchedule: Sendable {
     self.metadataBytes = metadataBytes
   }
 
-  /// Whether a commit may begin. The last one of partitions that are given back (`isLast`) may even where the group has refused: there is no later.
+  /// Whether a commit may begin. The last one of partitions that are given back (`isLast`) may even where the group has
+  /// refused: there is no later.
   func isDue(at uptime: Int64, isLast: Bool) -> Bool {
     !isCommitting && (isLast || (!isRefused && (isHurried || uptime >= due)))
   }
@@ -60,7 +62,8 @@ struct CommitSchedule: Sendable {
     guard let error else { return }
     // Even where commits follow at once on one another, a broker that cannot be reached is not asked without rest.
     due = max(due, uptime + 50)
-    // Refused by a group that has been heard of since, it may be taken now; waiting for the next word might take forever.
+    // Refused by a group that has been heard of since, it may be taken now; waiting for the next word might take
+    // forever.
     if error.code == .rebalancing, !hasHeard { isRefused = true }
     // A broker may be set to take less than most do.
     if error.code == .messageTooLarge { metadataBytes = metadataBytes > 64 ? metadataBytes / 2 : 0 }

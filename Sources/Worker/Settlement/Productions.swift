@@ -2,8 +2,8 @@ import RDKafka
 
 /// Records on their way to Kafka, and what each is for.
 ///
-/// In two arrays, so that the sink gets the very records that are kept for the case that it refuses some: a copy of each would count its references, twice
-/// per send.
+/// In two arrays, so that the sink gets the very records that are kept for the case that it refuses some: a copy of
+/// each would count its references, twice per send.
 struct Productions: Sendable, RandomAccessCollection {
   /// The records alone, for the sink.
   private(set) var records: [ProducerRecord] = []

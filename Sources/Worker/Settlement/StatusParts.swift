@@ -1,4 +1,5 @@
-/// How the results of one send are spread over status records, each of which must stay well below the largest message Kafka takes.
+/// How the results of one send are spread over status records, each of which must stay well below the largest message
+/// Kafka takes.
 struct StatusParts {
   private let devices: Int
   private let limit: Int

@@ -2,7 +2,8 @@ import FanfareCore
 
 /// Adds up what the records of a deployment's topics say, in whatever order they come. A pure value.
 ///
-/// Holds about 75 bytes for each send, and some more for what is set aside or has several parts of which one is missing.
+/// Holds about 75 bytes for each send, and some more for what is set aside or has several parts of which one is
+/// missing.
 struct Account {
   /// What is known of one send.
   private struct Send {
@@ -44,8 +45,8 @@ struct Account {
   private var problems: [AuditProblem] = []
   private var unreadable = 0
 
-  /// An empty account. `positions` is what the workers, and on the retry topics the pumps, have committed, by topic and partition; without a
-  /// position nothing of a partition is done.
+  /// An empty account. `positions` is what the workers, and on the retry topics the pumps, have committed, by topic and
+  /// partition; without a position nothing of a partition is done.
   init(topics: Topics, positions: [String: [Int32: Int64]]) {
     self.topics = topics
     self.positions = positions
@@ -86,9 +87,10 @@ struct Account {
     }
   }
 
-  /// What all of it comes to. `isCutAtStart`: whether the cluster has deleted the beginning of the sends topic. `statusesFrom`: where it has deleted the
-  /// beginning of the status topic; sends accepted until then may have had their status there. `isDeadLetterTopicWhole`: whether it has deleted nothing of
-  /// the dead-letter topic. All three as of when everything had been read. `deleted` are the places from which on so many records were deleted unread.
+  /// What all of it comes to. `isCutAtStart`: whether the cluster has deleted the beginning of the sends topic.
+  /// `statusesFrom`: where it has deleted the beginning of the status topic; sends accepted until then may have had
+  /// their status there. `isDeadLetterTopicWhole`: whether it has deleted nothing of the dead-letter topic. All three
+  /// as of when everything had been read. `deleted` are the places from which on so many records were deleted unread.
   func report(
     isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil, isDeadLetterTopicWhole: Bool = true,
     deleted: [(place: AuditPlace, records: Int64)] = []
@@ -125,7 +127,8 @@ struct Account {
       guard send.marks.contains(.hasStatus) else { return }
       guard !isCutAtStart else { return report.recordDeleted += 1 }
       report.unannounced += 1
-      return note(.unannounced, of: key, at: AuditPlace(topic: topics.status, partition: send.partition, offset: send.offset))
+      return note(
+        .unannounced, of: key, at: AuditPlace(topic: topics.status, partition: send.partition, offset: send.offset))
     }
     report.accepted += 1
     if send.marks.contains(.settled) {
@@ -158,7 +161,8 @@ struct Account {
     (send.partition, send.offset) = (place.partition, place.offset)
   }
 
-  /// As the ledger counts: a send has ended with the first complete set of its parts, and everything else of it is repetition.
+  /// As the ledger counts: a send has ended with the first complete set of its parts, and everything else of it is
+  /// repetition.
   private mutating func end(_ part: Int, of attempt: Attempt, of key: SendKey, at place: AuditPlace) {
     var isSettled = false
     change(key) { send in

@@ -7,12 +7,15 @@ import Worker
 ///
 /// The answer is right while the system runs because of the order in which it asks:
 ///
-/// 1. *The committed positions.* A worker commits a record only after its status record, the retry record of what is left of it, or all segments
-///    of the broadcast that it is, are acknowledged; a pump commits a retry record only after its copy on the sends topic is. So whatever lies below a position by now has its
-///    successor in the log by now, and the successors of a send end in its status or in a record at or above a position. What is neither is lost.
-/// 2. *The end of the status topic*, and so of what counts as settled: it has every status of the records below the positions.
-/// 3. *The ends of the other topics*: they have every retry record and copy of step 1, and the record of every send with a status below the end of
-///    step 2. A send that came after step 1 lies above the positions, and is in flight.
+/// 1. *The committed positions.* A worker commits a record only after its status record, the retry record of what is
+///    left of it, or all segments of the broadcast that it is, are acknowledged; a pump commits a retry record only
+///    after its copy on the sends topic is. So whatever lies below a position by now has its successor in the log by
+///    now, and the successors of a send end in its status or in a record at or above a position. What is neither is
+///    lost.
+/// 2. *The end of the status topic*, and so of what counts as settled: it has every status of the records below the
+///    positions.
+/// 3. *The ends of the other topics*: they have every retry record and copy of step 1, and the record of every send
+///    with a status below the end of step 2. A send that came after step 1 lies above the positions, and is in flight.
 struct Audit {
   let settings: Settings
   let logger: Logger
@@ -60,23 +63,25 @@ struct Audit {
 
   /// Where, and how many, records were deleted before those who read the topic had come to them.
   ///
-  /// Without a position nothing was read, if there has never been a status. Otherwise nobody knows: the cluster forgets the positions of
-  /// a group that was away for long, and has one again for a partition only once something has come there.
+  /// Without a position nothing was read, if there has never been a status. Otherwise nobody knows: the cluster forgets
+  /// the positions of a group that was away for long, and has one again for a partition only once something has come
+  /// there.
   static func deletedUnread(
     _ spans: [LogSpan], committed: [String: [Int32: Int64]], statuses: [LogSpan]
   ) -> [(place: AuditPlace, records: Int64)] {
     let hasNeverWorked = statuses.allSatisfy { $0.end == 0 }
     return spans.compactMap { span in
       let partition = span.partition.partition
-      guard let position = committed[span.partition.topic]?[partition] ?? (hasNeverWorked ? 0 : nil), position < span.start
+      guard let position = committed[span.partition.topic]?[partition] ?? (hasNeverWorked ? 0 : nil),
+        position < span.start
       else { return nil }
       return (AuditPlace(topic: span.partition.topic, partition: partition, offset: position), span.start - position)
     }
   }
 
-  /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so what was deleted belonged
-  /// to sends no younger than the oldest record left in its partition, and to sends as old as statuses get: after a long
-  /// silence the oldest one left may be of today.
+  /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so
+  /// what was deleted belonged to sends no younger than the oldest record left in its partition, and to sends as old as
+  /// statuses get: after a long silence the oldest one left may be of today.
   func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
     let cut = spans.filter { $0.start > 0 }
     guard !cut.isEmpty else { return nil }
@@ -98,8 +103,8 @@ struct Audit {
     return [youngest, old].compactMap(\.self).min() ?? UnixTime(milliseconds: .max)
   }
 
-  /// How old a status is at least when it is deleted, on topics that keep records for as long as those that `fanfare topics create`
-  /// makes; nil on the embedded cluster, which goes by their size.
+  /// How old a status is at least when it is deleted, on topics that keep records for as long as those that `fanfare
+  /// topics create` makes; nil on the embedded cluster, which goes by their size.
   private var retention: Duration? {
     guard !settings.kafka.isEmbedded else { return nil }
     let topic = settings.kafka.specifications(replicationFactor: 1).first { $0.name == settings.kafka.topics.status }

@@ -9,7 +9,8 @@ enum AuditFact: Equatable {
   case putOff(SendKey)
   /// A part of a send has ended.
   case settled(SendKey, part: Int, parts: Int, attempt: AttemptID?)
-  /// A record could not be processed, and was set aside. The send is known where the record is one, or a rest or (`isPart`) one of several parts of one.
+  /// A record could not be processed, and was set aside. The send is known where the record is one, or a rest or
+  /// (`isPart`) one of several parts of one.
   case setAside(AuditPlace, SendKey?, isPart: Bool)
   /// A record of the sends topic that no worker can read.
   case poison
@@ -31,7 +32,8 @@ enum AuditFact: Equatable {
         self = .unreadable
         return
       }
-      let origin = AuditPlace(topic: letter.origin.topic, partition: letter.origin.partition, offset: letter.origin.offset)
+      let origin = AuditPlace(
+        topic: letter.origin.topic, partition: letter.origin.partition, offset: letter.origin.offset)
       if let send = Self.send(letter.value[...]) {
         self = .setAside(origin, send.key, isPart: send.isPart)
       } else {

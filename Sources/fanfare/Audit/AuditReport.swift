@@ -13,7 +13,8 @@ struct AuditReport: Encodable, Equatable {
   var waitingInRetryTopics = 0
   /// Records that were set aside, each once.
   var deadLettered = 0
-  /// Status records that count for nothing: second ones of their part, or of another attempt than the one that ended the send.
+  /// Status records that count for nothing: second ones of their part, or of another attempt than the one that ended
+  /// the send.
   var repeated = 0
   /// Accepted sends that have not ended, and of which nothing waits any more.
   var lost = 0
@@ -25,9 +26,11 @@ struct AuditReport: Encodable, Equatable {
   var unreadable = 0
   /// Records that the cluster has deleted before they were read.
   var deletedUnread = 0
-  /// Sends with a status whose own record is so old that the cluster may have deleted it: not wrong, and in none of the numbers above.
+  /// Sends with a status whose own record is so old that the cluster may have deleted it: not wrong, and in none of the
+  /// numbers above.
   var recordDeleted = 0
-  /// Accepted sends so old that the cluster may have deleted their status: not wrong, and neither settled, in flight nor lost.
+  /// Accepted sends so old that the cluster may have deleted their status: not wrong, and neither settled, in flight
+  /// nor lost.
   var statusDeleted = 0
   /// What is wrong, ordered by kind and place; at most `maximumProblems` of it.
   var problems: [AuditProblem] = []
@@ -43,10 +46,12 @@ struct AuditReport: Encodable, Equatable {
       "waiting in retry topics \(waitingInRetryTopics), dead letters \(deadLettered), repeated statuses \(repeated)",
     ]
     if recordDeleted > 0 {
-      lines.append("The beginning of the sends topic is deleted: \(recordDeleted) sends with a status are not counted above.")
+      lines.append(
+        "The beginning of the sends topic is deleted: \(recordDeleted) sends with a status are not counted above.")
     }
     if statusDeleted > 0 {
-      lines.append("The beginning of the status topic is deleted: sends as old as that may have had their status there.")
+      lines.append(
+        "The beginning of the status topic is deleted: sends as old as that may have had their status there.")
     }
     let wrong = [
       (lost, "sends are lost"), (unannounced, "sends have a status and were never accepted"),

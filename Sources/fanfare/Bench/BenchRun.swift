@@ -4,11 +4,12 @@ struct BenchRun: Sendable {
   /// Nil where h2load is not installed: then there is nothing to compare with.
   let ceiling: Ceiling?
 
-  /// Short scenarios under way at the same time. Nearly all of their time is waiting, for groups to form and to be left.
+  /// Short scenarios under way at the same time. Nearly all of their time is waiting, for groups to form and to be
+  /// left.
   private static let quickAtOnce = 15
 
-  /// Measures everything that was asked for; `report` gets the rows in the order of the scenarios, and where one fails those of all that have ended
-  /// before. Throws `BenchError`, which names the scenario.
+  /// Measures everything that was asked for; `report` gets the rows in the order of the scenarios, and where one fails
+  /// those of all that have ended before. Throws `BenchError`, which names the scenario.
   static func run(_ options: BenchOptions, report: (ScenarioReport) -> Void) async throws {
     try await withThrowingTaskGroup(of: (Int, [ScenarioReport]).self) { group in
       var waiting = options.scenarios.enumerated().makeIterator()

@@ -38,7 +38,8 @@ struct BenchCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A cluster to use instead of the embedded one; topics of its own are made there, and deleted.", valueName: "host:port"))
+      "A cluster to use instead of the embedded one; topics of its own are made there, and deleted.",
+      valueName: "host:port"))
   var kafka: String?
 
   @Option(
@@ -54,10 +55,12 @@ struct BenchCommand: AsyncParsableCommand {
       valueName: "count"))
   var registrations: [Int] = [100_000, 10_000_000]
 
-  @Option(help: ArgumentHelp("A sink to use instead of nghttpd: it speaks APNs' protocol over TLS.", valueName: "host:port"))
+  @Option(
+    help: ArgumentHelp("A sink to use instead of nghttpd: it speaks APNs' protocol over TLS.", valueName: "host:port"))
   var sink: String?
 
-  @Option(help: ArgumentHelp("The certificates (PEM) to trust at the sink, instead of the system's.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("The certificates (PEM) to trust at the sink, instead of the system's.", valueName: "file"))
   var sinkRoots: String?
 
   func validate() throws {
@@ -97,7 +100,8 @@ struct BenchCommand: AsyncParsableCommand {
   }
 
   private static func address(_ text: String) -> (host: String, port: Int)? {
-    guard let colon = text.lastIndex(of: ":"), colon > text.startIndex, let port = Int(text[text.index(after: colon)...]),
+    guard let colon = text.lastIndex(of: ":"), colon > text.startIndex,
+      let port = Int(text[text.index(after: colon)...]),
       (1...65535).contains(port)
     else { return nil }
     return (String(text[..<colon]), port)

@@ -2,11 +2,12 @@ import ArgumentParser
 import Hummingbird
 import NIOCore
 
-/// `fanfare bench-constant`: the HTTP server under the front end as it comes, answering every notification with the same words. A ceiling for
-/// `fanfare bench`.
+/// `fanfare bench-constant`: the HTTP server under the front end as it comes, answering every notification with the
+/// same words. A ceiling for `fanfare bench`.
 struct BenchConstantCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "bench-constant", abstract: "Part of bench: an HTTP server that answers a constant.", shouldDisplay: false)
+    commandName: "bench-constant", abstract: "Part of bench: an HTTP server that answers a constant.",
+    shouldDisplay: false)
 
   func run() async throws {
     let router = Router()

@@ -10,7 +10,8 @@ struct CommonOptions: ParsableArguments {
   func settings() async throws -> Settings {
     let environment = ProcessInfo.processInfo.environment
     let fallback = "fanfare.yaml"
-    let file = config ?? environment["FANFARE_CONFIG"] ?? (FileManager.default.fileExists(atPath: fallback) ? fallback : nil)
+    let file =
+      config ?? environment["FANFARE_CONFIG"] ?? (FileManager.default.fileExists(atPath: fallback) ? fallback : nil)
     let settings = try await Settings.load(file: file, environment: environment)
     if !settings.unknownVariables.isEmpty {
       let names = settings.unknownVariables.joined(separator: ", ")

@@ -56,7 +56,9 @@ struct DeadLettersCommand: AsyncParsableCommand {
       if count > latest.count {
         Console.error("fanfare dead-letters: \(count - latest.count) earlier ones are not listed; see --limit")
       }
-      if unreadable > 0 { Console.error("fanfare dead-letters: \(unreadable) records of the topic are no dead letters") }
+      if unreadable > 0 {
+        Console.error("fanfare dead-letters: \(unreadable) records of the topic are no dead letters")
+      }
     }
   }
 
@@ -72,7 +74,9 @@ struct DeadLettersCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("The letter's place, as `fanfare dead-letters list` prints it.", valueName: "partition/offset"))
+    @Argument(
+      help: ArgumentHelp("The letter's place, as `fanfare dead-letters list` prints it.", valueName: "partition/offset")
+    )
     var letter: LogPlace
 
     @Flag(help: "Print the letter's record, a JSON object, as it lies in the topic.")

@@ -11,7 +11,10 @@ struct DemoCommand: AsyncParsableCommand {
       afterwards; no configuration is read.
       """)
 
-  @Flag(help: "Run the stream of sends, print what came of it as one line of JSON, and exit: 0 only if none was refused or lost.")
+  @Flag(
+    help:
+      "Run the stream of sends, print what came of it as one line of JSON, and exit: 0 only if none was refused or lost."
+  )
   var once = false
 
   @Option(help: ArgumentHelp("How many sends the stream has, 1 to 1000000.", valueName: "count"))

@@ -14,7 +14,8 @@ struct FaultsCommand: AsyncParsableCommand {
       """)
 
   @Option(
-    name: .customLong("row"), parsing: .upToNextOption, help: "The rows to run, by the beginnings of their names; default all.")
+    name: .customLong("row"), parsing: .upToNextOption,
+    help: "The rows to run, by the beginnings of their names; default all.")
   var rows: [String] = []
 
   @Flag(help: "Only the rows that are quick, each made short.")
@@ -22,7 +23,8 @@ struct FaultsCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "How many devices the row with a broadcast has, 1000 to 1000000; a million take some minutes.", valueName: "count"))
+      "How many devices the row with a broadcast has, 1000 to 1000000; a million take some minutes.", valueName: "count"
+    ))
   var devices = 20_000
 
   @Option(help: ArgumentHelp("How long APNs is dead in the row of that, 60 to 3600.", valueName: "seconds"))

@@ -68,7 +68,9 @@ extension RegistrationsCommand {
         }
       let before = finished.reduce(into: ImportCounts()) { $0 += $1.counts }
       let bytesBefore = finished.reduce(0) { $0 + $1.bytes.upperBound - $1.bytes.lowerBound }
-      if !finished.isEmpty { Console.error("fanfare: goes on with the file: \(before.read) registrations were read before") }
+      if !finished.isEmpty {
+        Console.error("fanfare: goes on with the file: \(before.read) registrations were read before")
+      }
       var batches = LineBatches(source.handle, batchBytes: batchBytes ?? store.importShape.bytes, finished: finished)
       let work = RegistrationImport(
         store: store, hub: hub, maximumErrors: maxErrors, clock: SystemWallClock(),

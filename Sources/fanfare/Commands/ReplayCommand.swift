@@ -31,7 +31,10 @@ struct ReplayCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Only sends of this hub.", valueName: "name"))
   var hub: String?
 
-  @Flag(help: "Only sends without a status, and only platforms where a device's last outcome is failed, unconfirmed or expired.")
+  @Flag(
+    help:
+      "Only sends without a status, and only platforms where a device's last outcome is failed, unconfirmed or expired."
+  )
   var failedOnly = false
 
   @Flag(help: "Change nothing, and say what would be done.")
@@ -49,7 +52,9 @@ struct ReplayCommand: AsyncParsableCommand {
     let hubs = runtime.settings.hubs.map(\.name)
     let name = hub.flatMap { HubName($0) }
     if let hub {
-      guard let name, hubs.contains(name) else { throw ValidationError("--hub: there is no hub \(hub) in this deployment") }
+      guard let name, hubs.contains(name) else {
+        throw ValidationError("--hub: there is no hub \(hub) in this deployment")
+      }
     } else if user != nil, hubs.count > 1 {
       throw ValidationError(
         "--user: a user of which hub? Give --hub, one of \(hubs.map(\.rawValue).sorted().joined(separator: ", "))")

@@ -23,7 +23,9 @@ struct TopicsCommand: AsyncParsableCommand {
       let kafka = runtime.settings.kafka
       let administrator = try TopicAdministrator(client: try kafka.client("topics"), logger: runtime.logger)
       var isComplete = true
-      for creation in try await administrator.createTopics(kafka.specifications(replicationFactor: kafka.replicationFactor)) {
+      for creation in try await administrator.createTopics(
+        kafka.specifications(replicationFactor: kafka.replicationFactor))
+      {
         switch creation.outcome {
         case .created: Console.print("\(creation.topic): created")
         case .existed(let partitions): Console.print("\(creation.topic): exists with \(partitions) partitions")

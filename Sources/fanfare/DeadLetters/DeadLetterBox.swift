@@ -22,8 +22,8 @@ struct DeadLetterBox {
     let record: ArraySlice<UInt8>
   }
 
-  /// Hands over every letter that there is, or the one at the place; what is no letter is passed over and counted. `take` says whether to go
-  /// on. Returns how many could not be read.
+  /// Hands over every letter that there is, or the one at the place; what is no letter is passed over and counted.
+  /// `take` says whether to go on. Returns how many could not be read.
   func read(only place: LogPlace? = nil, _ take: (Item) async throws -> Bool) async throws -> Int {
     var spans = try await scan.reader.spans(of: [topic])
     if let place {

@@ -26,7 +26,8 @@ struct LetterFilter: ParsableArguments {
     if let to, letter.at >= to.time { return false }
     guard let platform else { return true }
     do throws(RecordError) {
-      return try SendRequest.decode(letter.value[...], recordTime: letter.at).coveredPlatforms.contains(platform.platform)
+      return try SendRequest.decode(letter.value[...], recordTime: letter.at).coveredPlatforms.contains(
+        platform.platform)
     } catch {
       return false
     }

@@ -3,8 +3,8 @@ import Logging
 import RDKafka
 import Worker
 
-/// Puts dead letters' records back onto the topic they came from, with the keys and the bytes they had, and so under the same ids.
-/// A header of the record names the letter, so that no letter is put back twice by mistake.
+/// Puts dead letters' records back onto the topic they came from, with the keys and the bytes they had, and so under
+/// the same ids. A header of the record names the letter, so that no letter is put back twice by mistake.
 struct Redrive {
   /// What the header is called whose value is the letter's place.
   static let header = "fanfare-redriven"
@@ -42,8 +42,8 @@ struct Redrive {
     }
   }
 
-  /// Puts them back; returns when Kafka has acknowledged all of them, and throws when it has not: an `Interruption` once there
-  /// may be some.
+  /// Puts them back; returns when Kafka has acknowledged all of them, and throws when it has not: an `Interruption`
+  /// once there may be some.
   func run(only place: LogPlace?, where matches: (DeadLetter) -> Bool) async throws -> Outcome {
     let box = try DeadLetterBox(kafka, logger: logger)
     let before = isRepeated ? [] : try await redrivenBefore()

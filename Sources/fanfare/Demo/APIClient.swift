@@ -14,14 +14,16 @@ struct APIClient: Sendable {
 
   let base: String
 
-  /// Whoever cannot be connected to has gone, and what comes in its place has another port: it is for the caller to ask there.
+  /// Whoever cannot be connected to has gone, and what comes in its place has another port: it is for the caller to ask
+  /// there.
   private static let http: HTTPClient = {
     var configuration = HTTPClient.Configuration.singletonConfiguration
     configuration.connectionPool.retryConnectionEstablishment = false
     return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }()
 
-  /// Sends a request as the user (whose password, in the demo, is the name) and gives the body of its answer. Throws unless it is 2xx.
+  /// Sends a request as the user (whose password, in the demo, is the name) and gives the body of its answer. Throws
+  /// unless it is 2xx.
   func request(_ method: String, _ path: String, user: String, body: String? = nil, type: String = "application/json")
     async throws -> Data
   {
@@ -36,7 +38,8 @@ struct APIClient: Sendable {
     let answer = try await response.body.collect(upTo: 4 << 20)
     guard (200..<300).contains(response.status.code) else {
       throw Refusal(
-        status: Int(response.status.code), description: "\(method) \(path): \(response.status.code) \(String(buffer: answer))")
+        status: Int(response.status.code),
+        description: "\(method) \(path): \(response.status.code) \(String(buffer: answer))")
     }
     return Data(answer.readableBytesView)
   }

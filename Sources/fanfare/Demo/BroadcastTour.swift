@@ -5,7 +5,8 @@ import Operations
 import PushSimulator
 import Registry
 
-/// What a visitor is shown of a broadcast: how far it is, how it is steered, and that it survives the death of its worker.
+/// What a visitor is shown of a broadcast: how far it is, how it is steered, and that it survives the death of its
+/// worker.
 struct BroadcastTour: Sendable {
   /// How long nothing may move before it is given up; a worker that was killed is missed after ten seconds.
   private static let patience = Duration.seconds(120)
@@ -44,8 +45,8 @@ struct BroadcastTour: Sendable {
   /// How many devices a page of the broadcast has: a page is what a pause waits for, so there are 20 at least.
   static func pageDevices(of devices: Int) -> Int { min(5_000, max(1, devices / 20)) }
 
-  /// Pushes a second: a visitor is to have time to look, and the visitor's part, where it is played, time to be played. So
-  /// that takes ten seconds of few devices, which say nothing about speed anyway, and three of many.
+  /// Pushes a second: a visitor is to have time to look, and the visitor's part, where it is played, time to be played.
+  /// So that takes ten seconds of few devices, which say nothing about speed anyway, and three of many.
   private var rate: Int {
     guard isOnce else { return max(100, devices / 60) }
     return devices / (devices < 100_000 ? 10 : 3)
@@ -91,14 +92,15 @@ struct BroadcastTour: Sendable {
           default: (.wns, "https://cloud.notify.windows.com/?token=\(number)")
           }
         return InstallationApplication(
-          installation: "demo-\(number)", hub: .default, user: "user-\(number * 5 / 8)", platform: platform, handle: handle)
+          installation: "demo-\(number)", hub: .default, user: "user-\(number * 5 / 8)", platform: platform,
+          handle: handle)
       }
       _ = try await registry.install(applications, at: now)
     }
   }
 
-  /// Shows how far it is until it has ended; another worker takes over from one that was killed. Throws `DemoError` when
-  /// nothing moves any more, the worker fails, or there was no time for the visitor's part.
+  /// Shows how far it is until it has ended; another worker takes over from one that was killed. Throws `DemoError`
+  /// when nothing moves any more, the worker fails, or there was no time for the visitor's part.
   private func follow(_ id: String, _ api: APIClient) async throws -> Report {
     // What is printed next is not to stand behind the progress.
     defer { if Console.isTerminal { Console.print() } }
@@ -135,7 +137,8 @@ struct BroadcastTour: Sendable {
     try JSONDecoder().decode(Report.self, from: try await api.request("GET", "/api/sends/\(id)", user: "alice"))
   }
 
-  /// The visitor's part: pauses when a quarter is done, kills the worker, resumes; kills it once more when half is done.
+  /// The visitor's part: pauses when a quarter is done, kills the worker, resumes; kills it once more when half is
+  /// done.
   private func play(_ step: inout Step, _ broadcast: Report.Broadcast, _ id: String, _ api: APIClient) async throws {
     switch step {
     case .pause where broadcast.finishedPages * 4 >= broadcast.pages:

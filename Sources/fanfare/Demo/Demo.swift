@@ -9,8 +9,8 @@ import Registry
 import ServiceLifecycle
 import UnixSignals
 
-/// The whole product in one process: the roles as they are in production, over an embedded cluster, simulated push services and a directory of
-/// its own.
+/// The whole product in one process: the roles as they are in production, over an embedded cluster, simulated push
+/// services and a directory of its own.
 struct Demo {
   /// What the visitor is shown.
   enum Show {
@@ -24,15 +24,17 @@ struct Demo {
   let port: Int
   let isOnce: Bool
 
-  /// Runs until everything has been shown, and then, unless it is to run only once, until the visitor ends it. True if every
-  /// send was accepted and settled and nothing was lost.
+  /// Runs until everything has been shown, and then, unless it is to run only once, until the visitor ends it. True if
+  /// every send was accepted and settled and nothing was lost.
   func run() async throws -> Bool {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-demo-\(UUID())")
     // Nobody else's: what is there already is refused.
     try FileManager.default.createDirectory(
       at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer {
-      do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
+      do { try FileManager.default.removeItem(at: directory) } catch {
+        Console.error("Left behind: \(directory.path): \(error)")
+      }
     }
     let settings = try await Settings.load(file: nil, environment: environment(in: directory))
     let runtime = try Runtime(role: "demo", settings: settings)
@@ -40,7 +42,8 @@ struct Demo {
     var silent = runtime.logger
     silent.logLevel = .critical
     let simulator = try PushSimulator(eventLoopGroup: runtime.eventLoopGroup, logger: silent)
-    let cluster = try EmbeddedCluster(topics: settings.kafka.specifications(replicationFactor: 1), logger: runtime.logger)
+    let cluster = try EmbeddedCluster(
+      topics: settings.kafka.specifications(replicationFactor: 1), logger: runtime.logger)
     defer { cluster.close() }
     return try await simulator.withRunning { endpoints in
       try await run(runtime, cluster: cluster, simulator: simulator, endpoints: endpoints, directory: directory)
@@ -57,7 +60,8 @@ struct Demo {
   }
 
   private func run(
-    _ runtime: Runtime, cluster: EmbeddedCluster, simulator: PushSimulator, endpoints: SimulatorEndpoints, directory: URL
+    _ runtime: Runtime, cluster: EmbeddedCluster, simulator: PushSimulator, endpoints: SimulatorEndpoints,
+    directory: URL
   ) async throws -> Bool {
     let settings = runtime.settings
     // The hub finds its push services as in any deployment with a simulator: in the simulator's directory.
@@ -69,7 +73,8 @@ struct Demo {
     let senders = try HubSettings.senders(apns: hub.apns, fcm: hub.fcm, wns: hub.wns, runtime: runtime)
 
     func client(_ role: String) -> KafkaClientConfiguration {
-      KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", tuning: .embedded)
+      KafkaClientConfiguration(
+        bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", tuning: .embedded)
     }
     let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registry.path))
     let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))
@@ -77,14 +82,16 @@ struct Demo {
       runtime, client: client("api"), registry: registry, history: store, configuration: settings.api.frontEnd,
       hubs: settings.hubs.map { hub in
         FrontEndHub(
-          name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          name: hub.name,
+          authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
           quota: hub.quota)
       })
     let visit: TourService
     var services = ledger.services + api.services
     switch show {
     case .stream(let sends):
-      let worker = try WorkerRole.services(runtime, client: client("worker"), registry: registry, senders: [.default: senders])
+      let worker = try WorkerRole.services(
+        runtime, client: client("worker"), registry: registry, senders: [.default: senders])
       services += worker.services
       let tour = Tour(
         sends: sends, isOnce: isOnce, frontEnd: frontEnd, simulator: simulator, ledger: store, endpoints: endpoints,

@@ -25,8 +25,8 @@ final class DemoWorker: Sendable {
   /// Ends it as a crash would.
   func kill() { current.withLock { $0 }?.destroy() }
 
-  /// Starts another one if somebody has ended it; true if so. Throws, with its last words, when it has failed by itself, as
-  /// the next one would.
+  /// Starts another one if somebody has ended it; true if so. Throws, with its last words, when it has failed by
+  /// itself, as the next one would.
   func restartIfEnded() throws -> Bool {
     guard let process = current.withLock({ $0 }), !process.isRunning else { return false }
     guard !process.hasFailed else { throw DemoError("the worker has failed\n\(process.lastWords)") }

@@ -20,8 +20,8 @@ struct Stream: Sendable {
     let state = Mutex((accepted: 0, isOver: false))
   }
 
-  /// Runs it, with a progress line. Gives up when nothing has moved for a minute, and reports what there is by then. Throws
-  /// `DemoError` when a send is refused for good.
+  /// Runs it, with a progress line. Gives up when nothing has moved for a minute, and reports what there is by then.
+  /// Throws `DemoError` when a send is refused for good.
   func run() async throws -> StreamReport {
     let before = try await ledger.totals(hub: .default)
     let arrivedBefore = simulator.store.counts()
@@ -99,7 +99,9 @@ struct Stream: Sendable {
       let error: Problem
     }
     let answers = answer.split(separator: UInt8(ascii: "\n"))
-    guard answers.count == lines.count else { throw DemoError("\(lines.count) sends were posted, \(answers.count) answered") }
+    guard answers.count == lines.count else {
+      throw DemoError("\(lines.count) sends were posted, \(answers.count) answered")
+    }
     return try zip(lines, answers).compactMap { line, answer in
       if answer.starts(with: Array(#"{"id""#.utf8)) { return nil }
       guard try JSONDecoder().decode(Answer.self, from: answer).error.status == 503 else {

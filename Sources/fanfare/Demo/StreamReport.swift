@@ -44,7 +44,8 @@ struct StreamReport: Sendable {
     failed = devices(.expired, .failed, .unconfirmed)
   }
 
-  /// Sends answered with success that are not on the topic, sends without an end, and deliveries on record that no device saw.
+  /// Sends answered with success that are not on the topic, sends without an end, and deliveries on record that no
+  /// device saw.
   var lost: Int { max(0, posted - accepted) + max(0, accepted - settled) + max(0, delivered - (arrived - duplicates)) }
 
   /// Whether so many sends were posted, the account is closed and nothing is missing.

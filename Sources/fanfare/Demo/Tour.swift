@@ -28,7 +28,8 @@ struct Tour: Sendable {
     try await register(visitors.guests, with: api, isShown: true)
     try await showArrivals(visitors, with: api)
     try await register(visitors.crowd, with: api, isShown: false)
-    let report = try await Stream(sends: sends, users: visitors.users, api: api, simulator: simulator, ledger: ledger).run()
+    let report = try await Stream(sends: sends, users: visitors.users, api: api, simulator: simulator, ledger: ledger)
+      .run()
     guard !isOnce else {
       Console.print(report.json)
       return report.isComplete(of: sends)
@@ -74,8 +75,8 @@ struct Tour: Sendable {
     try await Self.wait(for: posts.count) { try await ledger.totals(hub: .default).settled }
   }
 
-  /// Shows what arrives until each of the devices has something. Throws `TimeLimitExceeded`, with the names of those that have
-  /// nothing.
+  /// Shows what arrives until each of the devices has something. Throws `TimeLimitExceeded`, with the names of those
+  /// that have nothing.
   static func show(
     _ arrivals: AsyncStream<ReceivedNotification>, untilAllHaveOne devices: [Visitors.Device],
     within limit: Duration = .seconds(60)

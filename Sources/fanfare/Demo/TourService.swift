@@ -1,7 +1,8 @@
 import ServiceLifecycle
 import Synchronization
 
-/// The visitor's tour as the last of the demo's services: it begins when the others run, and ends the whole when it is over.
+/// The visitor's tour as the last of the demo's services: it begins when the others run, and ends the whole when it is
+/// over.
 final class TourService: Service {
   private let tour: @Sendable () async throws -> Bool
   private let result = Mutex(false)

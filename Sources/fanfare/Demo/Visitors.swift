@@ -30,8 +30,8 @@ struct Visitors: Sendable {
       handle: "https://cloud.notify.windows.com/?token=\(RegistrationID.random())"),
   ]
 
-  /// Everybody else's devices, for the stream: users `user-0`, `user-1` and so on, one to three devices each. A few are dead; every
-  /// fiftieth user has none at all.
+  /// Everybody else's devices, for the stream: users `user-0`, `user-1` and so on, one to three devices each. A few are
+  /// dead; every fiftieth user has none at all.
   let crowd: [Device]
   /// How many users the stream goes to.
   let users: Int
@@ -44,7 +44,9 @@ struct Visitors: Sendable {
       var devices: [Device] = []
       if number % 3 != 1 {
         devices.append(
-          Device(owner: owner, name: "", platform: .apns, handle: isDead ? "dead" + Self.token().dropFirst(4) : Self.token()))
+          Device(
+            owner: owner, name: "", platform: .apns, handle: isDead ? "dead" + Self.token().dropFirst(4) : Self.token())
+        )
       }
       if number % 3 != 0 {
         devices.append(
@@ -53,7 +55,8 @@ struct Visitors: Sendable {
       if number % 10 == 0 {
         devices.append(
           Device(
-            owner: owner, name: "", platform: .wns, handle: "https://cloud.notify.windows.com/?token=\(RegistrationID.random())"))
+            owner: owner, name: "", platform: .wns,
+            handle: "https://cloud.notify.windows.com/?token=\(RegistrationID.random())"))
       }
       return devices
     }

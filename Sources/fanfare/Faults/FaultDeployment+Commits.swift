@@ -2,8 +2,8 @@ import FanfareCore
 import RDKafka
 
 extension FaultDeployment {
-  /// Waits until the workers have committed all that lies on the sends topic by now: no death makes them do it again. Throws
-  /// when they have not within two minutes.
+  /// Waits until the workers have committed all that lies on the sends topic by now: no death makes them do it again.
+  /// Throws when they have not within two minutes.
   func waitForCommits() async throws {
     let reader = try LogReader(client: kafka, logger: logger)
     let topics = Topics()

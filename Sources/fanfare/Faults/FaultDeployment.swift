@@ -6,7 +6,8 @@ import NIOCore
 import RDKafka
 import Synchronization
 
-/// A whole deployment in processes of its own, for injuring: this process plays Kafka, so that its brokers can fail on demand.
+/// A whole deployment in processes of its own, for injuring: this process plays Kafka, so that its brokers can fail on
+/// demand.
 actor FaultDeployment {
   static let users = 300
   private static let frontEnds = 2
@@ -57,7 +58,8 @@ actor FaultDeployment {
     history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
   }
 
-  /// Runs `body` in a deployment as the scenario wants it, once that is ready, and ends every process of it in any case.
+  /// Runs `body` in a deployment as the scenario wants it, once that is ready, and ends every process of it in any
+  /// case.
   static func with<Value: Sendable>(
     _ scenario: FaultScenario, _ body: (FaultDeployment) async throws -> Value
   ) async throws -> Value {
@@ -66,7 +68,9 @@ actor FaultDeployment {
     try FileManager.default.createDirectory(
       at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer {
-      do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
+      do { try FileManager.default.removeItem(at: directory) } catch {
+        Console.error("Left behind: \(directory.path): \(error)")
+      }
     }
     let deployment = try FaultDeployment(directory: directory, topics: scenario.topics, settings: scenario.settings)
     if scenario.needsSmallDisk { try await deployment.ledgerDisk.mount() }
@@ -160,7 +164,9 @@ actor FaultDeployment {
     struct Answer: Decodable { let id: String }
     guard let frontEnd = frontEnds.first else { throw BenchError("there is no front end") }
     let answer = try await frontEnd.request("POST", "/api/sends", user: "faults", body: body)
-    guard let id = SendID(try JSONDecoder().decode(Answer.self, from: answer).id) else { throw BenchError("the send has no id") }
+    guard let id = SendID(try JSONDecoder().decode(Answer.self, from: answer).id) else {
+      throw BenchError("the send has no id")
+    }
     broadcast = id
     return id
   }
@@ -195,7 +201,8 @@ actor FaultDeployment {
     return try await arrivals(on: platform, at: JSONDecoder().decode(Page.self, from: list).devices.map(\.handle))
   }
 
-  /// What has arrived on those devices; nothing on one that the simulator has forgotten, as it does when there are more than 100,000.
+  /// What has arrived on those devices; nothing on one that the simulator has forgotten, as it does when there are more
+  /// than 100,000.
   func arrivals(on platform: Platform, at devices: [String]) async throws -> [PushArrival] {
     let simulator = try simulated()
     var arrivals: [PushArrival] = []
@@ -212,7 +219,9 @@ actor FaultDeployment {
   }
 
   /// Orders a fault of the simulator: a JSON object, see its admin routes.
-  func order(_ fault: String) async throws { _ = try await simulated().request("POST", "/faults", user: "faults", body: fault) }
+  func order(_ fault: String) async throws {
+    _ = try await simulated().request("POST", "/faults", user: "faults", body: fault)
+  }
 
   /// Takes back all faults of the simulator.
   func withdrawFaults() async throws { _ = try await simulated().request("DELETE", "/faults", user: "faults") }
@@ -223,7 +232,8 @@ actor FaultDeployment {
       let accepted: Int
       let duplicates: Int
     }
-    let counts = try JSONDecoder().decode(Counts.self, from: try await simulated().request("GET", "/counts", user: "faults"))
+    let counts = try JSONDecoder().decode(
+      Counts.self, from: try await simulated().request("GET", "/counts", user: "faults"))
     return (counts.accepted, counts.duplicates)
   }
 

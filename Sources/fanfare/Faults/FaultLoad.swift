@@ -82,7 +82,8 @@ final class FaultLoad: Sendable {
     return "1" + String(repeating: "0", count: 63 - digits.count) + digits
   }
 
-  /// Posts about 100 sends a second until `end`; a request that fails is made again elsewhere as a new one, for its sends count only once accepted.
+  /// Posts about 100 sends a second until `end`; a request that fails is made again elsewhere as a new one, for its
+  /// sends count only once accepted.
   func run() async throws {
     while !state.withLock({ $0.isEnding }) {
       await post()

@@ -15,7 +15,8 @@ struct FaultRow: Sendable {
   let repeatedEach: [Int]
   /// How many that may be.
   let repeatLimit: RepeatLimit
-  /// Where the audit, the ledger, the devices and the front end's word do not agree, and pushes that should have ended otherwise.
+  /// Where the audit, the ledger, the devices and the front end's word do not agree, and pushes that should have ended
+  /// otherwise.
   let accountingErrors: Int
   /// What else there was to see; nil where the numbers say it all.
   let observed: String?

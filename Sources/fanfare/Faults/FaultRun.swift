@@ -58,8 +58,8 @@ enum FaultRun {
     }
   }
 
-  /// By how many devices the report of a send of the load says less, or more, than its user has. What has not gone to devices at
-  /// all counts elsewhere.
+  /// By how many devices the report of a send of the load says less, or more, than its user has. What has not gone to
+  /// devices at all counts elsewhere.
   static func devicesAmiss(in report: SendReport, ofSend number: Int) -> Int {
     guard report.state == .settled else { return 0 }
     return abs(report.counts.values.flatMap(\.values).reduce(0, +) - FaultLoad.devices(ofSend: number))
@@ -71,19 +71,21 @@ enum FaultRun {
     do {
       return (try JSONDecoder().decode(Audit.self, from: Data(audit.report.utf8)), audit.status == 0)
     } catch {
-      throw BenchError("fanfare audit ended with status \(audit.status) and without a report: \(audit.report)\n\(audit.words)")
+      throw BenchError(
+        "fanfare audit ended with status \(audit.status) and without a report: \(audit.report)\n\(audit.words)")
     }
   }
 
-  /// Waits until every send has its end and nothing is in flight, for as long as the longest wait in a retry topic and a
-  /// rebalance take, and longer. What has no end by then is for the audit to find.
+  /// Waits until every send has its end and nothing is in flight, for as long as the longest wait in a retry topic and
+  /// a rebalance take, and longer. What has no end by then is for the audit to find.
   private static func waitForQuiet(of accepted: Set<SendID>, _ deployment: FaultDeployment) async throws {
     let deadline = ContinuousClock.now + .seconds(400)
     var open = accepted
     while ContinuousClock.now < deadline {
       do {
         for id in open {
-          guard let report = try await deployment.history.report(of: id, hub: .default), report.state != .accepted else { break }
+          guard let report = try await deployment.history.report(of: id, hub: .default), report.state != .accepted
+          else { break }
           open.remove(id)
         }
         if open.isEmpty, try await deployment.history.totals(hub: .default).inFlight == 0 { return }

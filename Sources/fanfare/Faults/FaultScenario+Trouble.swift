@@ -36,7 +36,8 @@ extension FaultScenario {
     FaultScenario("steps of the clocks, while pushes are put off") { deployment, _ in
       try await deployment.order(#"{"service":"fcm","action":"answer","status":503,"retryAfter":3,"share":0.3}"#)
       let steps: [(role: String, number: Int, by: Duration)] = [
-        ("worker", 0, .seconds(3600)), ("worker", 1, .seconds(-3600)), ("worker", 2, .seconds(30)), ("api", 0, .seconds(-600)),
+        ("worker", 0, .seconds(3600)), ("worker", 1, .seconds(-3600)), ("worker", 2, .seconds(30)),
+        ("api", 0, .seconds(-600)),
         ("api", 1, .seconds(600)), ("ledger", 0, .seconds(-3600)), ("ledger", 0, .seconds(3600)),
       ]
       for step in steps {

@@ -22,13 +22,15 @@ struct FaultScenario: Sendable {
   let timeToLive: Duration?
   /// Looks at what has arrived, once everything is quiet.
   let inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)?
-  /// Injures, and heals; tells the deployment when it has healed, unless that is the last thing it does. Returns the pushes
-  /// repeated by each injury where they can be told apart.
+  /// Injures, and heals; tells the deployment when it has healed, unless that is the last thing it does. Returns the
+  /// pushes repeated by each injury where they can be told apart.
   let injure: @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
 
   init(
-    _ name: String, isQuick: Bool = false, deadLetters: Int = 0, repeats: RepeatLimit = .none, mayStayUnconfirmed: Bool = false,
-    settings: [String: String] = [:], needsSmallDisk: Bool = false, topics: FaultTopics = .few, timeToLive: Duration? = nil,
+    _ name: String, isQuick: Bool = false, deadLetters: Int = 0, repeats: RepeatLimit = .none,
+    mayStayUnconfirmed: Bool = false,
+    settings: [String: String] = [:], needsSmallDisk: Bool = false, topics: FaultTopics = .few,
+    timeToLive: Duration? = nil,
     inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)? = nil,
     injure: @escaping @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
   ) {
@@ -136,7 +138,8 @@ extension FaultScenario {
       for _ in 0..<5 {
         try await Task.sleep(for: .seconds(1))
         try deployment.cluster.inject(
-          [.notLeader, .requestTimedOut, .notEnoughReplicas, .notEnoughReplicasAfterAppend, .disconnect], into: .produce)
+          [.notLeader, .requestTimedOut, .notEnoughReplicas, .notEnoughReplicasAfterAppend, .disconnect], into: .produce
+        )
       }
       await deployment.noteHealed()
       try await Task.sleep(for: .seconds(3))
@@ -152,16 +155,20 @@ extension FaultScenario {
 
   private static let services = [
     service(
-      "429 storm", #"{"service":"apns","action":"answer","status":429,"reason":"TooManyRequests","retryAfter":3}"#, seconds: 8),
+      "429 storm", #"{"service":"apns","action":"answer","status":429,"reason":"TooManyRequests","retryAfter":3}"#,
+      seconds: 8),
     service("GOAWAY storm", #"{"service":"apns","action":"goaway","share":0.02}"#, seconds: 10),
-    // With the one push that is dropped go the answers to all that were under way on its connection, to some again and again.
+    // With the one push that is dropped go the answers to all that were under way on its connection, to some again and
+    // again.
     service(
-      "connections dropped by the service", #"{"service":"apns","action":"drop","share":0.02}"#, seconds: 10, repeats: .some,
+      "connections dropped by the service", #"{"service":"apns","action":"drop","share":0.02}"#, seconds: 10,
+      repeats: .some,
       mayStayUnconfirmed: true),
     service("one platform answers nothing", #"{"service":"apns","action":"silence"}"#, seconds: 40),
     service("one platform answers 503", #"{"service":"fcm","action":"answer","status":503}"#, seconds: 15),
     service(
-      "credentials expired", #"{"service":"apns","action":"answer","status":403,"reason":"ExpiredProviderToken"}"#, seconds: 12),
+      "credentials expired", #"{"service":"apns","action":"answer","status":403,"reason":"ExpiredProviderToken"}"#,
+      seconds: 12),
   ]
 
   /// The push service fails for that long.

@@ -6,11 +6,12 @@ struct Isolation {
   private static let timeToLive = Duration.seconds(20)
   /// Between two clocks' readings of one moment on a busy machine.
   private static let tolerance = Duration.seconds(3)
-  /// How many times the p99 of the platforms that work may grow in a long outage. That of a short one goes by how busy the
-  /// machine happens to be.
+  /// How many times the p99 of the platforms that work may grow in a long outage. That of a short one goes by how busy
+  /// the machine happens to be.
   private static let longOutage = (length: Duration.seconds(600), mostGrowth: 1.5)
 
-  /// How long it is dead. After a minute the circuit is open, and everything goes around by the retry topics; ten are what a real outage may take.
+  /// How long it is dead. After a minute the circuit is open, and everything goes around by the retry topics; ten are
+  /// what a real outage may take.
   let outage: Duration
 
   /// The row.
@@ -58,7 +59,8 @@ struct Isolation {
     let arrivals = try await Self.firstArrivals(deployment, .apns)
     for (number, post) in posts {
       switch (arrivals[number], post.timeToLive) {
-      case (let arrival?, let timeToLive?): if arrival.at > post.answeredAt + timeToLive + Self.tolerance { findings.errors += 1 }
+      case (let arrival?, let timeToLive?):
+        if arrival.at > post.answeredAt + timeToLive + Self.tolerance { findings.errors += 1 }
       case (nil, nil): findings.lost += 1
       // What had its whole life while the platform worked did not have to expire.
       case (nil, _?): if post.at + Self.tolerance < dead || post.at > healed { findings.errors += 1 }
@@ -76,15 +78,19 @@ struct Isolation {
   }
 
   /// The first arrival of each send, by its number.
-  private static func firstArrivals(_ deployment: FaultDeployment, _ platform: Platform) async throws -> [Int: PushArrival] {
+  private static func firstArrivals(_ deployment: FaultDeployment, _ platform: Platform) async throws -> [Int:
+    PushArrival]
+  {
     var first: [Int: PushArrival] = [:]
-    for arrival in try await deployment.arrivals(on: platform) where first[arrival.number].map({ arrival.at < $0.at }) ?? true {
+    for arrival in try await deployment.arrivals(on: platform)
+    where first[arrival.number].map({ arrival.at < $0.at }) ?? true {
       first[arrival.number] = arrival
     }
     return first
   }
 
-  /// How many have come after a younger one of the same device that could wait, of how many: one that would have expired goes first.
+  /// How many have come after a younger one of the same device that could wait, of how many: one that would have
+  /// expired goes first.
   private static func inversions(of arrivals: [PushArrival], canWait: (Int) -> Bool) -> (pairs: Int, all: Int) {
     var pairs = 0
     for (_, ofDevice) in Dictionary(grouping: arrivals, by: \.device) {

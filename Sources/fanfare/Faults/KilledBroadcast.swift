@@ -44,7 +44,9 @@ struct KilledBroadcast {
   /// The counts must be exact, and only what was under way may have come twice.
   private func inspect(_ deployment: FaultDeployment, _ load: FaultLoad) async throws -> FaultFindings {
     var findings = FaultFindings()
-    guard let send = await deployment.broadcast, let report = try await deployment.history.report(of: send, hub: .default) else {
+    guard let send = await deployment.broadcast,
+      let report = try await deployment.history.report(of: send, hub: .default)
+    else {
       findings.lost = devices
       return findings
     }

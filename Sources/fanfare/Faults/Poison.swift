@@ -12,7 +12,8 @@ enum Poison {
       [], [0xFF, 0xFE, 0, 1], text("{"), text("null"),
       text(event + #"{"to":{"user":"a"},"message":{"body":"\#(String(repeating: "x", count: 600 * 1024))"}}}"#),
       text(
-        #"{"specversion":"1.0","id":"00000000-0000-4000-8000-000000000002","type":"fanfare.send.v9","source":"/x","data":{}}"#),
+        #"{"specversion":"1.0","id":"00000000-0000-4000-8000-000000000002","type":"fanfare.send.v9","source":"/x","data":{}}"#
+      ),
       text(event + #"{"message":{"body":"to nobody"}}}"#), text(event + #"{"to":{"user":"a"}}}"#),
       text(event + #"{"to":{"planet":"earth"},"message":{"body":"x"}}}"#),
       text(event + String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000) + "}"),

@@ -13,20 +13,21 @@ struct PushAccount: Sendable {
   var arrived = 0
   /// Whether some sends live only briefly.
   var mayExpire = false
-  /// Whether the fault may keep every answer to a push from coming, until it is given up with nobody knowing whether the
-  /// device has it.
+  /// Whether the fault may keep every answer to a push from coming, until it is given up with nobody knowing whether
+  /// the device has it.
   var mayStayUnconfirmed = false
 
-  /// How many of them have an end that nothing here excuses, and how far what is delivered and what has arrived are apart.
+  /// How many of them have an end that nothing here excuses, and how far what is delivered and what has arrived are
+  /// apart.
   ///
-  /// Every message is good, every user has devices, which stay the user's, nobody cancels anything, and no fault lasts for as
-  /// long as a push is tried.
+  /// Every message is good, every user has devices, which stay the user's, nobody cancels anything, and no fault lasts
+  /// for as long as a push is tried.
   var errors: Int {
     var errors = sendsWithoutPushes + count(.rejected) + count(.deviceGone) + count(.failed)
     if !mayExpire { errors += expiredSends + count(.expired) }
     if !mayStayUnconfirmed { errors += count(.unconfirmed) }
-    // Of what is unconfirmed any may have arrived. Of what has expired none: what the services here leave unanswered for long
-    // they have not taken.
+    // Of what is unconfirmed any may have arrived. Of what has expired none: what the services here leave unanswered
+    // for long they have not taken.
     let (delivered, unconfirmed) = (count(.delivered), count(.unconfirmed))
     return errors + max(0, delivered - arrived) + max(0, arrived - delivered - unconfirmed)
   }

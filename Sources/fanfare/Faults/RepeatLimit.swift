@@ -4,8 +4,8 @@ enum RepeatLimit: Sendable {
   case none
   /// At most so many for each injury, for half of the injuries no more than a quarter of that, and none beside these.
   case each(most: Int)
-  /// However many: for as long as the fault lasted, answers or notes of them were lost. What is promised even so is for the
-  /// row itself to judge.
+  /// However many: for as long as the fault lasted, answers or notes of them were lost. What is promised even so is for
+  /// the row itself to judge.
   case some
 
   /// Whether so many are within it: all of them, and those of each injury where they can be told apart.

@@ -13,7 +13,8 @@ struct LogPlace: Hashable, Comparable, CustomStringConvertible {
 extension LogPlace: ExpressibleByArgument {
   init?(argument: String) {
     let numbers = argument.split(separator: "/", omittingEmptySubsequences: false)
-    guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]), partition >= 0, offset >= 0
+    guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]), partition >= 0,
+      offset >= 0
     else { return nil }
     self.init(partition: partition, offset: offset)
   }

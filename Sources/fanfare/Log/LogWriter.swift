@@ -10,7 +10,8 @@ struct LogWriter {
   private let producer: Producer
   private var waiting: [ProducerRecord] = []
 
-  /// Runs the body with a writer. Returns when Kafka has acknowledged everything that was added, and throws when it has not.
+  /// Runs the body with a writer. Returns when Kafka has acknowledged everything that was added, and throws when it has
+  /// not.
   static func with<Value>(
     _ kafka: KafkaSettings, command: String, logger: Logger, _ body: (inout LogWriter) async throws -> Value
   ) async throws -> Value {

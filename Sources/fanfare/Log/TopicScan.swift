@@ -1,6 +1,7 @@
 import RDKafka
 
-/// Reads spans of the log to their ends, one batch after another, and says on standard error how far it has come when that takes long.
+/// Reads spans of the log to their ends, one batch after another, and says on standard error how far it has come when
+/// that takes long.
 struct TopicScan {
   /// What progress is reported as: the command's name.
   let command: String
@@ -9,8 +10,8 @@ struct TopicScan {
   /// How long nothing is said.
   private static let patience = Duration.seconds(3)
 
-  /// Hands over every record of the spans: in order within a partition, in any order between them. What is written behind the ends in the
-  /// meantime is not read. `take` says whether to go on.
+  /// Hands over every record of the spans: in order within a partition, in any order between them. What is written
+  /// behind the ends in the meantime is not read. `take` says whether to go on.
   func read(_ spans: [LogSpan], _ take: ([ConsumedRecord]) async throws -> Bool) async throws {
     let scan = try reader.scan(spans)
     let total = spans.reduce(0) { $0 + $1.count }

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// A process that this one has started: a role of the product, or a peer of it. It ends with `terminate()` or `destroy()`, and in any case with this
-/// process, however that ends, where util-linux's `setpriv` is installed.
+/// A process that this one has started: a role of the product, or a peer of it. It ends with `terminate()` or
+/// `destroy()`, and in any case with this process, however that ends, where util-linux's `setpriv` is installed.
 final class ChildProcess: Sendable {
   /// What it is called in errors.
   let name: String
@@ -53,7 +53,9 @@ final class ChildProcess: Sendable {
     process.arguments = (setpriv == nil ? [] : ["--pdeathsig", "KILL", "--", program.path]) + arguments
     process.currentDirectoryURL = directory
     // What configures this process, or its user's own deployment, is none of the child's business.
-    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("FANFARE_") }.merging(environment) { $1 }
+    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("FANFARE_") }.merging(
+      environment
+    ) { $1 }
     let output: FileHandle?
     if keepsOutput {
       let file = directory.appending(path: "\(name)-\(UUID()).out")
@@ -78,8 +80,9 @@ final class ChildProcess: Sendable {
       hasEnded.signal()
     }
     let failure = Mutex<(any Error)?>(nil)
-    // A thread of its own that lives as long as the process: the kernel ends the process with the thread that has started it. It also reads, as
-    // Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way.
+    // A thread of its own that lives as long as the process: the kernel ends the process with the thread that has
+    // started it. It also reads, as Foundation's readability handlers crash in Dispatch when a handle goes while its
+    // event is on the way.
     Thread.detachNewThread { [gone] in
       do { try process.run() } catch {
         gone.leave()
@@ -123,7 +126,8 @@ final class ChildProcess: Sendable {
 
   /// The exit status, once the process has ended. To be asked once.
   func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
-    let status = try await withTimeLimit(limit, "the end of \(self.name)") { [ended] in await ended.first { _ in true } }
+    let status = try await withTimeLimit(limit, "the end of \(self.name)") { [ended] in await ended.first { _ in true }
+    }
     guard let status else { throw Failure("\(name) has ended before", log: lastWords) }
     return status
   }
@@ -142,16 +146,18 @@ final class ChildProcess: Sendable {
     process.withLock { process in
       guard !process.isRunning else { return false }
       let status = process.terminationStatus
-      return process.terminationReason == .exit ? status != 0 : ![SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM].contains(status)
+      return process.terminationReason == .exit
+        ? status != 0 : ![SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM].contains(status)
     }
   }
 
-  /// Ends the process if it still runs, without ceremony, and returns when it is gone: what it has used is then among what this process's ended
-  /// children have used, where a measurement that begins next does not take it for its own child's. Blocks for some milliseconds, five seconds at
-  /// most.
+  /// Ends the process if it still runs, without ceremony, and returns when it is gone: what it has used is then among
+  /// what this process's ended children have used, where a measurement that begins next does not take it for its own
+  /// child's. Blocks for some milliseconds, five seconds at most.
   func destroy() {
     process.withLock { process in
-      // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block that one.
+      // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block
+      // that one.
       if process.isRunning { kill(process.processIdentifier, SIGKILL) }
     }
     _ = gone.wait(timeout: .now() + 5)

@@ -2,9 +2,9 @@ import Foundation
 import UnixSignals
 
 extension UnixSignal {
-  /// The signals by which somebody at a terminal ends a program: SIGINT, SIGTERM and, when the terminal goes away, SIGHUP. Not
-  /// SIGHUP where the program was started to outlive its terminal, with that signal ignored: trapping it would undo that. To be
-  /// asked before any signal is trapped.
+  /// The signals by which somebody at a terminal ends a program: SIGINT, SIGTERM and, when the terminal goes away,
+  /// SIGHUP. Not SIGHUP where the program was started to outlive its terminal, with that signal ignored: trapping it
+  /// would undo that. To be asked before any signal is trapped.
   static var ending: [UnixSignal] { outlivesItsTerminal ? [.sigint, .sigterm] : [.sigint, .sigterm, .sighup] }
 
   /// Whether this process was started with SIGHUP ignored, as nohup(1) does; see proc_pid_status(5).

@@ -2,8 +2,8 @@ import FanfareCore
 import Foundation
 import Registry
 
-/// Cuts a file of lines into batches, and passes over those that are done. Holds little more of the file than one batch at a time, however long its
-/// lines are.
+/// Cuts a file of lines into batches, and passes over those that are done. Holds little more of the file than one batch
+/// at a time, however long its lines are.
 struct LineBatches {
   /// Lines that follow one another.
   struct Batch {
@@ -33,7 +33,8 @@ struct LineBatches {
   /// What became of the batches that were passed over.
   private(set) var passedOver = ImportCounts()
 
-  /// Reads a file from its beginning in batches of about so many bytes. `finished` must be empty where the file cannot be read from anywhere.
+  /// Reads a file from its beginning in batches of about so many bytes. `finished` must be empty where the file cannot
+  /// be read from anywhere.
   init(_ file: FileHandle, batchBytes: Int, finished: [FinishedImportBatch] = []) {
     self.file = file
     self.batchBytes = max(1, batchBytes)

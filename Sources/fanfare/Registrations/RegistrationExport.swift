@@ -14,8 +14,8 @@ struct RegistrationExport {
   /// Only those of these platforms.
   let platforms: PlatformSet
 
-  /// Writes all of them; when its task is cancelled it throws before it writes another page. `report` is told after each page how
-  /// many there are so far, and what share of the ids has been looked through.
+  /// Writes all of them; when its task is cancelled it throws before it writes another page. `report` is told after
+  /// each page how many there are so far, and what share of the ids has been looked through.
   func run(to write: ([UInt8]) throws -> Void, report: (_ count: Int, _ share: Double) -> Void) async throws -> Int {
     var (rest, count): (RegistrationSlice?, Int) = (.whole, 0)
     var output: [UInt8] = []

@@ -4,15 +4,18 @@ import Registry
 
 /// Takes a file of registrations in, a batch of its lines at a time and a few batches at the same time.
 ///
-/// The file is read and checked by one task, in order, while the store takes what was read before. Batches that share an id, a handle or an
-/// installation are taken one after the other: so of several lines for one device the last wins, as if there were no batches. Only what the registry
-/// alone ties together, a line that names a device's id and another that names its former handle, may come in either order.
+/// The file is read and checked by one task, in order, while the store takes what was read before. Batches that share
+/// an id, a handle or an installation are taken one after the other: so of several lines for one device the last wins,
+/// as if there were no batches. Only what the registry alone ties together, a line that names a device's id and another
+/// that names its former handle, may come in either order.
 struct RegistrationImport {
   /// It was given up: more lines were skipped than may be.
   struct TooManyErrors: Error, CustomStringConvertible {
     let maximum: Int
 
-    var description: String { "more than \(maximum) lines were skipped (--max-errors); the file is imported up to about there" }
+    var description: String {
+      "more than \(maximum) lines were skipped (--max-errors); the file is imported up to about there"
+    }
   }
 
   let store: any RegistrationImportStore
@@ -31,8 +34,8 @@ struct RegistrationImport {
     let keys: Set<Int>
   }
 
-  /// Takes in all batches that are not done. Returns what became of their lines. Throws `TooManyErrors`, and what the store throws; what is done then
-  /// stays done.
+  /// Takes in all batches that are not done. Returns what became of their lines. Throws `TooManyErrors`, and what the
+  /// store throws; what is done then stays done.
   func run(_ batches: inout LineBatches, of file: ImportID?) async throws -> ImportCounts {
     let limit = store.importShape.batches
     return try await withThrowingTaskGroup(of: (number: Int, outcome: ImportOutcome).self) { group in
@@ -88,7 +91,8 @@ struct RegistrationImport {
         continue
       }
       // Empty, or what Windows makes of that.
-      guard !bytes.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\t") }) else {
+      guard !bytes.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\t") })
+      else {
         continue
       }
       do throws(JSONError) {

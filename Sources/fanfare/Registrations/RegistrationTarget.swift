@@ -12,8 +12,8 @@ struct RegistrationTarget: ParsableArguments {
     guard HubName(hub) != nil else { throw ValidationError("--hub must be a hub's name: \(HubName.rule)") }
   }
 
-  /// The hub's name, and the store; `patience` and `mustExist` as `RegistrySettings.open` has them. Throws where the deployment
-  /// has no such hub.
+  /// The hub's name, and the store; `patience` and `mustExist` as `RegistrySettings.open` has them. Throws where the
+  /// deployment has no such hub.
   func open(
     _ common: CommonOptions, patience: Duration = .zero, mustExist: Bool = false
   ) async throws -> (HubName, any RegistrySettings.Store) {

@@ -1,6 +1,7 @@
 import Foundation
 
-/// A file that is written beside the place where it belongs, and put there only once it is whole: nobody ever sees a part of it there.
+/// A file that is written beside the place where it belongs, and put there only once it is whole: nobody ever sees a
+/// part of it there.
 ///
 /// Where the place is a symbolic link, what it leads to is replaced: whoever reads that is to read the new one.
 final class ReplacedFile {
@@ -14,8 +15,8 @@ final class ReplacedFile {
   private let partial: String
   private let handle: FileHandle
 
-  /// Begins a file, which its owner alone may read. Throws `Irregular` when the place is taken by something else, another error
-  /// when no file can be made there.
+  /// Begins a file, which its owner alone may read. Throws `Irregular` when the place is taken by something else,
+  /// another error when no file can be made there.
   init(path: String) throws {
     target = try Self.place(path)
     partial = "\(target).\(ProcessInfo.processInfo.processIdentifier).partial"
@@ -69,7 +70,8 @@ final class ReplacedFile {
   /// What is there, a link for itself; nil where nothing is.
   private static func kind(at path: String) -> FileAttributeType? {
     do { return try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType } catch {
-      // Nor can anything be seen where a folder is missing or closed: that no file can be made there is found out at once.
+      // Nor can anything be seen where a folder is missing or closed: that no file can be made there is found out at
+      // once.
       return nil
     }
   }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Tells whoever waits for an import or an export how far it is: on a terminal by a bar that is drawn again and again, elsewhere by a line every few
-/// seconds. Not for more than one task.
+/// Tells whoever waits for an import or an export how far it is: on a terminal by a bar that is drawn again and again,
+/// elsewhere by a line every few seconds. Not for more than one task.
 final class TransferProgress {
   /// What was done, at some moment.
   struct State {

@@ -21,8 +21,8 @@ struct Replay {
 
   /// Does it; returns when Kafka has acknowledged all of it, and throws when it has not.
   ///
-  /// The positions are asked for before the ends, as in `Audit`: what lies below a position by then has its status, or its rest in a retry topic,
-  /// below the ends.
+  /// The positions are asked for before the ends, as in `Audit`: what lies below a position by then has its status, or
+  /// its rest in a retry topic, below the ends.
   func run(_ selection: ReplaySelection) async throws -> Outcome {
     var selection = selection
     let topics = settings.kafka.topics
@@ -71,7 +71,8 @@ struct Replay {
           outcome.replayed += 1
           guard !isDryRun else { continue }
           try await writer.add(
-            ProducerRecord(topic: topics.sends, key: record.key.map(Array.init), value: again.encoded(), headers: record.headers))
+            ProducerRecord(
+              topic: topics.sends, key: record.key.map(Array.init), value: again.encoded(), headers: record.headers))
         }
         return true
       }

@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// Decides which sends of the log are dispatched again, and on which platforms. A pure value: it is told first what waits and what has ended,
-/// then asked about each send.
+/// Decides which sends of the log are dispatched again, and on which platforms. A pure value: it is told first what
+/// waits and what has ended, then asked about each send.
 struct ReplaySelection {
   /// When they were accepted: from, and before.
   let accepted: Range<UnixTime>
@@ -45,7 +45,8 @@ struct ReplaySelection {
   private(set) var cancelled = 0
 
   init(
-    accepted: Range<UnixTime>, platform: Platform? = nil, user: String? = nil, hub: HubName? = nil, failedOnly: Bool = false
+    accepted: Range<UnixTime>, platform: Platform? = nil, user: String? = nil, hub: HubName? = nil,
+    failedOnly: Bool = false
   ) {
     self.accepted = accepted
     self.platform = platform
@@ -57,8 +58,8 @@ struct ReplaySelection {
   /// A record of the send has still to be worked on.
   mutating func noteWaiting(_ send: SendKey) { waiting.insert(send) }
 
-  /// A part of a send has ended. Records may come in any order: those of one send lie in several partitions. What a later attempt says of a platform
-  /// replaces what an earlier one has said.
+  /// A part of a send has ended. Records may come in any order: those of one send lie in several partitions. What a
+  /// later attempt says of a platform replaces what an earlier one has said.
   mutating func note(_ status: StatusRecord) {
     guard accepted.contains(status.acceptedAt) else { return }
     let key = SendKey(hub: status.hub, id: status.send)
@@ -85,7 +86,8 @@ struct ReplaySelection {
     }
   }
 
-  /// The send as it is to be put on the topic again; nil when it is not. A send is given once, however often it is in the log.
+  /// The send as it is to be put on the topic again; nil when it is not. A send is given once, however often it is in
+  /// the log.
   mutating func replay(_ send: SendRequest, by id: ReplayID) -> SendRequest? {
     guard send.replay == nil, hub == nil || send.hub == hub, accepted.contains(send.acceptedAt) else { return nil }
     // By bytes, as everywhere: names that merely look the same are two users'.

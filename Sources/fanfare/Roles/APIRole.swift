@@ -17,7 +17,8 @@ enum APIRole {
       configuration: settings.api.frontEnd,
       hubs: try settings.hubs.map { hub in
         FrontEndHub(
-          name: hub.name, authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          name: hub.name,
+          authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
           quota: hub.quota)
       })
     var services = role.services
@@ -30,7 +31,8 @@ enum APIRole {
 
   /// The front end over a registry and a ledger that are there.
   static func services(
-    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any RegistrySettings.Store, history: any SendHistory,
+    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any RegistrySettings.Store,
+    history: any SendHistory,
     configuration: FrontEndConfiguration, hubs: [FrontEndHub]
   ) throws -> (RoleServices, FrontEnd) {
     let settings = runtime.settings
@@ -39,7 +41,8 @@ enum APIRole {
       client.tuning == .embedded
       ? try BacklogMonitor(
         client: client, topic: settings.kafka.topics.sends, groupID: settings.workerGroup, logger: runtime.logger) : nil
-    let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: runtime.logger, backlog: monitor)
+    let producer = try Producer(
+      configuration: ProducerConfiguration(client: client), logger: runtime.logger, backlog: monitor)
     var services: [any Service] = [UntilShutdown { await producer.run() }]
     var (hasRoom, isInformed): (@Sendable () -> Bool, @Sendable () -> Bool) = ({ true }, { true })
     if let monitor {
@@ -47,7 +50,9 @@ enum APIRole {
       (hasRoom, isInformed) = ({ monitor.hasRoom() }, { monitor.isInformed })
     }
     let checks: [any ReadinessCheck] = [
-      NamedCheck("backlog") { [isInformed] in isInformed() ? nil : "the cluster has not been asked yet how much is waiting" },
+      NamedCheck("backlog") { [isInformed] in
+        isInformed() ? nil : "the cluster has not been asked yet how much is waiting"
+      },
       NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
       NamedCheck("ledger") { await RoleServices.complaint { try await history.check() } },
       NamedCheck("kafka") {

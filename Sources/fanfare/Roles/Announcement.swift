@@ -2,19 +2,22 @@ import FoundationEssentials
 import Logging
 import ServiceLifecycle
 
-/// Tells where a role listens, once it does: on standard output as a line `name address`, in the log, and in a file where scripts wait for one.
-/// Lives as long as the role.
+/// Tells where a role listens, once it does: on standard output as a line `name address`, in the log, and in a file
+/// where scripts wait for one. Lives as long as the role.
 struct Announcement: Service {
   /// What listens.
   let name: String
-  /// Where the address is written, whole or not at all; nil where nobody waits for a file. Comes from the key `announceFile` under the name.
+  /// Where the address is written, whole or not at all; nil where nobody waits for a file. Comes from the key
+  /// `announceFile` under the name.
   let file: String?
   let logger: Logger
   /// Suspends until the role listens.
   let address: @Sendable () async throws -> String
 
   /// A listener's address as URLs write it.
-  static func address(host: String, port: Int) -> String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  static func address(host: String, port: Int) -> String {
+    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+  }
 
   func run() async throws {
     let address: String

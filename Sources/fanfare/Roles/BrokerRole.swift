@@ -7,12 +7,15 @@ enum BrokerRole {
   static func services(_ runtime: Runtime) throws -> RoleServices {
     let settings = runtime.settings
     let cluster = try EmbeddedCluster(
-      brokers: settings.broker.brokers, topics: settings.kafka.specifications(replicationFactor: settings.broker.brokers),
+      brokers: settings.broker.brokers,
+      topics: settings.kafka.specifications(replicationFactor: settings.broker.brokers),
       logger: runtime.logger)
     return RoleServices(
       services: [
         ClusterService(cluster: cluster),
-        Announcement(name: "broker", file: settings.broker.announceFile, logger: runtime.logger) { cluster.bootstrapServers },
+        Announcement(name: "broker", file: settings.broker.announceFile, logger: runtime.logger) {
+          cluster.bootstrapServers
+        },
       ] + runtime.operations(checks: []))
   }
 }

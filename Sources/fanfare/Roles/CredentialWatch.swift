@@ -5,10 +5,11 @@ import PushServices
 import PushSimulator
 import ServiceLifecycle
 
-/// Has a sender use another key as soon as the operator has put it where the one before lay: no restart, and nothing in flight is given up.
+/// Has a sender use another key as soon as the operator has put it where the one before lay: no restart, and nothing in
+/// flight is given up.
 ///
-/// The files are looked at once a second, and read by their content: what a key lies behind is often a symbolic link. What cannot be used is
-/// logged, and the old key stays.
+/// The files are looked at once a second, and read by their content: what a key lies behind is often a symbolic link.
+/// What cannot be used is logged, and the old key stays.
 struct CredentialWatch: Service {
   let hub: HubName
   let platform: Platform
@@ -22,7 +23,8 @@ struct CredentialWatch: Service {
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      // What was read at the start may have been replaced since: so the first look counts as news, which a sender does not mind.
+      // What was read at the start may have been replaced since: so the first look counts as news, which a sender does
+      // not mind.
       var known: [Data] = []
       while true {
         // What cannot be read is just being replaced, or will be missed at the next start; the old key works on.
@@ -38,7 +40,8 @@ struct CredentialWatch: Service {
   private func renew() {
     do {
       guard try use() else { return }
-      logger.notice("A new credential is used", metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)"])
+      logger.notice(
+        "A new credential is used", metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)"])
     } catch {
       logger.error(
         "The new credential cannot be used, and the old one stays",
@@ -77,9 +80,12 @@ extension HubSettings {
           }
         }
       case let sender as FCMSender:
-        return fcm.map { settings in watch([settings.file]) { try sender.use(try FCMSettings.account(at: settings.file)) } }
+        return fcm.map { settings in
+          watch([settings.file]) { try sender.use(try FCMSettings.account(at: settings.file)) }
+        }
       case let sender as WNSSender:
-        return wns.map { settings in watch([settings.file]) { try sender.use(secret: try WNSSettings.secret(at: settings.file)) }
+        return wns.map { settings in
+          watch([settings.file]) { try sender.use(secret: try WNSSettings.secret(at: settings.file)) }
         }
       default: return nil
       }

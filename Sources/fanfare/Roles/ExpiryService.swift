@@ -4,8 +4,9 @@ import Metrics
 import Registry
 import ServiceLifecycle
 
-/// Clears out the registrations of apps that were not heard of for long, as long as the role lives: a step a second, and when all have been
-/// looked at, again an hour later. A step that fails is made again a minute later. Several processes may do so on one registry.
+/// Clears out the registrations of apps that were not heard of for long, as long as the role lives: a step a second,
+/// and when all have been looked at, again an hour later. A step that fails is made again a minute later. Several
+/// processes may do so on one registry.
 struct ExpiryService: Service {
   private static let betweenSteps: Duration = .seconds(1)
   private static let afterFailure: Duration = .seconds(60)
@@ -32,7 +33,8 @@ struct ExpiryService: Service {
       switch removed {
       case .success(let removed):
         if removed > 0 {
-          Counter(label: "fanfare_registrations_expired_total", dimensions: [("hub", hub.rawValue)]).increment(by: removed)
+          Counter(label: "fanfare_registrations_expired_total", dimensions: [("hub", hub.rawValue)]).increment(
+            by: removed)
           logger.info("Removed stale registrations", metadata: [LogKeys.hub: "\(hub)", LogKeys.count: "\(removed)"])
         }
         try await Task.sleep(for: Self.betweenSteps)

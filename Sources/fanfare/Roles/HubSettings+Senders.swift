@@ -13,9 +13,11 @@ extension HubSettings {
       do {
         let credentials = try SimulatorCredentials(contentsOf: simulator)
         let endpoints = try Data(contentsOf: URL(filePath: "\(simulator)/\(SimulatorCredentials.FileName.endpoints)"))
-        let account = try Data(contentsOf: URL(filePath: "\(simulator)/\(SimulatorCredentials.FileName.serviceAccount)"))
+        let account = try Data(
+          contentsOf: URL(filePath: "\(simulator)/\(SimulatorCredentials.FileName.serviceAccount)"))
         let simulated = try SimulatedHub(
-          name: name, credentials: credentials, endpoints: try JSONDecoder().decode(SimulatorEndpoints.self, from: endpoints),
+          name: name, credentials: credentials,
+          endpoints: try JSONDecoder().decode(SimulatorEndpoints.self, from: endpoints),
           serviceAccount: Array(account))
         (apns, fcm, wns) = (simulated.apns, simulated.fcm, simulated.wns)
         apns?.maximumConnections = maximumConnections.apns
@@ -34,10 +36,11 @@ extension HubSettings {
     "connectTo.port": "connectPort",
   ]
 
-  /// The senders of those configurations that are there. Throws an error that names the key, by `keys` where the field has
-  /// another name.
+  /// The senders of those configurations that are there. Throws an error that names the key, by `keys` where the field
+  /// has another name.
   static func senders(
-    apns: APNsConfiguration?, fcm: FCMConfiguration?, wns: WNSConfiguration?, keys: [String: String] = Self.keys, runtime: Runtime
+    apns: APNsConfiguration?, fcm: FCMConfiguration?, wns: WNSConfiguration?, keys: [String: String] = Self.keys,
+    runtime: Runtime
   ) throws -> [any PushSender] {
     var senders: [any PushSender] = []
     func make(_ key: String, _ hub: HubName, _ body: () throws -> any PushSender) throws {
@@ -47,13 +50,19 @@ extension HubSettings {
     }
     let (group, clock, logger) = (Runtime.pushEventLoopGroup, runtime.clock, runtime.logger)
     if let apns {
-      try make("apns", apns.hub) { try APNsSender(configuration: apns, clock: clock, eventLoopGroup: group, logger: logger) }
+      try make("apns", apns.hub) {
+        try APNsSender(configuration: apns, clock: clock, eventLoopGroup: group, logger: logger)
+      }
     }
     if let fcm {
-      try make("fcm", fcm.hub) { try FCMSender(configuration: fcm, clock: clock, eventLoopGroup: group, logger: logger) }
+      try make("fcm", fcm.hub) {
+        try FCMSender(configuration: fcm, clock: clock, eventLoopGroup: group, logger: logger)
+      }
     }
     if let wns {
-      try make("wns", wns.hub) { try WNSSender(configuration: wns, clock: clock, eventLoopGroup: group, logger: logger) }
+      try make("wns", wns.hub) {
+        try WNSSender(configuration: wns, clock: clock, eventLoopGroup: group, logger: logger)
+      }
     }
     return senders
   }

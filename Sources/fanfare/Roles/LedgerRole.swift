@@ -14,11 +14,13 @@ enum LedgerRole {
   }
 
   /// The ledger alone, and the store it writes.
-  static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (RoleServices, any LedgerStorage) {
+  static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (RoleServices, any LedgerStorage)
+  {
     let settings = runtime.settings
     let store = try settings.ledger.open(clock: runtime.clock, logger: runtime.logger)
     let ledger = try PatientLedger(
-      configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store, clock: runtime.clock,
+      configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store,
+      clock: runtime.clock,
       logger: runtime.logger)
     // One that has nothing to write sees only so that it could not.
     let check = NamedCheck("ledger") {

@@ -2,8 +2,8 @@ import Glibc
 import NIOCore
 import ServiceLifecycle
 
-/// A service that listens where the settings say. Where this machine has no such address, or does not let it have the port, the
-/// error names the key.
+/// A service that listens where the settings say. Where this machine has no such address, or does not let it have the
+/// port, the error names the key.
 struct Listener: Service {
   /// What the key `host` is under.
   let section: String

@@ -4,10 +4,11 @@ import RDKafka
 import ServiceLifecycle
 import Worker
 
-/// Brings back what lies in retry topics that are not configured any more: nobody puts anything there, but what was there before waits for its time.
+/// Brings back what lies in retry topics that are not configured any more: nobody puts anything there, but what was
+/// there before waits for its time.
 ///
-/// The topics are looked for once, at the start, and their pumps run until the end: an idle one costs little, and another worker may still be
-/// configured as before.
+/// The topics are looked for once, at the start, and their pumps run until the end: an idle one costs little, and
+/// another worker may still be configured as before.
 struct RetiredRetries: Service {
   private static let pause = Duration.seconds(5)
 

@@ -16,11 +16,13 @@ struct Runtime: Sendable {
   /// What time it is, for everything that stamps and expires.
   let clock: any WallClock
 
-  /// The threads of the connections to push services, for as long as the process lives. One makes some hundred thousand pushes a second to APNs, more
-  /// than the rest of a worker gives it: where it shares the cores with another, both only get smaller batches, and each push costs more.
+  /// The threads of the connections to push services, for as long as the process lives. One makes some hundred thousand
+  /// pushes a second to APNs, more than the rest of a worker gives it: where it shares the cores with another, both
+  /// only get smaller batches, and each push costs more.
   static let pushEventLoopGroup = MultiThreadedEventLoopGroup(numberOfThreads: max(1, System.coreCount / 4))
 
-  /// Sets up the process: from here on, everything logged goes to standard error, and everything measured to `/metrics`. Once per process.
+  /// Sets up the process: from here on, everything logged goes to standard error, and everything measured to
+  /// `/metrics`. Once per process.
   init(role: String, settings: Settings) throws {
     self.settings = settings
     let level = settings.logLevel
@@ -36,7 +38,8 @@ struct Runtime: Sendable {
     clock = settings.operations.clockOffsetFile.map { SteppedWallClock(file: $0) } ?? SystemWallClock()
   }
 
-  /// Runs a role until SIGTERM or SIGINT, and then until everything it had begun has ended. Throws what ended it otherwise.
+  /// Runs a role until SIGTERM or SIGINT, and then until everything it had begun has ended. Throws what ended it
+  /// otherwise.
   func run(_ role: RoleServices) async throws {
     var services = role.services
     if let clock = clock as? SteppedWallClock { services.insert(UntilShutdown { await clock.run() }, at: 0) }
@@ -47,10 +50,12 @@ struct Runtime: Sendable {
     ).run()
   }
 
-  /// What answers operators for a role that has no server of its own, and tells where. `liveness`: what must be well besides the threads that all roles have.
+  /// What answers operators for a role that has no server of its own, and tells where. `liveness`: what must be well
+  /// besides the threads that all roles have.
   func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> [any Service] {
     let server = OperationsServer(
-      host: settings.operations.host, port: settings.operations.port, routes: routes(checks: checks, liveness: liveness),
+      host: settings.operations.host, port: settings.operations.port,
+      routes: routes(checks: checks, liveness: liveness),
       logger: logger)
     return [
       Listener(section: "operations", service: server),

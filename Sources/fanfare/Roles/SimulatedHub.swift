@@ -8,10 +8,13 @@ struct SimulatedHub: Sendable {
   let fcm: FCMConfiguration
   let wns: WNSConfiguration
 
-  /// Takes the credentials and the key file (`serviceAccount`) with the simulator's token endpoint in it. Throws `PushConfigurationError`.
-  init(name: HubName, credentials: SimulatorCredentials, endpoints: SimulatorEndpoints, serviceAccount: [UInt8]) throws {
+  /// Takes the credentials and the key file (`serviceAccount`) with the simulator's token endpoint in it. Throws
+  /// `PushConfigurationError`.
+  init(name: HubName, credentials: SimulatorCredentials, endpoints: SimulatorEndpoints, serviceAccount: [UInt8]) throws
+  {
     var apns = APNsConfiguration(
-      hub: name, keyID: credentials.apns.keyID, teamID: credentials.apns.teamID, privateKey: credentials.apns.privateKeyPEM,
+      hub: name, keyID: credentials.apns.keyID, teamID: credentials.apns.teamID,
+      privateKey: credentials.apns.privateKeyPEM,
       topic: credentials.apns.bundleIDs.first ?? "")
     (apns.host, apns.port, apns.trustRoots) = (endpoints.host, endpoints.apnsPort, credentials.authorityPEM)
     self.apns = apns

@@ -19,8 +19,8 @@ enum SimulatorRole {
       services: [Listener(section: "simulator", service: simulator), announcement] + runtime.operations(checks: []))
   }
 
-  /// A simulator with the keys of its directory where there are some, and with another certificate where theirs has ended or soon
-  /// will.
+  /// A simulator with the keys of its directory where there are some, and with another certificate where theirs has
+  /// ended or soon will.
   static func make(_ settings: SimulatorSettings, runtime: Runtime) throws -> PushSimulator {
     var configuration = settings.configuration
     if SimulatorCredentials.exist(in: settings.directory) {
@@ -28,13 +28,15 @@ enum SimulatorRole {
         var credentials = try SimulatorCredentials(contentsOf: settings.directory)
         if try credentials.renewCertificate() {
           runtime.logger.warning(
-            "simulator's certificate was about to end: ca.pem is another now", metadata: [LogKeys.file: "\(settings.directory)"])
+            "simulator's certificate was about to end: ca.pem is another now",
+            metadata: [LogKeys.file: "\(settings.directory)"])
         }
         configuration.credentials = credentials
       } catch {
         throw SettingsError("simulator.directory", "has keys that cannot be used: \(error)")
       }
     }
-    return try PushSimulator(configuration: configuration, eventLoopGroup: runtime.eventLoopGroup, logger: runtime.logger)
+    return try PushSimulator(
+      configuration: configuration, eventLoopGroup: runtime.eventLoopGroup, logger: runtime.logger)
   }
 }

@@ -19,13 +19,15 @@ enum WorkerRole {
     var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
     role.services += watches
     role.services += runtime.operations(
-      checks: role.checks, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")])
+      checks: role.checks, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")]
+    )
     return role
   }
 
   /// The worker alone, over a registry and senders that are there.
   static func services(
-    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
+    _ runtime: Runtime, client: KafkaClientConfiguration,
+    registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
     senders: [HubName: [any PushSender]]
   ) throws -> RoleServices {
     let settings = runtime.settings
@@ -36,15 +38,17 @@ enum WorkerRole {
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)
     production.maximumRecordBytes = StatusRecord.maximumRecordSize
-    // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records or twenty. But until it is
-    // acknowledged, its send is one of those that a worker may hold: of 4 to 40 ms, with 16 partitions, up to 12 were quickest.
+    // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records
+    // or twenty. But until it is acknowledged, its send is one of those that a worker may hold: of 4 to 40 ms, with 16
+    // partitions, up to 12 were quickest.
     production.linger = .milliseconds(10)
     let producer = try Producer(configuration: production, logger: runtime.logger)
     // But all of a broadcast waits for its segments, and then for the status of each of its pages.
     production.linger = .zero
     let broadcastProducer = try Producer(configuration: production, logger: runtime.logger)
     let worker = try Worker(
-      configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger), producer: producer,
+      configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger),
+      producer: producer,
       broadcastProducer: broadcastProducer, registry: registry,
       senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
       topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
@@ -59,7 +63,8 @@ enum WorkerRole {
     }
     pumps.append(
       RetiredRetries(
-        client: client, topics: settings.kafka.topics, producer: producer, clock: runtime.clock, logger: runtime.logger))
+        client: client, topics: settings.kafka.topics, producer: producer, clock: runtime.clock, logger: runtime.logger)
+    )
     let producing = [producer, broadcastProducer].map { producer in UntilShutdown { await producer.run() } }
     let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
     return RoleServices(

@@ -6,7 +6,8 @@ import FrontEnd
 /// - `api.host` (text, default `127.0.0.1`), `api.port` (0…65535, default 8080)
 /// - `api.maximumConnections` (1…1000000, default 8192)
 /// - `api.securePayloadSeconds` (1…2419200, default 86400): how long a secure payload waits for its recipient.
-/// - `api.announceFile` (text): where the role writes its `host:port` once it listens, for scripts that let the kernel choose the port.
+/// - `api.announceFile` (text): where the role writes its `host:port` once it listens, for scripts that let the kernel
+///   choose the port.
 struct APISettings: Sendable {
   let frontEnd: FrontEndConfiguration
   let announceFile: String?

@@ -3,9 +3,12 @@ import PushServices
 
 /// A hub's app at Apple; there when `apns.keyFile` is. All keys are under `hub.NAME.`.
 ///
-/// - `apns.keyFile` (text): the `.p8` file; `apns.keyID`, `apns.teamID` (text): ten characters each; `apns.topic` (text): the bundle id.
-/// - `apns.keyIDFile` (text): instead of `apns.keyID`, a file with it, so that another key can be used without a restart.
-/// - `apns.host` (text, default `api.push.apple.com`; development builds: `api.sandbox.push.apple.com`), `apns.port` (1…65535, default 443)
+/// - `apns.keyFile` (text): the `.p8` file; `apns.keyID`, `apns.teamID` (text): ten characters each; `apns.topic`
+///   (text): the bundle id.
+/// - `apns.keyIDFile` (text): instead of `apns.keyID`, a file with it, so that another key can be used without a
+///   restart.
+/// - `apns.host` (text, default `api.push.apple.com`; development builds: `api.sandbox.push.apple.com`), `apns.port`
+///   (1…65535, default 443)
 /// - `apns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
 /// - `apns.maximumConnections` (1…1000, default 4), to a simulator, too
 struct APNsSettings: Sendable {

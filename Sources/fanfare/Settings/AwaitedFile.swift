@@ -14,11 +14,13 @@ struct AwaitedFile: Sendable {
 
   private static let interval = Duration.milliseconds(100)
 
-  /// Suspends until something stands in the file, and somebody listens where it says: what an earlier run has left there is of no use. But no longer than
-  /// `patience`; says once that it waits, and for what. Who reads the file next says what is wrong if there still is none. Throws when cancelled.
+  /// Suspends until something stands in the file, and somebody listens where it says: what an earlier run has left
+  /// there is of no use. But no longer than `patience`; says once that it waits, and for what. Who reads the file next
+  /// says what is wrong if there still is none. Throws when cancelled.
   func appear(within patience: Duration = .seconds(30), logger: Logger) async throws {
     guard await !isThere() else { return }
-    logger.notice("Waiting for a file that another process writes", metadata: [LogKeys.key: "\(key)", LogKeys.file: "\(path)"])
+    logger.notice(
+      "Waiting for a file that another process writes", metadata: [LogKeys.key: "\(key)", LogKeys.file: "\(path)"])
     let deadline = ContinuousClock.now + patience
     while ContinuousClock.now < deadline {
       try await Task.sleep(for: Self.interval)
@@ -50,7 +52,9 @@ extension KafkaSettings {
       AwaitedFile(key: "kafka.bootstrapServersFile", path: path) { content in
         // Of several brokers, one that answers leads to the others.
         String(decoding: content, as: UTF8.self).split { $0 == "," || $0.isWhitespace }.compactMap { server in
-          guard let colon = server.lastIndex(of: ":"), let port = Int(server[server.index(after: colon)...]) else { return nil }
+          guard let colon = server.lastIndex(of: ":"), let port = Int(server[server.index(after: colon)...]) else {
+            return nil
+          }
           let host = server[..<colon]
           // An address of IPv6 stands in brackets; a protocol before it is not worth reading.
           return host.contains("/") ? nil : (host.filter { $0 != "[" && $0 != "]" }, port)
@@ -64,7 +68,8 @@ extension HubSettings {
   /// Where a simulator that is starting will say where it listens; nil where the hub does not push to one.
   var awaitedFile: AwaitedFile? {
     simulator.map { directory in
-      AwaitedFile(key: "hub.\(name).simulator", path: "\(directory)/\(SimulatorCredentials.FileName.endpoints)") { content in
+      AwaitedFile(key: "hub.\(name).simulator", path: "\(directory)/\(SimulatorCredentials.FileName.endpoints)") {
+        content in
         // Whoever uses it says what is wrong with it.
         (try? JSONDecoder().decode(SimulatorEndpoints.self, from: content)).map { [($0.host, $0.adminPort)] } ?? []
       }

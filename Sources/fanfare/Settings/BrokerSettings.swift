@@ -1,8 +1,8 @@
 /// The embedded cluster of `fanfare broker` and `fanfare demo`.
 ///
 /// - `broker.brokers` (1…9, default 1): how many brokers it plays.
-/// - `broker.announceFile` (text): where `fanfare broker` writes its `host:port`, for `kafka.bootstrapServersFile` of other processes: the
-///   kernel chooses the ports.
+/// - `broker.announceFile` (text): where `fanfare broker` writes its `host:port`, for `kafka.bootstrapServersFile` of
+///   other processes: the kernel chooses the ports.
 struct BrokerSettings: Sendable {
   let brokers: Int
   let announceFile: String?

@@ -8,8 +8,9 @@ import PushServices
 /// - `fcm.tokenEndpoint` (text): where access tokens come from, instead of the key file's `token_uri`.
 /// - `fcm.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
 /// - `fcm.maximumConnections` (1…1000, default 10), to a simulator, too
-/// - `fcm.maximumPerMinute` (1…100000000, default 600000): the project's quota, which all workers share. They make no more pushes in any 60
-///   seconds. Hubs of one project each have a part of it, to be set here. A simulator has no quota but one that is set here.
+/// - `fcm.maximumPerMinute` (1…100000000, default 600000): the project's quota, which all workers share. They make no
+///   more pushes in any 60 seconds. Hubs of one project each have a part of it, to be set here. A simulator has no
+///   quota but one that is set here.
 struct FCMSettings: Sendable {
   let configuration: FCMConfiguration
   /// The service account's key file.

@@ -3,14 +3,15 @@ import FrontEnd
 
 /// One hub: who its callers are, and its credentials at the push services. All keys are under `hub.NAME.`.
 ///
-/// - `simulator` (text): a directory of `fanfare simulator`: all three platforms go there, and the keys below are not needed. A
-///   worker waits half a minute for a simulator that is starting.
-/// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` takes every user whose password equals the name, and refuses
-///   to serve anything but a loopback address unless `authentication.allowRemote` is true.
+/// - `simulator` (text): a directory of `fanfare simulator`: all three platforms go there, and the keys below are not
+///   needed. A worker waits half a minute for a simulator that is starting.
+/// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` takes every user whose password equals
+///   the name, and refuses to serve anything but a loopback address unless `authentication.allowRemote` is true.
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
 /// - `authentication.operators` (list of users): may look up everybody's sends.
 /// - `authentication.everyone` (list of `device` and `sender`, default both): what every authenticated user may do.
-/// - `quota.sendsPerSecond` (0…1000000, default 0: none): what each sender may post at each front end; a line of a batch counts as a send.
+/// - `quota.sendsPerSecond` (0…1000000, default 0: none): what each sender may post at each front end; a line of a
+///   batch counts as a send.
 /// - `quota.burst` (0…1000000, default 0: as many as in a second): what a sender may post at once.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
 struct HubSettings: Sendable {
@@ -26,7 +27,8 @@ struct HubSettings: Sendable {
   let quota: SendQuota?
   let apns: APNsSettings?
   let fcm: FCMSettings?
-  /// The most pushes to FCM of all workers in any 60 seconds; nil: as many as they can, to a simulator that was given no quota.
+  /// The most pushes to FCM of all workers in any 60 seconds; nil: as many as they can, to a simulator that was given
+  /// no quota.
   let fcmPushesPerMinute: Int?
   let wns: WNSSettings?
   /// The most connections of a process to APNs, and to FCM; to a simulator's, too.

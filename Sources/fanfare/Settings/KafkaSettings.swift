@@ -3,19 +3,22 @@ import RDKafka
 
 /// How to reach Kafka, and what its topics are like.
 ///
-/// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. This or `kafka.bootstrapServersFile` must be there for a role
-///   that talks to Kafka, and not both, unless one is in the environment: it goes over the other in the file.
-/// - `kafka.bootstrapServersFile` (text): a file that holds them, as `fanfare broker` writes it; read when the role starts. The api,
-///   the worker and the ledger wait half a minute for it.
-/// - `kafka.embedded` (true or false, default false): the cluster is `fanfare broker`: short waits, and the front end refuses sends before the
-///   cluster would silently drop what is not yet consumed.
+/// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. This or `kafka.bootstrapServersFile`
+///   must be there for a role that talks to Kafka, and not both, unless one is in the environment: it goes over the
+///   other in the file.
+/// - `kafka.bootstrapServersFile` (text): a file that holds them, as `fanfare broker` writes it; read when the role
+///   starts. The api, the worker and the ledger wait half a minute for it.
+/// - `kafka.embedded` (true or false, default false): the cluster is `fanfare broker`: short waits, and the front end
+///   refuses sends before the cluster would silently drop what is not yet consumed.
 /// - `kafka.topicPrefix` (text, default `fanfare`): what all topics and consumer groups begin with.
-/// - `kafka.retryDelays` (list of whole seconds, 1…86400, default 15, 60, 300): the delays of the retry topics, one topic each; an empty list lets
-///   everything wait in the workers' memory.
-/// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` and `fanfare broker` make; the status topic
-///   has a quarter of it, a retry topic an eighth, rounded down and at least one. So many workers, and a quarter of so many ledgers, share the work.
+/// - `kafka.retryDelays` (list of whole seconds, 1…86400, default 15, 60, 300): the delays of the retry topics, one
+///   topic each; an empty list lets everything wait in the workers' memory.
+/// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` and `fanfare broker` make; the
+///   status topic has a quarter of it, a retry topic an eighth, rounded down and at least one. So many workers, and a
+///   quarter of so many ledgers, share the work.
 /// - `kafka.replicationFactor` (1…10, default 3): of each topic that `fanfare topics create` makes.
-/// - `kafka.properties` (list of `key=value`): any further librdkafka property, for example `security.protocol=SASL_SSL`.
+/// - `kafka.properties` (list of `key=value`): any further librdkafka property, for example
+///   `security.protocol=SASL_SSL`.
 /// - `kafka.passwordFile` (text): a file with the value of `sasl.password`.
 struct KafkaSettings: Sendable, CustomReflectable {
   let bootstrapServers: String?
@@ -32,7 +35,8 @@ struct KafkaSettings: Sendable, CustomReflectable {
     let prefix = try reader.string("kafka.topicPrefix", default: "fanfare")
     let isSound = prefix.utf8.allSatisfy { byte in
       switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"),
         UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
         true
       default: false
@@ -63,15 +67,18 @@ struct KafkaSettings: Sendable, CustomReflectable {
   func client(_ role: String) throws(SettingsError) -> KafkaClientConfiguration {
     var servers = bootstrapServers
     if servers == nil, let bootstrapServersFile {
-      servers = try SettingsReader.contents(of: bootstrapServersFile, key: "kafka.bootstrapServersFile").trimmingSuffix {
+      servers = try SettingsReader.contents(of: bootstrapServersFile, key: "kafka.bootstrapServersFile").trimmingSuffix
+      {
         $0.isNewline
       }
     }
     guard let servers, !servers.isEmpty else {
-      throw SettingsError("kafka.bootstrapServers", "is missing: host:port of a Kafka broker, or what `fanfare broker` prints")
+      throw SettingsError(
+        "kafka.bootstrapServers", "is missing: host:port of a Kafka broker, or what `fanfare broker` prints")
     }
     return KafkaClientConfiguration(
-      bootstrapServers: servers, clientID: "fanfare-\(role)", properties: properties, tuning: isEmbedded ? .embedded : .production
+      bootstrapServers: servers, clientID: "fanfare-\(role)", properties: properties,
+      tuning: isEmbedded ? .embedded : .production
     )
   }
 
@@ -105,11 +112,11 @@ struct KafkaSettings: Sendable, CustomReflectable {
 }
 
 extension Topics {
-  /// How many partitions the topic is made with, where that of the sends has so many. Every partition costs its broker and its clients something, in each
-  /// batch that goes to it.
+  /// How many partitions the topic is made with, where that of the sends has so many. Every partition costs its broker
+  /// and its clients something, in each batch that goes to it.
   func partitions(of name: String, ofSends partitions: Int) -> Int {
-    // One ledger takes in what several workers settle, and to each of fewer partitions a worker writes less often and more at a time. What is put off
-    // is little.
+    // One ledger takes in what several workers settle, and to each of fewer partitions a worker writes less often and
+    // more at a time. What is put off is little.
     if name == status { return max(1, partitions / 4) }
     return retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
   }

@@ -3,11 +3,12 @@ import Ledger
 import Logging
 import PostgreSQL
 
-/// Where the account is kept, and what of it: a SQLite file on this machine, or a PostgreSQL database that several ledgers share.
+/// Where the account is kept, and what of it: a SQLite file on this machine, or a PostgreSQL database that several
+/// ledgers share.
 ///
 /// - `ledger.path` (text, default `fanfare-ledger.sqlite`): the file, where there is no `ledger.postgres.url`.
-/// - `ledger.postgres.*`: the database; see `PostgreSQLConfiguration`. `maximumConnections` is 4 by default, and at least 2: old days are dropped
-///   on one of them while sends are written.
+/// - `ledger.postgres.*`: the database; see `PostgreSQLConfiguration`. `maximumConnections` is 4 by default, and at
+///   least 2: old days are dropped on one of them while sends are written.
 /// - `ledger.retentionDays` (1…3650, default 30): how long a settled send can be looked up.
 /// - `ledger.devicesKept` (0…100000, default 100): a send to more devices keeps its counts only.
 struct LedgerSettings: Sendable {
@@ -28,7 +29,8 @@ struct LedgerSettings: Sendable {
     self.postgreSQL = postgreSQL
   }
 
-  /// The store that a ledger writes. Throws when a file cannot be used; a database is connected to when it is first needed.
+  /// The store that a ledger writes. Throws when a file cannot be used; a database is connected to when it is first
+  /// needed.
   func open(clock: any WallClock, logger: Logger) throws -> any LedgerStorage {
     try database(role: "ledger", clock: clock, logger: logger) ?? LedgerStore(store, clock: clock)
   }

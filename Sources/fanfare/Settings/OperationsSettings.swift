@@ -1,8 +1,10 @@
-/// Where a worker, a ledger, a simulator and a broker answer `/healthz`, `/readyz` and `/metrics` (the front end does so on its own port).
+/// Where a worker, a ledger, a simulator and a broker answer `/healthz`, `/readyz` and `/metrics` (the front end does
+/// so on its own port).
 ///
 /// - `operations.host` (text, default `127.0.0.1`)
 /// - `operations.port` (0…65535, default 0): 0 lets the kernel choose; the role logs where it listens.
-/// - `operations.clockOffsetFile` (text): for tests, a file that says by how many milliseconds the process's clock is off the machine's.
+/// - `operations.clockOffsetFile` (text): for tests, a file that says by how many milliseconds the process's clock is
+///   off the machine's.
 struct OperationsSettings: Sendable {
   let host: String
   let port: Int

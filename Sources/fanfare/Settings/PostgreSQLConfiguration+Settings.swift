@@ -1,8 +1,8 @@
 import PostgreSQL
 
 extension PostgreSQLConfiguration {
-  /// The database under a section's name, `ledger.postgres`; nil where it has no `url`. Throws where anything else there says
-  /// that a database is meant.
+  /// The database under a section's name, `ledger.postgres`; nil where it has no `url`. Throws where anything else
+  /// there says that a database is meant.
   ///
   /// - `url` (text): libpq's connection string, `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
   /// - `passwordFile` (text): a file with the password, where the connection string has none.
@@ -22,10 +22,12 @@ extension PostgreSQLConfiguration {
     waitLimit = try reader.seconds("\(section).waitSeconds", default: 5, in: 0.1...600)
     do throws(PostgreSQLError) { try validate() } catch {
       throw SettingsError(
-        "\(section).url", "must be a connection string that libpq reads: postgresql://user@host/database?sslmode=verify-full")
+        "\(section).url",
+        "must be a connection string that libpq reads: postgresql://user@host/database?sslmode=verify-full")
     }
     guard url == nil else { return }
-    // The example lists them with their defaults, and no `url`: only what differs from those says that a database is meant.
+    // The example lists them with their defaults, and no `url`: only what differs from those says that a database is
+    // meant.
     let names: [(name: String, isMeant: Bool)] = [
       ("passwordFile", password != nil), ("maximumConnections", maximumConnections != connections),
       ("connectSeconds", connectTimeout != .seconds(5)), ("statementSeconds", statementTimeout != .seconds(10)),

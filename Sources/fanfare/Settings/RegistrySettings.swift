@@ -7,7 +7,8 @@ import Registry
 /// Where devices are registered: a SQLite file on this machine, or a PostgreSQL database that many machines share.
 ///
 /// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, where there is no `registry.postgres.url`.
-/// - `registry.postgres.url` (text): libpq's connection string, `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
+/// - `registry.postgres.url` (text): libpq's connection string,
+///   `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
 /// - `registry.postgres.passwordFile` (text): a file with the password, where the connection string has none.
 /// - `registry.postgres.maximumConnections` (1…1000, default 8): of each process.
 /// - `registry.postgres.connectSeconds` (seconds, default 5): until one attempt to connect is given up.
@@ -15,7 +16,8 @@ import Registry
 /// - `registry.postgres.waitSeconds` (seconds, default 5): until who waits for a connection is told that there is none.
 struct RegistrySettings: Sendable {
   /// What every store of registrations does.
-  typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore & BroadcastStore & TombstoneStore
+  typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore & BroadcastStore
+    & TombstoneStore
     & ScheduledSendStore & RegistrationImportStore & PushQuotaStore
 
   /// The file; not used where there is a database.
@@ -28,10 +30,10 @@ struct RegistrySettings: Sendable {
     postgreSQL = try PostgreSQLConfiguration("registry.postgres", connections: 8, from: reader)
   }
 
-  /// Opens the store, for the role of that name. Throws when it cannot be used now; a role that `waits` is content with a database that can be used
-  /// later. `patience` is how long a statement, and the wait for another process or for a connection, may take at least, where
-  /// nobody waits for an answer.
-  /// A file that is not there is made, unless it `mustExist`.
+  /// Opens the store, for the role of that name. Throws when it cannot be used now; a role that `waits` is content with
+  /// a database that can be used later. `patience` is how long a statement, and the wait for another process or for a
+  /// connection, may take at least, where nobody waits for an answer. A file that is not there is made, unless it
+  /// `mustExist`.
   func open(
     role: String, patience: Duration = .zero, waits: Bool = false, mustExist: Bool = false, logger: Logger
   ) async throws -> any Store {

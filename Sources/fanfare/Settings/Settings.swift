@@ -6,8 +6,9 @@ import Yams
 
 /// Everything that can be configured, read and checked as a whole by every role: one file serves them all.
 ///
-/// Values come from a YAML file and, over it, from environment variables: `kafka.bootstrapServers` is `FANFARE_KAFKA_BOOTSTRAP_SERVERS`.
-/// `deploy/fanfare.yaml` lists every key with its default; a test holds it to what is read here.
+/// Values come from a YAML file and, over it, from environment variables: `kafka.bootstrapServers` is
+/// `FANFARE_KAFKA_BOOTSTRAP_SERVERS`. `deploy/fanfare.yaml` lists every key with its default; a test holds it to what
+/// is read here.
 struct Settings: Sendable {
   /// How to reach Kafka, and its topics.
   let kafka: KafkaSettings
@@ -51,7 +52,8 @@ struct Settings: Sendable {
     broker = try BrokerSettings(from: reader)
     let level = try reader.string("log.level", default: Logger.Level.info.rawValue)
     guard let level = Logger.Level(rawValue: level) else {
-      throw SettingsError("log.level", "must be one of " + Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))
+      throw SettingsError(
+        "log.level", "must be one of " + Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))
     }
     logLevel = level
     let names = try reader.strings("hubs", default: [HubName.default.rawValue])
@@ -66,8 +68,8 @@ struct Settings: Sendable {
     self.hubs = hubs
   }
 
-  /// Reads the file, where there is one, with the environment over it. Throws `SettingsError`, also for a key of the file that
-  /// means nothing; `unknownVariables` are those of the environment.
+  /// Reads the file, where there is one, with the environment over it. Throws `SettingsError`, also for a key of the
+  /// file that means nothing; `unknownVariables` are those of the environment.
   static func load(file: String?, environment: [String: String]) async throws -> Settings {
     let spelt = Dictionary(environment.map { (spelling(of: $0.key), $0.value) }) { first, _ in first }
     var providers: [any ConfigProvider] = [
@@ -97,7 +99,9 @@ struct Settings: Sendable {
       throw SettingsError(unknown, "is not a key that means anything; deploy/fanfare.yaml lists them all")
     }
     let known = Set(reader.keys.map(variable)).union(["FANFARE_CONFIG"])
-    settings.unknownVariables = environment.keys.filter { $0.hasPrefix("FANFARE_") && !known.contains(spelling(of: $0)) }.sorted()
+    settings.unknownVariables = environment.keys.filter {
+      $0.hasPrefix("FANFARE_") && !known.contains(spelling(of: $0))
+    }.sorted()
     return settings
   }
 
@@ -107,8 +111,8 @@ struct Settings: Sendable {
     return "FANFARE_" + String(words.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
   }
 
-  /// A variable as swift-configuration spells it: of two capitals it takes the second one for no new word, and so looks for `keyIDFile` under
-  /// KEY_IDFILE.
+  /// A variable as swift-configuration spells it: of two capitals it takes the second one for no new word, and so looks
+  /// for `keyIDFile` under KEY_IDFILE.
   private static func spelling(of name: String) -> String {
     name.hasSuffix("_APNS_KEY_ID_FILE") ? "\(name.dropLast("_FILE".count))FILE" : name
   }
@@ -125,8 +129,8 @@ struct Settings: Sendable {
     }
   }
 
-  /// The dotted keys of all values in a file's text; none of one that says nothing. Throws `YamlError` for what is no YAML,
-  /// `SettingsError` for YAML that cannot be settings.
+  /// The dotted keys of all values in a file's text; none of one that says nothing. Throws `YamlError` for what is no
+  /// YAML, `SettingsError` for YAML that cannot be settings.
   private static func keys(of text: String, at file: String) throws -> Set<String> {
     // Comments alone are no document, and `---` alone is an empty one.
     guard let document = try Yams.compose(yaml: text), document.null == nil else { return [] }
@@ -136,8 +140,8 @@ struct Settings: Sendable {
     return Set(try keys(of: document))
   }
 
-  /// The dotted keys of all values in a YAML document. A list is a value. Throws for a value that cannot be one, by its key
-  /// alone: what stands there may be a password.
+  /// The dotted keys of all values in a YAML document. A list is a value. Throws for a value that cannot be one, by its
+  /// key alone: what stands there may be a password.
   static func keys(of node: Yams.Node, under prefix: String = "") throws(SettingsError) -> [String] {
     guard let mapping = node.mapping else {
       // The provider would take the word for it, `null` or `~`, as a text.

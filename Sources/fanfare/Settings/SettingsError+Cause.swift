@@ -6,7 +6,8 @@ import Registry
 import Worker
 
 extension SettingsError {
-  /// What another target says about a value that it was given, by the key of that value; nil where the settings are not to blame.
+  /// What another target says about a value that it was given, by the key of that value; nil where the settings are not
+  /// to blame.
   init?(cause: any Error) {
     switch cause {
     case let error as SettingsError: self = error

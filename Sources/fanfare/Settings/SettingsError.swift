@@ -1,4 +1,5 @@
-/// A configuration that cannot be used: says which key, and what was expected there. Never contains the value of a secret.
+/// A configuration that cannot be used: says which key, and what was expected there. Never contains the value of a
+/// secret.
 struct SettingsError: Error, Hashable, CustomStringConvertible {
   /// The key as the configuration file writes it: `kafka.bootstrapServers`.
   let key: String

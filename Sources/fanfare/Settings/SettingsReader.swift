@@ -5,8 +5,8 @@ import Synchronization
 
 /// Reads typed values by key, and makes of everything that is wrong with one an error that names it.
 ///
-/// swift-configuration passes over a value of the wrong type as if it were absent and tells only its access reporter; so this is its
-/// access reporter too. What it heard also tells which keys exist at all.
+/// swift-configuration passes over a value of the wrong type as if it were absent and tells only its access reporter;
+/// so this is its access reporter too. What it heard also tells which keys exist at all.
 final class SettingsReader: AccessReporter {
   /// What became of a key that was asked for.
   private struct Heard {
@@ -19,7 +19,8 @@ final class SettingsReader: AccessReporter {
   /// Every key that was asked for, as the file writes it.
   private let heard = Mutex<[String: Heard]>([:])
 
-  /// The reader over the given providers, first one wins; set once by `init`, because the configuration reader wants its reporter first.
+  /// The reader over the given providers, first one wins; set once by `init`, because the configuration reader wants
+  /// its reporter first.
   private let providers: [any ConfigProvider]
 
   init(providers: [any ConfigProvider]) {
@@ -60,8 +61,8 @@ final class SettingsReader: AccessReporter {
     return value
   }
 
-  /// Text under one of two keys that exclude each other; the other one's is nil. The environment's word under either goes over the file's
-  /// under both.
+  /// Text under one of two keys that exclude each other; the other one's is nil. The environment's word under either
+  /// goes over the file's under both.
   func oneOf(_ first: String, _ second: String) throws(SettingsError) -> (first: String?, second: String?) {
     let values = (first: try optionalString(first), second: try optionalString(second))
     let levels = heard.withLock { ($0[first]?.level, $0[second]?.level) }
@@ -78,7 +79,8 @@ final class SettingsReader: AccessReporter {
   }
 
   /// A list of whole numbers within limits.
-  func ints(_ key: String, default fallback: [Int], in range: ClosedRange<Int>, atMost count: Int) throws(SettingsError) -> [Int]
+  func ints(_ key: String, default fallback: [Int], in range: ClosedRange<Int>, atMost count: Int) throws(SettingsError)
+    -> [Int]
   {
     let value = config.intArray(forKey: ConfigKey(key))
     let expectation = "must be a list of at most \(count) whole numbers from \(range.lowerBound) to \(range.upperBound)"
@@ -99,7 +101,8 @@ final class SettingsReader: AccessReporter {
   }
 
   /// A time in seconds within limits, fractions allowed.
-  func seconds(_ key: String, default fallback: Double, in range: ClosedRange<Double>) throws(SettingsError) -> Duration {
+  func seconds(_ key: String, default fallback: Double, in range: ClosedRange<Double>) throws(SettingsError) -> Duration
+  {
     let value = config.double(forKey: ConfigKey(key))
     let expectation = "must be a number of seconds from \(range.lowerBound) to \(range.upperBound)"
     try check(key, expectation)
@@ -123,7 +126,8 @@ final class SettingsReader: AccessReporter {
   }
 
   /// One of a few words.
-  func choice<Choice: RawRepresentable & CaseIterable>(_ key: String, default fallback: Choice) throws(SettingsError) -> Choice
+  func choice<Choice: RawRepresentable & CaseIterable>(_ key: String, default fallback: Choice) throws(SettingsError)
+    -> Choice
   where Choice.RawValue == String {
     guard let word = try optionalString(key) else { return fallback }
     guard let choice = Choice(rawValue: word) else {
@@ -132,7 +136,8 @@ final class SettingsReader: AccessReporter {
     return choice
   }
 
-  /// The text of a file that another key names; nil where the key is absent. For keys, certificates and secrets, which come only from files.
+  /// The text of a file that another key names; nil where the key is absent. For keys, certificates and secrets, which
+  /// come only from files.
   func contents(ofFileAt key: String) throws(SettingsError) -> String? {
     guard let path = try optionalString(key) else { return nil }
     return try Self.contents(of: path, key: key)

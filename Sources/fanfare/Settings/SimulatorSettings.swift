@@ -2,11 +2,15 @@ import PushSimulator
 
 /// Where the simulator listens, and where its keys are.
 ///
-/// - `simulator.directory` (text, default `fanfare-simulator`): keys, certificates and `endpoints.json`; made when missing, used again when there.
+/// - `simulator.directory` (text, default `fanfare-simulator`): keys, certificates and `endpoints.json`; made when
+///   missing, used again when there.
 /// - `simulator.host` (`127.0.0.1` or `localhost`, default `127.0.0.1`)
-/// - `simulator.apnsPort`, `simulator.fcmPort`, `simulator.httpsPort`, `simulator.adminPort` (0…65535, default 0): 0 lets the kernel choose.
-/// - `simulator.recordsPushes` (true or false, default true): whether what arrives is kept for reading; false for a sink under load.
-/// - `simulator.notificationsPerDevice` (1…1,000,000, default 50): how many of them, of each device the newest; the counts are of all.
+/// - `simulator.apnsPort`, `simulator.fcmPort`, `simulator.httpsPort`, `simulator.adminPort` (0…65535, default 0): 0
+///   lets the kernel choose.
+/// - `simulator.recordsPushes` (true or false, default true): whether what arrives is kept for reading; false for a
+///   sink under load.
+/// - `simulator.notificationsPerDevice` (1…1,000,000, default 50): how many of them, of each device the newest; the
+///   counts are of all.
 struct SimulatorSettings: Sendable {
   let directory: String
   let configuration: SimulatorConfiguration

@@ -4,9 +4,11 @@ import PushServices
 /// A hub's app at Microsoft; there when `wns.secretFile` is. All keys are under `hub.NAME.`.
 ///
 /// - `wns.secretFile` (text): a file with the app's secret.
-/// - `wns.packageSID` (text): for an app of the Store; or `wns.tenant` and `wns.applicationID` (text): for one registered in Entra ID.
+/// - `wns.packageSID` (text): for an app of the Store; or `wns.tenant` and `wns.applicationID` (text): for one
+///   registered in Entra ID.
 /// - `wns.tokenEndpoint` (text): where access tokens come from, instead of Microsoft.
-/// - `wns.connectHost` (text), `wns.connectPort` (1…65535, default 443): a test double to connect to, whatever channel URIs say.
+/// - `wns.connectHost` (text), `wns.connectPort` (1…65535, default 443): a test double to connect to, whatever channel
+///   URIs say.
 /// - `wns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
 /// - `wns.maximumConnections` (1…1000, default 64)
 struct WNSSettings: Sendable {
@@ -36,7 +38,8 @@ struct WNSSettings: Sendable {
     let flow: WNSConfiguration.Flow
     switch (packageSID, tenant, applicationID) {
     case (let packageSID?, nil, nil): flow = .store(packageSID: packageSID, secret: secret)
-    case (nil, let tenant?, let applicationID?): flow = .entra(tenant: tenant, applicationID: applicationID, secret: secret)
+    case (nil, let tenant?, let applicationID?):
+      flow = .entra(tenant: tenant, applicationID: applicationID, secret: secret)
     default:
       throw SettingsError("\(prefix).packageSID", "must be given, or else both tenant and applicationID")
     }

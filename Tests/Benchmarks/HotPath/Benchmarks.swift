@@ -5,8 +5,8 @@ import PushServices
 import RDKafka
 import Worker
 
-/// What a send costs at each stage of its way, a thousand times per iteration. Allocations are gated (see `deploy/benchmarks`), because they come
-/// out the same on every machine; times are reported only.
+/// What a send costs at each stage of its way, a thousand times per iteration. Allocations are gated (see
+/// `deploy/benchmarks`), because they come out the same on every machine; times are reported only.
 func benchmarks() {
   let configuration = Benchmark.Configuration(
     metrics: [.allocations, .processorTime], warmupIterations: 3, scalingFactor: .kilo, maxDuration: .seconds(2),

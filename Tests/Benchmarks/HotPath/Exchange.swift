@@ -38,7 +38,8 @@ final class Exchange: Sendable {
   func run(_ requests: [HTTP2Request]) async {
     let done = Countdown(requests.count)
     pool.submit(requests) { completions in
-      done.subtract(completions.count { if case .success(let response) = $0.result { response.status == 200 } else { false } })
+      done.subtract(
+        completions.count { if case .success(let response) = $0.result { response.status == 200 } else { false } })
     }
     await done.wait()
   }

@@ -48,7 +48,9 @@ final class MemorySource: RecordSource {
 
 /// Acknowledges everything at once.
 struct MemorySink: RecordSink {
-  func submit(_ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void) {
+  func submit(
+    _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
+  ) {
     completion(records.map { .success(RecordPosition(topic: $0.topic, partition: 0, offset: 0)) })
   }
 }
@@ -61,8 +63,12 @@ struct MemoryRegistry: DeviceRegistry {
   func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { queries.map { _ in [target] } }
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw Self.isReadOnly }
-  func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration { throw Self.isReadOnly }
-  func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration { throw Self.isReadOnly }
+  func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration {
+    throw Self.isReadOnly
+  }
+  func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration {
+    throw Self.isReadOnly
+  }
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw Self.isReadOnly }
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { nil }
   func page(
@@ -88,8 +94,12 @@ extension MemoryRegistry: BroadcastStore {
   func finishedPages(of broadcast: BroadcastID, in range: Range<Int>) async throws -> [Int] { [] }
   func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws { throw Self.isReadOnly }
   func steering(of broadcasts: [BroadcastID]) async throws -> [Steering] { broadcasts.map { _ in .initial } }
-  func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering { throw Self.isReadOnly }
-  func reserve(_ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime) async throws -> UnixTime { now }
+  func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering {
+    throw Self.isReadOnly
+  }
+  func reserve(_ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime) async throws -> UnixTime {
+    now
+  }
   func progress(of broadcast: BroadcastID, at now: UnixTime) async throws -> BroadcastProgress? { nil }
 }
 

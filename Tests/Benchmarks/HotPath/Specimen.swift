@@ -15,7 +15,8 @@ enum Specimen {
     SendRequest(
       id: .random(), sender: "backend", acceptedAt: now, audience: .user(user),
       content: Content(
-        message: Message(title: "Your order is on its way", body: "It will be with you by 4 pm.", data: ["order": "48213"])),
+        message: Message(
+          title: "Your order is on its way", body: "It will be with you by 4 pm.", data: ["order": "48213"])),
       timeToLive: 3600)
   }
 
@@ -25,7 +26,8 @@ enum Specimen {
     let result = DeviceResult(
       registration: .random(), platform: .apns, outcome: .delivered, reason: "", status: 200, attempts: 1)
     return StatusRecord(
-      send: send.id, hub: send.hub, state: .settled, sender: send.sender, audience: send.audience, acceptedAt: send.acceptedAt,
+      send: send.id, hub: send.hub, state: .settled, sender: send.sender, audience: send.audience,
+      acceptedAt: send.acceptedAt,
       settledAt: now + .milliseconds(42), devices: [result])
   }
 
@@ -51,7 +53,9 @@ enum Specimen {
 
   /// Fields as many requests share them.
   static let sharedFields: HTTP2Headers = [
-    ":method": "POST", ":scheme": "https", ":authority": "push.example.com", "authorization": "bearer \(token)\(token)\(token)",
-    "content-type": "application/json", "apns-topic": "com.example.app", "apns-push-type": "alert", "apns-priority": "10",
+    ":method": "POST", ":scheme": "https", ":authority": "push.example.com",
+    "authorization": "bearer \(token)\(token)\(token)",
+    "content-type": "application/json", "apns-topic": "com.example.app", "apns-push-type": "alert",
+    "apns-priority": "10",
   ]
 }

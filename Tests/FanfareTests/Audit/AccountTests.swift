@@ -17,10 +17,16 @@ import Testing
     SendKey(hub: hub, id: SendID(high: 1, low: number))
   }
 
-  private static func sends(_ offset: Int64) -> AuditPlace { AuditPlace(topic: topics.sends, partition: 0, offset: offset) }
-  private static func status(_ offset: Int64) -> AuditPlace { AuditPlace(topic: topics.status, partition: 0, offset: offset) }
+  private static func sends(_ offset: Int64) -> AuditPlace {
+    AuditPlace(topic: topics.sends, partition: 0, offset: offset)
+  }
+  private static func status(_ offset: Int64) -> AuditPlace {
+    AuditPlace(topic: topics.status, partition: 0, offset: offset)
+  }
   private static func retry(_ offset: Int64) -> AuditPlace { AuditPlace(topic: retry, partition: 0, offset: offset) }
-  private static func letter(_ offset: Int64) -> AuditPlace { AuditPlace(topic: topics.deadLetter, partition: 0, offset: offset) }
+  private static func letter(_ offset: Int64) -> AuditPlace {
+    AuditPlace(topic: topics.deadLetter, partition: 0, offset: offset)
+  }
 
   private static func ended(_ key: SendKey, part: Int = 0, of parts: Int = 1, attempt: AttemptID? = nil) -> AuditFact {
     .settled(key, part: part, parts: parts, attempt: attempt)
@@ -64,7 +70,8 @@ import Testing
   @Test func aSendPostedTwiceIsOne() {
     let report = report([
       (.accepted(Self.key(1)), Self.sends(3)), (.accepted(Self.key(1)), Self.sends(12)),
-      (.accepted(Self.key(2)), Self.sends(4)), (.accepted(Self.key(2)), Self.sends(5)), (Self.ended(Self.key(2)), Self.status(0)),
+      (.accepted(Self.key(2)), Self.sends(4)), (.accepted(Self.key(2)), Self.sends(5)),
+      (Self.ended(Self.key(2)), Self.status(0)),
     ])
     #expect((report.accepted, report.settled, report.inFlight, report.isSound) == (2, 1, 1, true))
   }
@@ -72,11 +79,13 @@ import Testing
   @Test func whatWasPutOffIsInFlightWhereverItWaits() {
     var report = report([
       (.accepted(Self.key(1)), Self.sends(1)), (.putOff(Self.key(1)), Self.retry(10)),
-      (.accepted(Self.key(2)), Self.sends(2)), (.putOff(Self.key(2)), Self.retry(4)), (.putOff(Self.key(2)), Self.sends(15)),
+      (.accepted(Self.key(2)), Self.sends(2)), (.putOff(Self.key(2)), Self.retry(4)),
+      (.putOff(Self.key(2)), Self.sends(15)),
     ])
     #expect((report.accepted, report.inFlight, report.waitingInRetryTopics, report.isSound) == (2, 2, 1, true))
     report = self.report([
-      (.accepted(Self.key(1)), Self.sends(1)), (.putOff(Self.key(1)), Self.retry(4)), (.putOff(Self.key(1)), Self.sends(6)),
+      (.accepted(Self.key(1)), Self.sends(1)), (.putOff(Self.key(1)), Self.retry(4)),
+      (.putOff(Self.key(1)), Self.sends(6)),
     ])
     #expect((report.accepted, report.inFlight, report.lost) == (1, 0, 1))
   }
@@ -84,13 +93,15 @@ import Testing
   @Test func aSendHasEndedWithAllPartsOfOneAttempt() {
     let (first, second) = (AttemptID(high: 1, low: 1), AttemptID(high: 1, low: 2))
     var report = report([
-      (.accepted(Self.key(1)), Self.sends(1)), (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
+      (.accepted(Self.key(1)), Self.sends(1)),
+      (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
       (Self.ended(Self.key(1), part: 1, of: 2, attempt: second), Self.status(1)),
       (Self.ended(Self.key(1), part: 0, of: 3, attempt: first), Self.status(2)),
     ])
     #expect((report.settled, report.lost, report.repeated) == (0, 1, 0))
     report = self.report([
-      (.accepted(Self.key(1)), Self.sends(1)), (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
+      (.accepted(Self.key(1)), Self.sends(1)),
+      (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
       (Self.ended(Self.key(1), part: 1, of: 2, attempt: first), Self.status(1)),
       (Self.ended(Self.key(1), part: 1, of: 2, attempt: first), Self.status(2)),
       (Self.ended(Self.key(1), part: 1, of: 2, attempt: second), Self.status(3)),
@@ -98,7 +109,8 @@ import Testing
     #expect((report.settled, report.repeated, report.isSound) == (1, 2, true))
     // A part that was put off keeps the send in flight.
     report = self.report([
-      (.accepted(Self.key(1)), Self.sends(1)), (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
+      (.accepted(Self.key(1)), Self.sends(1)),
+      (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
       (.putOff(Self.key(1)), Self.retry(20)),
     ])
     #expect((report.settled, report.inFlight, report.isSound) == (0, 1, true))
@@ -139,7 +151,8 @@ import Testing
     ])
     #expect((report.deadLettered, report.notSetAside, report.isSound) == (1, 0, true))
     report = self.report([
-      (.poison, Self.sends(2)), (.setAside(Self.sends(1), nil, isPart: true), Self.letter(0)), (.unreadable, Self.status(3)),
+      (.poison, Self.sends(2)), (.setAside(Self.sends(1), nil, isPart: true), Self.letter(0)),
+      (.unreadable, Self.status(3)),
     ])
     #expect((report.notSetAside, report.unreadable) == (1, 1))
     #expect(report.problems.map(\.kind) == [.notSetAside, .unreadable])
@@ -147,7 +160,9 @@ import Testing
 
   @Test func aDeadLetterOfASendNeedsItsStatus() {
     let known = Self.key(1)
-    var report = report([(.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known, isPart: false), Self.letter(0))])
+    var report = report([
+      (.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known, isPart: false), Self.letter(0)),
+    ])
     #expect((report.lost, report.deadLettered) == (1, 1))
     #expect(report.problems.map(\.kind) == [.deadLetterWithoutStatus])
     report = self.report([
@@ -174,13 +189,16 @@ import Testing
   /// Its status is not the send's: other pages of it may be delivered.
   @Test func `a broadcast is in flight while a page that was put off lies among the dead letters`() throws {
     let now = UnixTime(milliseconds: 1)
-    let send = SendRequest(id: SendID(high: 1, low: 1), acceptedAt: now, audience: .everyone, content: Content(wns: "<toast/>"))
+    let send = SendRequest(
+      id: SendID(high: 1, low: 1), acceptedAt: now, audience: .everyone, content: Content(wns: "<toast/>"))
     func letter(parts: Int) throws -> Entry {
       let device = RetryRecord.Waiting(
-        registration: .random(), platform: .wns, notBefore: now, attempts: 1, heldAttempts: 0, waits: 0, wasUnanswered: false,
+        registration: .random(), platform: .wns, notBefore: now, attempts: 1, heldAttempts: 0, waits: 0,
+        wasUnanswered: false,
         firstAttemptAt: now, reason: "", status: 503)
       let rest = RetryRecord(
-        send: send, part: 0, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 1, devices: [.waiting(device)])
+        send: send, part: 0, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 1,
+        devices: [.waiting(device)])
       let origin = DeadLetter.Origin(topic: Self.topics.sends, partition: 0, offset: 5)
       let letter = DeadLetter(
         reason: .unknownHub, detail: "", origin: origin, at: now, key: nil, value: rest.encoded(at: now))

@@ -18,13 +18,16 @@ import Testing
       let value = (0..<256 * 1024).map { _ in UInt8(truncatingIfNeeded: random.next()) }
       try await kafka.withProducer { producer in
         for _ in 0..<4 * megabytes {
-          for result in await producer.send([ProducerRecord(topic: topic.name, key: nil, value: value)]) { _ = try result.get() }
+          for result in await producer.send([ProducerRecord(topic: topic.name, key: nil, value: value)]) {
+            _ = try result.get()
+          }
         }
       }
     }
     let reader = try LogReader(client: kafka.client("audit"), logger: TestKafka.quietLogger)
     let settings = try await Settings.load(
-      file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true"])
+      file: nil,
+      environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true"])
     let audit = Audit(settings: settings, logger: TestKafka.quietLogger)
     try await produce(megabytes: 1)
     #expect(try await audit.beginning(of: try await reader.spans(of: [topic.name]), reader) == nil)
@@ -37,8 +40,8 @@ import Testing
     #expect(beginning > before + .seconds(-3600) && beginning <= before)
   }
 
-  /// A partition without a record says nothing of when its last one was deleted, nor does one whose first record came after a
-  /// long silence; but what is deleted for its age was old.
+  /// A partition without a record says nothing of when its last one was deleted, nor does one whose first record came
+  /// after a long silence; but what is deleted for its age was old.
   @Test(arguments: [false, true])
   func `a partition whose old records are gone excuses no young send`(hasRecord: Bool) async throws {
     let kafka = try TestKafka.embedded()
@@ -70,7 +73,9 @@ import Testing
     // Nobody has ever worked; or positions are forgotten, be it that the group has one on another partition.
     ([:], 0, 5), ([:], 7, 0), ([1: 3], 7, 0),
   ])
-  func `what is deleted before anybody had come to it was not read`(positions: [Int32: Int64], statuses: Int64, unread: Int64) {
+  func `what is deleted before anybody had come to it was not read`(
+    positions: [Int32: Int64], statuses: Int64, unread: Int64
+  ) {
     let topics = Topics(retryDelays: [15])
     func span(_ topic: String, _ start: Int64, _ end: Int64) -> LogSpan {
       LogSpan(partition: TopicPartition(topic: topic, partition: 0), start: start, end: end)

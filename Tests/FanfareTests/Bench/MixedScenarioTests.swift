@@ -8,7 +8,9 @@ struct MixedScenarioTests {
     func device(_ owner: Int, isDead: Bool = false) -> Population.Device {
       Population.Device(number: 0, owner: owner, handle: "a", isDead: isDead)
     }
-    let population = Population(devices: [device(0), device(0, isDead: true), device(1), device(1), device(2, isDead: true)])
+    let population = Population(devices: [
+      device(0), device(0, isDead: true), device(1), device(1), device(2, isDead: true),
+    ])
     // Of three sends one goes to each of three users.
     #expect(MixedScenario.liveDevices(of: population, users: 3, sends: 3) == 3)
     #expect(MixedScenario.liveDevices(of: population, users: 3, sends: 6) == 6)

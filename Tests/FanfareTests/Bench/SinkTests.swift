@@ -4,7 +4,8 @@ import Testing
 @testable import fanfare
 
 @Suite struct SinkTests {
-  /// nghttpd answers through one function before nghttp2 1.60, and through the other since; only one of them is installed here.
+  /// nghttpd answers through one function before nghttp2 1.60, and through the other since; only one of them is
+  /// installed here.
   @Test(
     .timeLimit(.minutes(1)), .enabled(if: ChildProcess.find("clang") != nil),
     arguments: ["nghttp2_submit_response", "nghttp2_submit_response2"])
@@ -12,7 +13,8 @@ import Testing
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
     defer { try? FileManager.default.removeItem(at: directory) }  // Of a temporary directory nothing depends on it.
-    let declaration = "int \(function)(void *session, int stream, const void *fields, unsigned long count, const void *body)"
+    let declaration =
+      "int \(function)(void *session, int stream, const void *fields, unsigned long count, const void *body)"
     // The library and the server, as far as they matter: one answer, 404 with a body.
     let library = """
       #include <string.h>

@@ -16,7 +16,8 @@ import Testing
     try cluster.createTopics(settings.specifications(replicationFactor: 1))
     let letters = (0..<3).map { number in
       DeadLetter(
-        reason: .unknownHub, detail: "", origin: DeadLetter.Origin(topic: settings.topics.sends, partition: 0, offset: number),
+        reason: .unknownHub, detail: "",
+        origin: DeadLetter.Origin(topic: settings.topics.sends, partition: 0, offset: number),
         at: SystemWallClock().now(), key: Array("key".utf8), value: Array("value \(number)".utf8))
     }
     try await kafka.withProducer { producer in

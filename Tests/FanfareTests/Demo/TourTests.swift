@@ -17,7 +17,8 @@ import Testing
       let handle = device.handle.split(separator: "=").last.map(String.init) ?? ""
       continuation.yield(
         ReceivedNotification(
-          platform: device.platform, handle: handle, time: UnixTime(milliseconds: 0), pushID: nil, headers: [], payload: []))
+          platform: device.platform, handle: handle, time: UnixTime(milliseconds: 0), pushID: nil, headers: [],
+          payload: []))
     }
     return (stream, continuation)
   }

@@ -4,9 +4,12 @@ import Testing
 @testable import fanfare
 
 struct FaultRunTests {
-  private func report(_ counts: [Platform: [DeviceResult.Outcome: Int]], _ state: SendReport.State = .settled) -> SendReport {
+  private func report(_ counts: [Platform: [DeviceResult.Outcome: Int]], _ state: SendReport.State = .settled)
+    -> SendReport
+  {
     SendReport(
-      id: .random(), hub: .default, state: state, sender: nil, acceptedAt: nil, settledAt: nil, counts: counts, devices: nil)
+      id: .random(), hub: .default, state: state, sender: nil, acceptedAt: nil, settledAt: nil, counts: counts,
+      devices: nil)
   }
 
   /// Send 0 goes to a user with a Windows machine, send 1 to one without.
@@ -15,7 +18,8 @@ struct FaultRunTests {
     #expect(FaultRun.devicesAmiss(in: report(both), ofSend: 1) == 0)
     #expect(FaultRun.devicesAmiss(in: report(both), ofSend: 0) == 1)
     #expect(FaultRun.devicesAmiss(in: report([.apns: [.delivered: 1]]), ofSend: 1) == 1)
-    #expect(FaultRun.devicesAmiss(in: report([.apns: [.delivered: 1, .failed: 1], .fcm: [.delivered: 1]]), ofSend: 1) == 1)
+    #expect(
+      FaultRun.devicesAmiss(in: report([.apns: [.delivered: 1, .failed: 1], .fcm: [.delivered: 1]]), ofSend: 1) == 1)
   }
 
   /// It is counted as expired, or as being in flight.

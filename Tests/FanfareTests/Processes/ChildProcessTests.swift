@@ -9,7 +9,8 @@ import Testing
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
     defer { try? FileManager.default.removeItem(at: directory) }  // Of a temporary directory nothing depends on it.
-    let process = try ChildProcess(["100"], name: "sleep", program: URL(fileURLWithPath: "/bin/sleep"), directory: directory)
+    let process = try ChildProcess(
+      ["100"], name: "sleep", program: URL(fileURLWithPath: "/bin/sleep"), directory: directory)
     #expect(kill(process.id, 0) == 0)
     process.destroy()
     #expect(kill(process.id, 0) == -1)

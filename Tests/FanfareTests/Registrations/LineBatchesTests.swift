@@ -42,7 +42,8 @@ import Testing
 
   @Test(arguments: [1000, 70_000]) func whatIsDoneIsPassedOver(batchBytes: Int) throws {
     let (all, _) = try batches(Self.text, batchBytes: batchBytes)
-    // Every second one is done, as after a crash of several that were under way at once; and then others are cut in another size.
+    // Every second one is done, as after a crash of several that were under way at once; and then others are cut in
+    // another size.
     let finished = all.enumerated().filter { $0.offset % 2 == 1 }.map { _, batch in
       var counts = ImportCounts()
       counts.lines = batch.lineCount

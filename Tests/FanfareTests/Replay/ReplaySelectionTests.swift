@@ -72,7 +72,8 @@ import Testing
   /// Both hubs may have a bob.
   @Test func aHubNarrowsIt() throws {
     let other = SendRequest(
-      id: .random(), hub: try #require(HubName("other")), acceptedAt: UnixTime(milliseconds: 1500), audience: .user("bob"),
+      id: .random(), hub: try #require(HubName("other")), acceptedAt: UnixTime(milliseconds: 1500),
+      audience: .user("bob"),
       content: Content(message: Message(body: "x")))
     var selection = ReplaySelection(accepted: Self.hour, user: "bob", hub: .default)
     #expect(selection.replay(other, by: Self.id) == nil)
@@ -81,7 +82,9 @@ import Testing
 
   /// A page of a broadcast counts those that it does not name.
   @Test func aBroadcastThatWasMendedIsLeftAlone() {
-    func page(_ part: Int, _ platform: Platform, _ outcome: DeviceResult.Outcome, of send: SendRequest, attempt: AttemptID)
+    func page(
+      _ part: Int, _ platform: Platform, _ outcome: DeviceResult.Outcome, of send: SendRequest, attempt: AttemptID
+    )
       -> StatusRecord
     {
       var counts = OutcomeCounts()
@@ -106,7 +109,8 @@ import Testing
     let (mended, broken) = (send(), send())
     let attempts = (AttemptID.random(), AttemptID.random())
     let records = [
-      status(of: mended, [(.apns, .delivered), (.fcm, .failed)], after: 1), status(of: mended, [(.fcm, .delivered)], after: 2),
+      status(of: mended, [(.apns, .delivered), (.fcm, .failed)], after: 1),
+      status(of: mended, [(.fcm, .delivered)], after: 2),
       status(of: broken, [(.fcm, .delivered)], part: 0, parts: 2, attempt: attempts.0, after: 1),
       status(of: broken, [(.wns, .failed)], part: 1, parts: 2, attempt: attempts.0, after: 3),
       status(of: broken, [(.fcm, .failed)], part: 0, parts: 2, attempt: attempts.1, after: 4),

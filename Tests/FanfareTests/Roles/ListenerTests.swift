@@ -7,7 +7,9 @@ import Testing
   @Test func aPortThatCannotBeHadIsNamedByItsKey() {
     #expect(
       Listener.refusal(of: "api", code: EACCES)?.description == "api.port cannot be listened on: permission denied")
-    #expect(Listener.refusal(of: "operations", code: EADDRINUSE)?.description == "operations.port is taken by another process")
+    #expect(
+      Listener.refusal(of: "operations", code: EADDRINUSE)?.description == "operations.port is taken by another process"
+    )
     #expect(Listener.refusal(of: "api", code: ECONNRESET) == nil)
   }
 

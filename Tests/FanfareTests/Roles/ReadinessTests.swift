@@ -27,7 +27,9 @@ import Testing
   @Test func aRoleIsNotReadyWhereNobodyListens() async throws {
     let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", tuning: .embedded)
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: TestKafka.quietLogger)
-    let words = await RoleServices.complaint { _ = try await producer.prepare(topics: ["sends"], timeout: .milliseconds(200)) }
+    let words = await RoleServices.complaint {
+      _ = try await producer.prepare(topics: ["sends"], timeout: .milliseconds(200))
+    }
     #expect(words != nil)
     await producer.close(timeout: .zero)
   }

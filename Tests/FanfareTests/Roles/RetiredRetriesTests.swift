@@ -11,7 +11,8 @@ import Testing
   @Test func onlyRetryTopicsOfThisDeploymentAreMeant() {
     let topics = Topics(prefix: "mine", retryDelays: [15])
     let names = [
-      "mine.retry.15s", "mine.retry.300s", "mine.retry.7s", "other.retry.7s", "mine.retry.s", "mine.retry.-1s", "mine.retry.0s",
+      "mine.retry.15s", "mine.retry.300s", "mine.retry.7s", "other.retry.7s", "mine.retry.s", "mine.retry.-1s",
+      "mine.retry.0s",
       "mine.sends",
     ]
     #expect(topics.retired(among: names).map(\.name) == ["mine.retry.7s", "mine.retry.300s"])
@@ -25,7 +26,8 @@ import Testing
     let cluster = try EmbeddedCluster(
       topics: former.all.map { TopicSpecification(name: $0, partitions: 2) }, logger: logger)
     defer { cluster.close() }
-    let client = KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "test", tuning: .embedded)
+    let client = KafkaClientConfiguration(
+      bootstrapServers: cluster.bootstrapServers, clientID: "test", tuning: .embedded)
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: logger)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await producer.run() }

@@ -28,7 +28,8 @@ struct Bench {
     let certificates = try certificates.get()
     var serverConfiguration = HTTP2ServerConfiguration(tls: try certificates.serverTLS())
     configureServer(&serverConfiguration)
-    let server = HTTP2Server(configuration: serverConfiguration, eventLoopGroup: group, logger: logger, handler: handler)
+    let server = HTTP2Server(
+      configuration: serverConfiguration, eventLoopGroup: group, logger: logger, handler: handler)
     try await server.start()
     guard let port = server.boundPort else { throw ChannelError.alreadyClosed }
     let events = Probe<HTTP2PoolEvent>()
@@ -60,11 +61,14 @@ struct Bench {
     configuration.reconnectBackoff = .milliseconds(10)
     configuration.keptResponseHeaders = ["x-ticket"]
     configure(&configuration)
-    return try HTTP2ConnectionPool(configuration: configuration, eventLoopGroup: group, logger: logger, observer: events)
+    return try HTTP2ConnectionPool(
+      configuration: configuration, eventLoopGroup: group, logger: logger, observer: events)
   }
 
   /// A request that carries its ticket in its path and in `x-ticket`.
-  static func request(_ ticket: Int, path: String? = nil, body: [UInt8] = Array("{}".utf8), timeout: Duration = .seconds(15))
+  static func request(
+    _ ticket: Int, path: String? = nil, body: [UInt8] = Array("{}".utf8), timeout: Duration = .seconds(15)
+  )
     -> HTTP2Request
   {
     HTTP2Request(
@@ -84,7 +88,8 @@ struct Bench {
   }
 
   /// An answer to `request` that carries its ticket.
-  static func answer(_ request: HTTP2ServerRequest, _ responder: HTTP2Responder, status: Int = 200, body: [UInt8] = []) {
+  static func answer(_ request: HTTP2ServerRequest, _ responder: HTTP2Responder, status: Int = 200, body: [UInt8] = [])
+  {
     responder.respond(status: status, headers: ["x-ticket": request.headers["x-ticket"] ?? ""], body: body)
   }
 }

@@ -19,8 +19,8 @@ final class ChildProcess {
     process.standardError = FileHandle.nullDevice
     let started = DispatchSemaphore(value: 0)
     let failure = Mutex<(any Error)?>(nil)
-    // A thread of its own: Foundation's readability handlers crash in Dispatch when a handle goes while its event is on the way. It starts the program,
-    // too, as the kernel ends that with the thread that has started it.
+    // A thread of its own: Foundation's readability handlers crash in Dispatch when a handle goes while its event is on
+    // the way. It starts the program, too, as the kernel ends that with the thread that has started it.
     Thread.detachNewThread { [process, lines, ended, handle = output.fileHandleForReading] in
       do { try process.run() } catch { failure.withLock { $0 = error } }
       started.signal()
@@ -33,12 +33,14 @@ final class ChildProcess {
   }
 
   deinit {
-    // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block that one.
+    // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block
+    // that one.
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
   }
 
-  /// Ends the program and gives every line it has printed: what it wrote just before an answer may be read after that answer.
+  /// Ends the program and gives every line it has printed: what it wrote just before an answer may be read after that
+  /// answer.
   func end() async throws -> [String] {
     kill(process.processIdentifier, SIGKILL)
     try await ended.wait(count: 1)
@@ -48,7 +50,9 @@ final class ChildProcess {
   /// The full path of a program, nil if it is not installed.
   static func find(_ program: String) -> String? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-    return path.split(separator: ":").map { "\($0)/\(program)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+    return path.split(separator: ":").map { "\($0)/\(program)" }.first {
+      FileManager.default.isExecutableFile(atPath: $0)
+    }
   }
 
   /// Whether the program ends with status 0.
@@ -69,7 +73,8 @@ final class ChildProcess {
     while true {
       let port = Int.random(in: 20_000..<32_000)
       do {
-        try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: port).get().close()
+        try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: port)
+          .get().close()
         return port
       } catch let error as IOError where error.errnoCode == EADDRINUSE {}
     }

@@ -5,7 +5,8 @@ enum H2FaultTool {
   /// The path of the tool.
   static let path =
     ProcessInfo.processInfo.environment["FANFARE_H2FAULT"]
-    ?? URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../../shared/tools/h2fault.py").standardizedFileURL.path
+    ?? URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../../shared/tools/h2fault.py")
+    .standardizedFileURL.path
 
   /// The Python interpreter, nil if there is none.
   static let python = ChildProcess.find("python3")

@@ -2,8 +2,8 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A server without TLS that says the same frames to every connection, whatever it is asked, and leaves the connection open unless
-/// told otherwise.
+/// A server without TLS that says the same frames to every connection, whatever it is asked, and leaves the connection
+/// open unless told otherwise.
 final class RawServer: Sendable {
   /// A frame (RFC 9113 section 4.1).
   struct Frame {
@@ -48,8 +48,8 @@ final class RawServer: Sendable {
   /// How many connections have come.
   var connectionCount: Int { counter.connections.withLock { $0 } }
 
-  /// Listens on a port of the system's choice. One that does not read has little room for what it is sent. A connection from which
-  /// so many bytes have come as the limit says is closed.
+  /// Listens on a port of the system's choice. One that does not read has little room for what it is sent. A connection
+  /// from which so many bytes have come as the limit says is closed.
   init(_ frames: [Frame], reads: Bool = true, limit: Int = .max) async throws {
     var bytes = ByteBuffer()
     for frame in frames {

@@ -17,7 +17,9 @@ package struct Mutator {
       #"\udc00\ud800"#, #"\u12"#, "\u{0}", "\u{7F}", "\u{FEFF}", "é", "👾", "\"\"", "{}", "[]", #""a":1,"#,
       #""1970-01-01T00:00:00Z""#, #""99999-12-31T23:59:60Z""#, #""username:""#,
       String(repeating: "[", count: 200), String(repeating: #"{"a":"#, count: 200), String(repeating: "9", count: 400),
-    ].map { Array($0.utf8) } + [[0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82], [0x80]]
+    ].map { Array($0.utf8) } + [
+      [0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82], [0x80],
+    ]
 
   /// The document with one to four things wrong with it, or, now and then, none.
   package mutating func mutate(_ document: [UInt8]) -> [UInt8] {

@@ -8,13 +8,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The cluster tests run against: one embedded cluster per test process, or the one named by `FANFARE_TEST_KAFKA=host:port`.
-/// Topics and groups have unique names, so tests share it without seeing each other.
+/// The cluster tests run against: one embedded cluster per test process, or the one named by
+/// `FANFARE_TEST_KAFKA=host:port`. Topics and groups have unique names, so tests share it without seeing each other.
 package final class TestKafka: Sendable {
   /// What clients connect to.
   package let bootstrapServers: String
-  /// The embedded cluster, or nil when a real one is used. Shared: injecting faults disturbs other tests, which want a cluster
-  /// of their own for that (``embedded(brokers:)``).
+  /// The embedded cluster, or nil when a real one is used. Shared: injecting faults disturbs other tests, which want a
+  /// cluster of their own for that (``embedded(brokers:)``).
   package let cluster: EmbeddedCluster?
 
   /// The real cluster that the environment names; nil: there is none.
@@ -103,7 +103,8 @@ package final class TestKafka: Sendable {
     _ body: (Consumer) async throws -> Value
   ) async throws -> Value {
     var configuration = ConsumerConfiguration(client: client("test-consumer"), groupID: group, topics: topics)
-    // The shortest session with which the embedded cluster forms groups reliably; its rebalances take that less a second.
+    // The shortest session with which the embedded cluster forms groups reliably; its rebalances take that less a
+    // second.
     configuration.sessionTimeout = .seconds(cluster == nil ? 10 : 4)
     configuration.autoCommitInterval = .milliseconds(100)
     configure(&configuration)

@@ -1,14 +1,15 @@
 import Foundation
 package import PostgreSQL
 
-/// A transaction that holds a lock until the test lets it go, so that what runs beside it gets into the moment that is meant.
+/// A transaction that holds a lock until the test lets it go, so that what runs beside it gets into the moment that is
+/// meant.
 package final class HeldLock: Sendable {
   private let pool: PostgreSQLPool
   private let mayEnd: DispatchSemaphore
   private let holder: Task<Void, any Error>
 
-  /// Returns when a connection of the pool has executed the statement. Before it commits it executes `last`, where there is any. Throws what
-  /// the server says to the statement.
+  /// Returns when a connection of the pool has executed the statement. Before it commits it executes `last`, where
+  /// there is any. Throws what the server says to the statement.
   package init(_ statement: String, in pool: PostgreSQLPool, last: [String] = []) async throws {
     self.pool = pool
     let (statements, executed) = AsyncStream.makeStream(of: Void.self)
@@ -40,7 +41,8 @@ package final class HeldLock: Sendable {
     while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) < count { await Task.yield() }
   }
 
-  /// Lets the transaction go on. A test that fails half-way must, or those that wait for it keep the test waiting for them.
+  /// Lets the transaction go on. A test that fails half-way must, or those that wait for it keep the test waiting for
+  /// them.
   package func letGo() { mayEnd.signal() }
 
   /// Returns when the transaction is committed. Throws what the server says to its last statements.

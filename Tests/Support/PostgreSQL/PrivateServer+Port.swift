@@ -5,7 +5,9 @@ package import PostgreSQL
 extension PrivateServer {
   /// A port of 127.0.0.1 that nobody listened on a moment ago: a server of PostgreSQL must be told one.
   package static func unusedPort() async throws -> Int {
-    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: 0).get()
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(
+      host: "127.0.0.1", port: 0
+    ).get()
     defer { channel.close(promise: nil) }
     return channel.localAddress?.port ?? 0
   }

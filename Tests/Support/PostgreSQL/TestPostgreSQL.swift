@@ -4,8 +4,8 @@ package import PostgreSQL
 import Synchronization
 package import Testing
 
-/// The server that tests run against: one of its own for each test process, or the one that `FANFARE_TEST_POSTGRES` names with a connection
-/// string. Every test has a schema to itself, so tests share it without seeing each other.
+/// The server that tests run against: one of its own for each test process, or the one that `FANFARE_TEST_POSTGRES`
+/// names with a connection string. Every test has a schema to itself, so tests share it without seeing each other.
 package final class TestPostgreSQL: Sendable {
   private let server: PrivateServer?
   private let connection: String
@@ -26,7 +26,8 @@ package final class TestPostgreSQL: Sendable {
   package static var isThere: ConditionTrait {
     let isNamed = ProcessInfo.processInfo.environment["FANFARE_TEST_POSTGRES"]?.isEmpty == false
     return .enabled(
-      if: isNamed || PrivateServer.programs != nil, "PostgreSQL is not installed, and FANFARE_TEST_POSTGRES names no server")
+      if: isNamed || PrivateServer.programs != nil,
+      "PostgreSQL is not installed, and FANFARE_TEST_POSTGRES names no server")
   }
 
   /// The server of this test process; started by the first call.
@@ -38,7 +39,8 @@ package final class TestPostgreSQL: Sendable {
     }
   }
 
-  /// Runs a test with a schema of its own, and leaves nothing of it behind. The connections find the schema without naming it.
+  /// Runs a test with a schema of its own, and leaves nothing of it behind. The connections find the schema without
+  /// naming it.
   package static func withSchema<Value>(_ body: (PostgreSQLConfiguration) async throws -> Value) async throws -> Value {
     let server = try shared()
     let number = counter.wrappingAdd(1, ordering: .relaxed).newValue

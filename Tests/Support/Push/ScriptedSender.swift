@@ -1,9 +1,11 @@
 package import FanfareCore
 import Synchronization
 
-/// A push service that does what the test says: keeps every push in the order it was handed over, and answers by script or when told to.
+/// A push service that does what the test says: keeps every push in the order it was handed over, and answers by script
+/// or when told to.
 package final class ScriptedSender: PushSender {
-  /// What the script says about one push; nil: the test answers it later. `attempt` counts the times this push id was handed over, from 1.
+  /// What the script says about one push; nil: the test answers it later. `attempt` counts the times this push id was
+  /// handed over, from 1.
   package typealias Script = @Sendable (_ push: Push, _ attempt: Int) -> PushOutcome?
 
   private struct Pending {

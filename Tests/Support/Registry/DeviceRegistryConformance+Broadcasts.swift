@@ -59,7 +59,8 @@ extension DeviceRegistryConformance {
       #expect(try await store.reserve(50, of: broadcast, perSecond: 100, at: .start) == .start)
       #expect(try await store.reserve(50, of: broadcast, perSecond: 100, at: .start) == .start + .milliseconds(500))
       // What was not asked for in time is lost.
-      #expect(try await store.reserve(10, of: broadcast, perSecond: 100, at: .start + .seconds(9)) == .start + .seconds(9))
+      #expect(
+        try await store.reserve(10, of: broadcast, perSecond: 100, at: .start + .seconds(9)) == .start + .seconds(9))
       let moments = try await withThrowingTaskGroup(of: UnixTime.self) { group in
         for _ in 0..<20 {
           group.addTask { try await store.reserve(5, of: broadcast, perSecond: 100, at: .start + .seconds(9)) }

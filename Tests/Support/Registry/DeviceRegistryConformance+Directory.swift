@@ -16,14 +16,16 @@ extension DeviceRegistryConformance {
     Self("registrations are listed by ids, page by page") { store in
       var all: [Registration] = []
       for number in 0..<9 {
-        all.append(try await store.register(number < 4 ? "alice" : "bob", "h\(number)", tags: number % 2 == 0 ? ["even"] : []))
+        all.append(
+          try await store.register(number < 4 ? "alice" : "bob", "h\(number)", tags: number % 2 == 0 ? ["even"] : []))
       }
       _ = try await store.issue(hub: store.hub, handle: "pending", at: .start)
       _ = try await store.register("alice", "h0", tags: ["even"], hub: #require(HubName("other")))
       all.sort { $0.id < $1.id }
       for (audience, expected) in [
         (Audience.everyone, all), (.user("alice"), all.filter { $0.user == "alice" }),
-        (.tag("even"), all.filter { $0.tags.contains("even") }), (.device(.fcm, handle: "h3"), all.filter { $0.handle == "h3" }),
+        (.tag("even"), all.filter { $0.tags.contains("even") }),
+        (.device(.fcm, handle: "h3"), all.filter { $0.handle == "h3" }),
         (.user("nobody"), []),
       ] {
         for limit in [1, 2, 20] {

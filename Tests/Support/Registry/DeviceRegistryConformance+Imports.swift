@@ -3,7 +3,8 @@ import Registry
 import Testing
 
 extension DeviceRegistryConformance {
-  /// A line of a file, and what must become of it. Every case begins with alice's registration of the handle `h1`, and bob's installation `i-1` with `h2`.
+  /// A line of a file, and what must become of it. Every case begins with alice's registration of the handle `h1`, and
+  /// bob's installation `i-1` with `h2`.
   private struct Brought: Sendable {
     let words: String
     var user = "alice"
@@ -46,17 +47,24 @@ extension DeviceRegistryConformance {
     Brought(words: "a new device without an id", handle: "h3", id: nil, expected: .imported),
     Brought(words: "another user's device with the very same handle", user: "carol", expected: .replaced),
     Brought(words: "another user's device with another handle", user: "carol", handle: "h3", expected: .skipped),
-    Brought(words: "another user's device, heard of earlier", user: "carol", seenAt: .start + .seconds(-1), expected: .outdated),
-    Brought(words: "an installation's new handle", user: "bob", handle: "h3", id: nil, installation: "i-1", expected: .replaced),
     Brought(
-      words: "an installation under a new id", user: "bob", handle: "h3", id: .nobody, installation: "i-1", expected: .replaced,
+      words: "another user's device, heard of earlier", user: "carol", seenAt: .start + .seconds(-1),
+      expected: .outdated),
+    Brought(
+      words: "an installation's new handle", user: "bob", handle: "h3", id: nil, installation: "i-1",
+      expected: .replaced),
+    Brought(
+      words: "an installation under a new id", user: "bob", handle: "h3", id: .nobody, installation: "i-1",
+      expected: .replaced,
       gone: [.bob]),
     Brought(
       words: "an installation that has changed hands", handle: "h2", id: nil, installation: "i-1", expected: .replaced),
     Brought(
-      words: "somebody else's installation", user: "carol", handle: "h3", id: nil, installation: "i-1", expected: .skipped),
+      words: "somebody else's installation", user: "carol", handle: "h3", id: nil, installation: "i-1",
+      expected: .skipped),
     Brought(
-      words: "one device that was two", handle: "h2", id: .alice, installation: "i-1", expected: .replaced, gone: [.bob]),
+      words: "one device that was two", handle: "h2", id: .alice, installation: "i-1", expected: .replaced, gone: [.bob]
+    ),
   ]
 
   /// What an import makes of what is registered.
@@ -75,7 +83,8 @@ extension DeviceRegistryConformance {
         #expect(outcome.refusals.map(\.line) == (line.expected == .skipped ? [1] : []))
         let after = try await store.everything()
         guard line.expected == .imported || line.expected == .replaced else { return #expect(after == before) }
-        let id = line.id.flatMap { ids[$0] } ?? (line.installation != nil ? bob.id : line.handle == "h1" ? alice.id : nil)
+        let id =
+          line.id.flatMap { ids[$0] } ?? (line.installation != nil ? bob.id : line.handle == "h1" ? alice.id : nil)
         let taken = try #require(after.first { $0.handle == line.handle })
         #expect(id == nil || taken.id == id)
         #expect(taken.user == line.user && taken.installation == line.installation && taken.tags.contains("sport"))
@@ -86,7 +95,8 @@ extension DeviceRegistryConformance {
           #expect(try await store.registration(ofInstallation: installation, hub: store.hub) == taken)
         }
         for owner in line.gone { #expect(!after.contains { $0.id == ids[owner] }) }
-        let others = [alice, bob].filter { other in other.id != taken.id && !line.gone.contains { ids[$0] == other.id } }
+        let others = [alice, bob].filter { other in other.id != taken.id && !line.gone.contains { ids[$0] == other.id }
+        }
         #expect(Set(after) == Set(others + [taken]), "nothing else has changed")
         let tombstones = try await store.tombstones(
           hub: store.hub, since: UnixTime(milliseconds: 0), cause: nil, after: nil, limit: 10)
@@ -124,15 +134,18 @@ extension DeviceRegistryConformance {
         let later = UnixTime.start + .milliseconds(5)
         _ = try await store.register("alice", "h1", at: later)
         // A file tells of an earlier time than is stored.
-        let words = #""user":"alice","platform":"fcm","handle":"h1","registeredAt":"\#(UnixTime.start)","lastSeen":"\#(later)""#
+        let words =
+          #""user":"alice","platform":"fcm","handle":"h1","registeredAt":"\#(UnixTime.start)","lastSeen":"\#(later)""#
         #expect(try await store.bring(["{\(words)}"], at: later).counts.replaced == 1)
         // Another machine's clock is behind.
         let bob = try await store.register("bob", "h2", at: later)
         _ = try await store.complete(bob.id, "bob", "h2", at: .start)
         for moment in [later, .start] { _ = try await store.install("i-1", "carol", "h3", at: moment) }
         let before = try await store.everything()
-        #expect(before.map(\.createdAt) == [.start, .start, .start] && before.map(\.registeredAt) == [.start, .start, .start])
-        let outcome = try await store.bring(before.map { String(decoding: $0.json, as: UTF8.self) }, hub: other, at: later)
+        #expect(
+          before.map(\.createdAt) == [.start, .start, .start] && before.map(\.registeredAt) == [.start, .start, .start])
+        let outcome = try await store.bring(
+          before.map { String(decoding: $0.json, as: UTF8.self) }, hub: other, at: later)
         #expect(outcome.counts.imported == 3)
         #expect(try await store.everything(hub: other).map(\.json) == before.map(\.json))
       },
@@ -161,7 +174,8 @@ extension DeviceRegistryConformance {
       Self("of several lines for one device the last wins, and no handle has two holders") { store in
         let ids = (0..<3).map { _ in RegistrationID.random() }
         let outcome = try await store.bring([
-          fileLine(id: ids[0], "alice", "h1", installation: "i-1", tags: ["a"]), fileLine(id: ids[0], "alice", "h2", tags: ["b"]),
+          fileLine(id: ids[0], "alice", "h1", installation: "i-1", tags: ["a"]),
+          fileLine(id: ids[0], "alice", "h2", tags: ["b"]),
           fileLine(id: ids[1], "bob", "h1", tags: ["c"]), fileLine(id: ids[2], "carol", "h1", tags: ["d"]),
           fileLine(id: ids[0], "dave", "h3"), fileLine(id: ids[1], "bob", "h2", tags: ["e"]),
         ])
@@ -186,7 +200,8 @@ extension DeviceRegistryConformance {
         let removed = try await store.register("alice", "h3")
         try await store.remove(removed.id, hub: store.hub, user: "alice", at: .start)
         let outcome = try await store.bring([
-          fileLine(id: pending, "alice", "h4"), fileLine(id: .random(), "alice", "h2"), fileLine(id: removed.id, "alice", "h3"),
+          fileLine(id: pending, "alice", "h4"), fileLine(id: .random(), "alice", "h2"),
+          fileLine(id: removed.id, "alice", "h3"),
         ])
         #expect(outcome.counts.imported == 3)
         #expect(try await store.registration(pending, hub: store.hub)?.handle == "h4")
@@ -206,7 +221,8 @@ extension DeviceRegistryConformance {
         let again = try await store.bring([fileLine(id: .random(), "alice", "h9")], of: file, bytes: 0..<100)
         #expect(again.counts == first.counts && again.refusals.isEmpty)
         let expected = [
-          FinishedImportBatch(bytes: 0..<100, counts: first.counts), FinishedImportBatch(bytes: 100..<170, counts: second.counts),
+          FinishedImportBatch(bytes: 0..<100, counts: first.counts),
+          FinishedImportBatch(bytes: 100..<170, counts: second.counts),
         ]
         #expect(try await store.finishedBatches(of: file, hub: store.hub) == expected)
         #expect(try await store.finishedBatches(of: .random(), hub: store.hub) == [])
@@ -233,7 +249,8 @@ private func fileLine(
 extension RegistrationDirectory where Self: RegistrationImportStore {
   /// Takes a batch of lines.
   func bring(
-    _ lines: [String], of file: ImportID? = nil, bytes: Range<Int64> = 0..<1, hub: HubName = .default, at now: UnixTime = .start
+    _ lines: [String], of file: ImportID? = nil, bytes: Range<Int64> = 0..<1, hub: HubName = .default,
+    at now: UnixTime = .start
   ) async throws -> ImportOutcome {
     let lines = try lines.enumerated().map { number, text in
       try RegistrationLine(Array(text.utf8)[...], number: number + 1, hub: hub, at: now)

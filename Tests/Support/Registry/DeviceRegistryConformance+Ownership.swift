@@ -2,7 +2,8 @@ import FanfareCore
 import Testing
 
 extension DeviceRegistryConformance {
-  /// Who may do what with an id that has an owner. Every case begins with alice's registration of the handle `aa01` on APNs.
+  /// Who may do what with an id that has an owner. Every case begins with alice's registration of the handle `aa01` on
+  /// APNs.
   private struct Attempt: Sendable {
     let words: String
     var user = "bob"
@@ -24,7 +25,8 @@ extension DeviceRegistryConformance {
     Attempt(words: "a user whose name differs in case only", user: "Alice", handle: "bb02", refusal: .gone),
     Attempt(words: "a user whose name merely looks the same", user: "alice\u{200B}", handle: "bb02", refusal: .gone),
     Attempt(words: "somebody else claims the owner's tag", tags: ["username:alice"], refusal: .forbidden),
-    Attempt(words: "the owner claims somebody else's tag", user: "alice", tags: ["news", "username:bob"], refusal: .forbidden),
+    Attempt(
+      words: "the owner claims somebody else's tag", user: "alice", tags: ["news", "username:bob"], refusal: .forbidden),
     Attempt(words: "the owner claims nobody's tag", user: "alice", tags: ["username:"], refusal: .forbidden),
   ]
 
@@ -34,7 +36,8 @@ extension DeviceRegistryConformance {
       Self("by id: \(attempt.words)") { store in
         let before = try await store.register("alice", "aa01", platform: .apns, tags: ["news"])
         try await check(attempt, on: before, in: store) {
-          try await store.complete(before.id, attempt.user, attempt.handle, platform: attempt.platform, tags: attempt.tags)
+          try await store.complete(
+            before.id, attempt.user, attempt.handle, platform: attempt.platform, tags: attempt.tags)
         }
       }
     }
@@ -75,7 +78,9 @@ extension DeviceRegistryConformance {
         let decomposed = "rene\u{301}"
         let registration = try await store.register(composed, "h1")
         await expect(.gone) { try await store.complete(registration.id, decomposed, "h2") }
-        await expect(.notFound) { try await store.remove(registration.id, hub: store.hub, user: decomposed, at: .start) }
+        await expect(.notFound) {
+          try await store.remove(registration.id, hub: store.hub, user: decomposed, at: .start)
+        }
         await expect(.forbidden) { try await store.register(composed, "h2", tags: ["username:\(decomposed)"]) }
         #expect(try await store.reached(by: .user(decomposed)) == [])
         _ = try await store.complete(registration.id, decomposed, "h1")
@@ -85,7 +90,8 @@ extension DeviceRegistryConformance {
       Self("tags and names that a store could misread are refused") { store in
         let id = try await store.issue(hub: store.hub, handle: nil, at: .start)
         for tag in [
-          "", "username:bob\0", "news\0", "news\nusername:bob", "username:\u{301}bob", String(repeating: "x", count: 121),
+          "", "username:bob\0", "news\0", "news\nusername:bob", "username:\u{301}bob",
+          String(repeating: "x", count: 121),
         ] {
           await expect(.forbidden) { try await store.complete(id, "alice", "h1", tags: [tag]) }
         }

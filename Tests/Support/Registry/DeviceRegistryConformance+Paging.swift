@@ -20,7 +20,8 @@ extension DeviceRegistryConformance {
         ("x && a", ""),
         ("a || !a", "none a b ab bc abc"), ("a && !a", ""), ("username:ab || username:none", "none ab"),
         ("username:ab && a", "ab"),
-        ("!!a", "a ab abc"), ("(a || b) && (a || c)", "a ab bc abc"), ("a && b && c", "abc"), ("a || b || c", "a b ab bc abc"),
+        ("!!a", "a ab abc"), ("(a || b) && (a || c)", "a ab bc abc"), ("a && b && c", "abc"),
+        ("a || b || c", "a b ab bc abc"),
       ] as [(String, String)] {
         try await expectReached(.expression(TagExpression(audience)), Self.ids(names, ids), in: store)
       }
@@ -66,13 +67,17 @@ extension DeviceRegistryConformance {
       let again = UnixTime.start + .seconds(5)
       _ = try await store.complete(iPhone.id, "alice", "CD", platform: .apns, tags: ["a", "b"], at: again)
       let target = Target(registration: iPhone.id, platform: .apns, handle: "cd", registeredAt: again)
-      for audience in [.everyone, .tags(["a", "b"]), .tag("a"), .registration(iPhone.id), .device(.apns, handle: "CD")]
+      for audience in [
+        .everyone, .tags(["a", "b"]), .tag("a"), .registration(iPhone.id), .device(.apns, handle: "CD"),
+      ]
         as [Audience]
       {
         #expect(try await store.walk(audience) == [target])
       }
     },
-    Self("a walk includes what was created by its moment: kept when the user registers again, anew when another takes over") {
+    Self(
+      "a walk includes what was created by its moment: kept when the user registers again, anew when another takes over"
+    ) {
       store in
       let later = UnixTime.start + .seconds(60)
       let early = try await store.register("alice", "h1", tags: ["news"])
@@ -116,9 +121,11 @@ extension DeviceRegistryConformance {
       }
       for round in 0..<40 {
         let expression = try TagExpression(AudienceWords.expression(over: names, depth: 3, using: &random))
-        let audience: Audience = round % 8 == 0 ? .everyone : round % 8 == 1 ? .tags(["a", "b"]) : .expression(expression)
+        let audience: Audience =
+          round % 8 == 0 ? .everyone : round % 8 == 1 ? .tags(["a", "b"]) : .expression(expression)
         let matching = devices.filter { _, tags in
-          round % 8 == 0 || (round % 8 == 1 ? !tags.isDisjoint(with: ["a", "b"]) : expression.holds(where: tags.contains))
+          round % 8 == 0
+            || (round % 8 == 1 ? !tags.isDisjoint(with: ["a", "b"]) : expression.holds(where: tags.contains))
         }
         let slices = Int.random(in: 1...4, using: &random)
         for number in 0..<slices {
@@ -170,7 +177,8 @@ extension DeviceRegistryConformance {
     #expect(resolved == expected, "\(audience), resolved", sourceLocation: sourceLocation)
     for limit in [1, 2, 100] {
       let walked = try await store.walk(audience, on: platforms, hub: hub, limit: limit)
-      #expect(walked.map(\.registration) == expected.sorted(), "\(audience), by \(limit)", sourceLocation: sourceLocation)
+      #expect(
+        walked.map(\.registration) == expected.sorted(), "\(audience), by \(limit)", sourceLocation: sourceLocation)
     }
   }
 }
@@ -178,7 +186,8 @@ extension DeviceRegistryConformance {
 extension DeviceRegistry {
   /// Everything of an audience in a slice, page by page.
   fileprivate func walk(
-    _ audience: Audience, of slice: RegistrationSlice = .whole, on platforms: PlatformSet = .all, hub: HubName = .default,
+    _ audience: Audience, of slice: RegistrationSlice = .whole, on platforms: PlatformSet = .all,
+    hub: HubName = .default,
     createdBefore: UnixTime = UnixTime(milliseconds: .max), limit: Int = 7
   ) async throws -> [Target] {
     let query = AudienceQuery(hub: hub, audience: audience, platforms: platforms)

@@ -20,7 +20,8 @@ extension DeviceRegistryConformance {
     Self("each hub and each platform has a quota of its own") { store in
       let other = try #require(HubName("other"))
       for quota in [
-        PushQuota(hub: store.hub, platform: .fcm, perMinute: 60), PushQuota(hub: store.hub, platform: .wns, perMinute: 60),
+        PushQuota(hub: store.hub, platform: .fcm, perMinute: 60),
+        PushQuota(hub: store.hub, platform: .wns, perMinute: 60),
         PushQuota(hub: other, platform: .fcm, perMinute: 60),
       ] {
         #expect(try await store.reserve(1, of: quota, at: .start) == .start)

@@ -7,7 +7,8 @@ extension DeviceRegistryConformance {
     Self("each audience finds its devices, on the platforms asked for") { store in
       let iPhone = try await store.register("alice", "AB", platform: .apns, tags: ["news"])
       let android = try await store.register("alice", "Token:A", tags: ["news", "beta"])
-      let windows = try await store.register("bob", "https://db5.notify.windows.com/?t=A", platform: .wns, tags: ["news"])
+      let windows = try await store.register(
+        "bob", "https://db5.notify.windows.com/?t=A", platform: .wns, tags: ["news"])
       let queries: [(Audience, PlatformSet, Set<RegistrationID>)] = [
         (.user("alice"), .all, [iPhone.id, android.id]),
         (.user("alice"), PlatformSet(.apns), [iPhone.id]),
@@ -34,7 +35,9 @@ extension DeviceRegistryConformance {
         queries.map { AudienceQuery(hub: store.hub, audience: $0.0, platforms: $0.1) })
       #expect(answers.count == queries.count)
       for ((audience, platforms, expected), targets) in zip(queries, answers) {
-        #expect(targets.count == expected.count && Set(targets.map(\.registration)) == expected, "\(audience) on \(platforms)")
+        #expect(
+          targets.count == expected.count && Set(targets.map(\.registration)) == expected, "\(audience) on \(platforms)"
+        )
       }
       let target = Target(registration: iPhone.id, platform: .apns, handle: "ab", registeredAt: .start)
       #expect(answers[1] == [target])
@@ -74,7 +77,9 @@ extension DeviceRegistryConformance {
       var ids: [String: RegistrationID] = [:]
       for (number, name) in names.enumerated() { ids[name] = try await store.register(name, "h\(number)").id }
       for name in names { #expect(try await store.reached(by: .user(name)) == Set([ids[name]].compactMap(\.self))) }
-      for stranger in ["1\0", "null\0x", "1\n", "%\u{7F}", ""] { #expect(try await store.reached(by: .user(stranger)) == []) }
+      for stranger in ["1\0", "null\0x", "1\n", "%\u{7F}", ""] {
+        #expect(try await store.reached(by: .user(stranger)) == [])
+      }
     },
   ]
 
@@ -90,9 +95,11 @@ extension DeviceRegistryConformance {
       _ = try await store.complete(rotated.id, "alice", "h6", tags: ["t"], at: .start)
       func verdict(_ registration: Registration, since: UnixTime?) -> DeadDevice {
         DeadDevice(
-          hub: store.hub, registration: registration.id, handle: registration.handle, since: since, reason: "Unregistered")
+          hub: store.hub, registration: registration.id, handle: registration.handle, since: since,
+          reason: "Unregistered")
       }
-      let unknown = DeadDevice(hub: store.hub, registration: .random(), handle: "h1", since: nil, reason: "Unregistered")
+      let unknown = DeadDevice(
+        hub: store.hub, registration: .random(), handle: "h1", since: nil, reason: "Unregistered")
       let dropped = try await store.drop(
         [
           verdict(older, since: moment), verdict(same, since: moment), verdict(newer, since: moment),
@@ -108,19 +115,22 @@ extension DeviceRegistryConformance {
       let registration = try await store.register("alice", "h1")
       _ = try await store.complete(registration.id, "alice", "h1", at: .start + .seconds(120))
       let verdict = DeadDevice(
-        hub: store.hub, registration: registration.id, handle: "h1", since: .start + .seconds(60), reason: "Unregistered")
+        hub: store.hub, registration: registration.id, handle: "h1", since: .start + .seconds(60),
+        reason: "Unregistered")
       #expect(try await store.drop([verdict], at: .start + .seconds(130)) == [])
       #expect(try await store.reached(by: .user("alice")) == [registration.id])
     },
     Self("a verdict is for one hub") { store in
       let other = try #require(HubName("other"))
       let registration = try await store.register("alice", "h1")
-      let verdict = DeadDevice(hub: other, registration: registration.id, handle: "h1", since: nil, reason: "Unregistered")
+      let verdict = DeadDevice(
+        hub: other, registration: registration.id, handle: "h1", since: nil, reason: "Unregistered")
       #expect(try await store.drop([verdict], at: .start) == [])
     },
     Self("a device that was dropped can register anew") { store in
       let former = try await store.install("i-1", "alice", "h1")
-      let verdict = DeadDevice(hub: store.hub, registration: former.id, handle: "h1", since: nil, reason: "Unregistered")
+      let verdict = DeadDevice(
+        hub: store.hub, registration: former.id, handle: "h1", since: nil, reason: "Unregistered")
       #expect(try await store.drop([verdict], at: .start) == [former.id])
       let next = try await store.install("i-1", "alice", "h1")
       #expect(next.id != former.id)

@@ -10,12 +10,14 @@ extension DeviceRegistryConformance {
       #expect(try await store.nextDue() == nil)
       try await store.hold(sends, at: .start)
       #expect(try await store.nextDue() == sends[4].due)
-      #expect(try await store.takeDue(9, for: one, until: .start + .seconds(30), at: .start + .milliseconds(5_999)) == [])
+      #expect(
+        try await store.takeDue(9, for: one, until: .start + .seconds(30), at: .start + .milliseconds(5_999)) == [])
       let now = UnixTime.start + .seconds(8)
       #expect(try await store.takeDue(2, for: one, until: now + .seconds(30), at: now) == [sends[4], sends[3]])
       #expect(try await store.takeDue(9, for: other, until: now + .seconds(60), at: now) == [sends[2]])
       #expect(try await store.nextDue() == sends[1].due)
-      // What the first has not finished is the second's when the lease has ended, and then no longer the first's to finish.
+      // What the first has not finished is the second's when the lease has ended, and then no longer the first's to
+      // finish.
       try await store.finish([sends[4]], of: one, at: now)
       let later = now + .seconds(30)
       let taken = try await store.takeDue(9, for: other, until: later + .seconds(30), at: later)
@@ -36,7 +38,8 @@ extension DeviceRegistryConformance {
       try await store.release(taken, of: lease, until: .start + .seconds(2))
       #expect(try await store.nextDue() == .start + .seconds(2))
       #expect(try await store.scheduled(send.send.id, hub: store.hub) == send)
-      #expect(try await store.takeDue(1, for: .random(), until: .start + .seconds(30), at: .start + .seconds(2)) == [send])
+      #expect(
+        try await store.takeDue(1, for: .random(), until: .start + .seconds(30), at: .start + .seconds(2)) == [send])
     },
     Self("of what was taken and not heard of, nobody is told that it never goes") { store in
       let sends = [held(store.hub, due: .start), held(store.hub, due: .start + .seconds(1))]
@@ -106,7 +109,8 @@ extension DeviceRegistryConformance {
       #expect(try await store.waiting(query) == Array(newest[..<4]))
       query.after = SendQuery.Position(acceptedAt: newest[3].scheduledAt, send: newest[3].send.id)
       #expect(try await store.waiting(query) == Array(newest[4...]))
-      #expect(try await store.waiting(SendQuery(hub: store.hub, sender: "ann")) == newest.filter { $0.send.sender == "ann" })
+      #expect(
+        try await store.waiting(SendQuery(hub: store.hub, sender: "ann")) == newest.filter { $0.send.sender == "ann" })
       let ben = try await store.waiting(SendQuery(hub: store.hub, user: "ben"))
       #expect(ben == newest.filter { $0.send.sender == "ben" || $0.send.audience == .user("ben") })
       let both = try await store.waiting(SendQuery(hub: store.hub, sender: "ann", user: "ben"))
@@ -142,7 +146,8 @@ extension DeviceRegistryConformance {
   ) -> ScheduledSend {
     ScheduledSend(
       send: SendRequest(
-        id: id, hub: hub, sender: sender, acceptedAt: due, audience: audience, content: Content(message: Message(body: body)),
+        id: id, hub: hub, sender: sender, acceptedAt: due, audience: audience,
+        content: Content(message: Message(body: body)),
         timeToLive: 60, collapseKey: "k"), scheduledAt: scheduledAt)
   }
 }

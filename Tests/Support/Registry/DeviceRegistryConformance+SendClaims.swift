@@ -43,7 +43,8 @@ extension DeviceRegistryConformance {
     },
   ]
 
-  private static func claim(_ hub: HubName, key: UInt8 = 1, request: UInt8 = 1, at time: UnixTime = .start) -> SendClaim {
+  private static func claim(_ hub: HubName, key: UInt8 = 1, request: UInt8 = 1, at time: UnixTime = .start) -> SendClaim
+  {
     SendClaim(hub: hub, key: Array(repeating: key, count: 32), request: Array(repeating: request, count: 32), at: time)
   }
 }

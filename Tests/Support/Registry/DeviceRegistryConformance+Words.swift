@@ -48,7 +48,8 @@ extension DeviceRegistry {
 
 /// Expects a `RegistryError` of that code.
 package func expect(
-  _ code: RegistryError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> some Sendable
+  _ code: RegistryError.Code, sourceLocation: SourceLocation = #_sourceLocation,
+  _ body: () async throws -> some Sendable
 ) async {
   do {
     _ = try await body()

@@ -3,16 +3,18 @@ package import Registry
 
 /// The promises of `DeviceRegistry` and of the other stores beside it, as cases that every implementation is held to.
 ///
-/// In a test target: `@Test(arguments: DeviceRegistryConformance.cases) func conforms(to promise: …) async throws`, which calls
-/// `promise.check` with a fresh, empty store.
+/// In a test target: `@Test(arguments: DeviceRegistryConformance.cases) func conforms(to promise: …) async throws`,
+/// which calls `promise.check` with a fresh, empty store.
 package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
-  package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore & RegistrationDirectory
+  package typealias Store = DeviceRegistry & SecurePayloadStore & SendClaimStore & BroadcastStore
+    & RegistrationDirectory
     & ScheduledSendStore & TombstoneStore & RegistrationImportStore
     & PushQuotaStore
 
   /// Every case there is.
   package static let cases =
-    registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts + schedule
+    registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts
+    + schedule
     + imports + quotas
 
   /// The promise in words.

@@ -1,8 +1,8 @@
 import Foundation
 package import Registry
 
-/// A registry on a file of its own, removed with the last reference. The real thing instead of a fake: it is as quick, and it
-/// cannot differ from itself.
+/// A registry on a file of its own, removed with the last reference. The real thing instead of a fake: it is as quick,
+/// and it cannot differ from itself.
 package final class TemporaryRegistry: Sendable {
   /// Ready for use.
   package let registry: SQLiteRegistry

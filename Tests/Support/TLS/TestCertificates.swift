@@ -4,7 +4,8 @@ package import NIOSSL
 import SwiftASN1
 import X509
 
-/// A certificate authority of a test's own and a server certificate for `localhost` and 127.0.0.1, made anew every time.
+/// A certificate authority of a test's own and a server certificate for `localhost` and 127.0.0.1, made anew every
+/// time.
 package struct TestCertificates: Sendable {
   /// The authority's certificate, PEM.
   package let authorityPEM: String
@@ -13,8 +14,8 @@ package struct TestCertificates: Sendable {
   /// The server's private key, PEM.
   package let serverKeyPEM: String
 
-  /// Makes keys and certificates, valid for one day. With `coversAddress` the server's certificate names 127.0.0.1 besides
-  /// `localhost`.
+  /// Makes keys and certificates, valid for one day. With `coversAddress` the server's certificate names 127.0.0.1
+  /// besides `localhost`.
   package init(coversAddress: Bool = true) throws {
     var names: [GeneralName] = [.dnsName("localhost")]
     if coversAddress { names.append(.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))) }
@@ -28,7 +29,8 @@ package struct TestCertificates: Sendable {
       })
     let serverKey = Certificate.PrivateKey(P256.Signing.PrivateKey())
     let server = try Self.certificate(
-      subject: DistinguishedName { CommonName("localhost") }, key: serverKey, issuer: authorityName, issuerKey: authorityKey,
+      subject: DistinguishedName { CommonName("localhost") }, key: serverKey, issuer: authorityName,
+      issuerKey: authorityKey,
       extensions: Certificate.Extensions {
         Critical(BasicConstraints.notCertificateAuthority)
         SubjectAlternativeNames(names)
@@ -40,7 +42,9 @@ package struct TestCertificates: Sendable {
 
   /// TLS for a server with the server certificate.
   package func serverTLS() throws -> TLSConfiguration {
-    let chain = try NIOSSLCertificate.fromPEMBytes(Array(serverPEM.utf8)).map { NIOSSLCertificateSource.certificate($0) }
+    let chain = try NIOSSLCertificate.fromPEMBytes(Array(serverPEM.utf8)).map {
+      NIOSSLCertificateSource.certificate($0)
+    }
     let key = try NIOSSLPrivateKey(bytes: Array(serverKeyPEM.utf8), format: .pem)
     return TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
   }
@@ -52,7 +56,8 @@ package struct TestCertificates: Sendable {
     return tls
   }
 
-  /// Writes `cert.pem` and `key.pem` of the server into the folder at `directory`, for programs of others, and gives their paths.
+  /// Writes `cert.pem` and `key.pem` of the server into the folder at `directory`, for programs of others, and gives
+  /// their paths.
   package func write(to directory: String) throws -> (certificate: String, key: String) {
     let (certificate, key) = (directory + "/cert.pem", directory + "/key.pem")
     try Data(serverPEM.utf8).write(to: URL(fileURLWithPath: certificate))
@@ -61,13 +66,15 @@ package struct TestCertificates: Sendable {
   }
 
   private static func certificate(
-    subject: DistinguishedName, key: Certificate.PrivateKey, issuer: DistinguishedName, issuerKey: Certificate.PrivateKey,
+    subject: DistinguishedName, key: Certificate.PrivateKey, issuer: DistinguishedName,
+    issuerKey: Certificate.PrivateKey,
     extensions: Certificate.Extensions
   ) throws -> Certificate {
     let now = Date()
     return try Certificate(
       version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key.publicKey, notValidBefore: now - 3600,
-      notValidAfter: now + 86_400, issuer: issuer, subject: subject, signatureAlgorithm: .ecdsaWithSHA256, extensions: extensions,
+      notValidAfter: now + 86_400, issuer: issuer, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
+      extensions: extensions,
       issuerPrivateKey: issuerKey)
   }
 }

@@ -20,7 +20,8 @@ struct AssignmentTests {
     var desk = Desk { $0.maximumPushes = 2 }
     for user in ["a", "b", "c"] { desk.register(user, .fcm) }
     desk.acknowledges = false
-    desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")), desk.send(to: .user("c")), desk.send(to: .user("a")))
+    desk.deliver(
+      desk.send(to: .user("a")), desk.send(to: .user("b")), desk.send(to: .user("c")), desk.send(to: .user("a")))
     #expect(desk.pushes.count == 2)
     desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
     #expect(completions.count == 0)

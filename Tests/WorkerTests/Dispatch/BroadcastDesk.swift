@@ -23,7 +23,8 @@ struct BroadcastDesk {
     switch question {
     case .survey(_, let query, let broadcast, _):
       return .survey(
-        query.map { page($0, .whole, limit: limits.undividedDevices, registry) }, steerings[broadcast]?.course ?? .running,
+        query.map { page($0, .whole, limit: limits.undividedDevices, registry) },
+        steerings[broadcast]?.course ?? .running,
         pages: plans[broadcast] ?? 0)
     case .page(_, let query, let slice, _, _): return .devices(page(query, slice, limit: limits.lookUpPage, registry))
     case .plan(_, let broadcast, let pages):

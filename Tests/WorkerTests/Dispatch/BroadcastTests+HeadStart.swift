@@ -7,12 +7,15 @@ import Testing
 
 /// The next page begins while the last pushes of the one before it are out.
 extension BroadcastTests {
-  /// How many devices of the next page may be pushed to before one of so many is finished: of pages of eight with two of the next one, ten together.
+  /// How many devices of the next page may be pushed to before one of so many is finished: of pages of eight with two
+  /// of the next one, ten together.
   static func headStart(behind devices: Int) -> Int { min(2, max(0, 10 - devices)) }
 
-  /// A desk with two pages under way, neither of them with an answer: how many of the first have been pushed, and how many of the second. There is room
-  /// for all of the first.
-  static func twoPagesUnderWay(seed: UInt64 = 7, rate: Int? = nil) -> (desk: Desk, send: SendRequest, first: Int, second: Int) {
+  /// A desk with two pages under way, neither of them with an answer: how many of the first have been pushed, and how
+  /// many of the second. There is room for all of the first.
+  static func twoPagesUnderWay(seed: UInt64 = 7, rate: Int? = nil) -> (
+    desk: Desk, send: SendRequest, first: Int, second: Int
+  ) {
     var desk = Self.desk(devices: 200, seed: seed) { $0.lookUpPage = 100 }
     let send = Self.divided(&desk, rate: rate)
     Self.begin(&desk)

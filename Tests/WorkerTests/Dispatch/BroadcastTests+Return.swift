@@ -11,7 +11,8 @@ extension BroadcastTests {
     var desk = Desk(retryDelays: [2, 15])
     let record = StoppedRoomTests.page(&desk, devices: 20)
     desk.deliver([record.encoded(at: desk.wall)])
-    desk.answer(desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(3)))
+    desk.answer(
+      desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(3)))
     desk.answerAll(from: 1)
     #expect(desk.retries.count == 1 && desk.state.records == 0)
   }
@@ -53,7 +54,8 @@ extension BroadcastTests {
     for step in 0..<1200 {
       Self.answerAll(&desk)
       for value in desk.retries[returned...].map(\.value) {
-        guard let retry = try? RetryRecord.decode(value[...], recordTime: desk.wall), retry.notBefore <= desk.wall else { break }
+        guard let retry = try? RetryRecord.decode(value[...], recordTime: desk.wall), retry.notBefore <= desk.wall
+        else { break }
         desk.deliver([value])
         returned += 1
       }
@@ -97,6 +99,8 @@ extension BroadcastTests {
     configuration.pageDevices = 25_000
     try configuration.check()
     configuration.pageDevices = 25_001
-    #expect(throws: WorkerConfiguration.Problem(property: "pageDevices", expected: "1 to 25000")) { try configuration.check() }
+    #expect(throws: WorkerConfiguration.Problem(property: "pageDevices", expected: "1 to 25000")) {
+      try configuration.check()
+    }
   }
 }

@@ -12,7 +12,8 @@ extension BroadcastTests {
   ) throws -> (broadcast: BroadcastID, record: [UInt8]) {
     _ = divided(&desk, timeToLive: timeToLive)
     begin(&desk)
-    desk.answer(desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(20)))
+    desk.answer(
+      desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(20)))
     answerAll(&desk)
     desk.advance(.seconds(30))
     return (try #require(desk.broadcasts.plans.keys.first), try #require(desk.retries.first).value)
@@ -143,7 +144,8 @@ extension BroadcastTests {
       desk.advance(.milliseconds(50))
     }
     let results = desk.statuses.flatMap(\.devices)
-    #expect((1...3).contains(desk.pushes.count) && desk.statuses.reduce(0) { $0 + $1.counts.total } == desk.pushes.count)
+    #expect(
+      (1...3).contains(desk.pushes.count) && desk.statuses.reduce(0) { $0 + $1.counts.total } == desk.pushes.count)
     #expect(!results.isEmpty && results.allSatisfy { $0.outcome == .expired && $0.attempts == 0 })
     #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.group[Self.partition]?.offset == 3)
     #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.pushes == 0)

@@ -79,7 +79,9 @@ import Testing
     Self.begin(&desk)
     #expect(desk.pushes.isEmpty)
     guard course == .paused else {
-      #expect(desk.statuses.map(\.state) == Array(repeating: .cancelled, count: desk.statuses.count) && !desk.statuses.isEmpty)
+      #expect(
+        desk.statuses.map(\.state) == Array(repeating: .cancelled, count: desk.statuses.count) && !desk.statuses.isEmpty
+      )
       return
     }
     #expect(desk.statuses.isEmpty)
@@ -117,7 +119,10 @@ import Testing
     #expect(Set(desk.pushes.map(\.handle)).count == 200 && desk.pushes.count == 200)
     let pages = desk.segments[0].pages
     #expect(desk.statuses.map(\.part).sorted() == Array(0..<pages))
-    #expect(desk.statuses.allSatisfy { $0.send == send.id && $0.parts == pages && $0.attempt == SegmentRecord.attempt(of: send) })
+    #expect(
+      desk.statuses.allSatisfy {
+        $0.send == send.id && $0.parts == pages && $0.attempt == SegmentRecord.attempt(of: send)
+      })
     var counts = OutcomeCounts()
     for status in desk.statuses { counts.add(status.counts) }
     #expect(counts[.apns, .delivered] == 150 && counts[.fcm, .delivered] == 50)
@@ -207,12 +212,14 @@ import Testing
     Self.begin(&desk)
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 203)
-    #expect(desk.statuses.allSatisfy { $0.send == other.id } && Set(desk.statuses.map(\.part)).count == other.pages(in: desk))
+    #expect(
+      desk.statuses.allSatisfy { $0.send == other.id } && Set(desk.statuses.map(\.part)).count == other.pages(in: desk))
     desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
     desk.advance(.seconds(1))
     Self.answerAll(&desk)
     #expect(
-      desk.pushes.count == 400 && Set(desk.statuses.filter { $0.send == first.id }.map(\.part)).count == first.pages(in: desk))
+      desk.pushes.count == 400
+        && Set(desk.statuses.filter { $0.send == first.id }.map(\.part)).count == first.pages(in: desk))
   }
 
   @Test func whatIsPausedAsksAgainWhoseTheDevicesAre() throws {
@@ -316,7 +323,8 @@ import Testing
     var desk = Self.desk(devices: 200, retryDelays: [15])
     let send = Self.divided(&desk)
     Self.begin(&desk)
-    desk.answer(desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(20)))
+    desk.answer(
+      desk.pushes[0], PushOutcome(.retryLater, reason: "TooManyRequests", status: 429, retryAfter: .seconds(20)))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 200 && desk.retries.count == 1)
     #expect(desk.statuses.count == desk.segments[0].pages - 1)

@@ -5,8 +5,8 @@ import Testing
 @testable import Worker
 
 @Suite struct BulkWindowTests {
-  /// A sender that answers so many pushes in a millisecond, in their order, each after a delay at the earliest, and broadcasts that fill whatever room
-  /// there is.
+  /// A sender that answers so many pushes in a millisecond, in their order, each after a delay at the earliest, and
+  /// broadcasts that fill whatever room there is.
   private struct Line {
     let perMillisecond: Int
     let delay: ClosedRange<Int64>
@@ -157,7 +157,9 @@ import Testing
     desk.advance(.seconds(20))
     let apns = try #require(desk.state.senders.indices.first { desk.state.senders[$0].bulkInFlight == 64 })
     desk.deliver(desk.send(to: .user("ann")))
-    for push in desk.pushes where Ticket(rawValue: push.ticket).isBulk { desk.answer(push, PushOutcome(.accepted, status: 200)) }
+    for push in desk.pushes where Ticket(rawValue: push.ticket).isBulk {
+      desk.answer(push, PushOutcome(.accepted, status: 200))
+    }
     #expect(desk.state.senders[apns].queue.hasBulk && desk.state.senders[apns].bulkInFlight == 1)
     BroadcastTests.answerAll(&desk)
     #expect(desk.pushes.count == 413)

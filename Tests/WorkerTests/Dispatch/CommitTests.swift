@@ -23,9 +23,11 @@ struct CommitTests {
   @Test func `what settles above the first open send is committed beside the position`() {
     var desk = desk(users: ["a", "b", "c"])
     accept(2, at: &desk)
-    #expect(desk.group == [Desk.partition: PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:CB")])
+    #expect(
+      desk.group == [Desk.partition: PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:CB")])
     accept(0, at: &desk)
-    #expect(desk.group[Desk.partition] == PartitionOffset(partition: Desk.partition, offset: 1, metadata: "settled1:BB"))
+    #expect(
+      desk.group[Desk.partition] == PartitionOffset(partition: Desk.partition, offset: 1, metadata: "settled1:BB"))
     accept(1, at: &desk)
     #expect(desk.group[Desk.partition] == PartitionOffset(partition: Desk.partition, offset: 3))
     #expect(desk.commits == 3)

@@ -229,7 +229,8 @@ struct DeferralTests {
   /// A record that is due, of so many times the device.
   private func comeBack(_ desk: Desk, to target: Target, times: Int = 1) -> RetryRecord {
     let waiting = RetryRecord.Waiting(
-      registration: target.registration, platform: target.platform, notBefore: desk.wall, attempts: 0, heldAttempts: 0, waits: 0,
+      registration: target.registration, platform: target.platform, notBefore: desk.wall, attempts: 0, heldAttempts: 0,
+      waits: 0,
       wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0)
     return RetryRecord(
       send: desk.send(to: .tag("news")), part: 0, parts: 1, attempt: nil, deferrals: 1,

@@ -5,7 +5,8 @@ import Testing
 
 @testable import Worker
 
-/// A state machine on a table: time moves by hand, answers come when the test gives them, and everything it wants done is kept to be looked at.
+/// A state machine on a table: time moves by hand, answers come when the test gives them, and everything it wants done
+/// is kept to be looked at.
 struct Desk {
   static let partition = TopicPartition(topic: "fanfare.sends", partition: 0)
   /// What every record carries.
@@ -59,7 +60,9 @@ struct Desk {
   private var nextOffset: [TopicPartition: Int64] = [:]
 
   init(
-    senders: [HubName: [Platform: any PushSender]] = [.default: [.apns: ScriptedSender(.apns), .fcm: ScriptedSender(.fcm)]],
+    senders: [HubName: [Platform: any PushSender]] = [
+      .default: [.apns: ScriptedSender(.apns), .fcm: ScriptedSender(.fcm)]
+    ],
     assign: Bool = true, retryDelays: [Int] = [], configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) {
     var configuration = WorkerConfiguration()
@@ -219,8 +222,10 @@ struct Desk {
 
   static func target(_ handle: String, _ platform: Platform) -> Target {
     Target(
-      registration: UnregisteredDevice.target(hub: .default, platform: platform, handle: handle, at: UnixTime(milliseconds: 0))
-        .registration,
+      registration: UnregisteredDevice.target(
+        hub: .default, platform: platform, handle: handle, at: UnixTime(milliseconds: 0)
+      )
+      .registration,
       platform: platform, handle: handle, registeredAt: UnixTime(milliseconds: 0))
   }
 
@@ -229,7 +234,8 @@ struct Desk {
     content: Content = Content(message: Message(body: "hello"))
   ) -> SendRequest {
     SendRequest(
-      id: .random(), hub: hub, sender: "tester", acceptedAt: wall, audience: audience, content: content, timeToLive: timeToLive)
+      id: .random(), hub: hub, sender: "tester", acceptedAt: wall, audience: audience, content: content,
+      timeToLive: timeToLive)
   }
 
   /// The partitions that were given back although what has settled in them last is not committed.

@@ -123,7 +123,8 @@ struct DispatchTests {
     var desk = Desk()
     let audience = Audience.device(.apns, handle: "00FF")
     desk.deliver(
-      desk.send(to: audience), desk.send(to: .device(.apns, handle: "00ff")), desk.send(to: .device(.fcm, handle: "00ff")))
+      desk.send(to: audience), desk.send(to: .device(.apns, handle: "00ff")),
+      desk.send(to: .device(.fcm, handle: "00ff")))
     #expect(desk.pushes.map(\.handle) == ["00ff", "00ff", "00ff"])
     desk.answerAll(from: 0, PushOutcome(.deviceGone, reason: "Unregistered", status: 410))
     let ids = desk.statuses.flatMap(\.devices).map(\.registration)

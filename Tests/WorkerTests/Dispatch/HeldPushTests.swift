@@ -5,7 +5,8 @@ import Testing
 
 @testable import Worker
 
-/// What becomes of pushes that are refused as a mistake of the operator: kept while it may be one, given up when it is plainly their own.
+/// What becomes of pushes that are refused as a mistake of the operator: kept while it may be one, given up when it is
+/// plainly their own.
 struct HeldPushTests {
   private static let refusal = PushOutcome(.configurationError, reason: "TopicDisallowed", status: 400)
 

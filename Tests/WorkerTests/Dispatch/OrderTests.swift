@@ -6,8 +6,9 @@ import Testing
 @testable import Worker
 
 struct OrderTests {
-  /// 50 users × 200 sends to one or two devices each, answered at random with all kinds of answers: at no moment are two sends of a user in their
-  /// first attempts, and the first attempts come in the order in which the sends were accepted.
+  /// 50 users × 200 sends to one or two devices each, answered at random with all kinds of answers: at no moment are
+  /// two sends of a user in their first attempts, and the first attempts come in the order in which the sends were
+  /// accepted.
   @Test func `one user's sends start one after another, whatever the parallelism`() throws {
     var random = SeededGenerator(seed: 7)
     var desk = Desk { $0.maximumPushes = 40 }
@@ -36,7 +37,9 @@ struct OrderTests {
         let owner = try #require(user[send])
         let isFirst = attempted.insert(push.id).inserted
         if isFirst {
-          if let open = openFirsts[owner], open.count > 0 { #expect(open.send == send, "two sends of one user at once") }
+          if let open = openFirsts[owner], open.count > 0 {
+            #expect(open.send == send, "two sends of one user at once")
+          }
           if started[owner]?.last != send { started[owner, default: []].append(send) }
           openFirsts[owner] = (send, openFirsts[owner].map { $0.send == send ? $0.count + 1 : 1 } ?? 1)
         }

@@ -5,12 +5,14 @@ import Testing
 
 @testable import Worker
 
-/// After an outage the oldest push of a device comes first, however often it went round a retry topic, and those after it one by one.
+/// After an outage the oldest push of a device comes first, however often it went round a retry topic, and those after
+/// it one by one.
 struct OutageOrderTests {
   private static let silence = PushOutcome(.retryLater, reason: "ServiceUnavailable", status: 503)
   private static let accepted = PushOutcome(.accepted, status: 200)
 
-  /// A desk on which APNs has been unavailable for some seconds, with the sends of one user that are accepted from then on, a second apart.
+  /// A desk on which APNs has been unavailable for some seconds, with the sends of one user that are accepted from then
+  /// on, a second apart.
   private func broken(_ desk: inout Desk, sends: Int) -> [SendRequest] {
     for number in 0..<20 { desk.register("u\(number)", .apns) }
     desk.register("bob", .apns, .fcm)
@@ -71,7 +73,8 @@ struct OutageOrderTests {
     #expect(order(desk) == bodies(sends + [fresh]))
     #expect(desk.state.senders[0].order.count == 1, "only what has not come back")
     #expect(
-      Set(desk.statuses.filter { $0.devices.contains { $0.platform == .fcm } }.map(\.send)) == Set((sends + [fresh]).map(\.id)))
+      Set(desk.statuses.filter { $0.devices.contains { $0.platform == .fcm } }.map(\.send))
+        == Set((sends + [fresh]).map(\.id)))
   }
 
   @Test
@@ -158,7 +161,8 @@ struct OutageOrderTests {
     desk.advance(.seconds(1))
     #expect(desk.retries.count == before)
     desk.deliver(desk.send(to: .user("u0")))
-    desk.answer(desk.pushes[desk.pushes.count - 1], PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0)
+    desk.answer(
+      desk.pushes[desk.pushes.count - 1], PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0)
     desk.advance(.seconds(1))
     #expect(desk.retries.count == before + 1)
     #expect(desk.state.records == 1, "the one that was refused, to try with")
@@ -188,7 +192,9 @@ struct OutageOrderTests {
       uptime += Int64.random(in: 0..<2000, using: &random)
       switch Int.random(in: 0..<6, using: &random) {
       case 0, 1, 2:
-        let (id, moment) = (SendID.random(using: &random), UnixTime(milliseconds: Int64.random(in: 0..<40, using: &random)))
+        let (id, moment) = (
+          SendID.random(using: &random), UnixTime(milliseconds: Int64.random(in: 0..<40, using: &random))
+        )
         let older = order.older(than: id, acceptedAt: moment, to: device, at: uptime)
         #expect(older == model.count { $0.acceptedAt <= moment && uptime <= $0.due + 60_000 })
         #expect(order.older(than: id, acceptedAt: moment, to: device, at: uptime, limit: 1) == min(older, 1))
@@ -196,7 +202,8 @@ struct OutageOrderTests {
         let place = order.place(id, acceptedAt: moment, to: device, at: uptime)
         #expect(place.dueBefore == away?.due && place.count == model.count + 1 && !place.isRemembered)
         let due = uptime + Int64.random(in: -30_000..<30_000, using: &random)
-        let entry = Entry(id: id, acceptedAt: moment, due: due, waiting: older > 0 ? Ticket(slot: step, generation: 0) : nil)
+        let entry = Entry(
+          id: id, acceptedAt: moment, due: due, waiting: older > 0 ? Ticket(slot: step, generation: 0) : nil)
         let isKnown = order.remember(id, acceptedAt: moment, to: device, due: due, waiting: entry.waiting)
         #expect(isKnown == (model.count < 50))
         if isKnown { model.insert(entry, at: model.firstIndex { $0.acceptedAt > moment } ?? model.count) }
@@ -314,9 +321,11 @@ struct OutageOrderTests {
   @Test(arguments: [
     (0, 1000, 15), (1400, 1000, 15), (20_000, 1000, 200), (20_000, 60, 30), (99_000, 60, 99), (99_000, 1000, 300),
   ])
-  func `what goes round takes longer rounds the more it is, but no longer than half of the outage where that is not too soon`(
-    others: Int, outage: Int, seconds: Int
-  ) throws {
+  func
+    `what goes round takes longer rounds the more it is, but no longer than half of the outage where that is not too soon`(
+      others: Int, outage: Int, seconds: Int
+    ) throws
+  {
     var desk = Desk(retryDelays: [15, 60, 300])
     _ = broken(&desk, sends: 1)
     for _ in 0..<others {
@@ -327,7 +336,9 @@ struct OutageOrderTests {
     #expect(try roundTrip(&desk) == .seconds(seconds))
   }
 
-  @Test func `the pushes of a device come back one behind the other, and no earlier than a round after they were here`() throws {
+  @Test func `the pushes of a device come back one behind the other, and no earlier than a round after they were here`()
+    throws
+  {
     var desk = Desk(retryDelays: [15, 60, 300])
     _ = broken(&desk, sends: 1)
     // Of a round of 50 seconds.

@@ -4,7 +4,8 @@ import Testing
 
 /// What goes round by the retry topics for as long as an outage lasts.
 struct OutageRoundTests {
-  /// Far more waits than the worker and its pumps may hold, much of it for one device; and the worker is fast, or not as fast as everything comes back.
+  /// Far more waits than the worker and its pumps may hold, much of it for one device; and the worker is fast, or not
+  /// as fast as everything comes back.
   @Test(arguments: [5_000, 300])
   func `after an outage everything comes, to each device in the order of acceptance, and little has gone round in vain`(
     speed: Int

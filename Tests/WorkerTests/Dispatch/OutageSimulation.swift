@@ -4,8 +4,8 @@ import Support
 
 @testable import Worker
 
-/// One worker, its retry pumps and their topics through an outage of APNs, in simulated time: what is accepted goes to APNs and to FCM, whatever is put
-/// off comes back by the topics, and the order in which everything arrives is kept.
+/// One worker, its retry pumps and their topics through an outage of APNs, in simulated time: what is accepted goes to
+/// APNs and to FCM, whatever is put off comes back by the topics, and the order in which everything arrives is kept.
 struct OutageSimulation {
   private static let step = Duration.milliseconds(100)
   private static let partitions = 4

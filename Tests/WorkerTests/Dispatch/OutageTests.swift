@@ -17,7 +17,9 @@ struct OutageTests {
   /// Lets APNs fall silent until its circuit opens.
   private func breakDown(_ desk: inout Desk) {
     for number in 0..<20 { desk.deliver(desk.send(to: .user("u\(number)"))) }
-    for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).dropLast() { desk.answer(push, Self.silence, from: 0) }
+    for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).dropLast() {
+      desk.answer(push, Self.silence, from: 0)
+    }
     #expect(desk.state.senders[0].gate.state == .closed, "all at once is no outage")
     desk.advance(.seconds(3))
     for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).suffix(1) { desk.answer(push, Self.silence, from: 0) }
@@ -28,7 +30,9 @@ struct OutageTests {
     var desk = desk()
     breakDown(&desk)
     #expect(
-      desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "ServiceUnavailable") = $0 { true } else { false } })
+      desk.alarms.contains {
+        if case .serviceUnavailable(sender: 0, reason: "ServiceUnavailable") = $0 { true } else { false }
+      })
     #expect(desk.state.complaints == ["default/apns: the push service is unavailable"])
     let before = desk.pushes.count
     for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
@@ -51,7 +55,9 @@ struct OutageTests {
   }
 
   @Test(arguments: [20, 75, 82, 84, 400])
-  func `what is put off comes back before it expires, although its pump releases it a little late`(timeToLive: Int) throws {
+  func `what is put off comes back before it expires, although its pump releases it a little late`(timeToLive: Int)
+    throws
+  {
     var desk = desk()
     breakDown(&desk)
     desk.advance(.seconds(180))
@@ -122,7 +128,8 @@ struct OutageTests {
         let isRefused = push.handle.hasSuffix("-0")
         desk.answer(
           push,
-          isRefused ? PushOutcome(.configurationError, reason: "BadTopic", status: 400) : PushOutcome(.accepted, status: 200),
+          isRefused
+            ? PushOutcome(.configurationError, reason: "BadTopic", status: 400) : PushOutcome(.accepted, status: 200),
           from: isRefused ? 0 : 1)
         answered += 1
       }
@@ -136,7 +143,9 @@ struct OutageTests {
     var desk = Desk(retryDelays: [15, 60, 300])
     for number in 0..<100 { desk.register("u\(number)", .apns) }
     for number in 0..<99 { desk.deliver(desk.send(to: .user("u\(number)"))) }
-    for push in desk.pushes { desk.answer(push, PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0) }
+    for push in desk.pushes {
+      desk.answer(push, PushOutcome(.configurationError, reason: "BadTopic", status: 400), from: 0)
+    }
     desk.deliver(desk.send(to: .user("u99")))
     desk.advance(.seconds(1))
     #expect(desk.state.records == 65)
@@ -205,7 +214,8 @@ struct OutageTests {
     #expect(desk.state.senders[0].gate.state == .closed)
     desk.advance(.seconds(3))
     #expect(desk.state.senders[0].gate.state == .open, "long before their time is up")
-    #expect(desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "Silence") = $0 { true } else { false } })
+    #expect(
+      desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "Silence") = $0 { true } else { false } })
     // What it says late counts all the same.
     for push in pushes("-0") { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
     for push in pushes("-1")[40...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 1) }

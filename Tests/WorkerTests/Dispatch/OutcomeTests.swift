@@ -121,7 +121,9 @@ struct OutcomeTests {
     #expect(desk.pushes.count == 4)
     #expect(desk.state.complaints.count == 1)
     // Others in flight fare alike; it is said once.
-    for index in [1, 2] { desk.answer(desk.pushes[index], PushOutcome(.configurationError, reason: "Forbidden", status: 403)) }
+    for index in [1, 2] {
+      desk.answer(desk.pushes[index], PushOutcome(.configurationError, reason: "Forbidden", status: 403))
+    }
     desk.deliver(desk.send(to: .user("user3")))
     #expect(desk.pushes.count == 4)
     #expect(desk.alarms.filter { if case .senderStopped = $0 { true } else { false } }.count == 1)

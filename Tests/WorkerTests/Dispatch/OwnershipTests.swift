@@ -150,7 +150,8 @@ struct OwnershipTests {
     desk.registry[.registration(targets[3].registration)] = [targets[3]]
     desk.deliver(desk.send(to: .tag("news")))
     for push in desk.pushes {
-      desk.answer(push, ["device-3", "device-4"].contains(push.handle) ? PushOutcome(.unknown) : PushOutcome(.accepted))
+      desk.answer(
+        push, ["device-3", "device-4"].contains(push.handle) ? PushOutcome(.unknown) : PushOutcome(.accepted))
     }
     desk.advance(.seconds(10))
     #expect(Set(desk.queries.map(\.audience)) == Set(targets[3...4].map { .registration($0.registration) }))
@@ -173,7 +174,8 @@ struct OwnershipTests {
     desk.advance(.seconds(10))
     #expect(desk.pushes.count == 3 && desk.pushes.last?.handle == "device-1")
     desk.answer(desk.pushes[2], PushOutcome(.accepted))
-    #expect(desk.statuses.first?.devices.first { $0.reason == "NoLongerRegistered" }?.registration == targets[0].registration)
+    #expect(
+      desk.statuses.first?.devices.first { $0.reason == "NoLongerRegistered" }?.registration == targets[0].registration)
   }
 
   @Test func `while the registry cannot be asked nothing is sent, and nothing is lost`() {

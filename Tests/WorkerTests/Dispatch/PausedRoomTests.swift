@@ -106,7 +106,8 @@ struct PausedRoomTests {
   @Test func `a pause begins anew where nothing has come back of the one before in time`() throws {
     var desk = Desk(retryDelays: [2, 15, 60, 300])
     let page = StoppedRoomTests.page(&desk, devices: 3)
-    desk.broadcasts.steerings[BroadcastID(hub: page.send.hub, send: page.send.identity)] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[BroadcastID(hub: page.send.hub, send: page.send.identity)] = Steering(
+      .paused, because: .caller)
     var record = page.encoded(at: desk.wall)
     func due() throws -> UnixTime { try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore }
     for _ in 0..<1000 {
@@ -142,7 +143,9 @@ struct PausedRoomTests {
     #expect(desk.state.pausedSegments.isEmpty && desk.state.segments.isEmpty && desk.state.courses.isEmpty)
   }
 
-  @Test(arguments: [PushOutcome(.reauthenticate, status: 403), PushOutcome(.configurationError, reason: "BadTopic", status: 400)])
+  @Test(arguments: [
+    PushOutcome(.reauthenticate, status: 403), PushOutcome(.configurationError, reason: "BadTopic", status: 400),
+  ])
   func `a push of a paused page that is to be repeated waits for the page to go on`(outcome: PushOutcome) throws {
     var (desk, send, broadcast) = try begun {
       $0.probeInterval = .seconds(1)
@@ -179,7 +182,9 @@ struct PausedRoomTests {
   }
 
   @Test(arguments: [Steering.Course.paused, .cancelled])
-  func `a device that is being looked up when its broadcast is held back is not pushed to`(course: Steering.Course) throws {
+  func `a device that is being looked up when its broadcast is held back is not pushed to`(course: Steering.Course)
+    throws
+  {
     var (desk, send, broadcast) = try begun()
     steer(.paused, broadcast, &desk)
     desk.answersLookUps = false

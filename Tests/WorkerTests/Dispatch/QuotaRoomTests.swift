@@ -105,7 +105,8 @@ struct QuotaRoomTests {
     let first = StoppedRoomTests.page(&desk, devices: 8, rate: 20)
     let second = StoppedRoomTests.page(&desk, number: 1, devices: 8, rate: 20)
     let records = [
-      first, RetryRecord(send: first.send, part: 1, parts: 50, attempt: first.attempt, deferrals: 1, devices: second.devices),
+      first,
+      RetryRecord(send: first.send, part: 1, parts: 50, attempt: first.attempt, deferrals: 1, devices: second.devices),
     ]
     desk.deliver(records.map { $0.encoded(at: desk.wall) })
     desk.answerQuestions()

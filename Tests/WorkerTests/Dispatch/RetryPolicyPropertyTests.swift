@@ -21,10 +21,12 @@ struct RetryPolicyPropertyTests {
       for _ in 0...policy.maximumAttempts {
         history.attempts += 1
         history.age = now
-        let outcome = Self.outcome(from: [.retryHere, .retryLater, .unknown, .retryLater, .retryHere, .accepted], &generator)
+        let outcome = Self.outcome(
+          from: [.retryHere, .retryLater, .unknown, .retryLater, .retryHere, .accepted], &generator)
         if outcome.verdict == .unknown { history.wasUnanswered = true }
         let decision = policy.decide(
-          outcome, on: platform, history: history, remaining: life - now, jitter: Double.random(in: 0..<1, using: &generator))
+          outcome, on: platform, history: history, remaining: life - now,
+          jitter: Double.random(in: 0..<1, using: &generator))
         switch decision {
         case .finish(let result): end = result
         case .again:
@@ -57,7 +59,8 @@ struct RetryPolicyPropertyTests {
       let outcome = Self.outcome(from: PushOutcome.Verdict.allCases, &generator)
       let remaining = Duration.milliseconds(Int64.random(in: -1000...2_000_000, using: &generator))
       let decision = policy.decide(
-        outcome, on: Platform.allCases.randomElement(using: &generator) ?? .apns, history: history, remaining: remaining,
+        outcome, on: Platform.allCases.randomElement(using: &generator) ?? .apns, history: history,
+        remaining: remaining,
         jitter: Double.random(in: 0..<1, using: &generator))
       // From the surest to the least sure: what the service has decided is final, and nothing else is taken for it.
       let final: DeviceResult.Outcome? =

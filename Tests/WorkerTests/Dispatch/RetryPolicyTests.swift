@@ -64,14 +64,16 @@ struct RetryPolicyTests {
   @Test func `milliseconds are never too many`() {
     #expect(Duration(secondsComponent: .max, attosecondsComponent: 0).milliseconds == .max)
     #expect(Duration(secondsComponent: .max / 1000, attosecondsComponent: 999_000_000_000_000_000).milliseconds == .max)
-    #expect(Duration(secondsComponent: .min / 1000, attosecondsComponent: -999_000_000_000_000_000).milliseconds == .min)
+    #expect(
+      Duration(secondsComponent: .min / 1000, attosecondsComponent: -999_000_000_000_000_000).milliseconds == .min)
     #expect(Duration.milliseconds(-1500).milliseconds == -1500)
   }
 
   @Test func `who cannot be reached is tried again soon, whatever the platform`() {
     for platform in Platform.allCases {
       #expect(
-        decide(PushOutcome(.retryLater, reason: "NotSent"), on: platform, History(attempts: 1), jitter: 1) == .wait(.seconds(5)))
+        decide(PushOutcome(.retryLater, reason: "NotSent"), on: platform, History(attempts: 1), jitter: 1)
+          == .wait(.seconds(5)))
       #expect(
         decide(PushOutcome(.retryLater, reason: "NotSent"), on: platform, History(attempts: 7, waits: 6), jitter: 1)
           == .wait(.seconds(320)))
@@ -98,7 +100,9 @@ struct RetryPolicyTests {
       age += .seconds(seconds)
     }
     #expect(decide(outcome, History(attempts: 7, waits: 6, age: age)) == .finish(.failed))
-    #expect(decide(PushOutcome(.retryLater, status: 429, retryAfter: .seconds(5)), History(attempts: 1)) == .wait(.seconds(5)))
+    #expect(
+      decide(PushOutcome(.retryLater, status: 429, retryAfter: .seconds(5)), History(attempts: 1)) == .wait(.seconds(5))
+    )
   }
 
   @Test func `quick retries are bounded, then it waits like any other`() {
@@ -120,14 +124,16 @@ struct RetryPolicyTests {
       #expect(decide(outcome, history(3)) == .finish(.failed))
       #expect(decide(outcome, history(3, wasUnanswered: true)) == .finish(.unconfirmed))
     }
-    #expect(decide(PushOutcome(.retryLater, status: 503), History(attempts: 1007, heldAttempts: 1000)) == .wait(.seconds(5)))
+    #expect(
+      decide(PushOutcome(.retryLater, status: 503), History(attempts: 1007, heldAttempts: 1000)) == .wait(.seconds(5)))
     #expect(decide(PushOutcome(.retryLater), History(attempts: 1008, heldAttempts: 1000)) == .finish(.failed))
   }
 
   @Test func `what was never answered ends unconfirmed, what was refused ends failed`() {
     #expect(decide(PushOutcome(.unknown), History(attempts: 4, waits: 3, wasUnanswered: true)) == .finish(.unconfirmed))
     #expect(decide(PushOutcome(.retryLater), History(attempts: 8, waits: 7)) == .finish(.failed))
-    #expect(decide(PushOutcome(.retryLater), History(attempts: 8, waits: 7, wasUnanswered: true)) == .finish(.unconfirmed))
+    #expect(
+      decide(PushOutcome(.retryLater), History(attempts: 8, waits: 7, wasUnanswered: true)) == .finish(.unconfirmed))
     #expect(decide(PushOutcome(.retryLater), History(attempts: 2, age: .seconds(3601))) == .finish(.failed))
   }
 

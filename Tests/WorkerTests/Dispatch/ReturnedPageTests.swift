@@ -132,7 +132,8 @@ struct ReturnedPageTests {
     desk.answerQuestions()
     desk.advance(.seconds(1))
     desk.advance(.seconds(1))
-    #expect(desk.state.senders[0].queue.count == 40 && desk.state.items.allSatisfy { $0.openDevices == $0.devices.count })
+    #expect(
+      desk.state.senders[0].queue.count == 40 && desk.state.items.allSatisfy { $0.openDevices == $0.devices.count })
   }
 
   @Test func `a moment without a quota does not give up what was begun`() {

@@ -3,9 +3,11 @@ import Testing
 
 @testable import Worker
 
-/// What holds of the circuit whatever comes, and in whichever order: pushes and late answers at random, on a clock that only the test moves.
+/// What holds of the circuit whatever comes, and in whichever order: pushes and late answers at random, on a clock that
+/// only the test moves.
 struct SenderGatePropertyTests {
-  @Test(arguments: UInt64(1)...16) func `never two probes at once, never open without cause, never shut after a success`(
+  @Test(arguments: UInt64(1)...16)
+  func `never two probes at once, never open without cause, never shut after a success`(
     seed: UInt64
   ) {
     var generator = SplitMix64(seed: seed)
@@ -39,14 +41,17 @@ struct SenderGatePropertyTests {
           #expect(before == .halfOpen && gate.state == .closed && gate.allowance(at: now) == .max)
         } else {
           #expect(
-            gate.state == before && before != .halfOpen, "a success of the probe always closes it, any other changes nothing")
+            gate.state == before && before != .halfOpen,
+            "a success of the probe always closes it, any other changes nothing")
         }
         run = (0, 0)
         if gate.state == .closed { probes = 0 }
       case 4 where Int.random(in: 0..<4, using: &generator) == 0:
         let isNews = gate.fail(at: now)
         #expect(gate.state == .open && gate.cause == .configuration)
-        if before == .closed { #expect(isNews && gate.allowance(at: now) == 0 && gate.allowance(at: now + interval) == 1) }
+        if before == .closed {
+          #expect(isNews && gate.allowance(at: now) == 0 && gate.allowance(at: now + interval) == 1)
+        }
         probes = 0
       case 5..<8 where before == .closed:
         if run.misses == 0 { run.since = now }

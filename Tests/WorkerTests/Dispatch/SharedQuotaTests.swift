@@ -33,7 +33,9 @@ import Testing
         continue
       }
       let moment = try await store.reserve(pushes, of: quota, at: desk.wall)
-      desk.turn { $0.state.answer(BroadcastAnswer(question: question, outcome: .moment(moment)), at: $0.now, into: &$1) }
+      desk.turn {
+        $0.state.answer(BroadcastAnswer(question: question, outcome: .moment(moment)), at: $0.now, into: &$1)
+      }
     }
   }
 

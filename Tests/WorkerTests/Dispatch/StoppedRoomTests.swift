@@ -17,8 +17,8 @@ struct StoppedRoomTests {
     return desk
   }
 
-  /// One of so many pages, which was put off and is due, or will be after so long: so many devices, with iPhones unless said
-  /// otherwise; the others of the page are counted.
+  /// One of so many pages, which was put off and is due, or will be after so long: so many devices, with iPhones unless
+  /// said otherwise; the others of the page are counted.
   static func page(
     _ desk: inout Desk, number: Int = 0, parts: Int = 50, devices: Int, of hub: HubName = .default,
     on platform: Platform = .apns, rate: Int? = nil, after delay: Duration = .zero, timeToLive: Int? = nil,
@@ -29,7 +29,8 @@ struct StoppedRoomTests {
     let waiting = targets.map { target in
       RetryRecord.Device.waiting(
         RetryRecord.Waiting(
-          registration: target.registration, platform: platform, notBefore: desk.wall + delay, attempts: 0, heldAttempts: 0,
+          registration: target.registration, platform: platform, notBefore: desk.wall + delay, attempts: 0,
+          heldAttempts: 0,
           waits: 0, wasUnanswered: false, firstAttemptAt: nil, reason: "", status: 0))
     }
     let send = SendRequest(
@@ -169,7 +170,9 @@ struct StoppedRoomTests {
     #expect(rounds.count > 200 && rounds.values.allSatisfy { $0 == 1 })
   }
 
-  @Test(arguments: [nil, 20]) func `what pages put off for a stopped service goes round ever more slowly`(rate: Int?) throws {
+  @Test(arguments: [nil, 20]) func `what pages put off for a stopped service goes round ever more slowly`(rate: Int?)
+    throws
+  {
     var desk = desk()
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))

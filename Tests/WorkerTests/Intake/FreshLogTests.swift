@@ -9,7 +9,8 @@ struct FreshLogTests {
 
   private func record(_ offset: Int64) -> ConsumedRecord {
     ConsumedRecord(
-      topic: Self.partition.topic, partition: Self.partition.partition, offset: offset, timestamp: 0, key: nil, value: [])
+      topic: Self.partition.topic, partition: Self.partition.partition, offset: offset, timestamp: 0, key: nil,
+      value: [])
   }
 
   /// Takes note of a record that is to be worked on.

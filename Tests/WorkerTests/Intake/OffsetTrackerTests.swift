@@ -74,7 +74,10 @@ struct OffsetTrackerTests {
     #expect(tracker.committable(limit: 100)?.metadata == nil)
   }
 
-  @Test func `nothing is to be committed before anything has settled, and no metadata where all below the last one has`() throws {
+  @Test
+  func `nothing is to be committed before anything has settled, and no metadata where all below the last one has`()
+    throws
+  {
     var tracker = OffsetTracker()
     let numbers = try [5, 6].map { try begin($0, in: &tracker) }
     #expect(tracker.committable(limit: 100) == nil)
@@ -152,13 +155,15 @@ struct OffsetTrackerTests {
       }
       let firstOpen = begun.indices.first { !settled.contains($0) } ?? begun.count
       let expected = firstOpen == 0 ? nil : begun[firstOpen - 1].offset + 1
-      guard tracker.position == expected, tracker.unsettled == open.count, tracker.span == begun.count - firstOpen else {
+      guard tracker.position == expected, tracker.unsettled == open.count, tracker.span == begun.count - firstOpen
+      else {
         Issue.record("position \(tracker.position as Int64?) where the model has \(expected as Int64?)")
         return
       }
       let oldest = firstOpen < begun.count ? begun[firstOpen].written : nil
       let timestamp = tracker.oldestTimestamp
-      let isRight = if let oldest, let timestamp { abs(timestamp - oldest) < 1000 } else { oldest == nil && timestamp == nil }
+      let isRight =
+        if let oldest, let timestamp { abs(timestamp - oldest) < 1000 } else { oldest == nil && timestamp == nil }
       guard isRight else {
         Issue.record("the oldest is of \(timestamp as Int64?) where the model has \(oldest as Int64?)")
         return
@@ -166,9 +171,11 @@ struct OffsetTrackerTests {
     }
   }
 
-  /// One owner after another dies with whatever it has committed last. Nothing is lost; nothing that a commit said is done again, except what was
-  /// cut off.
-  @Test(arguments: 0..<40) func `a chain of owners loses nothing and repeats only what no commit has said`(seed: UInt64) throws {
+  /// One owner after another dies with whatever it has committed last. Nothing is lost; nothing that a commit said is
+  /// done again, except what was cut off.
+  @Test(arguments: 0..<40) func `a chain of owners loses nothing and repeats only what no commit has said`(seed: UInt64)
+    throws
+  {
     var random = SeededGenerator(seed: seed)
     // The log: offsets with holes.
     var log: [Int64] = []

@@ -21,7 +21,9 @@ struct PartitionLedgerTests {
     return try #require(origin)
   }
 
-  private func changed(_ ledger: inout PartitionLedger) -> [PartitionOffset] { ledger.takeChanged(metadataLimit: 3_500) }
+  private func changed(_ ledger: inout PartitionLedger) -> [PartitionOffset] {
+    ledger.takeChanged(metadataLimit: 3_500)
+  }
 
   @Test func `records of partitions that are not owned are left alone`() {
     var ledger = PartitionLedger()

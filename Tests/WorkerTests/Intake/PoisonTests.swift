@@ -24,8 +24,9 @@ struct PoisonTests {
     ]
   }
 
-  @Test(arguments: poisons.indices) func `a record that cannot be used is set aside, and the next one is taken`(index: Int) throws
-  {
+  @Test(arguments: poisons.indices) func `a record that cannot be used is set aside, and the next one is taken`(
+    index: Int
+  ) throws {
     let poison = Self.poisons[index]
     var desk = Desk()
     desk.register("bob", .fcm)
@@ -73,7 +74,8 @@ struct PoisonTests {
   @Test func `a segment of an unknown hub is set aside, and says nothing of the whole broadcast`() throws {
     var desk = BroadcastTests.desk(devices: 100)
     let send = SendRequest(
-      id: .random(), hub: try #require(HubName("nowhere")), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
+      id: .random(), hub: try #require(HubName("nowhere")), sender: "tester", acceptedAt: desk.wall,
+      audience: .tag("news"),
       content: Content(message: Message(body: "hello")))
     let segment = SegmentRecord(send: send, pages: 10, range: 0..<2)
     desk.deliver([segment.encoded(at: desk.wall)], from: BroadcastTests.partition)
@@ -87,11 +89,14 @@ struct PoisonTests {
       registration: .random(), platform: .fcm, notBefore: send.acceptedAt, attempts: 1, heldAttempts: 0, waits: 1,
       wasUnanswered: false, firstAttemptAt: send.acceptedAt, reason: "Busy", status: 503)
     return RetryRecord(
-      send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 1, devices: [.waiting(device)])
+      send: send, part: parts - 1, parts: parts, attempt: parts > 1 ? .random() : nil, deferrals: 1,
+      devices: [.waiting(device)])
   }
 
   /// The end of all of a send is one status; of one of several parts nothing can be said.
-  @Test(arguments: [1, 3]) func `what was put off in an unknown hub ends its send only if it is all of it`(parts: Int) throws {
+  @Test(arguments: [1, 3]) func `what was put off in an unknown hub ends its send only if it is all of it`(parts: Int)
+    throws
+  {
     var desk = Desk()
     let send = desk.send(to: .user("bob"), hub: try #require(HubName("nowhere")))
     desk.deliver([Self.retry(of: send, parts: parts).encoded(at: desk.wall)])
@@ -104,7 +109,8 @@ struct PoisonTests {
     var desk = Desk()
     let retry = String(decoding: Self.retry(of: desk.send(to: .user("bob"))).encoded(at: desk.wall), as: UTF8.self)
     let segment = String(
-      decoding: SegmentRecord(send: desk.send(to: .everyone), pages: 10, range: 0..<2).encoded(at: desk.wall), as: UTF8.self)
+      decoding: SegmentRecord(send: desk.send(to: .everyone), pages: 10, range: 0..<2).encoded(at: desk.wall),
+      as: UTF8.self)
     desk.deliver([
       Array(retry.replacing(#""deferrals":1"#, with: #""deferrals":0"#).utf8),
       Array(segment.replacing(#""count":2"#, with: #""count":0"#).utf8),

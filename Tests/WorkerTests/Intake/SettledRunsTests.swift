@@ -10,7 +10,9 @@ struct SettledRunsTests {
     return writer.finish()
   }
 
-  private func runs(_ text: String?, from position: Int64) -> [Range<Int64>] { Array(SettledRuns(text, from: position).ranges) }
+  private func runs(_ text: String?, from position: Int64) -> [Range<Int64>] {
+    Array(SettledRuns(text, from: position).ranges)
+  }
 
   @Test func `the text is what other versions have written`() {
     #expect(text([12..<13, 20..<120], from: 10) == "settled1:CBHkD")
@@ -49,7 +51,8 @@ struct SettledRunsTests {
     var end = position
     for _ in 0..<Int.random(in: 0...300, using: &random) {
       let start =
-        end + Int64.random(in: (end == position ? 0 : 1)...(1 << Int64.random(in: 1...24, using: &random)), using: &random)
+        end
+        + Int64.random(in: (end == position ? 0 : 1)...(1 << Int64.random(in: 1...24, using: &random)), using: &random)
       end = start + Int64.random(in: 1...(1 << Int64.random(in: 1...24, using: &random)), using: &random)
       written.append(start..<end)
     }
@@ -65,9 +68,11 @@ struct SettledRunsTests {
   }
 
   @Test(arguments: [
-    "", "settled", "settled1:", "settled1:A", "settled1:AA", "settled1:BBAB", "settled1:BBBA", "settled1:CBH", "settled1:CBHk",
+    "", "settled", "settled1:", "settled1:A", "settled1:AA", "settled1:BBAB", "settled1:BBBA", "settled1:CBH",
+    "settled1:CBHk",
     "settled2:CB",
-    "done:9,11", "settled1:C B", "settled1:CB\u{0}", "settled1:CB\n", "settled1:CBé", "settled1:gAB", "settled1:CBBBBBBB=",
+    "done:9,11", "settled1:C B", "settled1:CB\u{0}", "settled1:CB\n", "settled1:CBé", "settled1:gAB",
+    "settled1:CBBBBBBB=",
     // Numbers, and sums of numbers, that no offset can be.
     "settled1:B//////////////H", "settled1:B////////////I", "settled1:B////////////H", "settled1:////////////HB",
     "l" + String(repeating: "A", count: 400), "settled1:" + String(repeating: "BB", count: 100_000),

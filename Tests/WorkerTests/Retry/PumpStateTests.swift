@@ -27,9 +27,11 @@ struct PumpStateTests {
   private func records(_ due: [Int], from first: Int64 = 0, cameEarly: Bool = false) -> [ConsumedRecord] {
     due.enumerated().map { number, seconds in
       let send = SendRequest(
-        id: .random(), acceptedAt: Self.start, audience: .user("bob"), content: Content(message: Message(body: "\(seconds)")))
+        id: .random(), acceptedAt: Self.start, audience: .user("bob"),
+        content: Content(message: Message(body: "\(seconds)")))
       let device = RetryRecord.Waiting(
-        registration: .random(), platform: .apns, notBefore: Self.start + .seconds(seconds), attempts: 1, heldAttempts: 0,
+        registration: .random(), platform: .apns, notBefore: Self.start + .seconds(seconds), attempts: 1,
+        heldAttempts: 0,
         waits: 1,
         wasUnanswered: false, firstAttemptAt: Self.start, reason: "Busy", status: 503)
       let retry = RetryRecord(
@@ -83,7 +85,9 @@ struct PumpStateTests {
   @Test mutating func whatIsDueAtNearlyTheSameTimeIsReleasedTogether() {
     var state = PumpState(delay: .seconds(300), limits: RetryPump.Limits())
     _ = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0))
-    #expect(state.advance(.event(.records(records([101, 105, 106, 0]))), at: Self.moment(0)).due.map(\.origin.sequence) == [3])
+    #expect(
+      state.advance(.event(.records(records([101, 105, 106, 0]))), at: Self.moment(0)).due.map(\.origin.sequence) == [3]
+    )
     #expect(state.advance(.tick, at: Self.moment(104)).due.isEmpty)
     #expect(state.advance(.tick, at: Self.moment(105)).due.map(\.origin.sequence) == [0, 1])
     #expect(state.advance(.tick, at: Self.moment(110)).due.map(\.origin.sequence) == [2])
@@ -100,8 +104,11 @@ struct PumpStateTests {
   }
 
   @Test mutating func whatCameTooEarlyIsHeldForItsTimeHoweverWrongTheClockIs() {
-    // This pump's clock is an hour ahead of the writer's: on its own word it would give the record back at once, again and again.
-    func ahead(_ seconds: Int) -> Moment { Moment(wall: Self.start + .seconds(3600 + seconds), uptime: Int64(seconds) * 1000) }
+    // This pump's clock is an hour ahead of the writer's: on its own word it would give the record back at once, again
+    // and again.
+    func ahead(_ seconds: Int) -> Moment {
+      Moment(wall: Self.start + .seconds(3600 + seconds), uptime: Int64(seconds) * 1000)
+    }
     #expect(state.advance(.event(.records(records([10]))), at: ahead(0)).due.count == 1)
     #expect(state.advance(.event(.records(records([10], from: 1, cameEarly: true))), at: ahead(0)).due.isEmpty)
     #expect(state.advance(.tick, at: ahead(9)).due.isEmpty)
@@ -111,7 +118,8 @@ struct PumpStateTests {
   @Test mutating func onlyWhatKafkaHasIsCommittedAndOnlyWithoutGaps() {
     _ = state.advance(.event(.records(records([15, 5]))), at: Self.moment(0))
     let second = state.advance(.tick, at: Self.moment(5)).due
-    #expect(state.advance(.acknowledged([(second[0], true)], nil), at: Self.moment(5)).offsets.allSatisfy { $0.offset == 0 })
+    #expect(
+      state.advance(.acknowledged([(second[0], true)], nil), at: Self.moment(5)).offsets.allSatisfy { $0.offset == 0 })
     let first = state.advance(.tick, at: Self.moment(15)).due
     #expect(state.advance(.acknowledged([(first[0], true)], nil), at: Self.moment(15)).offsets.map(\.offset) == [2])
     #expect(state.held == 0)

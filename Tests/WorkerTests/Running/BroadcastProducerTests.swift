@@ -13,7 +13,8 @@ struct BroadcastProducerTests {
     for user in 0..<3 { try await registry.register("user\(user)", .fcm, "token\(user)", at: now) }
     let log = [Audience.everyone, .user("user0")].enumerated().map { offset, audience in
       let send = SendRequest(
-        id: .random(), acceptedAt: now + .seconds(1), audience: audience, content: Content(message: Message(body: "hello")))
+        id: .random(), acceptedAt: now + .seconds(1), audience: audience,
+        content: Content(message: Message(body: "hello")))
       return ConsumedRecord(
         topic: MemoryGroup.partition.topic, partition: 0, offset: Int64(offset), timestamp: now.milliseconds, key: nil,
         value: send.encoded()[...])

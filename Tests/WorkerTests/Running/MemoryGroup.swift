@@ -3,7 +3,8 @@ import Synchronization
 
 @testable import Worker
 
-/// A partition, and a group that keeps what is committed for it: members come one after another, each taking up where the one before has left.
+/// A partition, and a group that keeps what is committed for it: members come one after another, each taking up where
+/// the one before has left.
 final class MemoryGroup: Sendable {
   static let partition = TopicPartition(topic: "fanfare.sends", partition: 0)
 
@@ -83,7 +84,9 @@ final class MemorySink: RecordSink {
   /// The topics that something was written to.
   var topics: Set<String> { Set(records.map(\.topic)) }
 
-  func submit(_ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void) {
+  func submit(
+    _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
+  ) {
     written.withLock { $0 += records }
     completion(records.map { .success(RecordPosition(topic: $0.topic, partition: 0, offset: 0)) })
   }

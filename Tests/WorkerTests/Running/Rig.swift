@@ -36,7 +36,8 @@ struct Rig: Sendable {
 
   /// Registers a device of a user.
   @discardableResult
-  func register(_ user: String, _ platform: Platform, _ handle: String, at time: UnixTime = SystemWallClock().now()) async throws
+  func register(_ user: String, _ platform: Platform, _ handle: String, at time: UnixTime = SystemWallClock().now())
+    async throws
     -> RegistrationID
   {
     try await registry.register(user, platform, handle, at: time)
@@ -47,7 +48,8 @@ struct Rig: Sendable {
   func post(to users: [String], through producer: Producer) async throws -> [SendRequest] {
     let now = SystemWallClock().now()
     let sends = users.map { user in
-      SendRequest(id: .random(), acceptedAt: now, audience: .user(user), content: Content(message: Message(body: "hello")))
+      SendRequest(
+        id: .random(), acceptedAt: now, audience: .user(user), content: Content(message: Message(body: "hello")))
     }
     try await post(
       sends.map {
@@ -69,7 +71,8 @@ struct Rig: Sendable {
     configuration.consumerGroup = group
     configure(&configuration)
     var settings = configuration.consumer(client: kafka.client("test-worker"), topics: topics)
-    // The shortest session with which the embedded cluster forms groups reliably; its rebalances take that less a second.
+    // The shortest session with which the embedded cluster forms groups reliably; its rebalances take that less a
+    // second.
     settings.sessionTimeout = .seconds(kafka.cluster == nil ? 10 : 4)
     let consumer = try Consumer(configuration: settings, logger: TestKafka.quietLogger)
     let worker = try Worker(
@@ -97,7 +100,9 @@ struct Rig: Sendable {
   }
 
   /// Reads a topic until `count` values have come that `decode` makes something of.
-  func read<Value: Sendable>(_ count: Int, from topic: String, _ decode: @escaping @Sendable (ArraySlice<UInt8>) throws -> Value)
+  func read<Value: Sendable>(
+    _ count: Int, from topic: String, _ decode: @escaping @Sendable (ArraySlice<UInt8>) throws -> Value
+  )
     async throws -> [Value]
   {
     try await kafka.withConsumer(topics: [topic], group: kafka.group()) { consumer in
@@ -126,9 +131,12 @@ struct Rig: Sendable {
 extension TemporaryRegistry {
   /// Registers a device of a user.
   @discardableResult
-  func register(_ user: String, _ platform: Platform, _ handle: String, at time: UnixTime) async throws -> RegistrationID {
+  func register(_ user: String, _ platform: Platform, _ handle: String, at time: UnixTime) async throws
+    -> RegistrationID
+  {
     let id = try await registry.issue(hub: .default, handle: handle, at: time)
-    let application = RegistrationApplication(id: id, hub: .default, user: user, platform: platform, handle: handle, tags: [])
+    let application = RegistrationApplication(
+      id: id, hub: .default, user: user, platform: platform, handle: handle, tags: [])
     return try await registry.complete(application, at: time).id
   }
 }
@@ -137,7 +145,9 @@ extension TemporaryRegistry {
 struct TimedOut: Error {}
 
 /// The body's value; throws `TimedOut` when it takes longer than a generous limit.
-func within<Value: Sendable>(_ limit: Duration, _ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+func within<Value: Sendable>(_ limit: Duration, _ body: @escaping @Sendable () async throws -> Value) async throws
+  -> Value
+{
   try await withThrowingTaskGroup(of: Value.self) { group in
     group.addTask { try await body() }
     group.addTask {
@@ -166,7 +176,9 @@ final class HeldSink: RecordSink {
     self.producer = producer
   }
 
-  func submit(_ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void) {
+  func submit(
+    _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
+  ) {
     producer.submit(records) { [self] results in
       let (isOpen, reached) = state.withLock { state -> (Bool, [CheckedContinuation<Void, Never>]) in
         if !state.isOpen { state.held.append { completion(results) } }

@@ -8,7 +8,8 @@ import Testing
 
 /// Workers that take over from one another.
 struct SuccessionTests {
-  @Test(arguments: 0..<5) func `who follows on a dead worker does only what had not settled`(seed: UInt64) async throws {
+  @Test(arguments: 0..<5) func `who follows on a dead worker does only what had not settled`(seed: UInt64) async throws
+  {
     var random = SeededGenerator(seed: seed)
     let registry = try TemporaryRegistry()
     let now = SystemWallClock().now()
@@ -16,7 +17,8 @@ struct SuccessionTests {
     for user in 0..<40 {
       try await registry.register("user\(user)", .fcm, "token\(user)", at: now)
       let send = SendRequest(
-        id: .random(), acceptedAt: now, audience: .user("user\(user)"), content: Content(message: Message(body: "hello")))
+        id: .random(), acceptedAt: now, audience: .user("user\(user)"),
+        content: Content(message: Message(body: "hello")))
       let key = send.audience.recordKey(of: send.id, hub: send.hub)
       let offset = (log.last?.offset ?? 4) + Int64.random(in: 1...3, using: &random)
       log.append(

@@ -8,7 +8,9 @@ import Testing
 
 /// The worker on the real protocol: a cluster, a registry file, and scripted push services.
 struct WorkerTests {
-  @Test func `every send settles once, poison is set aside, and a drained worker has committed everything`() async throws {
+  @Test func `every send settles once, poison is set aside, and a drained worker has committed everything`()
+    async throws
+  {
     let rig = try await Rig()
     for user in 0..<20 { try await rig.register("user\(user)", user % 2 == 0 ? .apns : .fcm, "aa\(10 + user)") }
     try await rig.kafka.withProducer { producer in
@@ -31,7 +33,8 @@ struct WorkerTests {
       // At the device, one user's sends are in the order in which they were posted.
       var order: [String: [SendID]] = [:]
       for push in rig.apns.pushes + rig.fcm.pushes {
-        order[push.handle, default: []].append(try #require(SendID(String(decoding: push.rendering.body, as: UTF8.self))))
+        order[push.handle, default: []].append(
+          try #require(SendID(String(decoding: push.rendering.body, as: UTF8.self))))
       }
       for user in 0..<20 {
         #expect(order["aa\(10 + user)"] == sends.enumerated().filter { $0.offset % 25 == user }.map(\.element.id))
@@ -49,7 +52,8 @@ struct WorkerTests {
       let (worker, consumer) = try rig.worker(sink: sink) { $0.drainDeadline = .milliseconds(200) }
       let run = Task { try await worker.run() }
       await sink.waitForAcknowledgements(10)
-      // All is pushed and written; only the word of it has not come back. The worker leaves in good order, and has nothing to commit.
+      // All is pushed and written; only the word of it has not come back. The worker leaves in good order, and has
+      // nothing to commit.
       worker.shutDown()
       try await within(.seconds(30)) { try await run.value }
       _ = consumer
@@ -62,7 +66,9 @@ struct WorkerTests {
     let rig = try await Rig()
     for user in 0..<10 { try await rig.register("user\(user)", .fcm, "token\(user)") }
     // Two users' pushes are never answered in the first life.
-    rig.fcm.setScript { push, _ in ["token3", "token7"].contains(push.handle) ? nil : PushOutcome(.accepted, status: 200) }
+    rig.fcm.setScript { push, _ in
+      ["token3", "token7"].contains(push.handle) ? nil : PushOutcome(.accepted, status: 200)
+    }
     try await rig.kafka.withProducer { producer in
       let sends = try await rig.post(to: (0..<100).map { "user\($0 % 10)" }, through: producer)
       let (first, consumer) = try rig.worker(sink: producer)
@@ -79,7 +85,8 @@ struct WorkerTests {
       let statuses = try await rig.statuses(100)
       second.shutDown()
       try await within(.seconds(30)) { try await run.value }
-      // Lost: nothing. Repeated: only the two pushes that had no answer, whatever settled above them in their partitions.
+      // Lost: nothing. Repeated: only the two pushes that had no answer, whatever settled above them in their
+      // partitions.
       #expect(statuses.map(\.send).sorted { "\($0)" < "\($1)" } == sends.map(\.id).sorted { "\($0)" < "\($1)" })
       let attempts = Dictionary(grouping: rig.fcm.pushes, by: \.id).mapValues(\.count)
       #expect(attempts.count == 100)

@@ -17,5 +17,7 @@ extension [UInt8] {
   }
 
   /// Appends all of them.
-  mutating func append(copying bytes: Span<UInt8>) { unsafe bytes.withUnsafeBufferPointer { unsafe append(contentsOf: $0) } }
+  mutating func append(copying bytes: Span<UInt8>) {
+    unsafe bytes.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
+  }
 }

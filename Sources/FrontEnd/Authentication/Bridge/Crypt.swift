@@ -2,11 +2,12 @@ import CCrypt
 
 /// Passwords hashed by libcrypt (`crypt(3)`): the one place of this target where raw pointers are used.
 enum Crypt {
-  /// The size of libcrypt's `struct crypt_data`, which Swift does not import whole; `crypt_rn` checks that it is given as much.
+  /// The size of libcrypt's `struct crypt_data`, which Swift does not import whole; `crypt_rn` checks that it is given
+  /// as much.
   private static let workspaceSize = 32768
 
-  /// The hash of a password under a setting: an earlier hash of the same scheme, of which the password's part is ignored. Nil when
-  /// libcrypt knows no such setting.
+  /// The hash of a password under a setting: an earlier hash of the same scheme, of which the password's part is
+  /// ignored. Nil when libcrypt knows no such setting.
   ///
   /// Blocks for as long as the setting's cost demands: tens to hundreds of milliseconds. Callable from any thread.
   static func hash(_ password: String, setting: String) -> [UInt8]? {

@@ -12,7 +12,8 @@ struct HTTPAnswer {
     bytes.append(contentsOf: buffer.readableBytesView)
     guard let end = Self.end(of: Self.endOfHead, in: bytes) else { return nil }
     guard let status = Self.number(in: bytes[..<end].dropFirst("HTTP/1.1 ".utf8.count)),
-      let field = Self.end(of: Self.contentLength, in: bytes), field < end, let length = Self.number(in: bytes[field..<end])
+      let field = Self.end(of: Self.contentLength, in: bytes), field < end,
+      let length = Self.number(in: bytes[field..<end])
     else { throw BenchError("the front end answered something that is not HTTP, or of no known length") }
     guard bytes.count >= end + length else { return nil }
     guard bytes.count == end + length else { throw BenchError("the front end answered more than it was asked") }

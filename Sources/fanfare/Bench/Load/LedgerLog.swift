@@ -3,7 +3,8 @@ import Foundation
 import RDKafka
 import Synchronization
 
-/// The records of sends that have been settled, for ledgers to read: in files, because in memory they would count as the ledgers'.
+/// The records of sends that have been settled, for ledgers to read: in files, because in memory they would count as
+/// the ledgers'.
 final class LedgerLog: Sendable {
   /// How many sends are under way when an end is read.
   private static let underWay = 10_000
@@ -22,7 +23,8 @@ final class LedgerLog: Sendable {
 
     init() throws {
       let path = NSTemporaryDirectory() + "fanfare-log-\(UUID().uuidString)"
-      guard FileManager.default.createFile(atPath: path, contents: nil), let file = FileHandle(forUpdatingAtPath: path) else {
+      guard FileManager.default.createFile(atPath: path, contents: nil), let file = FileHandle(forUpdatingAtPath: path)
+      else {
         throw BenchError("cannot make a file in \(NSTemporaryDirectory())")
       }
       // It goes with its last user.
@@ -87,7 +89,8 @@ final class LedgerLog: Sendable {
 
   private static func records(of number: Int, hub: HubName, at now: UnixTime) -> (send: [UInt8], end: [UInt8]) {
     let send = SendRequest(
-      id: .timeOrdered(at: now), hub: hub, sender: "backend", acceptedAt: now, audience: .user("user-\(number % 50_000)"),
+      id: .timeOrdered(at: now), hub: hub, sender: "backend", acceptedAt: now,
+      audience: .user("user-\(number % 50_000)"),
       content: Content(message: Message(title: "Number \(number)", body: "of many")))
     // 1.6 devices a user.
     let devices = (0..<(number % 5 < 3 ? 2 : 1)).map { _ in

@@ -1,10 +1,11 @@
 import NIOCore
 import NIOPosix
 
-/// Posts at a fixed rate, whatever the answers do: as independent callers would. Each post's time counts from the moment it was due, so that a
-/// server that stalls is charged for everything that had to wait for it.
+/// Posts at a fixed rate, whatever the answers do: as independent callers would. Each post's time counts from the
+/// moment it was due, so that a server that stalls is charged for everything that had to wait for it.
 ///
-/// Writes and reads HTTP/1.1 itself: what a client's library costs would be taken from the server, which shares the cores.
+/// Writes and reads HTTP/1.1 itself: what a client's library costs would be taken from the server, which shares the
+/// cores.
 struct OpenLoop: Sendable {
   let host: String
   let port: Int
@@ -15,13 +16,14 @@ struct OpenLoop: Sendable {
   let rate: Int
   /// Posts altogether.
   let count: Int
-  /// The most posts at the same time: an HTTP/1.1 connection carries one. What is due while its connection waits for an answer
-  /// waits, too, and that counts as its time.
+  /// The most posts at the same time: an HTTP/1.1 connection carries one. What is due while its connection waits for an
+  /// answer waits, too, and that counts as its time.
   let connections: Int
 
-  /// Runs it. `body` makes the body of a post, from its number and the time of the monotonic clock when it is due. Gives the
-  /// times to the answers, in nanoseconds. Throws when an answer is not 200 or 202, or a connection breaks.
-  func run(on group: any EventLoopGroup, body: @escaping @Sendable (Int, NIODeadline) -> String) async throws -> [Int64] {
+  /// Runs it. `body` makes the body of a post, from its number and the time of the monotonic clock when it is due.
+  /// Gives the times to the answers, in nanoseconds. Throws when an answer is not 200 or 202, or a connection breaks.
+  func run(on group: any EventLoopGroup, body: @escaping @Sendable (Int, NIODeadline) -> String) async throws -> [Int64]
+  {
     let interval = 1_000_000_000 / Int64(rate)
     let head = "POST \(path) HTTP/1.1\r\n" + headers.map { "\($0.name): \($0.value)\r\n" }.joined() + "content-length: "
     var callers: [any Channel] = []
@@ -29,7 +31,9 @@ struct OpenLoop: Sendable {
     // A little later than now, so that no post is due before its connection is there.
     let start = NIODeadline.now() + .milliseconds(500)
     for number in 0..<connections {
-      let dues = stride(from: number, to: count, by: connections).map { ($0, start + .nanoseconds(interval * Int64($0))) }
+      let dues = stride(from: number, to: count, by: connections).map {
+        ($0, start + .nanoseconds(interval * Int64($0)))
+      }
       let (channel, result) = try await ClientBootstrap(group: group)
         .channelOption(.tcpOption(.tcp_nodelay), value: 1)
         .connect(host: host, port: port) { channel in

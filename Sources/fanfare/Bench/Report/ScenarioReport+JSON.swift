@@ -1,7 +1,8 @@
 /// The rows as a program reads them.
 extension ScenarioReport: Encodable {
   private enum Key: String, CodingKey {
-    case scenario, unit, connections, sink, perSecond, ceilingPerSecond, shareOfCeiling, cpuMicroseconds, multipleOfCeiling
+    case scenario, unit, connections, sink, perSecond, ceilingPerSecond, shareOfCeiling, cpuMicroseconds,
+      multipleOfCeiling
     case peakMegabytes, pairs, latencies, goals, notes
   }
 

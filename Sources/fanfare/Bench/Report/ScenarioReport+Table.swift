@@ -19,7 +19,8 @@ extension ScenarioReport {
     // A reader expects the fastest; anything else is said.
     let sinks = sink == "nghttpd" ? [] : ["sink: \(sink)"]
     let cells = [
-      scenario, connections.map(String.init) ?? "–", rate, share, text(cpuMicroseconds), text(multiple), text(peakMegabytes),
+      scenario, connections.map(String.init) ?? "–", rate, share, text(cpuMicroseconds), text(multiple),
+      text(peakMegabytes),
       (times + goals + notes + sinks).joined(separator: "; "),
     ]
     return "| " + cells.joined(separator: " | ") + " |"

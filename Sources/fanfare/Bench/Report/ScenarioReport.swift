@@ -30,7 +30,8 @@ struct ScenarioReport: Sendable {
   var notes: [String] = []
 
   init(
-    scenario: String, unit: String, connections: Int? = nil, sink: String, pairs: [MeasuredPair] = [], goals: [Goal] = []
+    scenario: String, unit: String, connections: Int? = nil, sink: String, pairs: [MeasuredPair] = [],
+    goals: [Goal] = []
   ) {
     self.scenario = scenario
     self.unit = unit
@@ -40,7 +41,8 @@ struct ScenarioReport: Sendable {
     self.goals = goals
   }
 
-  /// The same without what a run beside others cannot tell: CPU and memory, part of which are others', and whether goals were reached.
+  /// The same without what a run beside others cannot tell: CPU and memory, part of which are others', and whether
+  /// goals were reached.
   var countsOnly: ScenarioReport {
     var report = self
     report.goals = []

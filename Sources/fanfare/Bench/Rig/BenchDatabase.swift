@@ -20,7 +20,8 @@ final class BenchDatabase: Sendable {
   private let connection: String
   private let prefix: String
 
-  /// Starts a server unless one was named; nil where there is none to be had. `settings` go over what suits a registry that is filled and then asked.
+  /// Starts a server unless one was named; nil where there is none to be had. `settings` go over what suits a registry
+  /// that is filled and then asked.
   init?(_ rig: BenchRig, settings: [String: String] = [:]) throws {
     self.rig = rig
     prefix = "bench_\(ProcessInfo.processInfo.processIdentifier)_\(UInt32.random(in: 0...UInt32.max))"
@@ -28,10 +29,12 @@ final class BenchDatabase: Sendable {
       (server, connection) = (nil, postgres)
     } else {
       guard PrivateServer.programs != nil else { return nil }
-      // What a machine with as many registrations would be given, in a third of its memory; and no log of what can be loaded again.
+      // What a machine with as many registrations would be given, in a third of its memory; and no log of what can be
+      // loaded again.
       let megabytes = max(128, Int(ProcessInfo.processInfo.physicalMemory / 3_000_000))
       let common = [
-        "shared_buffers": "\(rig.options.isQuick ? 128 : megabytes)MB", "maintenance_work_mem": "1GB", "wal_level": "minimal",
+        "shared_buffers": "\(rig.options.isQuick ? 128 : megabytes)MB", "maintenance_work_mem": "1GB",
+        "wal_level": "minimal",
         "max_wal_senders": "0", "max_wal_size": "16GB", "checkpoint_timeout": "1h", "autovacuum": "off",
         // It waits for the disk, as a server that matters does.
         "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",

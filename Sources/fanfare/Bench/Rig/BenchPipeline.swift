@@ -59,8 +59,8 @@ final class BenchPipeline: Sendable {
     producer = try Producer(configuration: configuration, logger: rig.logger)
   }
 
-  /// Runs `body` with a new cluster, or with new topics on the cluster that was given, and ends everything afterwards, the topics
-  /// included.
+  /// Runs `body` with a new cluster, or with new topics on the cluster that was given, and ends everything afterwards,
+  /// the topics included.
   static func with<Value: Sendable>(
     _ rig: BenchRig, sink: Sink, counting: Counting = .records,
     _ body: @Sendable (BenchPipeline) async throws -> Value
@@ -112,8 +112,8 @@ final class BenchPipeline: Sendable {
     }
   }
 
-  /// Starts a worker that pushes to the sink, and ends it when `body` has returned. It drains as any worker does. `registry` is a file;
-  /// `connections` are those to APNs at most, and those to a simulator's FCM.
+  /// Starts a worker that pushes to the sink, and ends it when `body` has returned. It drains as any worker does.
+  /// `registry` is a file; `connections` are those to APNs at most, and those to a simulator's FCM.
   func withWorker<Value>(
     registry: String, connections: Int, settings: String = "", _ body: (ChildProcess) async throws -> Value
   ) async throws -> Value {
@@ -122,9 +122,11 @@ final class BenchPipeline: Sendable {
     }
   }
 
-  /// Starts workers that share the work, and ends them when `body` has returned. `registry` is what the settings say of it.
+  /// Starts workers that share the work, and ends them when `body` has returned. `registry` is what the settings say of
+  /// it.
   func withWorkers<Value>(
-    _ count: Int, registry: String, connections: Int, settings: String = "", _ body: ([ChildProcess]) async throws -> Value
+    _ count: Int, registry: String, connections: Int, settings: String = "",
+    _ body: ([ChildProcess]) async throws -> Value
   ) async throws -> Value {
     let hub =
       if case .simulator(_, let directory) = sink.kind {
@@ -187,7 +189,8 @@ final class BenchPipeline: Sendable {
     }
     for send in sends {
       batch.append(
-        ProducerRecord(topic: topics.sends, key: send.audience.recordKey(of: send.id, hub: send.hub), event: send.encoded()))
+        ProducerRecord(
+          topic: topics.sends, key: send.audience.recordKey(of: send.id, hub: send.hub), event: send.encoded()))
       if batch.count == 20_000 { try await flush() }
     }
     try await flush()
@@ -196,16 +199,21 @@ final class BenchPipeline: Sendable {
   /// How many sends were ever put on the topic, whoever did it.
   func produced() async throws -> Int {
     let reader = try LogReader(client: client, logger: rig.logger)
-    return try await reader.ends(of: try await reader.partitions(of: [topics.sends])).reduce(0) { $0 + Int(max(0, $1.offset)) }
+    return try await reader.ends(of: try await reader.partitions(of: [topics.sends])).reduce(0) {
+      $0 + Int(max(0, $1.offset))
+    }
   }
 
-  /// What the worker has used when so many status records (or devices) have come. Throws when that takes longer than the limit.
+  /// What the worker has used when so many status records (or devices) have come. Throws when that takes longer than
+  /// the limit.
   func sample(_ worker: ChildProcess, at count: Int, within limit: Duration = .seconds(180)) async throws -> Sample {
     try await samples([worker], at: count, within: limit)[0]
   }
 
   /// What each of the workers has used at that moment.
-  func samples(_ workers: [ChildProcess], at count: Int, within limit: Duration = .seconds(180)) async throws -> [Sample] {
+  func samples(_ workers: [ChildProcess], at count: Int, within limit: Duration = .seconds(180)) async throws
+    -> [Sample]
+  {
     @Sendable func sample(_ count: Int, _ mark: StatusLog.Mark?) throws -> [Sample] {
       let moment = ContinuousClock.now
       return try workers.map { Sample(moment: moment, count: count, usage: try $0.usage(), mark: mark) }
@@ -232,14 +240,15 @@ final class BenchPipeline: Sendable {
   func checkSink(delivered: Int, before: Int?) async throws {
     guard let before, let after = try await sink.accepted() else { return }
     guard after - before == delivered else {
-      throw BenchError("the status records say that \(delivered) pushes were accepted; the sink accepted \(after - before)")
+      throw BenchError(
+        "the status records say that \(delivered) pushes were accepted; the sink accepted \(after - before)")
     }
   }
 }
 
 extension Measurement {
-  /// What the worker did between the moments when so much, and `planned` more, had come: as much as was counted then. So little that it came at once
-  /// is as much as was planned.
+  /// What the worker did between the moments when so much, and `planned` more, had come: as much as was counted then.
+  /// So little that it came at once is as much as was planned.
   init(planned: Int, from start: BenchPipeline.Sample, to end: BenchPipeline.Sample) {
     self.init(count: end.count > start.count ? end.count - start.count : planned, from: start, to: end)
   }

@@ -34,7 +34,9 @@ final class BenchRig: Sendable {
     try FileManager.default.createDirectory(
       at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     defer {
-      do { try FileManager.default.removeItem(at: directory) } catch { Console.error("Left behind: \(directory.path): \(error)") }
+      do { try FileManager.default.removeItem(at: directory) } catch {
+        Console.error("Left behind: \(directory.path): \(error)")
+      }
     }
     return try await body(try await BenchRig(options: options, directory: directory))
   }

@@ -19,7 +19,8 @@ struct Ceiling: Sendable {
     // Many devices, as the product has: a path is never compressed away.
     let addresses = rig.path("h2load-addresses")
     try Data(
-      (0..<min(pushes, 1000)).map { "https://\(sink.host):\(sink.port)/3/device/\(Population.handle($0))\n" }.joined().utf8
+      (0..<min(pushes, 1000)).map { "https://\(sink.host):\(sink.port)/3/device/\(Population.handle($0))\n" }.joined()
+        .utf8
     ).write(to: URL(fileURLWithPath: addresses))
     var arguments = [
       "--requests=\(pushes)", "--clients=\(connections)", "--max-concurrent-streams=100", "--data=\(bodyFile)",
@@ -32,7 +33,9 @@ struct Ceiling: Sendable {
   }
 
   /// Posts a body that many times over HTTP/1.1, to the URLs in turn.
-  func post(_ urls: [String], requests: Int, connections: Int, headers: [String], body: [UInt8]) async throws -> Measurement {
+  func post(_ urls: [String], requests: Int, connections: Int, headers: [String], body: [UInt8]) async throws
+    -> Measurement
+  {
     let bodyFile = rig.path("h2load-body")
     try Data(body).write(to: URL(fileURLWithPath: bodyFile))
     let addresses = rig.path("h2load-addresses")
@@ -44,7 +47,8 @@ struct Ceiling: Sendable {
 
   private func measure(_ arguments: [String], requests: Int, mayBeRefused: Int = 0) async throws -> Measurement {
     let before = try ProcessUsage()
-    let process = try ChildProcess(arguments, name: "h2load", program: h2load, directory: rig.directory, keepsOutput: true)
+    let process = try ChildProcess(
+      arguments, name: "h2load", program: h2load, directory: rig.directory, keepsOutput: true)
     defer { process.destroy() }
     let status = try await process.exitStatus(within: .seconds(120))
     let after = try ProcessUsage()
@@ -59,7 +63,8 @@ struct Ceiling: Sendable {
     guard status == 0, let rate = number(before: "req/s", onLineWith: "finished in"), rate > 0,
       let succeeded = number(before: "succeeded", onLineWith: "requests")
     else {
-      throw BenchError("h2load (status \(status)) did not say how fast it was: \(lines.suffix(8).joined(separator: " | "))")
+      throw BenchError(
+        "h2load (status \(status)) did not say how fast it was: \(lines.suffix(8).joined(separator: " | "))")
     }
     guard Int(succeeded) >= requests - mayBeRefused else {
       throw BenchError("h2load: \(Int(succeeded)) of \(requests) requests succeeded")

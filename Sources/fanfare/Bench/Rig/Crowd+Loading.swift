@@ -2,7 +2,8 @@ import FanfareCore
 import PostgreSQL
 
 extension Crowd {
-  /// Fills the tables of a registry that has just been made, as fast as the server takes rows, and builds their keys afterwards.
+  /// Fills the tables of a registry that has just been made, as fast as the server takes rows, and builds their keys
+  /// afterwards.
   func load(into pool: PostgreSQLPool) async throws {
     let keys = [("registrations", "hub, id"), ("handles", "hub, handle"), ("tags", "hub, tag, registration")]
     try await pool.withConnection { connection in
@@ -29,7 +30,8 @@ extension Crowd {
     try await pool.transaction { connection in
       // A table that was emptied in the same transaction takes rows that are old already, and need no second visit.
       try connection.execute("TRUNCATE \(table)")
-      _ = try connection.copyIn("COPY \(table) \(Self.columns[table] ?? "") FROM STDIN (FORMAT binary, FREEZE)") { rows in
+      _ = try connection.copyIn("COPY \(table) \(Self.columns[table] ?? "") FROM STDIN (FORMAT binary, FREEZE)") {
+        rows in
         for number in 0..<devices { try write(device(number), &rows) }
       }
     }

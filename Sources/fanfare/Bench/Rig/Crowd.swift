@@ -1,7 +1,8 @@
 import FanfareCore
 
-/// Very many registrations as services have them: 1.6 devices a user, 70 % on FCM, 28 % on APNs and 2 % on WNS; a few tags that very many carry, and very
-/// many that few do. Everything follows from the seed and a device's number, so that nothing needs to be kept.
+/// Very many registrations as services have them: 1.6 devices a user, 70 % on FCM, 28 % on APNs and 2 % on WNS; a few
+/// tags that very many carry, and very many that few do. Everything follows from the seed and a device's number, so
+/// that nothing needs to be kept.
 struct Crowd: Sendable {
   /// How many devices there are.
   let devices: Int
@@ -65,7 +66,8 @@ struct Crowd: Sendable {
     let (device, time) = (device(number), UnixTime(milliseconds: registeredAt))
     return Registration(
       id: device.id, hub: .default, user: Population.user(device.user), platform: device.platform,
-      handle: String(decoding: device.handle, as: UTF8.self), tags: device.tags.sorted(), installation: nil, registeredAt: time,
+      handle: String(decoding: device.handle, as: UTF8.self), tags: device.tags.sorted(), installation: nil,
+      registeredAt: time,
       createdAt: time)
   }
 
@@ -111,7 +113,8 @@ struct Crowd: Sendable {
   private static let hexadecimal = Array("0123456789abcdef".utf8)
 
   /// Appends so many of the characters, whose number is a power of two up to 64.
-  private static func append(_ count: Int, of alphabet: [UInt8], to text: inout [UInt8], using random: inout SplitMix64) {
+  private static func append(_ count: Int, of alphabet: [UInt8], to text: inout [UInt8], using random: inout SplitMix64)
+  {
     var word: UInt64 = 0
     for index in 0..<count {
       // Ten characters of six bits from each word.

@@ -3,7 +3,8 @@ import Logging
 import RDKafka
 import Synchronization
 
-/// Reads the status topic of broadcasts along with the worker, a record for hundreds of devices, and tells when there are enough of these.
+/// Reads the status topic of broadcasts along with the worker, a record for hundreds of devices, and tells when there
+/// are enough of these.
 final class DeviceCounter: Sendable {
   private struct State {
     var devices = 0
@@ -17,7 +18,8 @@ final class DeviceCounter: Sendable {
 
   /// A counter in a consumer group of its own.
   init(client: KafkaClientConfiguration, topics: Topics, logger: Logger) throws {
-    var configuration = ConsumerConfiguration(client: client, groupID: "\(topics.prefix).bench", topics: [topics.status])
+    var configuration = ConsumerConfiguration(
+      client: client, groupID: "\(topics.prefix).bench", topics: [topics.status])
     configuration.readsHeaders = false
     consumer = try Consumer(configuration: configuration, logger: logger)
   }
@@ -39,7 +41,8 @@ final class DeviceCounter: Sendable {
   }
 
   /// Suspends until the records name so many devices, and gives what `sample` says of their number at that very moment.
-  func when<Sample: Sendable>(_ devices: Int, sample: @escaping @Sendable (Int) throws -> Sample) async throws -> Sample {
+  func when<Sample: Sendable>(_ devices: Int, sample: @escaping @Sendable (Int) throws -> Sample) async throws -> Sample
+  {
     try await withTaskCancellationHandler {
       try await wait(for: devices, sample: sample)
     } onCancel: {
@@ -47,7 +50,8 @@ final class DeviceCounter: Sendable {
     }
   }
 
-  private func wait<Sample: Sendable>(for devices: Int, sample: @escaping @Sendable (Int) throws -> Sample) async throws -> Sample
+  private func wait<Sample: Sendable>(for devices: Int, sample: @escaping @Sendable (Int) throws -> Sample) async throws
+    -> Sample
   {
     try await withCheckedThrowingContinuation { continuation in
       let resume: @Sendable ((any Error)?) -> Void = { [self] error in

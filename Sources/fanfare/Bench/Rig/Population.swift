@@ -54,7 +54,8 @@ struct Population: Sendable {
       _ = try await registry.install(
         devices[start..<min(start + 5000, devices.count)].map { device in
           InstallationApplication(
-            installation: "bench-\(device.number)", hub: .default, user: Self.user(device.owner), platform: device.platform,
+            installation: "bench-\(device.number)", hub: .default, user: Self.user(device.owner),
+            platform: device.platform,
             handle: device.handle, tags: device.tags)
         }, at: now)
     }

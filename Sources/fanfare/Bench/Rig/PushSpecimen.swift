@@ -19,7 +19,8 @@ struct PushSpecimen: Sendable {
   ) async throws -> PushSpecimen {
     let caught = Mutex<PushSpecimen?>(nil)
     let server = HTTP2Server(
-      configuration: HTTP2ServerConfiguration(tls: try TLSConfiguration.sink(credentials)), eventLoopGroup: eventLoopGroup,
+      configuration: HTTP2ServerConfiguration(tls: try TLSConfiguration.sink(credentials)),
+      eventLoopGroup: eventLoopGroup,
       logger: logger
     ) { request, responder in
       caught.withLock { $0 = PushSpecimen(headers: Array(request.headers), body: request.body) }
@@ -50,7 +51,9 @@ extension TLSConfiguration {
   /// A server's configuration with the simulator's certificate.
   static func sink(_ credentials: SimulatorCredentials) throws -> TLSConfiguration {
     .makeServerConfiguration(
-      certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(credentials.certificatePEM.utf8)).map { .certificate($0) },
+      certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(credentials.certificatePEM.utf8)).map {
+        .certificate($0)
+      },
       privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(credentials.certificateKeyPEM.utf8), format: .pem)))
   }
 }

@@ -22,10 +22,13 @@ struct Sink: Sendable {
   let trustRoots: String?
   let process: ChildProcess?
 
-  /// Where the sink of the full measurements comes from: nghttpd where it is installed and `libPushSink.so` was built beside this program.
+  /// Where the sink of the full measurements comes from: nghttpd where it is installed and `libPushSink.so` was built
+  /// beside this program.
   static var preload: (nghttpd: URL, library: URL)? {
     let library = ChildProcess.program.deletingLastPathComponent().appending(path: "libPushSink.so")
-    guard let nghttpd = ChildProcess.find("nghttpd"), FileManager.default.fileExists(atPath: library.path) else { return nil }
+    guard let nghttpd = ChildProcess.find("nghttpd"), FileManager.default.fileExists(atPath: library.path) else {
+      return nil
+    }
     return (nghttpd, library)
   }
 
@@ -44,9 +47,11 @@ struct Sink: Sendable {
     let countFile = URL(fileURLWithPath: rig.path("sink-\(UUID())"))
     let process = try ChildProcess(
       [
-        "--address=127.0.0.1", "--htdocs=/nonexistent", "\(port)", rig.key(SimulatorCredentials.FileName.certificateKey),
+        "--address=127.0.0.1", "--htdocs=/nonexistent", "\(port)",
+        rig.key(SimulatorCredentials.FileName.certificateKey),
         rig.key(SimulatorCredentials.FileName.certificate),
-      ], name: "nghttpd", environment: ["LD_PRELOAD": library.path, "FANFARE_SINK_COUNT": countFile.path], program: nghttpd,
+      ], name: "nghttpd", environment: ["LD_PRELOAD": library.path, "FANFARE_SINK_COUNT": countFile.path],
+      program: nghttpd,
       directory: rig.directory)
     let sink = Sink(
       kind: .nghttpd(countFile: countFile), host: "127.0.0.1", port: port,
@@ -104,7 +109,8 @@ struct Sink: Sendable {
     try await withTimeLimit(.seconds(10), "nghttpd to listen") {
       while true {
         do {
-          return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: host, port: port).get()
+          return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: host, port: port)
+            .get()
             .close()
         } catch is ChannelError {
           try await Task.sleep(for: .milliseconds(10))
@@ -117,7 +123,9 @@ struct Sink: Sendable {
 
   /// A port that was free a moment ago: nghttpd cannot say which one it got.
   private static func freePort() async throws -> Int {
-    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: 0).get()
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(
+      host: "127.0.0.1", port: 0
+    ).get()
     let port = channel.localAddress?.port
     try await channel.close()
     guard let port else { throw BenchError("the system gave no port") }

@@ -4,8 +4,8 @@ import RDKafka
 
 /// The status topic: how many records it has while a worker writes it, and afterwards what they say.
 ///
-/// Nobody reads along, who would take a share of the machine from the worker that is measured: the brokers are asked where the partitions end, which is
-/// behind the last record that is acknowledged.
+/// Nobody reads along, who would take a share of the machine from the worker that is measured: the brokers are asked
+/// where the partitions end, which is behind the last record that is acknowledged.
 struct StatusLog: Sendable {
   /// How far the topic has come.
   struct Mark: Sendable {
@@ -36,7 +36,8 @@ struct StatusLog: Sendable {
     }
   }
 
-  /// The records between two marks; without them, all there are. Throws what is wrong with the first that is no status record.
+  /// The records between two marks; without them, all there are. Throws what is wrong with the first that is no status
+  /// record.
   func records(from start: Mark? = nil, to end: Mark? = nil) async throws -> [StatusRecord] {
     var spans = try await reader.spans(of: [topic])
     for index in spans.indices {

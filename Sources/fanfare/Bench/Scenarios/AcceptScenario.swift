@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// What the front end takes in, each send acknowledged by Kafka, beside Hummingbird's HTTP server as it comes, answering without doing anything.
+/// What the front end takes in, each send acknowledged by Kafka, beside Hummingbird's HTTP server as it comes,
+/// answering without doing anything.
 struct AcceptScenario: BenchScenario {
   let name = "accept"
 
@@ -51,7 +52,8 @@ struct AcceptScenario: BenchScenario {
         func post(_ count: Int) async throws -> Measurement {
           try await load.post(
             [base + "/api/sends/batch"], requests: count, connections: 4,
-            headers: [Self.headers[0], "content-type: application/x-ndjson"], body: Array(batch.joined(separator: "\n").utf8))
+            headers: [Self.headers[0], "content-type: application/x-ndjson"],
+            body: Array(batch.joined(separator: "\n").utf8))
         }
         _ = try await post(warmUp)
         return try await measure(api) { try await post(batches) }
@@ -69,8 +71,8 @@ struct AcceptScenario: BenchScenario {
     return [single, batched]
   }
 
-  /// Runs a front end over a cluster of its own, and ends both. Throws unless so many sends lie on the topic in the end: a batch is answered 200,
-  /// whatever became of its lines.
+  /// Runs a front end over a cluster of its own, and ends both. Throws unless so many sends lie on the topic in the
+  /// end: a batch is answered 200, whatever became of its lines.
   private func withFrontEnd(
     _ rig: BenchRig, takes sends: Int, _ body: @escaping @Sendable (String, ChildProcess) async throws -> Measurement
   ) async throws -> Measurement {

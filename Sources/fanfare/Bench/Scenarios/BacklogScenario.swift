@@ -33,13 +33,15 @@ struct BacklogScenario: BenchScenario {
     if let before, let after = try await sink.accepted(), after - before != sends {
       throw BenchError("\(sends) sends have ended; the sink accepted \(after - before) pushes")
     }
-    // Not the last of all: while it is worked off nobody produces any more, who has taken from the machine what the one at the beginning had to do without.
+    // Not the last of all: while it is worked off nobody produces any more, who has taken from the machine what the one
+    // at the beginning had to do without.
     let spans = zip(samples, samples.dropFirst()).dropLast()
     guard let first = spans.first, let last = spans.last, spans.count > 1 else {
       throw BenchError("there were too few sends to compare beginning and end")
     }
     func row(
-      _ part: String, _ span: (start: BenchPipeline.Sample, end: BenchPipeline.Sample), beside former: Measurement? = nil
+      _ part: String, _ span: (start: BenchPipeline.Sample, end: BenchPipeline.Sample),
+      beside former: Measurement? = nil
     ) -> ScenarioReport {
       let measurement = Measurement(planned: chunk, from: span.start, to: span.end)
       var report = ScenarioReport(

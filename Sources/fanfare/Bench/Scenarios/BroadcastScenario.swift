@@ -10,12 +10,15 @@ struct BroadcastScenario: BenchScenario {
 
   /// One send to a tag that very many devices carry.
   static let tag = Self(
-    name: "tag", devices: 100_000, audience: .tag("news"), goals: [.share(0.65), .cpu(10), .multiple(2.5), .memory(150)])
+    name: "tag", devices: 100_000, audience: .tag("news"),
+    goals: [.share(0.65), .cpu(10), .multiple(2.5), .memory(150)])
   /// One send to everybody.
-  static let broadcast = Self(name: "broadcast", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)])
+  static let broadcast = Self(
+    name: "broadcast", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)])
   /// The same, of devices that PostgreSQL holds.
   static let databaseBroadcast = Self(
-    name: "broadcast, PostgreSQL", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)], isInDatabase: true
+    name: "broadcast, PostgreSQL", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)],
+    isInDatabase: true
   )
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
@@ -65,7 +68,8 @@ struct BroadcastScenario: BenchScenario {
         try await run(rig, sink: sink, reached, connections: connections)
       }
       reports.append(
-        ScenarioReport(scenario: name, unit: "pushes", connections: connections, sink: sink.name, pairs: pairs, goals: goals))
+        ScenarioReport(
+          scenario: name, unit: "pushes", connections: connections, sink: sink.name, pairs: pairs, goals: goals))
     }
     return reports
   }
@@ -75,7 +79,8 @@ struct BroadcastScenario: BenchScenario {
     let before = try await sink.accepted()
     return try await BenchPipeline.with(rig, sink: sink, counting: .devices) { pipeline in
       try await pipeline.produce([Population.send(to: reached.warm.audience, number: 0)])
-      let measurement = try await pipeline.withWorkers(1, registry: reached.registry, connections: connections) { workers in
+      let measurement = try await pipeline.withWorkers(1, registry: reached.registry, connections: connections) {
+        workers in
         let worker = workers[0]
         _ = try await pipeline.sample(worker, at: warmUp)
         let start = BenchPipeline.Sample(moment: .now, count: warmUp, usage: try worker.usage())
@@ -83,7 +88,9 @@ struct BroadcastScenario: BenchScenario {
         return Measurement(planned: devices, from: start, to: try await pipeline.sample(worker, at: warmUp + devices))
       }
       let delivered = try await pipeline.delivered()
-      guard delivered == warmUp + devices else { throw BenchError("\(delivered) of \(warmUp + devices) pushes were delivered") }
+      guard delivered == warmUp + devices else {
+        throw BenchError("\(delivered) of \(warmUp + devices) pushes were delivered")
+      }
       try await pipeline.checkSink(delivered: delivered, before: before)
       return measurement
     }

@@ -18,7 +18,8 @@ struct EngineScenario: BenchScenario {
     for connections in rig.options.connections {
       let pushes = rig.options.scaled(200_000, floor: 2 * Self.handshakes * connections)
       // Warm-up of both sides.
-      _ = try await push(max(pushes / 10, 2 * Self.handshakes * connections), connections: connections, to: sink, rig: rig)
+      _ = try await push(
+        max(pushes / 10, 2 * Self.handshakes * connections), connections: connections, to: sink, rig: rig)
       let pairs = try await bench.pairs {
         try await bench.ceiling?.run(sink, pushes: pushes, connections: connections)
       } product: {
@@ -43,7 +44,8 @@ struct EngineScenario: BenchScenario {
     var configuration = HTTP2PoolConfiguration(host: sink.host, port: sink.port, tls: tls)
     (configuration.minimumConnections, configuration.maximumConnections) = (connections, connections)
     configuration.maximumStreamsPerConnection = 100
-    let pool = try HTTP2ConnectionPool(configuration: configuration, eventLoopGroup: rig.eventLoopGroup, logger: rig.logger)
+    let pool = try HTTP2ConnectionPool(
+      configuration: configuration, eventLoopGroup: rig.eventLoopGroup, logger: rig.logger)
     async let running: Void = pool.run()
     let load = EngineLoad(pool: pool, specimen: rig.specimen, authority: "\(sink.host):\(sink.port)", count: count)
     let measured = count - connections * Self.handshakes

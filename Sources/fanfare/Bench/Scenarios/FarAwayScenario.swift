@@ -30,7 +30,9 @@ struct FarAwayScenario: BenchScenario {
     let warmUp = sends / 10
     let measurement = try await BenchPipeline.with(rig, sink: sink) { pipeline in
       try await pipeline.produce(
-        (0..<(warmUp + sends)).lazy.map { Population.send(to: .user(Population.user(($0 &* 7919) % users)), number: $0) })
+        (0..<(warmUp + sends)).lazy.map {
+          Population.send(to: .user(Population.user(($0 &* 7919) % users)), number: $0)
+        })
       return try await pipeline.withWorker(registry: registry, connections: 1) { worker in
         let start = try await pipeline.sample(worker, at: warmUp)
         return Measurement(planned: sends, from: start, to: try await pipeline.sample(worker, at: warmUp + sends))

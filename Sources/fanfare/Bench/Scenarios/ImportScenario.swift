@@ -1,7 +1,8 @@
 import FanfareCore
 import FoundationEssentials
 
-/// How fast `fanfare registrations import` takes a crowd's registrations into an empty registry in PostgreSQL: a process of its own, which reads a file.
+/// How fast `fanfare registrations import` takes a crowd's registrations into an empty registry in PostgreSQL: a
+/// process of its own, which reads a file.
 struct ImportScenario: BenchScenario {
   let name = "import"
 
@@ -13,7 +14,8 @@ struct ImportScenario: BenchScenario {
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
     let rig = bench.rig
-    var report = ScenarioReport(scenario: name, unit: "registrations", sink: "PostgreSQL", goals: [.rate(50_000), .memory(200)])
+    var report = ScenarioReport(
+      scenario: name, unit: "registrations", sink: "PostgreSQL", goals: [.rate(50_000), .memory(200)])
     guard let database = try BenchDatabase(rig) else {
       report.notes.append("not measured: PostgreSQL is not installed")
       return [report]
@@ -21,7 +23,8 @@ struct ImportScenario: BenchScenario {
     let devices = rig.options.scaled(1_000_000, floor: 2000)
     let file = rig.path("crowd.ndjson")
     try Self.write(Crowd(devices: devices), to: file)
-    // A server that has just been started gets its memory, and its log's files, page by page from the kernel: one that has been at work has them.
+    // A server that has just been started gets its memory, and its log's files, page by page from the kernel: one that
+    // has been at work has them.
     _ = try await take(file, devices, database, rig)
     try await database.settle()
     report.pairs = try await bench.pairs {
@@ -32,10 +35,13 @@ struct ImportScenario: BenchScenario {
     return [report]
   }
 
-  private func take(_ file: String, _ devices: Int, _ database: BenchDatabase, _ rig: BenchRig) async throws -> Measurement {
+  private func take(_ file: String, _ devices: Int, _ database: BenchDatabase, _ rig: BenchRig) async throws
+    -> Measurement
+  {
     try await database.withEmptySchema { connection in
       let process = try ChildProcess(
-        ["registrations", "import", "--json", file], name: "import", environment: ["FANFARE_REGISTRY_POSTGRES_URL": connection],
+        ["registrations", "import", "--json", file], name: "import",
+        environment: ["FANFARE_REGISTRY_POSTGRES_URL": connection],
         directory: rig.directory, keepsOutput: true)
       defer { process.destroy() }
       // What a process has used cannot be read any more once it has ended.

@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// Single sends while broadcasts to everybody are under way, one after the other: how much later they arrive than without it.
+/// Single sends while broadcasts to everybody are under way, one after the other: how much later they arrive than
+/// without it.
 struct LaneScenario: BenchScenario {
   let name = "lanes"
 

@@ -4,7 +4,8 @@ import NIOCore
 import PushSimulator
 import Synchronization
 
-/// Posts at a fixed rate through the front end: how long until they are answered, and until the push is at the push service.
+/// Posts at a fixed rate through the front end: how long until they are answered, and until the push is at the push
+/// service.
 struct LatencyScenario: BenchScenario {
   let name = "latency"
 
@@ -35,9 +36,9 @@ struct LatencyScenario: BenchScenario {
     return reports
   }
 
-  /// How long each of the posts took, and each of their pushes. `broadcast`: the body of a send to all users, whose pushes are under way meanwhile; it is
-  /// posted anew when half of them have arrived, so that a fast machine does not run out of them. `others`: how many of those arrived a second; throws when
-  /// that is none.
+  /// How long each of the posts took, and each of their pushes. `broadcast`: the body of a send to all users, whose
+  /// pushes are under way meanwhile; it is posted anew when half of them have arrived, so that a fast machine does not
+  /// run out of them. `others`: how many of those arrived a second; throws when that is none.
   static func run(
     _ rig: BenchRig, registry: String, users: Int, rate: Int, seconds: Int, broadcast: String? = nil
   ) async throws -> (answered: Latency, arrived: Latency, others: Double) {
@@ -69,7 +70,8 @@ struct LatencyScenario: BenchScenario {
             try await OpenLoop(
               host: "127.0.0.1", port: port, path: "/api/sends",
               headers: [
-                ("host", "127.0.0.1"), ("authorization", "Basic YmVuY2g6YmVuY2g="), ("content-type", "application/json"),
+                ("host", "127.0.0.1"), ("authorization", "Basic YmVuY2g6YmVuY2g="),
+                ("content-type", "application/json"),
               ],
               rate: rate, count: count, connections: min(256, max(16, rate / 10))
             ).run(on: rig.eventLoopGroup) { fixed ?? Self.body(of: first + $0, users: users, text: DueTime.text($1)) }
@@ -116,7 +118,8 @@ struct LatencyScenario: BenchScenario {
     }
     await server.close()
     let times = arrivals.times.withLock { $0 }
-    guard times.count == count, let answered = Latency(nanoseconds: answers), let arrived = Latency(nanoseconds: times) else {
+    guard times.count == count, let answered = Latency(nanoseconds: answers), let arrived = Latency(nanoseconds: times)
+    else {
       throw BenchError("\(count) sends were accepted; \(times.count) pushes arrived")
     }
     return (answered, arrived, others)

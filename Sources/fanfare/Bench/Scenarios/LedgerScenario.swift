@@ -4,9 +4,11 @@ import Logging
 import PostgreSQL
 import RDKafka
 
-/// Sends that have been settled, into the ledger's tables in PostgreSQL: from the topics' bytes to committed transactions, as a ledger does it.
+/// Sends that have been settled, into the ledger's tables in PostgreSQL: from the topics' bytes to committed
+/// transactions, as a ledger does it.
 ///
-/// A send's record and its end lie in partitions of different topics, and so mostly come to different ledgers, and never in one batch.
+/// A send's record and its end lie in partitions of different topics, and so mostly come to different ledgers, and
+/// never in one batch.
 struct LedgerScenario: BenchScenario {
   let name = "ledger"
 
@@ -14,7 +16,8 @@ struct LedgerScenario: BenchScenario {
   private static let batch = 5000
   /// It is written to all the time, so it has its checkpoints, and is cleaned up after, as by default.
   private static let server = [
-    "shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "5min", "autovacuum": "on", "wal_level": "replica",
+    "shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "5min", "autovacuum": "on",
+    "wal_level": "replica",
     "wal_init_zero": "on",
   ]
 
@@ -71,7 +74,8 @@ struct LedgerScenario: BenchScenario {
       peakBytes: after.peakBytes)
   }
 
-  @concurrent private static func decode(_ records: [ConsumedRecord], topics: Topics, for ledger: PostgreSQLLedger) async
+  @concurrent private static func decode(_ records: [ConsumedRecord], topics: Topics, for ledger: PostgreSQLLedger)
+    async
     -> LedgerBatch
   {
     LedgerBatch(records, topics: topics, maximumDevices: ledger.maximumDevices)

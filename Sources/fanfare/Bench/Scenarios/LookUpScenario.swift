@@ -1,7 +1,8 @@
 import FanfareCore
 import Registry
 
-/// Whose devices a batch of sends reaches, asked of PostgreSQL as a worker asks; with few registrations, and with very many.
+/// Whose devices a batch of sends reaches, asked of PostgreSQL as a worker asks; with few registrations, and with very
+/// many.
 struct LookUpScenario: BenchScenario {
   let name = "look-up"
 
@@ -42,7 +43,8 @@ struct LookUpScenario: BenchScenario {
     }
   }
 
-  /// Asks for as many users as there are, but not for more than a few million, so that what is asked for next is in memory as it would be after a day.
+  /// Asks for as many users as there are, but not for more than a few million, so that what is asked for next is in
+  /// memory as it would be after a day.
   private func warm(_ filled: BenchDatabase.Filled) async throws {
     _ = try await ask(filled, tags: min(filled.crowd.users, 2_000_000))
   }

@@ -2,8 +2,8 @@ import FanfareCore
 import FoundationEssentials
 import PushSimulator
 
-/// Users with one to four devices on three platforms, some of them dead, a service that asks for patience now and then, and messages of all
-/// sizes; against the simulator, which validates everything.
+/// Users with one to four devices on three platforms, some of them dead, a service that asks for patience now and then,
+/// and messages of all sizes; against the simulator, which validates everything.
 struct MixedScenario: BenchScenario {
   let name = "mixed"
 
@@ -27,16 +27,20 @@ struct MixedScenario: BenchScenario {
     let pairs = try await bench.pairs {
       try await bench.ceiling?.run(sink, pushes: pushes, connections: 2 * Self.connections, body: body)
     } product: {
-      for (service, status, reason) in [("apns", 429, "TooManyRequests"), ("fcm", 429, "QUOTA_EXCEEDED"), ("wns", 406, "")] {
+      for (service, status, reason) in [
+        ("apns", 429, "TooManyRequests"), ("fcm", 429, "QUOTA_EXCEEDED"), ("wns", 406, ""),
+      ] {
         _ = try await admin.request(
           "POST", "/faults", user: "bench",
           body:
-            #"{"service":"\#(service)","action":"answer","status":\#(status),"reason":"\#(reason)","retryAfter":1,"share":0.01}"#)
+            #"{"service":"\#(service)","action":"answer","status":\#(status),"reason":"\#(reason)","retryAfter":1,"share":0.01}"#
+        )
       }
       // The dead devices are gone after the first run; each run begins with all of them.
       let copy = rig.path("mixed-\(SendID.random()).sqlite")
       try FileManager.default.copyItem(atPath: registry, toPath: copy)
-      let measurement = try await run(rig, sink: sink, registry: copy, population: population, users: users, sends: sends)
+      let measurement = try await run(
+        rig, sink: sink, registry: copy, population: population, users: users, sends: sends)
       _ = try await admin.request("DELETE", "/faults", user: "bench")
       return measurement
     }
@@ -58,7 +62,8 @@ struct MixedScenario: BenchScenario {
             to: .user(Population.user(Self.user(ofSend: number, of: users))), number: number,
             body: Self.bodies[number % Self.bodies.count])
         })
-      // At the end everything waits for the last pushes that were told to come back in a second: as little the machine's limit as the start.
+      // At the end everything waits for the last pushes that were told to come back in a second: as little the
+      // machine's limit as the start.
       let (first, last) = (sends / 10, sends * 9 / 10)
       let (start, end) = try await pipeline.withWorker(registry: registry, connections: Self.connections) { worker in
         let start = try await pipeline.sample(worker, at: first)
@@ -95,7 +100,9 @@ struct MixedScenario: BenchScenario {
   }
 
   /// Texts that make payloads of 200 to 4,096 bytes.
-  private static let bodies = stride(from: 100, through: 3900, by: 380).map { String(repeating: "fanfare ", count: $0 / 8) }
+  private static let bodies = stride(from: 100, through: 3900, by: 380).map {
+    String(repeating: "fanfare ", count: $0 / 8)
+  }
 
   /// One to four devices each; 70 % Android, 28 % iPhone, 2 % Windows; every fiftieth is dead.
   static func population(users: Int) -> Population {

@@ -42,7 +42,9 @@ struct SingleScenario: BenchScenario {
         return Measurement(planned: sends, from: start, to: try await pipeline.sample(worker, at: warmUp + sends))
       }
       let delivered = try await pipeline.delivered()
-      guard delivered == warmUp + sends else { throw BenchError("\(delivered) of \(warmUp + sends) pushes were delivered") }
+      guard delivered == warmUp + sends else {
+        throw BenchError("\(delivered) of \(warmUp + sends) pushes were delivered")
+      }
       try await pipeline.checkSink(delivered: delivered, before: before)
       return measurement
     }

@@ -1,7 +1,8 @@
 import FanfareCore
 import Foundation
 
-/// Sends that wait in Kafka, for one worker and for two that share them: what the second one adds, and what a push costs then.
+/// Sends that wait in Kafka, for one worker and for two that share them: what the second one adds, and what a push
+/// costs then.
 struct WorkersScenario: BenchScenario {
   let name = "workers"
 
@@ -17,7 +18,8 @@ struct WorkersScenario: BenchScenario {
     } product: {
       try await run(rig, workers: 2, sink: sink, registry: registry, users: users, sends: sends)
     }
-    // Two workers, the sink, the broker and whoever reads the outcomes: with fewer cores the second one takes from the others what it needs.
+    // Two workers, the sink, the broker and whoever reads the outcomes: with fewer cores the second one takes from the
+    // others what it needs.
     let cores = ProcessInfo.processInfo.activeProcessorCount
     var report = ScenarioReport(
       scenario: "\(name), 2 sharing the work", unit: "sends", connections: 1, sink: sink.name, pairs: pairs,
@@ -32,10 +34,12 @@ struct WorkersScenario: BenchScenario {
     let warmUp = sends / 10
     let before = try await sink.accepted()
     return try await BenchPipeline.with(rig, sink: sink) { pipeline in
-      let measurement = try await pipeline.withWorkers(workers, registry: "{path: \(registry)}", connections: 1) { workers in
+      let measurement = try await pipeline.withWorkers(workers, registry: "{path: \(registry)}", connections: 1) {
+        workers in
         // Each has its partitions before there is anything to do.
         for worker in workers { try await Ready.wait(for: worker) }
-        // Stopped until all lies there, or the producer would take from them what one of them takes from the other. Their group misses them later.
+        // Stopped until all lies there, or the producer would take from them what one of them takes from the other.
+        // Their group misses them later.
         for worker in workers { worker.signal(SIGSTOP) }
         defer { for worker in workers { worker.signal(SIGCONT) } }
         try await pipeline.produce(
@@ -52,7 +56,9 @@ struct WorkersScenario: BenchScenario {
         return sum
       }
       let delivered = try await pipeline.delivered()
-      guard delivered == warmUp + sends else { throw BenchError("\(delivered) of \(warmUp + sends) pushes were delivered") }
+      guard delivered == warmUp + sends else {
+        throw BenchError("\(delivered) of \(warmUp + sends) pushes were delivered")
+      }
       try await pipeline.checkSink(delivered: delivered, before: before)
       return measurement
     }

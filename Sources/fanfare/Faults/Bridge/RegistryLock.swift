@@ -1,16 +1,18 @@
 import Foundation
 
-/// Locks a registry's file as another process would that reads and writes it at once and takes its time: while it does, nobody else reads or
-/// writes.
+/// Locks a registry's file as another process would that reads and writes it at once and takes its time: while it does,
+/// nobody else reads or writes.
 ///
-/// Processes that share an SQLite file in WAL mode agree on its `-shm` file: byte 120 is locked by who writes, bytes 123 to 127 are shared by
-/// those who read (see SQLite's walformat, "WAL locks"). These are the same locks, by the same system call.
+/// Processes that share an SQLite file in WAL mode agree on its `-shm` file: byte 120 is locked by who writes, bytes
+/// 123 to 127 are shared by those who read (see SQLite's walformat, "WAL locks"). These are the same locks, by the same
+/// system call.
 struct RegistryLock {
   private static let write: (first: Int, count: Int) = (120, 1)
   private static let read: (first: Int, count: Int) = (123, 5)
   private let file: FileHandle
 
-  /// Opens the file beside the registry, which some process must have open. Closing it would give up this process's locks.
+  /// Opens the file beside the registry, which some process must have open. Closing it would give up this process's
+  /// locks.
   init(registry: String) throws {
     file = try FileHandle(forUpdating: URL(fileURLWithPath: registry + "-shm"))
   }
