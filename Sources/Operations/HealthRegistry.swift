@@ -1,32 +1,122 @@
-/// What is asked when somebody wants to know how a process is. Every check is bounded in time and asked once at a time,
-/// however many people ask.
+import FoundationEssentials
+import Synchronization
+
+/// The health checks of a process. Each runs with a time limit, and at most once at a time however many callers ask.
 package final class HealthRegistry: Sendable {
   private let livenessChecks: [BoundedCheck]
   private let readinessChecks: [BoundedCheck]
 
   /// - Parameters:
-  ///   - liveness: Checks whose failure means that only a restart helps; nothing that lies outside the process, or an
-  ///     outage elsewhere would kill it.
+  ///   - liveness: Checks whose failure only a restart can repair. Nothing outside the process belongs here: an outage
+  ///     elsewhere would restart it.
   ///   - readiness: Checks of everything that the process needs for its job.
-  ///   - limit: How long one check may take before it counts as failed.
+  ///   - limit: After this time a check counts as failed.
   package init(liveness: [any ReadinessCheck] = [], readiness: [any ReadinessCheck], limit: Duration = .seconds(3)) {
     livenessChecks = liveness.map { BoundedCheck($0, limit: limit) }
     readinessChecks = readiness.map { BoundedCheck($0, limit: limit) }
   }
 
-  /// Whether the process lives.
+  /// Reports whether the process works, or needs a restart.
   package func liveness() async -> HealthReport { await Self.report(livenessChecks) }
 
-  /// Whether the process can do its job now.
+  /// Reports whether the process can do its job now.
   package func readiness() async -> HealthReport { await Self.report(readinessChecks) }
 
   private static func report(_ checks: [BoundedCheck]) async -> HealthReport {
-    let complaints = await withTaskGroup(of: (Int, String?).self) { group in
-      for (index, check) in checks.enumerated() { group.addTask { (index, await check.complaint()) } }
-      var complaints = [String?](repeating: nil, count: checks.count)
-      for await (index, complaint) in group { complaints[index] = complaint }
-      return complaints
+    let problems = await withTaskGroup(of: (Int, String?).self) { group in
+      for (index, check) in checks.enumerated() { group.addTask { (index, await check.problem()) } }
+      return await group.reduce(into: [String?](repeating: nil, count: checks.count)) { $0[$1.0] = $1.1 }
     }
-    return HealthReport(checks: zip(checks, complaints).map { HealthReport.Check(name: $0.name, complaint: $1) })
+    return HealthReport(checks: zip(checks, problems).map { HealthReport.Check(name: $0.name, problem: $1) })
+  }
+}
+
+/// The results of a process's health checks, in the order in which the checks were registered.
+package struct HealthReport: Hashable, Sendable {
+  /// The result of one check.
+  package struct Check: Hashable, Sendable, Encodable {
+    package let name: String
+    /// The readiness problem; nil if the check passed.
+    package let problem: String?
+
+    private enum CodingKeys: String, CodingKey {
+      case name
+      // Part of the HTTP answer since the first version.
+      case problem = "complaint"
+    }
+  }
+
+  package let checks: [Check]
+
+  /// Whether every check passed.
+  package var isGood: Bool { checks.allSatisfy { $0.problem == nil } }
+
+  /// Returns a JSON object with `status`, which is one of the two words, and `checks`.
+  func json(good: String, bad: String) throws -> String {
+    struct Document: Encodable {
+      let status: String
+      let checks: [Check]
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(Document(status: isGood ? good : bad, checks: checks)), as: UTF8.self)
+  }
+}
+
+/// A check with a time limit. Callers that ask while the check is running share its answer.
+final class BoundedCheck: Sendable {
+  private struct State {
+    var isRunning = false
+    var lastWaiter = 0
+    var waiters: [Int: AsyncStream<String?>.Continuation] = [:]
+  }
+
+  private let check: any ReadinessCheck
+  private let limit: Duration
+  private let state = Mutex(State())
+
+  init(_ check: any ReadinessCheck, limit: Duration) {
+    self.check = check
+    self.limit = limit
+  }
+
+  var name: String { check.name }
+
+  /// Returns the check's problem, or that it did not answer within the limit.
+  func problem() async -> String? {
+    // The first of two answers counts: the check's or the timer's.
+    let (answers, waiter) = AsyncStream.makeStream(of: String?.self, bufferingPolicy: .bufferingOldest(1))
+    let (id, isFirst) = state.withLock { state in
+      state.lastWaiter += 1
+      state.waiters[state.lastWaiter] = waiter
+      defer { state.isRunning = true }
+      return (state.lastWaiter, !state.isRunning)
+    }
+    if isFirst {
+      // Not a child task: a check that hangs must not delay its callers, and later callers must not start it again.
+      Task { finish(await check.problem()) }
+    }
+    let limit = limit
+    let timer = Task {
+      try await Task.sleep(for: limit)
+      waiter.yield("did not answer within \(limit)")
+    }
+    defer {
+      timer.cancel()
+      state.withLock { $0.waiters[id] = nil }
+    }
+    for await answer in answers { return answer }
+    return "was cancelled before it answered"
+  }
+
+  private func finish(_ answer: String?) {
+    let waiters = state.withLock { state in
+      defer {
+        state.isRunning = false
+        state.waiters = [:]
+      }
+      return state.waiters.values
+    }
+    for waiter in waiters { waiter.yield(answer) }
   }
 }

@@ -1,21 +1,22 @@
-import Hummingbird
+import HTTPTypes
+package import Hummingbird
 import HummingbirdCore
 package import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// The port of a role that serves nothing else: health, readiness and metrics over HTTP.
+/// Serves health, readiness and metrics over HTTP, for roles that have no other HTTP server.
 package final class OperationsServer: Service {
-  /// The most connections served at once: a few scrapers and probes.
+  /// Enough for a few scrapers and probes; further connections wait and cannot use up the file descriptors.
   private static let maximumConnections = 64
 
   private let host: String
   private let port: Int
   private let routes: OperationsRoutes
   private let logger: Logger
-  private let bound = BoundPort()
+  private let listening = ListeningPort()
 
-  /// Port 0 takes a free one; see `boundPort()`.
+  /// With port 0 the kernel chooses the port; see `boundPort()`.
   package init(host: String, port: Int, routes: OperationsRoutes, logger: Logger) {
     self.host = host
     self.port = port
@@ -23,37 +24,70 @@ package final class OperationsServer: Service {
     self.logger = logger
   }
 
-  /// Serves until graceful shutdown or cancellation. Throws when the address cannot be bound. To be called once.
+  /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
     let router = Router(options: .autoGenerateHeadEndpoints)
     routes.add(to: router)
-    let bound = bound
+    let listening = listening
     let application = Application(
       router: router,
-      // Scrapers keep their connection; one that has gone away without a word is given up after two scrapes or so.
+      // Scrapers keep their connection open; a dead one is closed after about two scrape intervals.
       server: .http1(configuration: .init(idleTimeout: .seconds(120))),
       configuration: ApplicationConfiguration(
         address: .hostname(host, port: port),
-        // Beyond that, connections wait: nobody may use up the descriptors through this port.
         availableConnectionsDelegate: MaximumAvailableConnections(Self.maximumConnections)),
-      onServerRunning: { channel in bound.resolve(channel.localAddress?.port) },
+      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) },
       logger: logger)
-    defer { bound.resolve(nil) }
+    defer { listening.resolve(nil) }
     try await application.run()
   }
 
-  /// The port that is listened on. Waits until there is one; throws `OperationsServerError` when the server ended
-  /// without.
+  /// Returns the port as soon as the server listens. Throws `OperationsServerError` if the server ended before that.
   package func boundPort() async throws -> Int {
-    guard let port = await bound.value() else { throw OperationsServerError.notListening }
+    guard let port = await listening.value() else { throw OperationsServerError.notListening }
     return port
   }
 }
 
-/// Why the operations port cannot be told.
+/// Why the port of an `OperationsServer` is unknown.
 package enum OperationsServerError: Error, CustomStringConvertible {
-  /// The server has ended before it listened.
+  /// The server ended before it listened.
   case notListening
 
   package var description: String { "the operations server ended before it listened on a port" }
+}
+
+/// The routes `GET /healthz`, `GET /readyz` and `GET /metrics`.
+///
+/// They need no credentials: their answers contain no secrets.
+package struct OperationsRoutes: Sendable {
+  private let metrics: PrometheusMetrics
+  private let health: HealthRegistry
+
+  package init(metrics: PrometheusMetrics, health: HealthRegistry) {
+    self.metrics = metrics
+    self.health = health
+  }
+
+  /// Adds the three routes to a router.
+  package func add(to router: some RouterMethods) {
+    let health = health
+    let metrics = metrics
+    router.get("healthz") { _, _ in try Self.answer(await health.liveness(), good: "alive", bad: "stuck") }
+    router.get("readyz") { _, _ in try Self.answer(await health.readiness(), good: "ready", bad: "waiting") }
+    router.get("metrics") { _, _ in
+      Self.response(.ok, type: "text/plain; version=0.0.4; charset=utf-8", metrics.exposition())
+    }
+  }
+
+  private static func answer(_ report: HealthReport, good: String, bad: String) throws -> Response {
+    response(
+      report.isGood ? .ok : .serviceUnavailable, type: "application/json", try report.json(good: good, bad: bad))
+  }
+
+  private static func response(_ status: HTTPResponse.Status, type: String, _ text: String) -> Response {
+    Response(
+      status: status, headers: [.contentType: type, .cacheControl: "no-store"],
+      body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+  }
 }

@@ -1,23 +1,22 @@
 package import CoreMetrics
 import Synchronization
 
-/// The metrics of this process, in Prometheus' text format.
+/// A backend of swift-metrics that exports the metrics of this process in Prometheus' text format.
 ///
-/// A backend of swift-metrics: counters become counters; gauges, meters and recorders that do not aggregate become
-/// gauges; timers (in seconds) and aggregating recorders become histograms. Making a handle takes a lock; using one
-/// takes none.
+/// Counters become counters; gauges, meters and recorders that do not aggregate become gauges; timers (in seconds) and
+/// aggregating recorders become histograms. Making a handle takes a lock, using one does not.
 package final class PrometheusMetrics: MetricsFactory {
-  /// What may be configured.
+  /// Bucket bounds and limits.
   package struct Configuration: Sendable {
-    /// Bucket bounds by metric name; finite and rising, at most 31.
+    /// Bucket bounds by metric name: at most 31, finite and rising.
     package var buckets = MetricCatalogue.buckets
-    /// Bucket bounds of timers that `buckets` does not name.
+    /// Bucket bounds of all other timers.
     package var secondsBuckets = MetricCatalogue.secondsBuckets
-    /// Bucket bounds of aggregating recorders that `buckets` does not name.
+    /// Bucket bounds of all other aggregating recorders.
     package var valueBuckets = MetricCatalogue.valueBuckets
-    /// The most series of one metric; what is beyond shares one series labelled `overflow="true"`.
+    /// The most series of one metric; further ones share a series labelled `overflow="true"`.
     package var maximumSeriesPerMetric = 2000
-    /// The most metrics; what is beyond is not exported.
+    /// The most metrics; further ones are not exported.
     package var maximumMetrics = 1000
 
     package init() {}
@@ -33,31 +32,32 @@ package final class PrometheusMetrics: MetricsFactory {
   private let process = ProcessStatistics()
   private let state = Mutex(State())
 
-  /// Metrics of a process; `build` nil where there is nothing to say about it.
+  /// Without `build`, `fanfare_build_info` is not exported.
   package init(configuration: Configuration = Configuration(), build: BuildInformation? = nil) {
     self.configuration = configuration
     self.build = build
   }
 
-  /// Everything measured so far, in the text format 0.0.4: metrics by name, series by labels.
+  /// Returns all metrics in the text format 0.0.4, sorted by name, and their series sorted by labels.
   package func exposition() -> String {
     let (families, refused) = state.withLock { state in
       (state.families.map { (name: $0.key, family: $0.value, series: $0.value.all) }, state.refused)
     }
     var snapshots = families.map { name, family, series in
       MetricSnapshot(
-        name: name, kind: family.kind, help: family.help,
-        samples: series.flatMap { $0.series.samples(labels: $0.labels) })
+        name, kind: family.kind, help: family.help, samples: series.flatMap { $0.series.samples(labels: $0.labels) })
     }
     let overflows = families.filter { $0.family.overflowed > 0 }.sorted { $0.name < $1.name }
     snapshots.append(
-      snapshot(
-        "fanfare_metric_series_overflow_total",
-        overflows.map {
-          MetricSnapshot.Sample(labels: LabelText([("metric", $0.name)]), value: Double($0.family.overflowed))
+      MetricSnapshot(
+        "fanfare_metric_series_overflow_total", kind: .counter,
+        samples: overflows.map {
+          MetricSnapshot.Sample(labels: MetricLabels([("metric", $0.name)]), value: Double($0.family.overflowed))
         }))
     snapshots.append(
-      snapshot("fanfare_metrics_refused_total", [MetricSnapshot.Sample(labels: "", value: Double(refused))]))
+      MetricSnapshot(
+        "fanfare_metrics_refused_total", kind: .counter,
+        samples: [MetricSnapshot.Sample(labels: "", value: Double(refused))]))
     snapshots += process.snapshots()
     if let build { snapshots.append(build.snapshot) }
     var output = ""
@@ -67,17 +67,13 @@ package final class PrometheusMetrics: MetricsFactory {
     return output
   }
 
-  private func snapshot(_ name: String, _ samples: [MetricSnapshot.Sample]) -> MetricSnapshot {
-    MetricSnapshot(name: name, kind: .counter, help: MetricCatalogue.help[name] ?? "", samples: samples)
-  }
-
-  /// The series for a handle; nil when the metric is refused: its name is another kind's or our own, or there are too
-  /// many.
+  /// Returns the series of a handle; nil if the metric is refused, because its name is reserved or belongs to another
+  /// kind, or because there are too many metrics.
   private func series(
     _ label: String, _ dimensions: [(String, String)], kind: MetricKind, isTime: Bool = false
   ) -> (any MetricSeries)? {
     let name = MetricName.metric(label, kind: kind, isTime: isTime)
-    let labels = LabelText(dimensions, reserved: kind == .histogram ? "le" : nil)
+    let labels = MetricLabels(dimensions, reserved: kind == .histogram ? "le" : nil)
     return state.withLock { state in
       if state.families[name] == nil, state.families.count < configuration.maximumMetrics,
         !Self.reservedNames.contains(name)
@@ -85,7 +81,7 @@ package final class PrometheusMetrics: MetricsFactory {
         let bounds = configuration.buckets[name] ?? (isTime ? configuration.secondsBuckets : configuration.valueBuckets)
         state.families[name] = MetricFamily(
           kind: kind, help: MetricCatalogue.help[name] ?? "Reported by the program as \(label).",
-          bounds: HistogramSeries.sound(bounds))
+          bounds: HistogramSeries.usableBounds(bounds))
       }
       guard state.families[name]?.kind == kind else {
         state.refused += 1
@@ -101,15 +97,15 @@ package final class PrometheusMetrics: MetricsFactory {
     }
   }
 
-  /// What the exporter itself writes.
+  /// Metrics that the exporter writes itself.
   private static let reservedNames: Set<String> = [
     "fanfare_build_info", "fanfare_metric_series_overflow_total", "fanfare_metrics_refused_total",
-    "process_cpu_seconds_total",
-    "process_max_fds", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
+    "process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes",
+    "process_start_time_seconds",
     "process_virtual_memory_bytes",
   ]
 
-  // A handle that is not exported still needs an object to write to: hence the casts' alternatives.
+  // The handle of a refused metric needs an object to write to, which is not exported.
 
   package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
     series(label, dimensions, kind: .counter) as? CounterSeries ?? CounterSeries()

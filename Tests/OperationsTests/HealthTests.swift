@@ -7,14 +7,14 @@ import Testing
 @testable import Operations
 
 @Suite(.timeLimit(.minutes(1))) struct HealthTests {
-  @Test func goodChecksMakeAGoodReport() async {
+  @Test func reportIsGoodIfAllChecksPass() async {
     let health = HealthRegistry(readiness: [NamedCheck("kafka") { nil }, NamedCheck("registry") { nil }])
     let report = await health.readiness()
     #expect(report.isGood)
     #expect(report.checks.map(\.name) == ["kafka", "registry"])
   }
 
-  @Test func aComplaintIsNamedBesideTheGoodChecks() async throws {
+  @Test func problemIsReportedUnderItsCheck() async throws {
     let health = HealthRegistry(readiness: [NamedCheck("kafka") { "no broker \"b1\"" }, NamedCheck("registry") { nil }])
     let report = await health.readiness()
     #expect(!report.isGood)
@@ -23,7 +23,7 @@ import Testing
         == #"{"checks":[{"complaint":"no broker \"b1\"","name":"kafka"},{"name":"registry"}],"status":"waiting"}"#)
   }
 
-  @Test func aCheckThatHangsIsACheckThatFails() async {
+  @Test func hangingCheckFailsAfterTheLimitAndIsNotStartedAgain() async {
     let gate = Gate()
     let asked = Mutex(0)
     let health = HealthRegistry(
@@ -37,15 +37,15 @@ import Testing
       ], limit: .milliseconds(1))
     for _ in 0..<5 {
       let report = await health.readiness()
-      #expect(report.checks[0].complaint == "did not answer within 0.001 seconds")
-      #expect(report.checks[1].complaint == nil)
+      #expect(report.checks[0].problem == "did not answer within 0.001 seconds")
+      #expect(report.checks[1].problem == nil)
     }
-    // Five questions, one call: the hanging one is waited for again, not joined by four others.
+    // Five callers, one call: the later callers wait for the first call.
     #expect(asked.withLock { $0 } == 1)
     gate.open()
   }
 
-  @Test func anAnsweredCheckIsAskedAnewTheNextTime() async {
+  @Test func finishedCheckRunsAgainForTheNextCaller() async {
     let asked = Mutex(0)
     let check = BoundedCheck(
       NamedCheck("counting") {
@@ -53,27 +53,27 @@ import Testing
           $0 += 1; return "\($0)"
         }
       }, limit: .seconds(60))
-    #expect(await check.complaint() == "1")
-    #expect(await check.complaint() == "2")
+    #expect(await check.problem() == "1")
+    #expect(await check.problem() == "2")
   }
 
-  @Test func aBlockedEventLoopIsNoticed() async throws {
+  @Test func blockedEventLoopFailsLiveness() async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
-    #expect(await EventLoopsCheck(group: group).complaint() == nil)
+    #expect(await EventLoopsCheck(group: group).problem() == nil)
     let health = HealthRegistry(
       liveness: [EventLoopsCheck(group: group)], readiness: [], limit: .milliseconds(20))
     let release = DispatchSemaphore(value: 0)
     group.next().execute { release.wait() }
     let report = await health.liveness()
-    #expect(report.checks.map(\.complaint) == ["did not answer within 0.02 seconds"])
+    #expect(report.checks.map(\.problem) == ["did not answer within 0.02 seconds"])
     release.signal()
-    // The question that was under way is answered now: it must not outlive the loops.
+    // The pending check ends now; it must not outlive the loops.
     while await !health.liveness().isGood {}
     try await group.shutdownGracefully()
   }
 }
 
-/// Holds tasks until it is opened, and none afterwards.
+/// Suspends tasks until it is opened.
 private final class Gate: Sendable {
   private let state = Mutex<(isOpen: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
 

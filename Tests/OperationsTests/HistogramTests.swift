@@ -5,7 +5,7 @@ import Testing
 @testable import Operations
 
 @Suite struct HistogramTests {
-  @Test func bucketsAreCumulativeAndTheirBoundsInclusive() {
+  @Test func bucketsAreCumulativeWithInclusiveBounds() {
     var configuration = PrometheusMetrics.Configuration()
     configuration.buckets["t_seconds"] = [0.01, 0.1, 1]
     let metrics = PrometheusMetrics(configuration: configuration)
@@ -24,7 +24,7 @@ import Testing
     #expect(abs((exposition[#"t_seconds_sum{hub="a"}"#] ?? 0) - 6.126) < 1e-9)
   }
 
-  @Test func bucketsFollowTheKindAndTheName() {
+  @Test func bucketsDependOnKindAndName() {
     let metrics = PrometheusMetrics()
     Timer(label: "any_seconds", factory: metrics).recordSeconds(1)
     Timer(label: "fanfare_registry_lookup_seconds", factory: metrics).recordMicroseconds(20)
@@ -37,7 +37,7 @@ import Testing
     #expect(exposition[#"batch_records_bucket{le="5"}"#] == 1)
   }
 
-  @Test func unusableBoundsAndValuesDoNoHarm() {
+  @Test func unusableBoundsAndValuesAreIgnored() {
     var configuration = PrometheusMetrics.Configuration()
     configuration.buckets["r"] = [.infinity, 5, 1, 5, .nan] + (0..<100).map { 10 + Double($0) }
     let metrics = PrometheusMetrics(configuration: configuration)
@@ -53,21 +53,21 @@ import Testing
     #expect(exposition["r_count"] == 2)
   }
 
-  @Test(arguments: [UInt64(1), 2, 3]) func randomValuesFallWhereCountingByHandPutsThem(seed: UInt64) {
+  @Test(arguments: [UInt64(1), 2, 3]) func bucketCountsEqualCountingByHand(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
-    let bounds = HistogramSeries.sound((0..<12).map { _ in Double.random(in: -10...10, using: &generator) })
+    let bounds = HistogramSeries.usableBounds((0..<12).map { _ in Double.random(in: -10...10, using: &generator) })
     let histogram = HistogramSeries(bounds: bounds)
     // Quarters, so that sums are exact in whatever order.
     let values = (0..<2000).map { _ in (Double.random(in: -12...12, using: &generator) * 4).rounded() / 4 } + bounds
     for value in values { histogram.record(value) }
-    let samples = histogram.samples(labels: LabelText([]))
+    let samples = histogram.samples(labels: MetricLabels([]))
     for (bound, sample) in zip(bounds, samples) { #expect(sample.value == Double(values.count { $0 <= bound })) }
     #expect(samples[bounds.count].value == Double(values.count))
     #expect(abs(samples[bounds.count + 1].value - values.reduce(0, +)) < 1e-6)
     #expect(samples[bounds.count + 2].value == Double(values.count))
   }
 
-  @Test func nothingIsLostWhenManyThreadsRecord() async {
+  @Test func concurrentEventsAreAllCounted() async {
     let metrics = PrometheusMetrics()
     await withTaskGroup { group in
       for _ in 0..<8 {

@@ -11,11 +11,11 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct OperationsServerTests {
   private let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
 
-  @Test func healthReadinessAndMetricsAnswerOverASocket() async throws {
+  @Test func healthReadinessAndMetricsAreServedOverHTTP() async throws {
     let metrics = PrometheusMetrics()
     Counter(label: "fanfare_sends_accepted_total", factory: metrics).increment(by: 3)
-    let complaint = Mutex<String?>("no assignment yet")
-    let health = HealthRegistry(readiness: [NamedCheck("kafka") { complaint.withLock { $0 } }])
+    let problem = Mutex<String?>("no assignment yet")
+    let health = HealthRegistry(readiness: [NamedCheck("kafka") { problem.withLock { $0 } }])
     let server = OperationsServer(
       host: "127.0.0.1", port: 0, routes: OperationsRoutes(metrics: metrics, health: health), logger: logger)
     try await withThrowingTaskGroup { group in
@@ -29,7 +29,7 @@ import Testing
         let waiting = try await client.get("/readyz")
         #expect(waiting.status == .serviceUnavailable)
         #expect(waiting.text == #"{"checks":[{"complaint":"no assignment yet","name":"kafka"}],"status":"waiting"}"#)
-        complaint.withLock { $0 = nil }
+        problem.withLock { $0 = nil }
         let ready = try await client.get("/readyz")
         #expect(ready.status == .ok)
         #expect(ready.head.headerFields[.contentType] == "application/json")
@@ -53,12 +53,12 @@ import Testing
     }
   }
 
-  @Test func aPortThatIsTakenIsAnError() async throws {
+  @Test func runFailsIfThePortIsInUse() async throws {
     let routes = OperationsRoutes(metrics: PrometheusMetrics(), health: HealthRegistry(readiness: []))
     let first = OperationsServer(host: "127.0.0.1", port: 0, routes: routes, logger: logger)
     try await withThrowingTaskGroup { group in
       group.addTask {
-        // Ended by cancellation, which it may report as an error or not.
+        // Ended by cancellation, which may throw or not.
         try? await first.run()
       }
       let port = try await first.boundPort()

@@ -1,10 +1,11 @@
+import FanfareCore
 import Metrics
 import Testing
 
 @testable import Operations
 
 @Suite struct PrometheusMetricsTests {
-  @Test func countersCountAndNeverFall() {
+  @Test func countersIgnoreNegativeAndNonFiniteAmounts() {
     let metrics = PrometheusMetrics()
     let counter = Counter(label: "fanfare_sends_accepted_total", dimensions: [("hub", "default")], factory: metrics)
     counter.increment()
@@ -17,14 +18,14 @@ import Testing
     let exposition = Exposition(metrics)
     #expect(
       exposition.lines(of: "fanfare_sends_accepted_total") == [
-        "# HELP fanfare_sends_accepted_total Sends answered with success, each acknowledged by Kafka first.",
+        "# HELP fanfare_sends_accepted_total Sends answered with success after Kafka acknowledged them.",
         "# TYPE fanfare_sends_accepted_total counter",
         #"fanfare_sends_accepted_total{hub="default"} 42"#,
       ])
     #expect(exposition["seconds_spent_total"] == 2.25)
   }
 
-  @Test func gaugesMetersAndPlainRecordersAreGauges() {
+  @Test func gaugesMetersAndNonAggregatingRecordersAreExportedAsGauges() {
     let metrics = PrometheusMetrics()
     Gauge(label: "fanfare_sends_in_flight", factory: metrics).record(7)
     Recorder(label: "plain", aggregate: false, factory: metrics).record(1.5)
@@ -48,7 +49,7 @@ import Testing
     #expect(lines.dropFirst(2) == [#"g{a="say \"hi\"\\\n",z="1"} 2"#, #"g{other="key"} 3"#])
   }
 
-  @Test func foreignNamesAreMadeValid() {
+  @Test func invalidNamesOfOtherLibrariesAreMadeValid() {
     let metrics = PrometheusMetrics()
     Counter(
       label: "hb.requests", dimensions: [("hb.status", "200"), ("hb_status", "404"), ("__name", "x"), ("9", "y")],
@@ -64,7 +65,7 @@ import Testing
         == "# HELP hb_requests_total Reported by the program as hb.requests.")
   }
 
-  @Test func aMetricHasABoundedNumberOfSeries() {
+  @Test func seriesBeyondTheLimitShareTheOverflowSeries() {
     var configuration = PrometheusMetrics.Configuration()
     configuration.maximumSeriesPerMetric = 3
     let metrics = PrometheusMetrics(configuration: configuration)
@@ -77,7 +78,7 @@ import Testing
     #expect(exposition[#"fanfare_metric_series_overflow_total{metric="c_total"}"#] == 97)
   }
 
-  @Test func aNameBelongsToOneKindAndThereAreNotTooMany() {
+  @Test func metricsWithUsedOrReservedNamesOrBeyondTheLimitAreRefused() {
     var configuration = PrometheusMetrics.Configuration()
     configuration.maximumMetrics = 2
     let metrics = PrometheusMetrics(configuration: configuration)
@@ -106,7 +107,7 @@ import Testing
     #expect(Exposition(metrics)["c_total"] == nil)
   }
 
-  @Test func twoExpositionsOfTheSameNumbersAreEqual() {
+  @Test func expositionIsSortedAndIndependentOfRegistrationOrder() {
     let first = PrometheusMetrics()
     let second = PrometheusMetrics()
     let names = (0..<30).map { "m\($0)" }
@@ -121,7 +122,7 @@ import Testing
     #expect(types == types.sorted())
   }
 
-  @Test func theProcessDescribesItself() throws {
+  @Test func processAndBuildMetricsAreExported() throws {
     let build = BuildInformation(version: "1.2.3", swift: "6.3", librdkafka: "2.0.2")
     let exposition = Exposition(PrometheusMetrics(build: build))
     #expect(exposition[#"fanfare_build_info{librdkafka="2.0.2",swift="6.3",version="1.2.3"}"#] == 1)
@@ -130,8 +131,27 @@ import Testing
     #expect(try #require(exposition["process_open_fds"]) >= 3)
     #expect(try #require(exposition["process_max_fds"]) >= 3)
     #expect(try #require(exposition["process_cpu_seconds_total"]) >= 0)
-    // After 2020 and not in the future.
-    let now = Double(SystemClockReading.now())
+    // After 2020, and not in the future.
+    let now = Double(SystemWallClock().now().seconds)
     #expect((1_577_836_800...now + 1).contains(try #require(exposition["process_start_time_seconds"])))
+  }
+}
+
+/// An exposition split into lines, to read single series.
+struct Exposition {
+  let lines: [String]
+
+  init(_ metrics: PrometheusMetrics) {
+    lines = metrics.exposition().split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+  }
+
+  /// The value of the series with exactly this name and labels.
+  subscript(series: String) -> Double? {
+    lines.first { $0.hasPrefix(series + " ") }.flatMap { Double($0.dropFirst(series.count + 1)) }
+  }
+
+  /// The lines of the metrics with this prefix, with their comments.
+  func lines(of name: String) -> [String] {
+    lines.filter { $0.hasPrefix(name) || $0.hasPrefix("# HELP \(name)") || $0.hasPrefix("# TYPE \(name)") }
   }
 }

@@ -9,9 +9,9 @@ import Testing
     FileManager.default.isExecutableFile(atPath: $0)
   }
 
-  /// Prometheus' own judgement of every metric in the catalogue, and of names that other libraries choose.
+  /// `promtool` accepts every metric of the catalogue, and metrics of other libraries.
   @Test(.enabled(if: path != nil, "promtool is not installed; Debian has it in `prometheus`"), .timeLimit(.minutes(1)))
-  func prometheusHasNoComplaints() async throws {
+  func expositionPassesPromtool() async throws {
     var configuration = PrometheusMetrics.Configuration()
     configuration.maximumSeriesPerMetric = 2
     let metrics = PrometheusMetrics(
@@ -35,9 +35,9 @@ import Testing
     #expect(answer.status == 0)
   }
 
-  /// The judge does find fault: otherwise the test above would prove nothing.
+  /// Shows that `promtool` does find problems; otherwise the test above would prove nothing.
   @Test(.enabled(if: path != nil, "promtool is not installed; Debian has it in `prometheus`"), .timeLimit(.minutes(1)))
-  func prometheusComplainsOfAMetricWithoutHelp() async throws {
+  func promtoolRefusesAMetricWithoutHelp() async throws {
     let answer = try await check("# TYPE a counter\na 1\n")
     #expect(answer.status != 0)
     #expect(answer.output.contains("no help text"))
@@ -51,7 +51,7 @@ import Testing
     let input = directory.appending(path: "promtool-\(UUID()).in")
     let output = directory.appending(path: "promtool-\(UUID()).out")
     defer {
-      // A file of a temporary directory that stays behind does no harm.
+      // A file left in the temporary directory does no harm.
       try? FileManager.default.removeItem(at: input)
       try? FileManager.default.removeItem(at: output)
     }

@@ -1,20 +1,27 @@
-/// All series of one metric, bounded in number. A value; `PrometheusMetrics` holds the lock.
+/// The kinds of exported metrics. There are no summaries: their quantiles cannot be aggregated over processes.
+enum MetricKind: String, Sendable {
+  case counter
+  case gauge
+  case histogram
+}
+
+/// All series of one metric. Their number is bounded.
 struct MetricFamily {
   let kind: MetricKind
   let help: String
   /// Bucket bounds, for histograms.
   let bounds: [Double]
 
-  /// A series and how many handles write to it: two handles with the same labels share one.
+  /// A series and the number of handles that write to it. Handles with equal labels share a series.
   private struct Entry {
     let series: any MetricSeries
     var handles: Int
   }
 
-  private var entries: [LabelText: Entry] = [:]
-  private var labels: [ObjectIdentifier: LabelText] = [:]
+  private var entries: [MetricLabels: Entry] = [:]
+  private var labels: [ObjectIdentifier: MetricLabels] = [:]
   private var overflow: (any MetricSeries)?
-  /// How many handles had to share the overflow series.
+  /// How many handles were given the overflow series.
   private(set) var overflowed = 0
 
   init(kind: MetricKind, help: String, bounds: [Double]) {
@@ -23,9 +30,11 @@ struct MetricFamily {
     self.bounds = bounds
   }
 
-  /// The series with these labels. When there are `limit` already, a series that all further label sets share: events
-  /// still count in sums over the metric, and memory does not grow.
-  mutating func series(_ labels: LabelText, limit: Int) -> any MetricSeries {
+  /// Returns the series with these labels.
+  ///
+  /// Beyond `limit` series all further labels share one overflow series: sums over the metric stay correct, and memory
+  /// does not grow.
+  mutating func series(_ labels: MetricLabels, limit: Int) -> any MetricSeries {
     if let entry = entries[labels] {
       entries[labels]?.handles += 1
       return entry.series
@@ -42,8 +51,7 @@ struct MetricFamily {
     return series
   }
 
-  /// Takes one handle of the series away, and the series with the last of them. Does nothing for a series of another
-  /// family.
+  /// Removes one handle of a series, and with the last handle the series. Ignores series of other families.
   mutating func release(_ series: AnyObject) {
     guard let labels = labels[ObjectIdentifier(series)], let entry = entries[labels] else { return }
     guard entry.handles == 1 else {
@@ -54,11 +62,11 @@ struct MetricFamily {
     self.labels[ObjectIdentifier(series)] = nil
   }
 
-  /// Every series with its labels, in the order of the labels; the overflow series last.
-  var all: [(labels: LabelText, series: any MetricSeries)] {
+  /// All series, sorted by their labels; the overflow series last.
+  var all: [(labels: MetricLabels, series: any MetricSeries)] {
     var all = entries.map { (labels: $0.key, series: $0.value.series) }
     all.sort { $0.labels < $1.labels }
-    if let overflow { all.append((LabelText([("overflow", "true")]), overflow)) }
+    if let overflow { all.append((MetricLabels([("overflow", "true")]), overflow)) }
     return all
   }
 

@@ -1,14 +1,10 @@
-/// One metric with all its series at one moment: what the exposition writes.
+/// The values of one metric with all its series at one moment, ready to be written.
 struct MetricSnapshot: Sendable {
-  let name: String
-  let kind: MetricKind
-  let help: String
-  let samples: [Sample]
-
-  /// One line: the labels already in the exposition's form.
+  /// One line of the exposition.
   struct Sample: Sendable {
-    /// What follows the metric's name: empty, or `_bucket`, `_sum`, `_count` of a histogram.
+    /// What follows the metric's name: empty, or a histogram's `_bucket`, `_sum` or `_count`.
     let suffix: String
+    /// The labels as the exposition writes them, without braces.
     let labels: String
     let value: Double
 
@@ -18,15 +14,27 @@ struct MetricSnapshot: Sendable {
       self.value = value
     }
 
-    init(labels: LabelText, value: Double) {
+    init(labels: MetricLabels, value: Double) {
       self.init(labels: labels.text, value: value)
     }
   }
 
-  /// Appends the metric in the text format 0.0.4 (Prometheus, "Exposition formats"): help, type, one line for each
-  /// sample.
+  let name: String
+  let kind: MetricKind
+  let help: String
+  let samples: [Sample]
+
+  /// Without a help text the catalogue's is taken.
+  init(_ name: String, kind: MetricKind, help: String? = nil, samples: [Sample]) {
+    self.name = name
+    self.kind = kind
+    self.help = help ?? MetricCatalogue.help[name] ?? ""
+    self.samples = samples
+  }
+
+  /// Appends the metric in Prometheus' text format 0.0.4: help, type, and one line per sample.
   func append(to output: inout String) {
-    output += "# HELP \(name) \(escapedHelp)\n# TYPE \(name) \(kind.rawValue)\n"
+    output += "# HELP \(name) \(Self.escaped(help.unicodeScalars))\n# TYPE \(name) \(kind.rawValue)\n"
     for sample in samples {
       output += name
       output += sample.suffix
@@ -35,7 +43,7 @@ struct MetricSnapshot: Sendable {
     }
   }
 
-  /// A number as Go's `ParseFloat` reads it, whole numbers without a fraction.
+  /// Returns a number in the syntax of Go's `ParseFloat`, whole numbers without a fraction.
   static func number(_ value: Double) -> String {
     if value.isNaN { return "NaN" }
     if value.isInfinite { return value > 0 ? "+Inf" : "-Inf" }
@@ -43,12 +51,14 @@ struct MetricSnapshot: Sendable {
     return value.description
   }
 
-  private var escapedHelp: String {
+  /// Escapes backslashes and line feeds; `quotes`: also quotation marks, as label values need it.
+  static func escaped(_ scalars: some Sequence<Unicode.Scalar>, quotes: Bool = false) -> String {
     var escaped = ""
-    for scalar in help.unicodeScalars {
+    for scalar in scalars {
       switch scalar {
       case "\\": escaped += #"\\"#
       case "\n": escaped += #"\n"#
+      case "\"" where quotes: escaped += #"\""#
       default: escaped.unicodeScalars.append(scalar)
       }
     }

@@ -11,7 +11,7 @@ struct Readiness {
     while true {
       var waiting: [String] = []
       for check in checks {
-        if let complaint = await check.complaint() { waiting.append("\(check.name): \(complaint)") }
+        if let problem = await check.problem() { waiting.append("\(check.name): \(problem)") }
       }
       if waiting.isEmpty { return }
       if !hasComplained, ContinuousClock.now - start > .seconds(10) {

@@ -1,18 +1,44 @@
 import FoundationEssentials
 import Glibc
 
-/// What Linux knows about this process, under the names that every Prometheus client uses. Read anew for each
-/// exposition; a file that cannot be read leaves its metrics out.
+/// The versions of a running program and of its libraries, exported as `fanfare_build_info`.
+package struct BuildInformation: Hashable, Sendable {
+  /// The program's own version.
+  package let version: String
+  /// The version of the Swift compiler.
+  package let swift: String
+  /// The version of librdkafka at run time.
+  package let librdkafka: String
+
+  package init(version: String, swift: String, librdkafka: String) {
+    self.version = version
+    self.swift = swift
+    self.librdkafka = librdkafka
+  }
+
+  /// A constant 1 whose labels are the versions, so that Prometheus can join them to other metrics.
+  var snapshot: MetricSnapshot {
+    MetricSnapshot(
+      "fanfare_build_info", kind: .gauge,
+      samples: [
+        MetricSnapshot.Sample(
+          labels: MetricLabels([("version", version), ("swift", swift), ("librdkafka", librdkafka)]), value: 1)
+      ])
+  }
+}
+
+/// The `process_…` metrics that every Prometheus client exports, read from Linux's `/proc` for each exposition.
+///
+/// Metrics whose file cannot be read are left out.
 struct ProcessStatistics: Sendable {
   private let ticksPerSecond = Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
   private let pageSize = Double(max(1, sysconf(Int32(_SC_PAGESIZE))))
 
-  /// The metrics now. The files are made by the kernel in memory; reading them takes microseconds.
+  /// Reads the metrics. It takes microseconds: the kernel produces the files in memory.
   func snapshots() -> [MetricSnapshot] {
     var values: [(name: String, kind: MetricKind, value: Double)] = []
     if let fields = statFields(), fields.count > 21 {
-      // proc_pid_stat(5) counts from 1 and the name in brackets is cut off with the number before it: field N is at N -
-      // 3.
+      // proc_pid_stat(5) counts fields from 1. The first two are cut off: field N is at index N - 3.
       if let user = Double(fields[11]), let system = Double(fields[12]) {
         values.append(("process_cpu_seconds_total", .counter, (user + system) / ticksPerSecond))
       }
@@ -22,18 +48,17 @@ struct ProcessStatistics: Sendable {
       if let size = Double(fields[20]) { values.append(("process_virtual_memory_bytes", .gauge, size)) }
       if let pages = Double(fields[21]) { values.append(("process_resident_memory_bytes", .gauge, pages * pageSize)) }
     }
-    // Where the directory cannot be listed the number is left out. The listing itself holds one descriptor open.
+    // If the directory cannot be listed, the metric is left out. Listing it holds one descriptor open.
     if let descriptors = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
       values.append(("process_open_fds", .gauge, Double(descriptors.count - 1)))
     }
     if let limit = descriptorLimit() { values.append(("process_max_fds", .gauge, limit)) }
     return values.map { name, kind, value in
-      MetricSnapshot(
-        name: name, kind: kind, help: MetricCatalogue.help[name] ?? "",
-        samples: [MetricSnapshot.Sample(labels: "", value: value)])
+      MetricSnapshot(name, kind: kind, samples: [MetricSnapshot.Sample(labels: "", value: value)])
     }
   }
 
+  /// The fields of `/proc/self/stat` behind the command's name, which may contain spaces and brackets.
   private func statFields() -> [Substring]? {
     guard let text = contents(of: "/proc/self/stat"), let end = text.lastIndex(of: ")") else { return nil }
     return text[text.index(after: end)...].split(separator: " ")
@@ -50,7 +75,7 @@ struct ProcessStatistics: Sendable {
   }
 
   private func contents(of path: String) -> String? {
-    // Without the file its metrics are left out, as on a system that has no such file.
+    // An unreadable file only leaves its metrics out.
     guard let data = try? Data(contentsOf: URL(filePath: path)) else { return nil }
     return String(decoding: data, as: UTF8.self)
   }
