@@ -85,9 +85,12 @@ let package = Package(
     .target(name: "RDKafka", dependencies: ["CRDKafka", logging], swiftSettings: house),
     .target(
       name: "HTTP2Session",
-      dependencies: ["CNGHTTP2", collections, logging, nioCore, nioPosix, nioSSL, nioTLS],
+      dependencies: ["CNGHTTP2", "TwoLaneQueue", collections, logging, nioCore, nioPosix, nioSSL, nioTLS],
       swiftSettings: house),
     .target(name: "PostgreSQL", dependencies: ["CPQ", collections, logging], swiftSettings: house),
+
+    // The queue of the worker, the HTTP/2 pool and the WNS sender.
+    .target(name: "TwoLaneQueue", dependencies: [collections], swiftSettings: house),
 
     // The words and the seams.
     .target(name: "FanfareCore", swiftSettings: house),
@@ -112,8 +115,8 @@ let package = Package(
     .target(
       name: "PushServices",
       dependencies: [
-        "FanfareCore", "HTTP2Session", asyncHTTPClient, crypto, jwtKit, logging, metrics, nioCore, nioHTTP1, nioPosix,
-        nioSSL,
+        "FanfareCore", "HTTP2Session", "TwoLaneQueue", asyncHTTPClient, collections, crypto, jwtKit, logging, metrics,
+        nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
     .target(
@@ -165,6 +168,7 @@ let package = Package(
       name: "HTTP2SessionTests",
       dependencies: ["HTTP2Session", "Support", logging, nioCore, nioPosix, nioSSL],
       swiftSettings: house),
+    .testTarget(name: "TwoLaneQueueTests", dependencies: ["TwoLaneQueue"], swiftSettings: house),
     .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
     .testTarget(
       name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "PostgreSQL", "Support", grdb],

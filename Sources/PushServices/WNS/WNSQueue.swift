@@ -1,12 +1,14 @@
+import DequeModule
 import FanfareCore
 import NIOCore
+import TwoLaneQueue
 
-/// Pushes that wait for their turn, and how many are on their way: a value that decides, under the sender's lock.
+/// The pushes that wait for WNS and the number in flight: a state machine that takes turns between hosts.
 ///
-/// Hosts take turns. One that has not answered gets no more than a quarter of the places, and all such hosts together
-/// get no more than half: channels are what devices say they are, and those of hosts that nobody finds must leave room
-/// for the others. A host that has answered and then falls silent may hold all places until the first of its deadlines.
-/// Of what waits for a host, pushes of broadcasts stand behind single ones, and are every eighth while both wait.
+/// Devices name their own channels, so a host that does not answer must leave room for the others: such a host has at
+/// most a quarter of the places in flight, and all of them together at most half. A host that has answered and then
+/// falls silent may hold every place until the first of its deadlines. Each host has a lane for single pushes and one
+/// for bulk (`TwoLaneQueue`). Guarded by the sender's lock.
 struct WNSQueue: Sendable {
   /// One push, ready to be sent.
   struct Item: Sendable {
@@ -17,53 +19,29 @@ struct WNSQueue: Sendable {
     let batch: WNSBatch
   }
 
-  /// What there is for one host; kept only while something waits or is on its way.
+  /// The state of one host; kept only while pushes for it wait or are in flight.
   private struct Host {
-    private var single = WNSLine<Item>()
-    private var bulk = WNSLine<Item>()
-    /// How many single ones were taken in a row while others waited.
-    private var run = 0
+    var waiting = TwoLaneQueue<Item>()
     var inFlight = 0
-    /// Whether its last word was an answer.
+    /// Whether its last request was answered.
     var answers = false
+    /// Whether it stands in `turns` or `awaitingCapacity`.
     var isInTurn = false
-    /// What is on its way and may wait in vain.
+    /// Pushes in flight that may wait in vain.
     var unprovenInFlight: Int { answers ? 0 : inFlight }
-    var isIdle: Bool { single.isEmpty && bulk.isEmpty }
-
-    mutating func append(_ item: Item) {
-      if item.push.isBulk { bulk.append(item) } else { single.append(item) }
-    }
-
-    mutating func popFirst() -> Item? {
-      guard !bulk.isEmpty else { return single.popFirst() }
-      guard run < WNSQueue.share - 1, let item = single.popFirst() else {
-        run = 0
-        return bulk.popFirst()
-      }
-      run += 1
-      return item
-    }
-
-    mutating func removeAll() -> [Item] {
-      defer { (single, bulk) = (WNSLine(), WNSLine()) }
-      return Array(single.waiting) + bulk.waiting
-    }
   }
 
-  /// Of so many pushes that are taken while both kinds wait, one is a broadcast's.
-  private static let share = 8
-  /// So long after an answer of another host a failure says nothing about the service.
+  /// For this long after an answer of another host, a failure says nothing about the service.
   static let proofOfService: TimeAmount = .seconds(10)
 
   private var hosts: [String: Host] = [:]
-  /// The hosts of which something may be taken.
-  private var turns = WNSLine<String>()
-  /// Of these, the ones that have to wait until fewer hosts without an answer hold places.
-  private var heldBack = WNSLine<String>()
+  /// The hosts that may send, in the order of their turns.
+  private var turns: Deque<String> = []
+  /// The hosts without an answer that wait until such hosts hold fewer places.
+  private var awaitingCapacity: Deque<String> = []
   private var waitingCount = 0
   private var unprovenInFlight = 0
-  /// The last answers of the two hosts that answered last, so that there is one of another host than any.
+  /// The last answers of the two hosts that answered last: one of them is always from another host than a given one.
   private var lastAnswers: [(host: String, at: NIODeadline)] = []
   private let maximumInFlight: Int
   private let maximumWaiting: Int
@@ -75,27 +53,27 @@ struct WNSQueue: Sendable {
     self.maximumWaiting = maximumWaiting
   }
 
-  /// Whether it is closed and nothing is on its way.
+  /// Whether it is closed and nothing is in flight.
   var isFinished: Bool { isClosed && inFlight == 0 }
 
-  /// Takes items in; gives back those for which there is no room.
+  /// Adds items; returns those for which there is no room.
   mutating func append(_ items: [Item]) -> [Item] {
     guard !isClosed else { return items }
     let room = max(maximumWaiting - waitingCount, 0)
     for item in items.prefix(room) {
       waitingCount += 1
-      change(item.channel.host) { $0.append(item) }
+      change(item.channel.host) { $0.waiting.append(item, isBulk: item.push.isBulk) }
       giveTurn(item.channel.host)
     }
     return Array(items.dropFirst(room))
   }
 
-  /// The next item, which is on its way from now on; nil when there is none, or as many are on their way as may.
+  /// Takes the next item, which is in flight from now on; nil if none may be sent now.
   mutating func take() -> Item? {
     guard inFlight < maximumInFlight, let name = nextInTurn() else { return nil }
     let item = change(name) { host -> Item? in
       host.isInTurn = false
-      guard let item = host.popFirst() else { return nil }
+      guard let item = host.waiting.popFirst() else { return nil }
       host.inFlight += 1
       return item
     }
@@ -106,7 +84,7 @@ struct WNSQueue: Sendable {
     return item
   }
 
-  /// An item for this host has ended at `now`: with an answer, or without; nil where nothing was asked of the host.
+  /// An item for this host ended at `now`. `answered` is nil if no request was made.
   mutating func ended(_ name: String, answered: Bool?, now: NIODeadline) {
     inFlight -= 1
     if answered == true { lastAnswers = lastAnswers.filter { $0.host != name }.suffix(1) + [(name, now)] }
@@ -114,11 +92,12 @@ struct WNSQueue: Sendable {
       let answeredBefore = host.answers
       host.inFlight -= 1
       if let answered { host.answers = answered }
-      return (host.inFlight == 0 && host.isIdle, host.answers && !answeredBefore)
+      return (host.inFlight == 0 && host.waiting.isEmpty, host.answers && !answeredBefore)
     }
     if isProven {
-      // It may be among them.
-      while let held = heldBack.popFirst() { turns.append(held) }
+      // This host may be among them.
+      turns.append(contentsOf: awaitingCapacity)
+      awaitingCapacity.removeAll()
     }
     if isOver {
       hosts[name] = nil
@@ -127,26 +106,26 @@ struct WNSQueue: Sendable {
     }
   }
 
-  /// Whether another host than this one has answered lately, so that it is not the service that cannot be reached.
+  /// Whether another host has answered within `proofOfService`, so that the service as a whole is reachable.
   func othersAnswer(than name: String, now: NIODeadline) -> Bool {
     lastAnswers.contains { $0.host != name && now - $0.at < Self.proofOfService }
   }
 
-  /// Whether this host has answered lately, or answers still.
+  /// Whether this host answered its last request, or any request within `proofOfService`.
   func answers(_ name: String, now: NIODeadline) -> Bool {
     hosts[name]?.answers == true || lastAnswers.contains { $0.host == name && now - $0.at < Self.proofOfService }
   }
 
-  /// Takes nothing any more, and gives back what was waiting.
+  /// Closes the queue and returns the items that were waiting.
   mutating func close() -> [Item] {
     isClosed = true
     waitingCount = 0
-    turns = WNSLine()
-    heldBack = WNSLine()
-    return Array(hosts.keys).flatMap { name in change(name) { $0.removeAll() } }
+    turns = []
+    awaitingCapacity = []
+    return Array(hosts.keys).flatMap { name in change(name) { $0.waiting.removeAll() } }
   }
 
-  /// Changes what there is for a host, in its place.
+  /// Changes a host's state in place and keeps `unprovenInFlight` in step.
   private mutating func change<Result>(_ name: String, _ body: (inout Host) -> Result) -> Result {
     func apply(_ host: inout Host) -> (result: Result, unproven: Int) {
       let former = host.unprovenInFlight
@@ -158,13 +137,13 @@ struct WNSQueue: Sendable {
     return change.result
   }
 
-  /// The host of which something is taken next.
+  /// Takes the host whose turn it is.
   private mutating func nextInTurn() -> String? {
     let hasRoom = unprovenInFlight < max(maximumInFlight / 2, 1)
-    if hasRoom, let name = heldBack.popFirst() { return name }
+    if hasRoom, let name = awaitingCapacity.popFirst() { return name }
     while let name = turns.popFirst() {
       if hasRoom || hosts[name]?.answers == true { return name }
-      heldBack.append(name)
+      awaitingCapacity.append(name)
     }
     return nil
   }
@@ -172,7 +151,7 @@ struct WNSQueue: Sendable {
   private mutating func giveTurn(_ name: String) {
     let (all, few) = (maximumInFlight, max(maximumInFlight / 4, 1))
     let isNext = change(name) { host in
-      guard !host.isInTurn, !host.isIdle, host.inFlight < (host.answers ? all : few) else { return false }
+      guard !host.isInTurn, !host.waiting.isEmpty, host.inFlight < (host.answers ? all : few) else { return false }
       host.isInTurn = true
       return true
     }
