@@ -12,7 +12,7 @@ package protocol Authenticator: Sendable {
 
 /// An authenticated user and what he may do.
 package struct Principal: Hashable, Sendable {
-  /// A sound user name (`UserName.isSound`).
+  /// A sound user name (`UserName.isValid`).
   package let user: String
   package let roles: Set<Role>
 

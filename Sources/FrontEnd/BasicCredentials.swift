@@ -6,14 +6,14 @@ package struct BasicCredentials: Hashable, Sendable, CustomStringConvertible {
   /// The most bytes of a password: what `crypt(3)` takes at most.
   package static let maximumPasswordLength = 511
 
-  /// A sound user name (`UserName.isSound`).
+  /// A sound user name (`UserName.isValid`).
   package let user: String
   /// UTF-8 without NUL, of at most `maximumPasswordLength` bytes.
   package let password: String
 
   /// Takes a name and a password; nil when either cannot be one.
   package init?(user: String, password: String) {
-    guard UserName.isSound(user), password.utf8.count <= Self.maximumPasswordLength, !password.utf8.contains(0) else {
+    guard UserName.isValid(user), password.utf8.count <= Self.maximumPasswordLength, !password.utf8.contains(0) else {
       return nil
     }
     self.user = user

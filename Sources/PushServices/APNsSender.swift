@@ -56,7 +56,7 @@ package final class APNsSender: PushSender {
       observer: PoolWatch(complaints: complaints, logger: logger))
   }
 
-  package var complaint: String? { complaints.worst() }
+  package var readinessProblem: String? { complaints.worst() }
 
   /// Signs with another key of the same team from now on, without a restart; with the key that is in use it changes
   /// nothing, and returns false. Throws `PushConfigurationError` when it can be none; then the old one stays.
@@ -94,7 +94,7 @@ package final class APNsSender: PushSender {
     for push in pushes {
       if push.expiresAt <= now {
         refused.append(PushResult(ticket: push.ticket, outcome: .expired))
-      } else if DeviceHandle.complaint(about: push.handle, platform: .apns) != nil {
+      } else if DeviceHandle.problem(with: push.handle, platform: .apns) != nil {
         // In a path, anything but hexadecimal digits could end the whole connection.
         refused.append(PushResult(ticket: push.ticket, outcome: PushOutcome(.deviceGone, reason: "BadDeviceToken")))
       } else {

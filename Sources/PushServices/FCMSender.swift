@@ -67,7 +67,7 @@ package final class FCMSender: PushSender {
       observer: PoolWatch(complaints: complaints, logger: logger))
   }
 
-  package var complaint: String? { complaints.worst() }
+  package var readinessProblem: String? { complaints.worst() }
 
   /// Fetches tokens with another key of the same project from now on, without a restart; with the key that is in use it
   /// changes nothing, and returns false. Throws when it belongs to another project; then the old one stays.

@@ -66,7 +66,7 @@ package final class WNSSender: PushSender {
           maximumInFlight: configuration.maximumConnections, maximumWaiting: configuration.maximumQueuedPushes)))
   }
 
-  package var complaint: String? { complaints.worst() }
+  package var readinessProblem: String? { complaints.worst() }
 
   /// Fetches tokens with another secret of the same app from now on, without a restart; with the one that is in use it
   /// changes nothing, and returns false. Throws when it can be none; then the old one stays.

@@ -16,7 +16,7 @@ package final class Consumer: Sendable {
   private let continuation: AsyncStream<ConsumerEvent>.Continuation
   private let wakeUp: WakeUp
   private let credit = Credit()
-  private let isHoldingBack = Atomic(false)
+  private let isPaused = Atomic(false)
   private let progress = Progress()
   private let commits = PendingCommits()
   private let membership = Membership()
@@ -43,10 +43,10 @@ package final class Consumer: Sendable {
     var logger = logger
     logger[metadataKey: LogKeys.client] = "\(configuration.client.clientID)"
     logger[metadataKey: LogKeys.group] = "\(configuration.groupID)"
-    Library.check(configuration.client, logger: logger)
+    Librdkafka.check(configuration.client, logger: logger)
     self.configuration = configuration
     self.logger = logger
-    let handle = try ConsumerHandle(properties: configuration.properties, topicsHeldBack: configuration.topicsHeldBack)
+    let handle = try ConsumerHandle(properties: configuration.properties, pausableTopics: configuration.pausableTopics)
     refuge =
       configuration.client.tuning == .embedded && configuration.autoCommitInterval == nil
       ? try Refuge(of: configuration) : nil
@@ -62,10 +62,10 @@ package final class Consumer: Sendable {
     if credit.grant(records) { wakeUp.signal() }
   }
 
-  /// Keeps back, from now on or no more, the records of ``ConsumerConfiguration/topicsHeldBack``; those of the other
+  /// Keeps back, from now on or no more, the records of ``ConsumerConfiguration/pausableTopics``; those of the other
   /// topics come as before. Some that were on their way may still come. From any thread; cheap.
-  package func holdBack(_ isHoldingBack: Bool) {
-    self.isHoldingBack.store(isHoldingBack, ordering: .sequentiallyConsistent)
+  package func setPaused(_ isPaused: Bool) {
+    self.isPaused.store(isPaused, ordering: .sequentiallyConsistent)
     wakeUp.signal()
   }
 
@@ -84,7 +84,7 @@ package final class Consumer: Sendable {
             progress: progress, commits: commits, membership: membership)
           loop.run(
             isClosing: { self.state.withLock { $0.phase == .closing } },
-            isHoldingBack: { self.isHoldingBack.load(ordering: .sequentiallyConsistent) })
+            isPaused: { self.isPaused.load(ordering: .sequentiallyConsistent) })
           end()
         }
       } catch {

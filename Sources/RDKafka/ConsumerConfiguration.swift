@@ -8,8 +8,8 @@ package struct ConsumerConfiguration: Sendable {
   package var groupID: String
   /// The topics to read.
   package var topics: [String]
-  /// Those of them that ``Consumer/holdBack(_:)`` keeps back.
-  package var topicsHeldBack: Set<String> = []
+  /// Those of them that ``Consumer/setPaused(_:)`` keeps back.
+  package var pausableTopics: Set<String> = []
   /// A name that survives restarts (static membership): a restart within `sessionTimeout` moves no partition. The
   /// embedded cluster ignores it.
   package var instanceID: String?

@@ -13,7 +13,7 @@ package struct LogReader: Sendable {
   package init(
     client: KafkaClientConfiguration, timeout: Duration = .seconds(30), logger: Logger
   ) throws(RDKafkaError) {
-    Library.check(client, logger: logger)
+    Librdkafka.check(client, logger: logger)
     self.client = client
     self.timeout = timeout
     handle = try Self.makeHandle(client, group: client.clientID)

@@ -42,7 +42,7 @@ package final class Producer: Sendable {
   ) throws(RDKafkaError) {
     var logger = logger
     logger[metadataKey: LogKeys.client] = "\(configuration.client.clientID)"
-    Library.check(configuration.client, logger: logger)
+    Librdkafka.check(configuration.client, logger: logger)
     self.configuration = configuration
     self.logger = logger
     self.backlog = backlog

@@ -9,7 +9,7 @@ package struct TopicAdministrator: Sendable {
   ///
   /// - Throws: `configuration`, naming the key.
   package init(client: KafkaClientConfiguration, logger: Logger) throws(RDKafkaError) {
-    Library.check(client, logger: logger)
+    Librdkafka.check(client, logger: logger)
     self.logger = logger
     handle = try AdminHandle(
       properties: PropertySet(

@@ -15,11 +15,11 @@ enum RegistrationRules {
   /// Throws `.forbidden` for another user's or installation's tag, and for a user, tag or installation that breaks the
   /// rules of its kind: a store that cut a text short at a NUL would hand out somebody else's tag.
   static func tags(of user: String, given: [String], installation: String? = nil) throws(RegistryError) -> [String] {
-    guard UserName.isSound(user) else { throw RegistryError(.forbidden, "user: must be \(UserName.rule)") }
+    guard UserName.isValid(user) else { throw RegistryError(.forbidden, "user: must be \(UserName.rule)") }
     var tags = [Tag.username(user)]
     if let installation {
       let tag = Tag.installationPrefix + installation
-      guard !installation.isEmpty, Tag.isSound(tag) else {
+      guard !installation.isEmpty, Tag.isValid(tag) else {
         throw RegistryError(.forbidden, "installation: with its prefix it must be a tag of \(Tag.rule)")
       }
       tags.append(tag)
@@ -37,7 +37,7 @@ enum RegistrationRules {
             "tags: one that begins with \(Tag.installationPrefix) may only name the device's own installation")
         }
       } else {
-        guard Tag.isSound(tag) else { throw RegistryError(.forbidden, "tags: each must be \(Tag.rule)") }
+        guard Tag.isValid(tag) else { throw RegistryError(.forbidden, "tags: each must be \(Tag.rule)") }
         tags.append(tag)
       }
     }
@@ -63,7 +63,7 @@ enum RegistrationRules {
   /// The registration that takes the place of an installation's: its handle counts as reported anew only where it is
   /// another.
   static func revision(
-    of former: Registration, by application: InstallationApplication, at now: UnixTime
+    of former: Registration, by application: InstallationRequest, at now: UnixTime
   ) throws(RegistryError) -> Registration {
     let tags = try tags(of: application.user, given: application.tags, installation: application.installation)
     let handle = DeviceHandle.normalized(application.handle, platform: application.platform)
@@ -84,7 +84,7 @@ enum RegistrationRules {
   static func forms(ofHandle handle: String) -> [String] {
     guard !handle.isEmpty, handle.utf8.count <= DeviceHandle.maximumLength, handle.isStorable else { return [] }
     let normal =
-      DeviceHandle.complaint(about: handle, platform: .apns) == nil
+      DeviceHandle.problem(with: handle, platform: .apns) == nil
       ? DeviceHandle.normalized(handle, platform: .apns) : handle
     return normal == handle ? [handle] : [handle, normal]
   }

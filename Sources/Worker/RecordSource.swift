@@ -13,7 +13,7 @@ package protocol RecordSource: Sendable {
 
   /// Keeps back, from now on or no more, the records of the segments' topic; those that are on their way may still
   /// come. Callable from any thread.
-  func holdBack(_ isHoldingBack: Bool)
+  func setPaused(_ isPaused: Bool)
 
   /// What the group has committed, with metadata; partitions without a position are left out.
   func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset]

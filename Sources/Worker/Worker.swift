@@ -57,7 +57,7 @@ package final class Worker: Service {
   package var complaints: [String] {
     var complaints = ownComplaints.withLock { $0 }
     for (number, sender) in table.senders.enumerated() {
-      guard let complaint = sender?.complaint else { continue }
+      guard let complaint = sender?.readinessProblem else { continue }
       complaints.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(complaint)")
     }
     return complaints

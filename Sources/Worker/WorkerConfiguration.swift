@@ -162,7 +162,7 @@ package struct WorkerConfiguration: Sendable {
     configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .seconds(2)
     configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
-    configuration.topicsHeldBack = [topics.segments]
+    configuration.pausableTopics = [topics.segments]
     // A worker's memory is bounded by what it holds; what is fetched in advance, and what one fetch can become when it
     // is decompressed, comes on top.
     (configuration.prefetchRecords, configuration.prefetchBytes) = (5_000, 2 << 20)

@@ -17,6 +17,6 @@ enum Build {
 
   /// For `fanfare_build_info`.
   static var information: BuildInformation {
-    BuildInformation(version: version, swift: swift, librdkafka: Library.version)
+    BuildInformation(version: version, swift: swift, librdkafka: Librdkafka.version)
   }
 }

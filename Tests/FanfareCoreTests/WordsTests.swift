@@ -96,12 +96,12 @@ import Testing
   }
 
   @Test func tagsAndNamesFollowTheirRules() {
-    #expect(Tag.isSound("A-z_0@#.:-"))
-    for tag in ["", "a b", "é", String(repeating: "x", count: 121)] { #expect(!Tag.isSound(tag)) }
+    #expect(Tag.isValid("A-z_0@#.:-"))
+    for tag in ["", "a b", "é", String(repeating: "x", count: 121)] { #expect(!Tag.isValid(tag)) }
     #expect(Tag.user(of: "username:bob") == "bob")
     #expect(Tag.user(of: "news") == nil)
-    #expect(UserName.isSound("zoë müller"))
-    for name in ["", "a:b", "a\nb", String(repeating: "x", count: 112)] { #expect(!UserName.isSound(name)) }
+    #expect(UserName.isValid("zoë müller"))
+    for name in ["", "a:b", "a\nb", String(repeating: "x", count: 112)] { #expect(!UserName.isValid(name)) }
     #expect(HubName("Default") == nil)
     #expect(HubName("-x") == nil)
     #expect(Platform(name: "GcM") == .fcm)
@@ -131,17 +131,17 @@ import Testing
   ])
   func channelURIsToElsewhereAreRefused(uri: String) {
     #expect(ChannelURI(uri) == nil)
-    #expect(DeviceHandle.complaint(about: uri, platform: .wns) != nil)
+    #expect(DeviceHandle.problem(with: uri, platform: .wns) != nil)
   }
 
   @Test func handlesFollowTheirPlatform() {
-    #expect(DeviceHandle.complaint(about: String(repeating: "aF", count: 32), platform: .apns) == nil)
+    #expect(DeviceHandle.problem(with: String(repeating: "aF", count: 32), platform: .apns) == nil)
     for handle in ["", "abc", "zz", String(repeating: "aa", count: 201)] {
-      #expect(DeviceHandle.complaint(about: handle, platform: .apns) != nil)
+      #expect(DeviceHandle.problem(with: handle, platform: .apns) != nil)
     }
     #expect(DeviceHandle.normalized("AF", platform: .apns) == "af")
     #expect(DeviceHandle.normalized("AF", platform: .fcm) == "AF")
-    #expect(DeviceHandle.complaint(about: "with space", platform: .fcm) != nil)
+    #expect(DeviceHandle.problem(with: "with space", platform: .fcm) != nil)
   }
 
   @Test func severalTagsAreSortedAndEachThereOnce() {

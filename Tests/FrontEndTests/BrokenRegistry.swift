@@ -5,8 +5,8 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
   let error: any Error & Sendable
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw error }
-  func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration { throw error }
-  func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration { throw error }
+  func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration { throw error }
+  func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration { throw error }
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw error }
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { throw error }
   func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { throw error }
@@ -20,7 +20,7 @@ struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
     _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
   ) async throws -> RegistrationPage { throw error }
   func revise(
-    _ former: Registration, by application: InstallationApplication, at now: UnixTime
+    _ former: Registration, by application: InstallationRequest, at now: UnixTime
   ) async throws -> Registration { throw error }
   func expire(
     seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime

@@ -97,8 +97,8 @@ import Testing
       ("SendState", nil, SendReport.State.allCases.map(\.rawValue)),
       ("Platform", nil, Platform.allCases.map(\.rawValue)),
       ("Outcome", nil, DeviceResult.Outcome.allCases.map(\.rawValue)),
-      ("BroadcastProgress", "course", Steering.Course.allCases.map(\.rawValue)),
-      ("BroadcastProgress", "cause", Steering.Cause.allCases.map(\.rawValue)),
+      ("BroadcastProgress", "course", BroadcastControl.State.allCases.map(\.rawValue)),
+      ("BroadcastProgress", "cause", BroadcastControl.Cause.allCases.map(\.rawValue)),
       ("Send", "priority", Priority.allCases.map(\.rawValue)),
     ] as [(String, String?, [String])] {
       let whole = document.target(of: "#/components/schemas/\(schema)")

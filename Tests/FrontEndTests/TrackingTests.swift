@@ -54,19 +54,19 @@ import Testing
     try await Harness.run({ $0.history = ScriptedHistory(reports: [report()]) }) { app in
       let broadcast = BroadcastID(hub: .default, send: id)
       // In one piece, or not begun.
-      for (verb, course) in [("pause", Steering.Course.paused), ("resume", .running)] {
+      for (verb, course) in [("pause", BroadcastControl.State.paused), ("resume", .running)] {
         #expect(try await steer(app, verb).status == 202)
-        #expect(try await app.registry.steering(of: [broadcast]) == [Steering(course, because: .caller)])
+        #expect(try await app.registry.controls(of: [broadcast]) == [BroadcastControl(course, because: .caller)])
       }
       _ = try await app.registry.plan(broadcast, pages: 40, at: app.clock.now())
       for (verb, user, course) in [
-        ("pause", "alice", Steering.Course.paused), ("pause", "opal", .paused), ("resume", "opal", .running),
+        ("pause", "alice", BroadcastControl.State.paused), ("pause", "opal", .paused), ("resume", "opal", .running),
         ("resume", "alice", .running), ("cancel", "alice", .cancelled), ("cancel", "opal", .cancelled),
       ] {
         let reply = try await steer(app, verb, as: user)
         #expect(reply.status == 200)
         #expect(try reply.json["broadcast"]?["course"] == .string(course.rawValue))
-        #expect(try await app.registry.steering(of: [broadcast]) == [Steering(course, because: .caller)])
+        #expect(try await app.registry.controls(of: [broadcast]) == [BroadcastControl(course, because: .caller)])
       }
       try await app.registry.finish(Array(0..<40), of: broadcast, at: app.clock.now())
       for verb in ["pause", "resume"] { try await steer(app, verb).expectProblem(409, "alreadyEnded") }
@@ -104,7 +104,7 @@ import Testing
         try await app.request(.post, "/api/sends/1/\(verb)").expectProblem(404, "notFound")
       }
       #expect(
-        try await app.registry.steering(of: ended.map { BroadcastID(hub: .default, send: $0.id) }).allSatisfy {
+        try await app.registry.controls(of: ended.map { BroadcastID(hub: .default, send: $0.id) }).allSatisfy {
           $0 == .initial
         })
     }

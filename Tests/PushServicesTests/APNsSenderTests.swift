@@ -47,7 +47,7 @@ import Testing
       let outcomes = try await submit(
         sender, push(sender, collapseKey: "score"), push(sender, ticket: 2, message: Message(data: ["k": "v"])))
       #expect(outcomes == [PushOutcome(.accepted, status: 200), PushOutcome(.accepted, status: 200)])
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
     }
     let requests = double.requests.map(\.request).sorted { $0.body.count < $1.body.count }
     let (alert, background) = (requests[0], requests[1])
@@ -136,12 +136,12 @@ import Testing
     }
     try await Outcomes.running(sender(double)) { sender in
       expectEqual(try await verdicts(sender, push(sender)), [.reauthenticate])
-      #expect(sender.complaint != nil)
+      #expect(sender.readinessProblem != nil)
       clock.advance(by: .seconds(21 * 60))
       expectEqual(try await verdicts(sender, push(sender)), [.reauthenticate])
       refuses.withLock { $0 = false }
       expectEqual(try await verdicts(sender, push(sender)), [.accepted])
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
     }
     let tokens = double.requests.map { $0.request.headers["authorization"] ?? "" }
     #expect(tokens[0] == tokens[1])
@@ -234,9 +234,9 @@ import Testing
     try await Outcomes.running(sender(double)) { sender in
       let refused = try await submit(sender, push(sender, handle: "ff"))
       #expect(refused == [PushOutcome(.configurationError, reason: "TopicDisallowed", status: 400)])
-      #expect(sender.complaint == "APNs answers TopicDisallowed")
+      #expect(sender.readinessProblem == "APNs answers TopicDisallowed")
       _ = try await submit(sender, push(sender))
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
     }
     await double.close()
   }
@@ -284,10 +284,10 @@ import Testing
       }
     ) { sender in
       // The deadline may come before the handshake has failed.
-      for _ in 0..<20 where sender.complaint == nil {
+      for _ in 0..<20 where sender.readinessProblem == nil {
         expectEqual(try await verdicts(sender, push(sender)), [.retryLater])
       }
-      #expect(sender.complaint?.contains("cannot connect") == true)
+      #expect(sender.readinessProblem?.contains("cannot connect") == true)
     }
     #expect(double.requests.isEmpty)
     await double.close()

@@ -109,7 +109,7 @@ import Testing
     ] {
       let wns = WNSConfiguration(flow: flow)
       found += [flow, wns, WNSTokenRequest(wns)]
-      do { found.append(try WNSSender(configuration: wns, logger: logger).complaint as Any) } catch {
+      do { found.append(try WNSSender(configuration: wns, logger: logger).readinessProblem as Any) } catch {
         found.append(error)
       }
     }

@@ -107,7 +107,7 @@ import Testing
     let laboratory = try await laboratory()
     try await Outcomes.running(laboratory.sender) { sender in
       expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.accepted, status: 200)])
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
     }
     let request = try #require(laboratory.double.requests.first?.request)
     #expect(request.method == "POST")
@@ -172,10 +172,10 @@ import Testing
       #expect(first.map(\.verdict) == [.reauthenticate, .reauthenticate])
       let second = try await Outcomes.submit([push(sender)], to: sender)
       #expect(second == [PushOutcome(.configurationError, reason: "UNAUTHENTICATED", status: 401)])
-      #expect(sender.complaint == "FCM answers UNAUTHENTICATED")
+      #expect(sender.readinessProblem == "FCM answers UNAUTHENTICATED")
       clock.advance(by: .seconds(60))
       expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
     }
     try await laboratory.close()
   }
@@ -196,7 +196,7 @@ import Testing
           [PushOutcome(.rejected, reason: "THIRD_PARTY_AUTH_ERROR", status: 401)])
         expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
       }
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
       // The token is not to blame, and the log is told once, not for each such device.
       #expect(laboratory.tokens.count.withLock { $0 } == 1)
       #expect(log.count(of: "Firebase cannot log in to the push service behind a device") == 1)
@@ -211,7 +211,7 @@ import Testing
       let refused = PushOutcome(.configurationError, reason: "invalid_grant", status: 400)
       expectEqual(try await Outcomes.submit([push(sender)], to: sender), [refused])
       expectEqual(try await Outcomes.submit([push(sender)], to: sender), [refused])
-      #expect(sender.complaint == "the token endpoint answers invalid_grant")
+      #expect(sender.readinessProblem == "the token endpoint answers invalid_grant")
       #expect(laboratory.tokens.count.withLock { $0 } == 1)
       laboratory.tokens.answer.withLock { $0 = .init(status: .serviceUnavailable) }
       clock.advance(by: .seconds(60))
@@ -221,7 +221,7 @@ import Testing
       laboratory.tokens.answer.withLock { $0 = nil }
       clock.advance(by: .seconds(60))
       expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
     }
     try await laboratory.close()
   }

@@ -23,7 +23,7 @@ import Testing
         expectEqual(try sender.use(privateKey: old.privateKeyPEM, keyID: old.keyID), false)
         expectEqual(try sender.use(privateKey: new.privateKeyPEM, keyID: new.keyID), true)
         expectEqual(try await push(), [PushOutcome(.accepted, status: 200)])
-        #expect(sender.complaint == nil)
+        #expect(sender.readinessProblem == nil)
         // What is no key changes nothing.
         #expect(throws: PushConfigurationError.self) { try sender.use(privateKey: "no key", keyID: new.keyID) }
         #expect(throws: PushConfigurationError.self) { try sender.use(privateKey: new.privateKeyPEM, keyID: "?") }

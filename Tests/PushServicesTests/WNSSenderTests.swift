@@ -57,7 +57,7 @@ import Testing
     let server = try await server()
     try await Outcomes.running(sender(server)) { sender in
       expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.accepted, status: 200)])
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
     }
     let token = try #require(server.requests.first)
     #expect(
@@ -137,7 +137,7 @@ import Testing
       for _ in 0..<3 {
         expectEqual(try await outcome("foreign"), PushOutcome(.retryLater, reason: "Forbidden", status: 403))
       }
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
       #expect(log.count(of: "WNS forbids a channel and has taken no push yet") == 1)
       expectEqual(try await outcome("good").verdict, .accepted)
       expectEqual(try await outcome("foreign").verdict, .deviceGone)
@@ -147,7 +147,7 @@ import Testing
       expectEqual(try await outcome("big"), PushOutcome(.unknown, reason: "ResponseTooLarge"))
       expectEqual(try await outcome("throttled").reason, "channelthrottled")
       expectEqual(try await outcome("blocked").reason, "DomainBlocked")
-      #expect(sender.complaint == "WNS answers DomainBlocked")
+      #expect(sender.readinessProblem == "WNS answers DomainBlocked")
     }
     try await server.close()
   }
@@ -199,7 +199,7 @@ import Testing
         let outcomes = try await Outcomes.submit((0..<20).map { try push(sender, ticket: $0) }, to: sender)
         #expect(outcomes == Array(repeating: PushOutcome(.retryLater, reason: "NotSent"), count: 20))
       }
-      #expect(sender.complaint == "cannot connect to WNS")
+      #expect(sender.readinessProblem == "cannot connect to WNS")
       try await closing.close()
       expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.retryLater, reason: "NotSent")])
     }
@@ -217,7 +217,7 @@ import Testing
       expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
       let pushes = try (0..<20).map { try push(sender, ticket: $0) }
       expectEqual(try await Outcomes.verdicts(pushes, to: sender), Array(repeating: .accepted, count: 20))
-      #expect(sender.complaint == nil)
+      #expect(sender.readinessProblem == nil)
     }
     #expect(resetting.connectionCount > 1)
     try await resetting.close()

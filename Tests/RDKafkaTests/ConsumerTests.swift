@@ -75,9 +75,9 @@ struct ConsumerTests {
     let (free, held) = (try await kafka.topic(partitions: 2), try await kafka.topic(partitions: 2))
     try await kafka.withProducer { producer in
       try await kafka.withConsumer(
-        topics: [free, held], group: kafka.group(), configure: { $0.topicsHeldBack = [held] }
+        topics: [free, held], group: kafka.group(), configure: { $0.pausableTopics = [held] }
       ) { consumer in
-        consumer.holdBack(true)
+        consumer.setPaused(true)
         consumer.grant(records: 1000)
         var events = consumer.events.makeAsyncIterator()
         var read: [String: [String]] = [:]
@@ -100,7 +100,7 @@ struct ConsumerTests {
           await readOn(free, to: 10 * round)
         }
         #expect(read == [free: written])
-        consumer.holdBack(false)
+        consumer.setPaused(false)
         await readOn(held, to: 30)
         #expect(read == [free: written, held: written])
       }

@@ -77,11 +77,11 @@ import Testing
             try await registry.issue(hub: .default, handle: Bool.random(using: &random) ? handle : nil, at: clock.now())
           )
         case 3...6:
-          let application = RegistrationApplication(
+          let application = RegistrationRequest(
             id: id, hub: .default, user: user, platform: platform, handle: handle, tags: tags)
           owners[id] = try await registry.complete(application, at: clock.now()).user
         case 7:
-          let application = InstallationApplication(
+          let application = InstallationRequest(
             installation: "i\(Int.random(in: 0..<2, using: &random))", hub: .default, user: user, platform: platform,
             handle: handle,
             tags: tags)

@@ -22,7 +22,7 @@ import Testing
       async let dropped = registry.drop(devices.map(Self.verdict), at: clock.now())
       defer { lock.letGo() }
       try await lock.isAwaited()
-      let application = InstallationApplication(
+      let application = InstallationRequest(
         installation: try #require(first.installation), hub: .default, user: "alice", platform: .fcm,
         handle: first.handle)
       let anew = try await registry.install(application, at: clock.now())
@@ -36,7 +36,7 @@ import Testing
   @Test func whatIsDroppedIsLockedInTheOrderOfRegistering() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       let device = try await registry.install(
-        InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"),
+        InstallationRequest(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"),
         at: clock.now())
       let database = try Database(configuration)
       // As an app that registers its installation does.

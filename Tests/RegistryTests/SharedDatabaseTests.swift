@@ -38,7 +38,7 @@ import Testing
         for (number, user) in users.enumerated() {
           let application = application(try #require(ids[user]), user, "ab01")
           group.addTask { _ = try await stores[number % 2].complete(application, at: clock.now()) }
-          let installation = InstallationApplication(
+          let installation = InstallationRequest(
             installation: "i-\(number % 3)", hub: .default, user: "user0", platform: .fcm, handle: "t\(number % 4)")
           // Whoever held the handle before may belong to somebody else by now; that is refused, not broken.
           group.addTask { _ = try? await stores[(number + 1) % 2].install(installation, at: clock.now()) }
@@ -90,7 +90,7 @@ import Testing
       async let outcome = registry.take(batch, at: clock.now())
       defer { lock.letGo() }
       try await lock.isAwaited()
-      let installation = InstallationApplication(
+      let installation = InstallationRequest(
         installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "0a")
       let registration = try await registry.install(installation, at: clock.now())
       try await lock.release()
@@ -105,7 +105,7 @@ import Testing
   @Test func whatBecomesSomebodyElsesMeanwhileIsNotListed() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       _ = try await registry.install(
-        InstallationApplication(installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "01"),
+        InstallationRequest(installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "01"),
         at: clock.now()
       )
       let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)

@@ -1,6 +1,6 @@
 /// How far a broadcast is.
 package struct BroadcastProgress: Hashable, Sendable {
-  package let steering: Steering
+  package let control: BroadcastControl
   /// How many pages it has; 0 before it is planned.
   package let pages: Int
   /// How many of them are finished.
@@ -13,8 +13,8 @@ package struct BroadcastProgress: Hashable, Sendable {
   /// How far back pages count as recent.
   package static let window = Duration.seconds(30)
 
-  package init(steering: Steering, pages: Int, finishedPages: Int, recentPages: Int, plannedAt: UnixTime?) {
-    self.steering = steering
+  package init(control: BroadcastControl, pages: Int, finishedPages: Int, recentPages: Int, plannedAt: UnixTime?) {
+    self.control = control
     self.pages = pages
     self.finishedPages = finishedPages
     self.recentPages = recentPages
@@ -27,7 +27,7 @@ package struct BroadcastProgress: Hashable, Sendable {
   /// How long it will take at the pace of the last moments; nil while nothing can be said: not planned, not running, or
   /// no page finished lately.
   package func remaining(at now: UnixTime) -> Duration? {
-    guard pages > 0, !isFinished, steering.course == .running, recentPages > 0, let plannedAt else { return nil }
+    guard pages > 0, !isFinished, control.state == .running, recentPages > 0, let plannedAt else { return nil }
     let span = min(max(now - plannedAt, .milliseconds(1)), Self.window)
     return span * Double(pages - finishedPages) / Double(recentPages)
   }

@@ -18,12 +18,12 @@ package protocol BroadcastStore: Sendable {
   /// Takes note that the pages are finished: never to be begun again. Those that were finished before stay as they are.
   func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws
 
-  /// What is wanted of each of the broadcasts now, in their order; `Steering.initial` of one that is not known.
-  func steering(of broadcasts: [BroadcastID]) async throws -> [Steering]
+  /// What is wanted of each of the broadcasts now, in their order; `BroadcastControl.initial` of one that is not known.
+  func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl]
 
   /// Wants something else of a broadcast, planned or not; returns what holds from now on. What was cancelled stays
   /// cancelled, and what its caller has paused is not paused by its failures.
-  func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering
+  func steer(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl
 
   /// Reserves the moment for so many pushes of a broadcast that may make at most `perSecond`: the reservations of all
   /// workers follow one another. Returns the moment, which is not before `now`; what was reserved and not used is not

@@ -44,7 +44,7 @@ extension Audience {
       switch key {
       case "user":
         let name = try reader.readString()
-        guard UserName.isSound(name) else { throw reader.error("must be \(UserName.rule)") }
+        guard UserName.isValid(name) else { throw reader.error("must be \(UserName.rule)") }
         audience = .user(name)
       case "tag":
         audience = .tag(try readTag(from: &reader))
@@ -95,21 +95,21 @@ extension Audience {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "platform":
-        guard platform == nil else { throw reader.givenTwice() }
+        guard platform == nil else { throw reader.duplicateMember() }
         guard let known = Platform(name: try reader.readString()) else {
           throw reader.error("must be \"apns\", \"fcm\" or \"wns\"")
         }
         platform = known
       case "handle":
-        guard handle == nil else { throw reader.givenTwice() }
+        guard handle == nil else { throw reader.duplicateMember() }
         handle = try reader.readString()
       default: throw reader.error("is not a known member")
       }
     }
     guard let platform else { throw reader.error("must have a platform") }
     guard let handle else { throw reader.error("must have a handle") }
-    if let complaint = DeviceHandle.complaint(about: handle, platform: platform) {
-      throw reader.error("has a handle that \(complaint)")
+    if let problem = DeviceHandle.problem(with: handle, platform: platform) {
+      throw reader.error("has a handle that \(problem)")
     }
     return .device(platform, handle: DeviceHandle.normalized(handle, platform: platform))
   }

@@ -205,7 +205,7 @@ package struct JSONReader: Sendable {
   }
 
   /// The error about a member that the object already had.
-  package func givenTwice() -> JSONError { error("must be given once") }
+  package func duplicateMember() -> JSONError { error("must be given once") }
 
   private func offsets(of range: Range<Int>) -> Range<Int> {
     (range.lowerBound - bytes.startIndex)..<(range.upperBound - bytes.startIndex)

@@ -49,7 +49,7 @@ extension Message {
     var badge: Int?
     try reader.readObject { (key, reader) throws(JSONError) in
       func once(_ isFirst: Bool) throws(JSONError) {
-        guard isFirst || !strict else { throw reader.givenTwice() }
+        guard isFirst || !strict else { throw reader.duplicateMember() }
       }
       switch key {
       case "title":
@@ -78,7 +78,7 @@ extension Message {
             guard key.hasBytes(of: data.keys[former]) else {
               throw reader.error("is another spelling of a key before it")
             }
-            guard !strict else { throw reader.givenTwice() }
+            guard !strict else { throw reader.duplicateMember() }
           }
           data[name] = try reader.readString()
           guard data.count <= maximumDataKeys else {

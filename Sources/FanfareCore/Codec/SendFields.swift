@@ -108,13 +108,13 @@ package struct SendFields: Sendable {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "apns":
-        guard !strict || apns == nil else { throw reader.givenTwice() }
+        guard !strict || apns == nil else { throw reader.duplicateMember() }
         apns = try object(&reader)
       case "fcm", "gcm":
-        guard !strict || fcm == nil else { throw reader.givenTwice() }
+        guard !strict || fcm == nil else { throw reader.duplicateMember() }
         fcm = try object(&reader)
       case "wns":
-        guard !strict || wns == nil else { throw reader.givenTwice() }
+        guard !strict || wns == nil else { throw reader.duplicateMember() }
         wns = try reader.readString()
         guard wns?.isEmpty == false else { throw reader.error("must not be empty") }
       default:

@@ -20,7 +20,7 @@ package protocol PushSender: Sendable {
   func run() async throws
 
   /// What keeps the sender from working now, for readiness and alarms; nil when nothing does.
-  var complaint: String? { get }
+  var readinessProblem: String? { get }
 }
 
 /// What became of one push.

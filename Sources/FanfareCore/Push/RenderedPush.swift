@@ -8,13 +8,13 @@ package struct RenderedPush: Sendable {
   package let handleOffset: Int?
   /// Whether the service finds it good for all devices where it finds it good for one: not if its caller says something
   /// of its own to one kind of them.
-  package let isProvable: Bool
+  package let isUniform: Bool
 
-  package init(headers: [Field], body: [UInt8], handleOffset: Int? = nil, isProvable: Bool = true) {
+  package init(headers: [Field], body: [UInt8], handleOffset: Int? = nil, isUniform: Bool = true) {
     self.headers = headers
     self.body = body
     self.handleOffset = handleOffset
-    self.isProvable = isProvable
+    self.isUniform = isUniform
   }
 
   /// One header field.

@@ -13,7 +13,7 @@ package enum DeviceHandle {
   ///
   /// APNs: an even number of 2…400 hexadecimal digits, no fixed length. FCM: visible ASCII. WNS: `https` on a host of
   /// `notify.windows.com` and no user info or port but 443, for every push to it carries our bearer token.
-  package static func complaint(about handle: String, platform: Platform) -> String? {
+  package static func problem(with handle: String, platform: Platform) -> String? {
     guard !handle.isEmpty else { return "must not be empty" }
     guard handle.utf8.count <= maximumLength else { return "must have at most \(maximumLength) bytes" }
     switch platform {

@@ -16,12 +16,12 @@ package protocol DeviceRegistry: Sendable {
   ///
   /// Throws `.gone` when the id was never issued, is no longer alive, or belongs to another user and the handle differs
   /// from the stored one; `.forbidden` when a tag is another user's, or an installation's.
-  func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration
+  func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration
 
   /// Creates or replaces the registration of an installation. Throws `.gone` when the installation belongs to another
   /// user and the handle differs from the stored one; `.forbidden` when a tag is another user's or another
   /// installation's.
-  func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration
+  func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration
 
   /// Removes a registration of the user. Throws `.notFound` when there is none, or when it is somebody else's.
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws

@@ -14,7 +14,7 @@ package protocol RegistrationDirectory: Sendable {
   ///
   /// Throws `.conflict` when the registration is another by now, `.notFound` when it is gone, `.gone` and `.forbidden`
   /// as `DeviceRegistry.install`.
-  func revise(_ former: Registration, by application: InstallationApplication, at now: UnixTime) async throws
+  func revise(_ former: Registration, by application: InstallationRequest, at now: UnixTime) async throws
     -> Registration
 
   /// Removes registrations in a slice of the ids whose apps were heard of last before that moment, and leaves

@@ -26,15 +26,15 @@ package struct ScheduledSend: Hashable, Sendable {
   package let state: State
   /// Whether it was taken before by somebody of whom nobody knows whether it got as far as the topic: until it has gone
   /// for certain nobody may be told that it never will. Only from `takeDue`; otherwise false.
-  package let mayHaveGone: Bool
+  package let mayBeEnqueued: Bool
 
   /// When it is to go.
   package var due: UnixTime { send.acceptedAt }
 
-  package init(send: SendRequest, scheduledAt: UnixTime, state: State = .held, mayHaveGone: Bool = false) {
+  package init(send: SendRequest, scheduledAt: UnixTime, state: State = .held, mayBeEnqueued: Bool = false) {
     self.send = send
     self.scheduledAt = scheduledAt
     self.state = state
-    self.mayHaveGone = mayHaveGone
+    self.mayBeEnqueued = mayBeEnqueued
   }
 }

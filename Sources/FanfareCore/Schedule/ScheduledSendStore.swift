@@ -13,7 +13,7 @@ package protocol ScheduledSendStore: Sendable {
 
   /// Takes those whose time has come, the ones that are due longest first and at most `limit`, for the lease: nobody
   /// else is given them before `end`, unless they are released. One that was taken before and neither finished nor
-  /// released `mayHaveGone`, and does so from then on. Those of which nothing can be made are set aside for good;
+  /// released `mayBeEnqueued`, and does so from then on. Those of which nothing can be made are set aside for good;
   /// `unreadable` is told each, perhaps twice.
   func takeDue(
     _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
@@ -25,7 +25,7 @@ package protocol ScheduledSendStore: Sendable {
   func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws
 
   /// Gives back sends that were not put into the topic under this lease: they can be taken again from `moment` on, or
-  /// be cancelled, but for those that `mayHaveGone`.
+  /// be cancelled, but for those that `mayBeEnqueued`.
   func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws
 
   /// Has a send wait (`.held`, `.paused`) or never go (`.cancelled`), unless it is taken, has gone, or was cancelled.

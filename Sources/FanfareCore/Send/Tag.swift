@@ -25,18 +25,18 @@ package enum Tag {
   }
 
   /// Whether a caller may use the text as a tag (reserved prefixes are judged elsewhere).
-  package static func isSound(_ tag: String) -> Bool {
+  package static func isValid(_ tag: String) -> Bool {
     (1...maximumLength).contains(tag.utf8.count) && tag.utf8.allSatisfy(isCharacter)
   }
 
   /// Whether the text can be an installation's id.
   package static func isInstallation(_ installation: String) -> Bool {
-    !installation.isEmpty && isSound(installationPrefix + installation)
+    !installation.isEmpty && isValid(installationPrefix + installation)
   }
 
   /// Whether a sender may address devices by the text: a sound tag, or a user's.
   package static func isAddressable(_ tag: String) -> Bool {
-    isSound(tag) || user(of: tag).map(UserName.isSound) == true
+    isValid(tag) || user(of: tag).map(UserName.isValid) == true
   }
 
   /// Whether the tag is one that the registry itself gives: a user's or an installation's.

@@ -51,7 +51,7 @@ extension TagExpression: CustomStringConvertible {
   /// The canonical text: no more parentheses than it needs. Read back it gives an equal expression.
   package var description: String {
     switch self {
-    case .tag(let tag): Tag.isSound(tag) ? tag : Self.quoted(tag)
+    case .tag(let tag): Tag.isValid(tag) ? tag : Self.quoted(tag)
     case .not(let operand): "!" + operand.operandText(within: 3)
     case .all(let operands): operands.map { $0.operandText(within: 2) }.joined(separator: " && ")
     case .any(let operands): operands.map { $0.operandText(within: 1) }.joined(separator: " || ")

@@ -6,7 +6,7 @@ package enum UserName {
   package static let rule = "1 to 111 bytes of UTF-8 without control characters or ':'"
 
   /// Whether the text can be a user's name. No `:`, because HTTP Basic ends the name there (RFC 7617 §2).
-  package static func isSound(_ name: String) -> Bool {
+  package static func isValid(_ name: String) -> Bool {
     let bytes = name.utf8Span.span
     guard (1...maximumLength).contains(bytes.count) else { return false }
     for index in bytes.indices where bytes[index] < 0x20 || bytes[index] == 0x7F || bytes[index] == UInt8(ascii: ":") {

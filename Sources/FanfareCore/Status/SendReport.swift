@@ -29,7 +29,7 @@ package struct SendReport: Hashable, Sendable {
   /// When it is due; nil unless it is scheduled.
   package let sendAt: UnixTime?
   /// What is wanted of it while it is scheduled: `running` or `paused`; nil unless it is.
-  package let course: Steering.Course?
+  package let control: BroadcastControl.State?
   /// nil when only the end of it is known yet.
   package let acceptedAt: UnixTime?
   /// When the last work item ended; nil while any is open.
@@ -42,7 +42,7 @@ package struct SendReport: Hashable, Sendable {
 
   package init(
     id: SendID, hub: HubName, state: State, sender: String?, audience: String? = nil, isBroadcast: Bool = false,
-    sendAt: UnixTime? = nil, course: Steering.Course? = nil, acceptedAt: UnixTime?, settledAt: UnixTime?,
+    sendAt: UnixTime? = nil, control: BroadcastControl.State? = nil, acceptedAt: UnixTime?, settledAt: UnixTime?,
     counts: [Platform: [DeviceResult.Outcome: Int]],
     devices: [DeviceResult]?
   ) {
@@ -53,7 +53,7 @@ package struct SendReport: Hashable, Sendable {
     self.audience = audience
     self.isBroadcast = isBroadcast
     self.sendAt = sendAt
-    self.course = course
+    self.control = control
     self.acceptedAt = acceptedAt
     self.settledAt = settledAt
     self.counts = counts

@@ -26,7 +26,7 @@ struct HtpasswdFile: Sendable {
       }
       guard let colon = line.firstIndex(of: ":") else { throw fail("has no ':'") }
       let name = String(line[..<colon])
-      guard UserName.isSound(name) else { throw fail("has an unusable user name: it must be \(UserName.rule)") }
+      guard UserName.isValid(name) else { throw fail("has an unusable user name: it must be \(UserName.rule)") }
       // `htpasswd` writes nothing behind the hash; shadow files have further fields.
       let hash = line[line.index(after: colon)...].prefix { $0 != ":" && !$0.isWhitespace }
       do {

@@ -114,7 +114,7 @@ struct NotificationRoutes: Sendable {
 
   private func recipient(in query: Query) throws(Refusal) -> String {
     let name = try query.required("to_tag")
-    guard UserName.isSound(name) else {
+    guard UserName.isValid(name) else {
       throw Refusal(.invalidParameter, "to_tag must be a user name: \(UserName.rule)")
     }
     return name

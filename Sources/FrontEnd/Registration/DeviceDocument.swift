@@ -16,7 +16,7 @@ struct DeviceDocument: Hashable {
       try reader.readObject { (key, reader) throws(JSONError) in
         switch key {
         case "platform":
-          guard platform == nil else { throw reader.givenTwice() }
+          guard platform == nil else { throw reader.duplicateMember() }
           guard let known = Platform(systemOrName: try reader.readString()) else {
             throw reader.error(Platform.expectation)
           }
@@ -25,7 +25,7 @@ struct DeviceDocument: Hashable {
           guard handle == nil else { throw reader.error("must be given once, as handle, deviceToken or channelUri") }
           handle = (key.text, try reader.readString())
         case "tags":
-          guard tags == nil else { throw reader.givenTwice() }
+          guard tags == nil else { throw reader.duplicateMember() }
           tags = try reader.readTags()
         default: throw reader.error("is not a known member")
         }
@@ -36,7 +36,7 @@ struct DeviceDocument: Hashable {
       if (handle.member == "channelUri") != (platform == .wns), handle.member != "handle" {
         throw JSONError(field: handle.member, problem: "does not belong to this platform")
       }
-      if let complaint = DeviceHandle.complaint(about: handle.value, platform: platform) {
+      if let complaint = DeviceHandle.problem(with: handle.value, platform: platform) {
         throw JSONError(field: handle.member, problem: complaint)
       }
       self.platform = platform

@@ -35,7 +35,7 @@ struct DirectoryRoutes: Sendable {
     let body = try DeviceDocument(try await request.bytes(upTo: maximumBodySize))
     guard let id = Self.id(context) else { throw Refusal(.gone, "there is no such registration id; ask for a new one") }
     let registration = try await registry.complete(
-      RegistrationApplication(
+      RegistrationRequest(
         id: id, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle, tags: body.tags),
       at: clock.now())
     return Response.json(registration.json, isPrivate: true)

@@ -16,7 +16,7 @@ struct InstallationBody: Hashable {
         guard let name = ["platform", "instId", "deviceToken", "channelUri"].first(where: { key.matches($0) }) else {
           throw reader.error("is not a known member")
         }
-        guard members.updateValue(try reader.readString(), forKey: name) == nil else { throw reader.givenTwice() }
+        guard members.updateValue(try reader.readString(), forKey: name) == nil else { throw reader.duplicateMember() }
       }
       try reader.finish()
       self = try Self(members)
@@ -44,7 +44,7 @@ struct InstallationBody: Hashable {
       throw JSONError(field: "instId", problem: "must be \(Tag.installationRule)")
     }
     handle = try required(handleMember)
-    if let complaint = DeviceHandle.complaint(about: handle, platform: platform) {
+    if let complaint = DeviceHandle.problem(with: handle, platform: platform) {
       throw JSONError(field: handleMember, problem: complaint)
     }
   }

@@ -30,7 +30,7 @@ struct InstallationPatch: Hashable {
 
   /// What the installation is to become. Throws a refusal, `.conflict` where it is a matter of what is there, that
   /// names the operation by index and path.
-  func applied(to former: Registration) throws(Refusal) -> InstallationApplication {
+  func applied(to former: Registration) throws(Refusal) -> InstallationRequest {
     var device = PatchedDevice(former)
     var lastOfAddress: Int?
     for (index, operation) in operations.enumerated() {
@@ -40,7 +40,7 @@ struct InstallationPatch: Hashable {
       }
     }
     if let index = lastOfAddress,
-      let complaint = DeviceHandle.complaint(about: device.handle, platform: device.platform)
+      let complaint = DeviceHandle.problem(with: device.handle, platform: device.platform)
     {
       throw Refusal(.invalidField, "[\(index)] \(operations[index].path) leaves a handle that \(complaint)")
     }
@@ -48,7 +48,7 @@ struct InstallationPatch: Hashable {
     guard given <= Tag.maximumCount else {
       throw Refusal(.invalidField, "/tags would be more than the \(Tag.maximumCount) allowed")
     }
-    return InstallationApplication(
+    return InstallationRequest(
       installation: former.installation ?? "", hub: former.hub, user: former.user, platform: device.platform,
       handle: device.handle, tags: device.tags)
   }

@@ -36,16 +36,16 @@ struct InstallationPatchOperation: Hashable {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
       case "op":
-        guard kind == nil else { throw reader.givenTwice() }
+        guard kind == nil else { throw reader.duplicateMember() }
         guard let known = Kind(rawValue: try reader.readString()) else {
           throw reader.error("must be add, replace, remove or test")
         }
         kind = known
       case "path":
-        guard pointer == nil else { throw reader.givenTwice() }
+        guard pointer == nil else { throw reader.duplicateMember() }
         pointer = try reader.readString()
       case "value":
-        guard value == nil else { throw reader.givenTwice() }
+        guard value == nil else { throw reader.duplicateMember() }
         value = try Value(from: &reader)
       default: try reader.skipValue()
       }

@@ -35,7 +35,7 @@ struct InstallationRoutes: Sendable {
     }
     let body = try DeviceDocument(try await request.bytes(upTo: maximumBodySize))
     let registration = try await registry.install(
-      InstallationApplication(
+      InstallationRequest(
         installation: installation, hub: caller.hub.name, user: caller.user, platform: body.platform,
         handle: body.handle,
         tags: body.tags),

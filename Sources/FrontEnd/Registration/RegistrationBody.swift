@@ -14,16 +14,16 @@ struct RegistrationBody: Hashable {
       var reader = try JSONReader(body)
       try reader.readObject { (key, reader) throws(JSONError) in
         if key.matches("platform") {
-          guard platform == nil else { throw reader.givenTwice() }
+          guard platform == nil else { throw reader.duplicateMember() }
           guard let known = Platform(name: try reader.readString()) else {
             throw reader.error("must be \"apns\", \"gcm\", \"fcm\" or \"wns\"")
           }
           platform = known
         } else if key.matches("handle") {
-          guard handle == nil else { throw reader.givenTwice() }
+          guard handle == nil else { throw reader.duplicateMember() }
           handle = try reader.readString()
         } else if key.matches("tags") {
-          guard tags == nil else { throw reader.givenTwice() }
+          guard tags == nil else { throw reader.duplicateMember() }
           tags = try reader.readTags()
         } else {
           try reader.skipValue()
@@ -32,7 +32,7 @@ struct RegistrationBody: Hashable {
       try reader.finish()
       guard let platform else { throw JSONError(field: "Platform", problem: "is missing") }
       guard let handle else { throw JSONError(field: "Handle", problem: "is missing") }
-      if let complaint = DeviceHandle.complaint(about: handle, platform: platform) {
+      if let complaint = DeviceHandle.problem(with: handle, platform: platform) {
         throw JSONError(field: "Handle", problem: complaint)
       }
       self.platform = platform

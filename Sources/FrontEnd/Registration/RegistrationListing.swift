@@ -16,7 +16,7 @@ struct RegistrationListing {
   init(_ query: Query, for caller: Caller) throws(Refusal) {
     try query.requireOnly(["user", "tag", "handle", "limit", "cursor"])
     let (user, tag, handle) = (try query.value(of: "user"), try query.value(of: "tag"), try query.value(of: "handle"))
-    if let user, !UserName.isSound(user) { throw Refusal(.invalidParameter, "user must be \(UserName.rule)") }
+    if let user, !UserName.isValid(user) { throw Refusal(.invalidParameter, "user must be \(UserName.rule)") }
     if let tag, !Tag.isAddressable(tag) { throw Refusal(.invalidParameter, "tag must be \(Tag.rule)") }
     limit = try Self.limit(try query.value(of: "limit"))
     after = try Self.cursor(try query.value(of: "cursor"))
@@ -26,7 +26,7 @@ struct RegistrationListing {
     }
     let owner = isOperator ? user : caller.user
     if let handle {
-      let platforms = Platform.allCases.filter { DeviceHandle.complaint(about: handle, platform: $0) == nil }
+      let platforms = Platform.allCases.filter { DeviceHandle.problem(with: handle, platform: $0) == nil }
       guard !platforms.isEmpty else { throw Refusal(.invalidParameter, "handle can be no platform's handle") }
       audiences = platforms.map { .device($0, handle: handle) }
     } else {

@@ -42,7 +42,7 @@ struct RegistrationRoutes: Sendable {
 
   private func install(_ installation: InstallationBody, for caller: Caller) async throws -> Response {
     let registration = try await registry.install(
-      InstallationApplication(
+      InstallationRequest(
         installation: installation.installation, hub: caller.hub.name, user: caller.user,
         platform: installation.platform,
         handle: installation.handle),
@@ -59,7 +59,7 @@ struct RegistrationRoutes: Sendable {
       throw Refusal(.gone, "there is no such registration id; ask for a new one")
     }
     _ = try await registry.complete(
-      RegistrationApplication(
+      RegistrationRequest(
         id: id, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle, tags: body.tags),
       at: clock.now())
     return Response(status: .ok)

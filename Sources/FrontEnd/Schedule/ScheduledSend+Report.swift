@@ -18,7 +18,7 @@ extension SendReport {
     self.init(
       id: send.id, hub: send.hub, state: state, sender: send.sender, audience: send.audience.text,
       isBroadcast: send.isBroadcast, sendAt: held.due,
-      course: held.isWaiting ? (held.state == .paused ? .paused : .running) : nil, acceptedAt: held.scheduledAt,
+      control: held.isWaiting ? (held.state == .paused ? .paused : .running) : nil, acceptedAt: held.scheduledAt,
       settledAt: nil,
       counts: [:], devices: nil)
   }

@@ -22,7 +22,7 @@ enum SendBody {
       var reader = try JSONReader(body)
       try reader.readObject { (key, reader) throws(JSONError) in
         guard let index = members.firstIndex(where: { $0 ~= key }) else { throw reader.error("is not a known member") }
-        guard seen & 1 << index == 0 else { throw reader.givenTwice() }
+        guard seen & 1 << index == 0 else { throw reader.duplicateMember() }
         seen |= 1 << index
         if "sendAt" ~= key {
           sendAt = try readTime(&reader, notAfter: now + Submission.longestDelay)

@@ -32,7 +32,7 @@ extension SendQuery {
       state = value
     }
     if let name = try query.value(of: "user") {
-      guard UserName.isSound(name) else {
+      guard UserName.isValid(name) else {
         throw Refusal(.invalidParameter, "user must be a user name: \(UserName.rule)")
       }
       user = name

@@ -34,9 +34,9 @@ extension SendReport {
       output.append(literal: #","sendAt":"#)
       output.appendJSON(sendAt)
     }
-    if let course {
+    if let control {
       output.append(literal: #","course":"#)
-      output.appendJSON(course.rawValue)
+      output.appendJSON(control.rawValue)
     }
     output.append(literal: #","settledAt":"#)
     output.appendJSON(settledAt)
@@ -59,9 +59,9 @@ extension SendReport {
     output.append(literal: #","finishedPages":"#)
     output.appendJSON(progress.finishedPages)
     output.append(literal: #","course":"#)
-    output.appendJSON(progress.steering.course.rawValue)
+    output.appendJSON(progress.control.state.rawValue)
     output.append(literal: #","cause":"#)
-    output.appendJSON(progress.steering.cause.rawValue)
+    output.appendJSON(progress.control.cause.rawValue)
     output.append(literal: #","remainingSeconds":"#)
     if let remaining = progress.remaining(at: now) {
       output.appendJSON(Int((remaining / .seconds(1)).rounded(.up)))

@@ -50,7 +50,8 @@ struct TrackingRoutes: Sendable {
 
   /// Answers with what holds from now on, which is what was asked for: everything else is a conflict. The status is 202
   /// while nobody can know whether it was asked for in time.
-  private func steer(_ request: Request, _ context: FrontEndContext, _ course: Steering.Course) async throws -> Response
+  private func steer(_ request: Request, _ context: FrontEndContext, _ course: BroadcastControl.State) async throws
+    -> Response
   {
     let report = try await known(context, by: try await gate.admit(request, context, as: nil))
     if report.state == .scheduled { return try await steer(report, to: course) }
@@ -64,11 +65,11 @@ struct TrackingRoutes: Sendable {
     let (broadcast, now) = (BroadcastID(report), clock.now())
     // The history trails the pages.
     if let progress = try await broadcasts.progress(of: broadcast, at: now), progress.isFinished {
-      guard course == .cancelled, progress.steering.course == .cancelled else { throw Self.alreadyEnded }
+      guard course == .cancelled, progress.control.state == .cancelled else { throw Self.alreadyEnded }
       return Self.answer(report.json(progress: progress, at: now))
     }
-    let held = try await broadcasts.steer(broadcast, Steering(course, because: .caller), at: now)
-    guard held.course == course else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
+    let held = try await broadcasts.steer(broadcast, BroadcastControl(course, because: .caller), at: now)
+    guard held.state == course else { throw Refusal(.alreadyEnded, "the send was cancelled before") }
     let progress = try await broadcasts.progress(of: broadcast, at: now)
     var answer = Self.answer(report.json(progress: progress, at: now))
     // Whoever takes the send finds what is wanted; but a small audience is dispatched in one piece, and may just have
@@ -77,7 +78,7 @@ struct TrackingRoutes: Sendable {
     return answer
   }
 
-  private func steer(_ report: SendReport, to course: Steering.Course) async throws -> Response {
+  private func steer(_ report: SendReport, to course: BroadcastControl.State) async throws -> Response {
     let state: ScheduledSend.State =
       switch course {
       case .running: .held

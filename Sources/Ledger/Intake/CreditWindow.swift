@@ -7,7 +7,7 @@ struct CreditWindow {
   private let maximumBytes: Int
   /// Granted and not done.
   private var outstanding = 0
-  private var typical = TypicalSize()
+  private var typical = RecordSizeEstimate()
 
   init(maximumRecords: Int, maximumBytes: Int) {
     self.maximumRecords = max(1, maximumRecords)
@@ -24,7 +24,7 @@ struct CreditWindow {
 
   /// Granted records have come.
   mutating func takenIn(records: Int, bytes: Int) {
-    typical.follow(records: records, bytes: bytes)
+    typical.observe(records: records, bytes: bytes)
   }
 
   /// Records are done with.

@@ -58,7 +58,7 @@ struct FCMMessageWriter {
 
   /// Ends the message with its data and the members that `content` appends, in which alone there may be marks.
   consuming func finish<E: Error>(
-    data: [(key: String, value: ArraySlice<UInt8>)], isProvable: Bool = true,
+    data: [(key: String, value: ArraySlice<UInt8>)], isUniform: Bool = true,
     then content: (inout FCMMessageWriter) throws(E) -> Void
   ) throws(E) -> RenderedPush {
     begin("data")
@@ -72,7 +72,7 @@ struct FCMMessageWriter {
     let cut = body.endIndex
     try content(&self)
     body.append(contentsOf: "}}".utf8)
-    return RenderedPush(headers: [], body: body, handleOffset: cut, isProvable: isProvable)
+    return RenderedPush(headers: [], body: body, handleOffset: cut, isUniform: isUniform)
   }
 
   private mutating func appendObject<E: Error>(_ content: (inout FCMMessageWriter) throws(E) -> Void) throws(E) {

@@ -10,7 +10,7 @@ extension FCMRenderer {
     guard !message.isEmpty else { throw .payloadEmpty }
     var writer = FCMMessageWriter()
     for member in message.members { writer.append(member.key, raw: member.value) }
-    return writer.finish(data: message.data, isProvable: !message.speaksToOneKind) { writer in
+    return writer.finish(data: message.data, isUniform: !message.speaksToOneKind) { writer in
       if !message.hasAPNs { appendApple(showsNothing: !message.hasNotification, to: &writer) }
       if let webPush = message.webPush {
         writer.append("webpush") { append(webPush, to: &$0) }

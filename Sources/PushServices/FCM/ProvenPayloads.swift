@@ -18,7 +18,7 @@ final class ProvenPayloads: Sendable {
 
   /// A device's service has taken the payload.
   func insert(_ rendering: RenderedPush) {
-    guard rendering.isProvable else { return }
+    guard rendering.isUniform else { return }
     let fingerprint = rendering.body.hashValue
     guarded.withLock { guarded in
       guard !guarded.fingerprints.contains(fingerprint) else { return }

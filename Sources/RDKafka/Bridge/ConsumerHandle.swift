@@ -4,7 +4,7 @@ import Synchronization
 /// A handle for consuming in a group.
 ///
 /// Records do not arrive on the consumer's queue: each assigned partition's queue is redirected to ``records`` or
-/// ``recordsHeldBack``. So rebalances and errors can be served at all times, while records are only taken when the
+/// ``pausableRecords``. So rebalances and errors can be served at all times, while records are only taken when the
 /// application has room for them. (Pausing partitions would throw away what was fetched, and may lose records before
 /// 2.1.)
 final class ConsumerHandle: Sendable {
@@ -15,20 +15,20 @@ final class ConsumerHandle: Sendable {
   /// Where the records of assigned partitions wait, but for those of topics that can be held back.
   let records: Queue
   /// Where those wait.
-  let recordsHeldBack: Queue
-  private let topicsHeldBack: Set<String>
+  let pausableRecords: Queue
+  private let pausableTopics: Set<String>
   private let events: Queue
   private let closing: Queue
 
   /// Makes a handle; contacts no broker yet.
-  init(properties: PropertySet, topicsHeldBack: Set<String>) throws(RDKafkaError) {
+  init(properties: PropertySet, pausableTopics: Set<String>) throws(RDKafkaError) {
     let events = RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG
     handle = try Handle(kind: .consumer, properties: properties, events: events)
     wakeUp = try WakeUp()
     self.events = try Queue.consumer(of: handle, wakeUp: wakeUp)
     records = try Queue.make(on: handle, wakeUp: wakeUp)
-    recordsHeldBack = try Queue.make(on: handle, wakeUp: wakeUp)
-    self.topicsHeldBack = topicsHeldBack
+    pausableRecords = try Queue.make(on: handle, wakeUp: wakeUp)
+    self.pausableTopics = pausableTopics
     closing = try Queue.make(on: handle, wakeUp: wakeUp)
   }
 
@@ -128,7 +128,7 @@ final class ConsumerHandle: Sendable {
       return
     }
     unsafe rd_kafka_queue_forward(
-      queue, topicsHeldBack.contains(partition.topic) ? recordsHeldBack.pointer : records.pointer)
+      queue, pausableTopics.contains(partition.topic) ? pausableRecords.pointer : records.pointer)
     unsafe rd_kafka_queue_destroy(queue)
   }
 

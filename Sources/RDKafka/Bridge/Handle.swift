@@ -120,7 +120,7 @@ import Synchronization
 }
 
 /// The librdkafka at hand.
-package enum Library {
+package enum Librdkafka {
   /// Its version, as `2.0.2`.
   package static var version: String {
     unsafe String(cString: rd_kafka_version_str())

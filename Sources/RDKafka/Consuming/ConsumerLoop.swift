@@ -13,9 +13,9 @@ struct ConsumerLoop {
   private let commits: PendingCommits
   private let membership: Membership
   private let reader: RecordReader
-  private let readerHeldBack: RecordReader
+  private let pausableReader: RecordReader
   /// Whose turn it is to take records first, so that neither topic's starve when there is little room.
-  private var beginsHeldBack = false
+  private var startsWithPausable = false
 
   /// Rebalances announced by librdkafka, the first of which has been announced to the application.
   private var rebalances: [Pending] = []
@@ -56,15 +56,15 @@ struct ConsumerLoop {
     reminder = FetchReminder(
       isNeeded: handle.sleepsWhenFull, records: configuration.prefetchRecords, bytes: configuration.prefetchBytes)
     reader = RecordReader(queue: handle.records, readsHeaders: configuration.readsHeaders)
-    readerHeldBack = RecordReader(queue: handle.recordsHeldBack, readsHeaders: configuration.readsHeaders)
+    pausableReader = RecordReader(queue: handle.pausableRecords, readsHeaders: configuration.readsHeaders)
   }
 
   /// Joins the group and serves it until it has been left.
   ///
   /// - Parameters:
   ///   - isClosing: Whether the consumer shall leave.
-  ///   - isHoldingBack: Whether the records of some topics shall wait.
-  mutating func run(isClosing: () -> Bool, isHoldingBack: () -> Bool) {
+  ///   - isPaused: Whether the records of some topics shall wait.
+  mutating func run(isClosing: () -> Bool, isPaused: () -> Bool) {
     do {
       try handle.subscribe(to: configuration.topics)
     } catch {
@@ -78,7 +78,7 @@ struct ConsumerLoop {
       handle.wakeUp.wait(milliseconds: hasMore ? 0 : 100)
       serveEvents()
       advanceRebalance()
-      hasMore = deliver(isHoldingBack: isHoldingBack())
+      hasMore = deliver(isPaused: isPaused())
       commits.expire(now: .now)
       if leaveDeadline == nil, hasFailed || (isClosing() && !stillness.lasts(at: .now)) { beginLeaving() }
       if let leaveDeadline {
@@ -169,10 +169,10 @@ struct ConsumerLoop {
     case .assign:
       continuation.yield(.assigned(partitions, token))
     case .revoke:
-      for reader in [reader, readerHeldBack] { reader.disown(partitions) }
+      for reader in [reader, pausableReader] { reader.disown(partitions) }
       continuation.yield(.revoked(partitions, token))
     case .lose:
-      for reader in [reader, readerHeldBack] { reader.disown(partitions) }
+      for reader in [reader, pausableReader] { reader.disown(partitions) }
       continuation.yield(.lost(partitions, token))
     }
   }
@@ -181,7 +181,7 @@ struct ConsumerLoop {
     let partitions = change.list.partitions
     switch change.kind {
     case .assign:
-      for reader in [reader, readerHeldBack] { reader.own(partitions) }
+      for reader in [reader, pausableReader] { reader.own(partitions) }
       progress.add(partitions)
     case .revoke, .lose: progress.remove(partitions)
     }
@@ -209,11 +209,11 @@ struct ConsumerLoop {
   /// Hands over records while there are some and the application has room.
   ///
   /// - Returns: Whether there may be more at once.
-  private mutating func deliver(isHoldingBack: Bool) -> Bool {
-    guard !isHoldingBack else { return deliver(from: reader) }
-    beginsHeldBack.toggle()
-    let first = deliver(from: beginsHeldBack ? readerHeldBack : reader)
-    let second = deliver(from: beginsHeldBack ? reader : readerHeldBack)
+  private mutating func deliver(isPaused: Bool) -> Bool {
+    guard !isPaused else { return deliver(from: reader) }
+    startsWithPausable.toggle()
+    let first = deliver(from: startsWithPausable ? pausableReader : reader)
+    let second = deliver(from: startsWithPausable ? reader : pausableReader)
     return first || second
   }
 

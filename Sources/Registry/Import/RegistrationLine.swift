@@ -60,18 +60,18 @@ package struct RegistrationLine: Sendable {
       _ key: JSONReader.Key, from reader: inout JSONReader, notAfter latest: UnixTime
     ) throws(JSONError) {
       func time(_ former: UnixTime?, _ reader: inout JSONReader) throws(JSONError) -> UnixTime {
-        guard former == nil else { throw reader.givenTwice() }
+        guard former == nil else { throw reader.duplicateMember() }
         guard let time = try reader.readTime() else { throw reader.error("must be a time (RFC 3339)") }
         guard time <= latest else { throw reader.error("must not be in the future") }
         return time
       }
       func text(_ former: String?, _ reader: inout JSONReader) throws(JSONError) -> String {
-        guard former == nil else { throw reader.givenTwice() }
+        guard former == nil else { throw reader.duplicateMember() }
         return try reader.readString()
       }
       switch key {
       case "id":
-        guard id == nil else { throw reader.givenTwice() }
+        guard id == nil else { throw reader.duplicateMember() }
         guard let known = try reader.readRegistrationID() else { throw reader.error("must be a UUID") }
         // Ids that sort by time or count upwards would all be in one page of a broadcast, and the others empty.
         guard known.high & 0xF000 == 0x4000, known.low >> 62 == 0b10 else {
@@ -80,7 +80,7 @@ package struct RegistrationLine: Sendable {
         id = known
       case "user": user = try text(user, &reader)
       case "platform":
-        guard platform == nil else { throw reader.givenTwice() }
+        guard platform == nil else { throw reader.duplicateMember() }
         guard let known = Platform(name: try reader.readString()) else {
           throw reader.error("must be \"apns\", \"fcm\", \"gcm\" or \"wns\"")
         }
@@ -90,7 +90,7 @@ package struct RegistrationLine: Sendable {
         if installation == nil, try reader.readNull() { return }
         installation = try text(installation, &reader)
       case "tags":
-        guard tags == nil else { throw reader.givenTwice() }
+        guard tags == nil else { throw reader.duplicateMember() }
         tags = try reader.readTags()
       case "registeredAt": registeredAt = try time(registeredAt, &reader)
       case "createdAt": createdAt = try time(createdAt, &reader)
@@ -107,7 +107,7 @@ package struct RegistrationLine: Sendable {
       let (user, platform, handle) = (
         try required(user, "user"), try required(platform, "platform"), try required(handle, "handle")
       )
-      if let complaint = DeviceHandle.complaint(about: handle, platform: platform) {
+      if let complaint = DeviceHandle.problem(with: handle, platform: platform) {
         throw JSONError(field: "handle", problem: complaint)
       }
       let registeredAt = registeredAt ?? seenAt ?? now

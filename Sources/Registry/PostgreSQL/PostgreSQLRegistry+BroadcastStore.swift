@@ -69,30 +69,32 @@ extension PostgreSQLRegistry: BroadcastStore {
   }
 
   /// What is wanted of each of the broadcasts now; see `BroadcastStore`.
-  package func steering(of broadcasts: [BroadcastID]) async throws -> [Steering] {
+  package func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl] {
     guard !broadcasts.isEmpty else { return [] }
     return try await read { connection in
       let rows = try connection.query(
         Self.selectSteering, [.texts(Set(broadcasts.map(\.hub.rawValue)).map { $0 }), .ids(broadcasts.map(\.send))])
-      var known: [BroadcastID: Steering] = [:]
+      var known: [BroadcastID: BroadcastControl] = [:]
       for row in 0..<rows.count {
         guard let hub = HubName(try rows.text(row, 0)) else { throw StoredRegistration.damaged }
-        known[BroadcastID(hub: hub, send: try rows.identifier(row, 1))] = try Steering(
-          course: try rows.text(row, 2), cause: try rows.text(row, 3))
+        known[BroadcastID(hub: hub, send: try rows.identifier(row, 1))] = try BroadcastControl(
+          state: try rows.text(row, 2), cause: try rows.text(row, 3))
       }
       return broadcasts.map { known[$0] ?? .initial }
     }
   }
 
   /// Wants something else of a broadcast; see `BroadcastStore`.
-  package func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering {
+  package func steer(_ broadcast: BroadcastID, _ steering: BroadcastControl, at now: UnixTime) async throws
+    -> BroadcastControl
+  {
     try await write(at: now) { connection in
       let rows = try Self.lock(broadcast, at: now, connection)
-      let held = try Steering(course: try rows.text(0, 0), cause: try rows.text(0, 1))
+      let held = try BroadcastControl(state: try rows.text(0, 0), cause: try rows.text(0, 1))
       guard held.accepts(steering) else { return held }
       try connection.query(
         Self.updateSteering,
-        broadcast.key + [.text(steering.course.rawValue), .text(steering.cause.rawValue), .time(now)])
+        broadcast.key + [.text(steering.state.rawValue), .text(steering.cause.rawValue), .time(now)])
       return steering
     }
   }
@@ -118,7 +120,7 @@ extension PostgreSQLRegistry: BroadcastStore {
       let recent = now + (.zero - BroadcastProgress.window)
       let pages = try connection.query(Self.countPages, broadcast.key + [.time(recent)])
       return BroadcastProgress(
-        steering: try Steering(course: try rows.text(0, 2), cause: try rows.text(0, 3)),
+        control: try BroadcastControl(state: try rows.text(0, 2), cause: try rows.text(0, 3)),
         pages: Int(try rows.integer(0, 0)),
         finishedPages: Int(try pages.integer(0, 0)), recentPages: Int(try pages.integer(0, 1)),
         plannedAt: try rows.optionalInteger(0, 1).map(UnixTime.init(milliseconds:)))

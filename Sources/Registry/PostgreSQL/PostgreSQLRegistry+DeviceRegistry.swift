@@ -24,7 +24,7 @@ extension PostgreSQLRegistry: DeviceRegistry {
   }
 
   /// Completes, replaces or takes over a registration; see `DeviceRegistry`.
-  package func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration {
+  package func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration {
     let tags = try RegistrationRules.tags(of: application.user, given: application.tags)
     let handle = DeviceHandle.normalized(application.handle, platform: application.platform)
     return try await write(at: now) { connection in
@@ -47,7 +47,7 @@ extension PostgreSQLRegistry: DeviceRegistry {
   }
 
   /// Creates or replaces the registration of an installation; see `DeviceRegistry`.
-  package func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration {
+  package func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration {
     let tags = try RegistrationRules.tags(
       of: application.user, given: application.tags, installation: application.installation)
     let handle = DeviceHandle.normalized(application.handle, platform: application.platform)

@@ -89,7 +89,7 @@ extension PostgreSQLRegistry: ScheduledSendStore {
       let rows = try connection.query(Self.selectDue, [.time(now), .int8(Int64(limit))])
       let due = try (0..<rows.count).compactMap { row in
         do {
-          return try Self.scheduledSend(rows, row, mayHaveGone: try rows.bool(row, 5))
+          return try Self.scheduledSend(rows, row, mayBeEnqueued: try rows.bool(row, 5))
         } catch let error as RegistryError where error == Self.damagedSend {
           let (hub, id): (String, SendID) = (try rows.text(row, 3), try rows.identifier(row, 4))
           try connection.query(Self.setAside, [.text(hub), .id(id), .time(now + Purge.broadcastLifetime)])
@@ -116,9 +116,9 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   /// Gives back sends that were not put into the topic under the lease; see `ScheduledSendStore`.
   package func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
     try await write { connection in
-      for mayHaveGone in [false, true] {
-        for (hub, ids) in Self.byHub(sends.filter { $0.mayHaveGone == mayHaveGone }) {
-          try connection.query(Self.giveBack, [.text(hub), .ids(ids), .id(lease), .time(moment), .bool(mayHaveGone)])
+      for mayBeEnqueued in [false, true] {
+        for (hub, ids) in Self.byHub(sends.filter { $0.mayBeEnqueued == mayBeEnqueued }) {
+          try connection.query(Self.giveBack, [.text(hub), .ids(ids), .id(lease), .time(moment), .bool(mayBeEnqueued)])
         }
       }
     }
@@ -174,14 +174,15 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   }
 
   /// Reads the columns `record`, `scheduled_at` and `state`.
-  private static func scheduledSend(_ rows: ResultRows, _ row: Int, mayHaveGone: Bool = false) throws -> ScheduledSend {
+  private static func scheduledSend(_ rows: ResultRows, _ row: Int, mayBeEnqueued: Bool = false) throws -> ScheduledSend
+  {
     let scheduledAt = UnixTime(milliseconds: try rows.integer(row, 1))
     guard let state = ScheduledSend.State(rawValue: try rows.text(row, 2)) else { throw damagedSend }
     do {
       return ScheduledSend(
         send: try SendRequest.decode(try rows.raw(row, 0)[...], recordTime: scheduledAt), scheduledAt: scheduledAt,
         state: state,
-        mayHaveGone: mayHaveGone)
+        mayBeEnqueued: mayBeEnqueued)
     } catch is RecordError {
       throw damagedSend
     }

@@ -45,20 +45,22 @@ extension SQLiteRegistry: BroadcastStore {
     }
   }
 
-  package func steering(of broadcasts: [BroadcastID]) async throws -> [Steering] {
-    try await read { db in try broadcasts.map { try Self.steering(of: $0, db) } }
+  package func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl] {
+    try await read { db in try broadcasts.map { try Self.control(of: $0, db) } }
   }
 
-  package func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering {
+  package func steer(_ broadcast: BroadcastID, _ steering: BroadcastControl, at now: UnixTime) async throws
+    -> BroadcastControl
+  {
     try await write(at: now) { db in
-      let held = try Self.steering(of: broadcast, db)
+      let held = try Self.control(of: broadcast, db)
       guard held.accepts(steering) else { return held }
       try db.cachedStatement(
         sql: """
           INSERT INTO broadcasts (hub, send, course, cause, touched_at) VALUES (?, ?, ?, ?, ?)
           ON CONFLICT DO UPDATE SET course = excluded.course, cause = excluded.cause, touched_at = excluded.touched_at
           """
-      ).execute(arguments: broadcast.key + [steering.course.rawValue, steering.cause.rawValue, now.milliseconds])
+      ).execute(arguments: broadcast.key + [steering.state.rawValue, steering.cause.rawValue, now.milliseconds])
       return steering
     }
   }
@@ -92,14 +94,14 @@ extension SQLiteRegistry: BroadcastStore {
       let recent = (now + (.zero - BroadcastProgress.window)).milliseconds
       let pages = try Row.fetchOne(count, arguments: broadcast.key + [recent])
       return BroadcastProgress(
-        steering: try Steering(course: row[2], cause: row[3]), pages: row[0], finishedPages: pages?[0] ?? 0,
+        control: try BroadcastControl(state: row[2], cause: row[3]), pages: row[0], finishedPages: pages?[0] ?? 0,
         recentPages: pages?[1] ?? 0, plannedAt: (row[1] as Int64?).map(UnixTime.init(milliseconds:)))
     }
   }
 
-  private static func steering(of broadcast: BroadcastID, _ db: Database) throws -> Steering {
+  private static func control(of broadcast: BroadcastID, _ db: Database) throws -> BroadcastControl {
     let select = try db.cachedStatement(sql: "SELECT course, cause FROM broadcasts WHERE hub = ? AND send = ?")
-    return try Row.fetchOne(select, arguments: broadcast.key).map { try Steering(course: $0[0], cause: $0[1]) }
+    return try Row.fetchOne(select, arguments: broadcast.key).map { try BroadcastControl(state: $0[0], cause: $0[1]) }
       ?? .initial
   }
 }

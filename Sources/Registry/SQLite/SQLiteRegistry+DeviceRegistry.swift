@@ -22,7 +22,7 @@ extension SQLiteRegistry: DeviceRegistry {
   }
 
   /// Completes, replaces or takes over a registration; see `DeviceRegistry`.
-  package func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration {
+  package func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration {
     let tags = try RegistrationRules.tags(of: application.user, given: application.tags)
     return try await write(at: now) { db in
       let table = RegistrationTable(db, application.hub)
@@ -40,13 +40,13 @@ extension SQLiteRegistry: DeviceRegistry {
   }
 
   /// Creates or replaces the registration of an installation; see `DeviceRegistry`.
-  package func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration {
+  package func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration {
     try await install([application], at: now)[0]
   }
 
   /// Creates or replaces the registrations of many installations in one transaction: all of them, or none when one is
   /// refused.
-  package func install(_ applications: [InstallationApplication], at now: UnixTime) async throws -> [Registration] {
+  package func install(_ applications: [InstallationRequest], at now: UnixTime) async throws -> [Registration] {
     let tags = try applications.map { application in
       try RegistrationRules.tags(of: application.user, given: application.tags, installation: application.installation)
     }

@@ -24,7 +24,7 @@ extension SQLiteRegistry: RegistrationDirectory {
 
   /// Replaces an installation's registration if it is still what it was; see `RegistrationDirectory`.
   package func revise(
-    _ former: Registration, by application: InstallationApplication, at now: UnixTime
+    _ former: Registration, by application: InstallationRequest, at now: UnixTime
   ) async throws -> Registration {
     let next = try RegistrationRules.revision(of: former, by: application, at: now)
     return try await write(at: now) { db in

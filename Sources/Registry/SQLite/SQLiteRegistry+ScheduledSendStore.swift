@@ -42,7 +42,7 @@ extension SQLiteRegistry: ScheduledSendStore {
         sql: "UPDATE scheduled_sends SET state = 'unreadable', forget_at = ? WHERE rowid = ?")
       return try Row.fetchAll(select, arguments: [now.milliseconds, limit]).compactMap { row in
         do {
-          let send = try Self.scheduledSend(row, from: 1, mayHaveGone: row[6])
+          let send = try Self.scheduledSend(row, from: 1, mayBeEnqueued: row[6])
           try take.execute(arguments: [end.milliseconds, Data(lease.bytes), row[0] as Int64])
           return send
         } catch let error as RegistryError where error == Self.damaged {
@@ -76,7 +76,7 @@ extension SQLiteRegistry: ScheduledSendStore {
           """)
       for held in sends {
         try update.execute(arguments: [
-          moment.milliseconds, held.mayHaveGone, held.send.hub.rawValue, Data(held.send.id.bytes), Data(lease.bytes),
+          moment.milliseconds, held.mayBeEnqueued, held.send.hub.rawValue, Data(held.send.id.bytes), Data(lease.bytes),
         ])
       }
     }
@@ -153,14 +153,14 @@ extension SQLiteRegistry: ScheduledSendStore {
   }
 
   /// Reads the columns `record`, `scheduled_at` and `state`, which begin at `first`.
-  private static func scheduledSend(_ row: Row, from first: Int, mayHaveGone: Bool = false) throws -> ScheduledSend {
+  private static func scheduledSend(_ row: Row, from first: Int, mayBeEnqueued: Bool = false) throws -> ScheduledSend {
     let record = [UInt8](row[first] as Data)
     let scheduledAt = UnixTime(milliseconds: row[first + 1])
     guard let state = ScheduledSend.State(rawValue: row[first + 2]) else { throw damaged }
     do {
       return ScheduledSend(
         send: try SendRequest.decode(record[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state,
-        mayHaveGone: mayHaveGone)
+        mayBeEnqueued: mayBeEnqueued)
     } catch {
       throw damaged
     }

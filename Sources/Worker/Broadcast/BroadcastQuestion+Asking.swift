@@ -15,7 +15,7 @@ extension BroadcastQuestion {
       }
       // After the devices: a small audience is dispatched as soon as this is known.
       let progress = try await broadcasts.progress(of: broadcast, at: now)
-      return .survey(devices, progress?.steering.course ?? .running, pages: progress?.pages ?? 0)
+      return .survey(devices, progress?.control.state ?? .running, pages: progress?.pages ?? 0)
     case .plan(_, let broadcast, let pages):
       let plan = try await broadcasts.plan(broadcast, pages: pages, at: now)
       return .plan(pages: plan.pages, isAnnounced: plan.isAnnounced)
@@ -32,9 +32,9 @@ extension BroadcastQuestion {
       try await broadcasts.finish(pages, of: broadcast, at: now)
       return .noted
     case .courses(let ids):
-      return .courses(try await broadcasts.steering(of: ids))
+      return .courses(try await broadcasts.controls(of: ids))
     case .course(_, let broadcast):
-      return .courses(try await broadcasts.steering(of: [broadcast]))
+      return .courses(try await broadcasts.controls(of: [broadcast]))
     case .steer(let broadcast, let steering):
       return .courses([try await broadcasts.steer(broadcast, steering, at: now)])
     case .quota(_, let pushes, let quota, let lead):

@@ -26,7 +26,7 @@ enum BroadcastQuestion: Sendable {
   /// What is wanted of the broadcast of which something was put off that has come back?
   case course(DispatchState.Parked, BroadcastID)
   /// Something else is wanted of a broadcast.
-  case steer(BroadcastID, Steering)
+  case steer(BroadcastID, BroadcastControl)
   /// When may a sender make so many pushes of a quota that all workers share? Not before so much time from now, when
   /// the answer will be there.
   case quota(sender: Int, Int, PushQuota, lead: Duration)
@@ -37,12 +37,12 @@ struct BroadcastAnswer: Sendable {
   /// What a question has led to.
   enum Outcome: Sendable {
     /// No devices where none were asked for; 0 pages where there is no plan.
-    case survey(AudiencePage?, Steering.Course, pages: Int)
+    case survey(AudiencePage?, BroadcastControl.State, pages: Int)
     case devices(AudiencePage)
     case plan(pages: Int, isAnnounced: Bool)
     case pages([Int])
     case moment(UnixTime)
-    case courses([Steering])
+    case courses([BroadcastControl])
     /// It is known now.
     case noted
   }

@@ -25,9 +25,9 @@ extension DispatchState {
     case (.finish(let ticket, _, _), .noted): finished(ticket, into: &effects)
     case (.courses(let broadcasts), .courses(let steerings)): steered(broadcasts, steerings, at: now)
     case (.course(let parked, _), .courses(let steerings)):
-      resume(parked, of: steerings.first?.course ?? .running, at: now, into: &effects)
+      resume(parked, of: steerings.first?.state ?? .running, at: now, into: &effects)
     case (.steer(let broadcast, _), .courses(let steerings)):
-      if courses[broadcast] != nil { courses[broadcast] = steerings.first?.course }
+      if courses[broadcast] != nil { courses[broadcast] = steerings.first?.state }
     case (.quota(let sender, let pushes, _, _), .moment(let moment)):
       senders[sender].quota.grant(pushes, from: moment, at: now.wall)
     // `ask` answers each question with what belongs to it.

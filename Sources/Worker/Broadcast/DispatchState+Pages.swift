@@ -7,7 +7,7 @@ extension DispatchState {
   static let freshness: Int64 = 2_000
 
   /// Does with an open page what is wanted of its broadcast.
-  mutating func follow(_ course: Steering.Course, _ slot: Int) {
+  mutating func follow(_ course: BroadcastControl.State, _ slot: Int) {
     guard items[slot].phase == .dispatching, var page = items[slot].page else { return }
     switch course {
     case .running:
@@ -255,7 +255,7 @@ extension DispatchState {
     else {
       return
     }
-    effects.questions.append(.steer(page.broadcast, Steering(.paused, because: .failures)))
+    effects.questions.append(.steer(page.broadcast, BroadcastControl(.paused, because: .failures)))
     effects.alarm(.broadcastPaused(page.broadcast, failed: failed, of: all))
   }
 

@@ -28,7 +28,7 @@ extension DispatchState {
   /// It is known what the send's audience begins with, what is wanted of the send, and into how many pages it has been
   /// divided already.
   mutating func surveyed(
-    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ course: Steering.Course, pages: Int,
+    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ course: BroadcastControl.State, pages: Int,
     at now: Moment,
     into effects: inout Effects
   ) {

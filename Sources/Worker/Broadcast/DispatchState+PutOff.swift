@@ -14,7 +14,8 @@ extension DispatchState {
   }
 
   /// It is known what is wanted of the broadcast of which something has come back.
-  mutating func resume(_ parked: Parked, of course: Steering.Course, at now: Moment, into effects: inout Effects) {
+  mutating func resume(_ parked: Parked, of course: BroadcastControl.State, at now: Moment, into effects: inout Effects)
+  {
     let slot = parked.ticket.slot
     guard isCurrent(parked.ticket), items[slot].phase == .resolving, let retry = read(parked, at: now) else { return }
     let broadcast = BroadcastID(hub: retry.send.hub, send: retry.send.identity)

@@ -256,9 +256,9 @@ extension DispatchState {
   }
 
   /// It is known what is wanted of the broadcasts.
-  mutating func steered(_ broadcasts: [BroadcastID], _ steerings: [Steering], at now: Moment) {
+  mutating func steered(_ broadcasts: [BroadcastID], _ steerings: [BroadcastControl], at now: Moment) {
     isAskingCourses = false
-    courses = Dictionary(zip(broadcasts, steerings.map(\.course))) { _, last in last }
+    courses = Dictionary(zip(broadcasts, steerings.map(\.state))) { _, last in last }
     // The next pause is another one.
     for (broadcast, course) in courses where course != .paused { pauses[broadcast] = nil }
     let all = pausedSegments

@@ -9,7 +9,7 @@ extension DispatchState {
     credit -= batch.count
     // Segments have a limit of their own, and come in batches of their own.
     if let first = batch.first, first.topic != topics.segments {
-      typicalSize.follow(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count })
+      typicalSize.observe(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count })
     }
     for record in batch {
       guard let origin = ledger.begin(record) else { continue }

@@ -44,7 +44,7 @@ struct DispatchState: Sendable {
   /// Records asked for that have not come; negative where some came that were not asked for any more.
   var credit = 0
   /// How large they are taken to be.
-  var typicalSize = TypicalSize()
+  var typicalSize = RecordSizeEstimate()
   /// Whether no further segments are to come.
   var holdsBackSegments = false
   /// Whether, a second ago at most, as much was read of them beyond one that is not settled as may be.
@@ -112,7 +112,7 @@ struct DispatchState: Sendable {
   /// start.
   var pages: Deque<Ticket> = []
   /// What was last heard about each broadcast of which there is a segment.
-  var courses: [BroadcastID: Steering.Course] = [:]
+  var courses: [BroadcastID: BroadcastControl.State] = [:]
   var isAskingCourses = false
   var coursesDue: Int64 = 0
   /// What the registry could not be asked about broadcasts.

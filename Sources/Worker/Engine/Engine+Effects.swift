@@ -16,7 +16,7 @@ extension Engine {
     for question in effects.resumptions { ask(question, in: &group) }
     for rebalance in effects.completions { rebalance.complete() }
     if effects.isToLeave { leave(in: &group) }
-    if let isHoldingBack = effects.holdsBackSegments { source.holdBack(isHoldingBack) }
+    if let isHoldingBack = effects.holdsBackSegments { source.setPaused(isHoldingBack) }
     if effects.credit != 0 { source.grant(records: effects.credit) }
     metrics.count(effects.tallies)
     for alarm in effects.alarms { log(alarm) }

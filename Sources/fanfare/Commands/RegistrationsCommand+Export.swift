@@ -32,7 +32,7 @@ extension RegistrationsCommand {
     var platform: [PlatformArgument] = []
 
     func validate() throws {
-      if let user, !UserName.isSound(user) { throw ValidationError("--user must be \(UserName.rule)") }
+      if let user, !UserName.isValid(user) { throw ValidationError("--user must be \(UserName.rule)") }
     }
 
     func run() async throws {

@@ -91,7 +91,7 @@ struct BroadcastTour: Sendable {
           case 35..<49: (.apns, Population.handle(number))
           default: (.wns, "https://cloud.notify.windows.com/?token=\(number)")
           }
-        return InstallationApplication(
+        return InstallationRequest(
           installation: "demo-\(number)", hub: .default, user: "user-\(number * 5 / 8)", platform: platform,
           handle: handle)
       }

@@ -38,7 +38,7 @@ final class MemorySource: RecordSource {
   }
 
   func grant(records: Int) {}
-  func holdBack(_ isHoldingBack: Bool) {}
+  func setPaused(_ isPaused: Bool) {}
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func lag() -> [TopicPartition: Int64] { [:] }
@@ -63,10 +63,10 @@ struct MemoryRegistry: DeviceRegistry {
   func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { queries.map { _ in [target] } }
 
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw Self.isReadOnly }
-  func complete(_ application: RegistrationApplication, at now: UnixTime) async throws -> Registration {
+  func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration {
     throw Self.isReadOnly
   }
-  func install(_ application: InstallationApplication, at now: UnixTime) async throws -> Registration {
+  func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration {
     throw Self.isReadOnly
   }
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw Self.isReadOnly }
@@ -93,8 +93,8 @@ extension MemoryRegistry: BroadcastStore {
   func announce(_ broadcast: BroadcastID) async throws { throw Self.isReadOnly }
   func finishedPages(of broadcast: BroadcastID, in range: Range<Int>) async throws -> [Int] { [] }
   func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws { throw Self.isReadOnly }
-  func steering(of broadcasts: [BroadcastID]) async throws -> [Steering] { broadcasts.map { _ in .initial } }
-  func steer(_ broadcast: BroadcastID, _ steering: Steering, at now: UnixTime) async throws -> Steering {
+  func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl] { broadcasts.map { _ in .initial } }
+  func steer(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl {
     throw Self.isReadOnly
   }
   func reserve(_ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime) async throws -> UnixTime {
@@ -107,7 +107,7 @@ extension MemoryRegistry: BroadcastStore {
 struct InstantSender: PushSender {
   let fields: APNsCredential.Fields
   let platform = Platform.apns
-  let complaint: String? = nil
+  let readinessProblem: String? = nil
 
   func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush { try APNsRenderer.render(send) }
 

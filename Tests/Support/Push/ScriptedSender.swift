@@ -26,7 +26,7 @@ package final class ScriptedSender: PushSender {
     var mostPending = 0
     var waiters: [Int: Waiter] = [:]
     var lastWaiter = 0
-    var complaint: String?
+    var readinessProblem: String?
     var refusal: PushOutcome?
   }
 
@@ -53,8 +53,8 @@ package final class ScriptedSender: PushSender {
   }
 
   /// What the sender complains of from now on.
-  package func setComplaint(_ complaint: String?) {
-    state.withLock { $0.complaint = complaint }
+  package func setReadinessProblem(_ readinessProblem: String?) {
+    state.withLock { $0.readinessProblem = readinessProblem }
   }
 
   /// Every push handed over so far, in order.
@@ -127,5 +127,5 @@ package final class ScriptedSender: PushSender {
 
   package func run() async throws {}
 
-  package var complaint: String? { state.withLock { $0.complaint } }
+  package var readinessProblem: String? { state.withLock { $0.readinessProblem } }
 }

@@ -17,7 +17,7 @@ extension DeviceRegistryConformance {
       let progress = try await store.progress(of: broadcast, at: .start + .seconds(3))
       #expect(
         progress
-          == BroadcastProgress(steering: .initial, pages: 40, finishedPages: 0, recentPages: 0, plannedAt: .start))
+          == BroadcastProgress(control: .initial, pages: 40, finishedPages: 0, recentPages: 0, plannedAt: .start))
     },
     Self("pages are finished once, each for its own broadcast") { store in
       let send = SendID.random()
@@ -37,18 +37,18 @@ extension DeviceRegistryConformance {
     Self("a broadcast is steered, before it is planned too, and what is cancelled stays so") { store in
       let early = BroadcastID(hub: store.hub, send: .random())
       let unknown = BroadcastID(hub: store.hub, send: .random())
-      let paused = Steering(.paused, because: .caller)
+      let paused = BroadcastControl(.paused, because: .caller)
       #expect(try await store.steer(early, paused, at: .start) == paused)
       let plan = try await store.plan(early, pages: 2, at: .start)
       #expect(plan == (2, false))
-      #expect(try await store.steering(of: [unknown, early]) == [.initial, paused])
+      #expect(try await store.controls(of: [unknown, early]) == [.initial, paused])
       // What its caller has paused is the caller's.
-      #expect(try await store.steer(early, Steering(.paused, because: .failures), at: .start) == paused)
-      let running = Steering(.running, because: .caller)
+      #expect(try await store.steer(early, BroadcastControl(.paused, because: .failures), at: .start) == paused)
+      let running = BroadcastControl(.running, because: .caller)
       #expect(try await store.steer(early, running, at: .start) == running)
-      let stopped = Steering(.paused, because: .failures)
+      let stopped = BroadcastControl(.paused, because: .failures)
       #expect(try await store.steer(early, stopped, at: .start) == stopped)
-      let cancelled = Steering(.cancelled, because: .caller)
+      let cancelled = BroadcastControl(.cancelled, because: .caller)
       #expect(try await store.steer(early, cancelled, at: .start) == cancelled)
       #expect(try await store.steer(early, running, at: .start) == cancelled)
       #expect(try await store.progress(of: early, at: .start)?.remaining(at: .start) == nil)

@@ -112,7 +112,7 @@ extension RegistrationDirectory {
   ) async throws -> Registration {
     try await revise(
       former,
-      by: InstallationApplication(
+      by: InstallationRequest(
         installation: "i-1", hub: .default, user: user, platform: platform, handle: handle, tags: tags),
       at: now)
   }

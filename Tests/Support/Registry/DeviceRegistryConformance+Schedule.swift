@@ -154,5 +154,5 @@ extension DeviceRegistryConformance {
 
 extension ScheduledSend {
   /// The same, as it is taken when whoever took it first was not heard of.
-  fileprivate var takenBefore: Self { Self(send: send, scheduledAt: scheduledAt, state: state, mayHaveGone: true) }
+  fileprivate var takenBefore: Self { Self(send: send, scheduledAt: scheduledAt, state: state, mayBeEnqueued: true) }
 }

@@ -21,7 +21,7 @@ extension DeviceRegistry {
     at now: UnixTime = .start
   ) async throws -> Registration {
     try await complete(
-      RegistrationApplication(id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags), at: now)
+      RegistrationRequest(id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags), at: now)
   }
 
   /// Registers an installation.
@@ -30,7 +30,7 @@ extension DeviceRegistry {
     at now: UnixTime = .start
   ) async throws -> Registration {
     try await install(
-      InstallationApplication(
+      InstallationRequest(
         installation: installation, hub: .default, user: user, platform: platform, handle: handle, tags: tags),
       at: now)
   }

@@ -7,7 +7,7 @@ struct BroadcastDesk {
   var plans: [BroadcastID: Int] = [:]
   var announced: Set<BroadcastID> = []
   var finished: [BroadcastID: Set<Int>] = [:]
-  var steerings: [BroadcastID: Steering] = [:]
+  var steerings: [BroadcastID: BroadcastControl] = [:]
   /// From when on the next pushes of a broadcast may be made.
   var next: [BroadcastID: UnixTime] = [:]
   /// Where the reservations of quotas end, in microseconds since 1970; nil where every one is for at once.
@@ -24,7 +24,7 @@ struct BroadcastDesk {
     case .survey(_, let query, let broadcast, _):
       return .survey(
         query.map { page($0, .whole, limit: limits.undividedDevices, registry) },
-        steerings[broadcast]?.course ?? .running,
+        steerings[broadcast]?.state ?? .running,
         pages: plans[broadcast] ?? 0)
     case .page(_, let query, let slice, _, _): return .devices(page(query, slice, limit: limits.lookUpPage, registry))
     case .plan(_, let broadcast, let pages):

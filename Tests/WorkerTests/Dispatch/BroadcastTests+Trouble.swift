@@ -22,7 +22,7 @@ extension BroadcastTests {
   @Test func whatIsCancelledIsNotSentWhenItComesBack() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     let (broadcast, record) = try Self.putOff(&desk)
-    desk.broadcasts.steerings[broadcast] = Steering(.cancelled, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.cancelled, because: .caller)
     let before = desk.statuses.count
     desk.deliver([record])
     #expect(desk.pushes.count == 200 && desk.statuses.count == before + 1)
@@ -35,7 +35,7 @@ extension BroadcastTests {
   @Test func whatIsPausedExpiresWithoutBeingPushed() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     var (broadcast, record) = try Self.putOff(&desk, timeToLive: 60)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     // Of a minute half is over, and the last record comes back within the last 15 seconds.
     desk.advance(.seconds(20))
     desk.deliver([record])
@@ -50,14 +50,14 @@ extension BroadcastTests {
   @Test func whatIsPausedGoesRoundUntilItIsResumed() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     var (broadcast, record) = try Self.putOff(&desk)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     for round in 2...4 {
       desk.deliver([record])
       #expect(desk.pushes.count == 200 && desk.retries.count == round && desk.state.records == 0)
       record = desk.retries[round - 1].value
       desk.advance(.seconds(16))
     }
-    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
     desk.deliver([record])
     #expect(desk.pushes.count == 201)
     desk.answer(desk.pushes[200], PushOutcome(.accepted, status: 200))
@@ -72,7 +72,7 @@ extension BroadcastTests {
     }
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     Self.begin(&desk)
     #expect(desk.state.records == 0 && desk.state.segmentsHeld == 3)
     let before = desk.credit
@@ -87,14 +87,14 @@ extension BroadcastTests {
       desk.segments = []
       let other = Self.divided(&desk)
       others.append(BroadcastID(hub: other.hub, send: other.identity))
-      desk.broadcasts.steerings[others[others.count - 1]] = Steering(.paused, because: .caller)
+      desk.broadcasts.steerings[others[others.count - 1]] = BroadcastControl(.paused, because: .caller)
       Self.begin(&desk)
     }
     #expect(desk.state.segmentsHeld == 9 && desk.state.holdsBackSegments)
     let full = desk.credit
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("nobody"))) }
     #expect(desk.credit > full)
-    for other in others { desk.broadcasts.steerings[other] = Steering(.cancelled, because: .caller) }
+    for other in others { desk.broadcasts.steerings[other] = BroadcastControl(.cancelled, because: .caller) }
     for _ in 0..<5 { desk.advance(.seconds(2)) }
     #expect(desk.state.segmentsHeld == 3 && !desk.state.holdsBackSegments)
   }

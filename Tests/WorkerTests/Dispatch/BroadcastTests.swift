@@ -67,13 +67,13 @@ import Testing
     #expect(desk.position == 1)
   }
 
-  @Test(arguments: [Steering.Course.paused, .cancelled])
-  func aSmallAudienceIsHeldBackBeforeItIsBegun(course: Steering.Course) throws {
+  @Test(arguments: [BroadcastControl.State.paused, .cancelled])
+  func aSmallAudienceIsHeldBackBeforeItIsBegun(course: BroadcastControl.State) throws {
     var desk = Self.desk(devices: 20)
     desk.answersQuestions = false
     let send = Self.divided(&desk)
     let broadcast = BroadcastID(hub: send.hub, send: send.identity)
-    desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
     desk.answersQuestions = true
     desk.answerQuestions()
     Self.begin(&desk)
@@ -85,7 +85,7 @@ import Testing
       return
     }
     #expect(desk.statuses.isEmpty)
-    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(1))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 20)
@@ -170,11 +170,11 @@ import Testing
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
     #expect(desk.pushes.count == 3)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     desk.advance(.milliseconds(500))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 3)
-    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(60))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)
@@ -185,7 +185,7 @@ import Testing
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     Self.begin(&desk)
     #expect(desk.pushes.isEmpty)
     desk.segments = []
@@ -205,7 +205,7 @@ import Testing
     Self.begin(&desk)
     // All devices of the first page have been taken, and most of them wait.
     #expect(desk.pushes.count == 3)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     desk.advance(.milliseconds(500))
     desk.segments = []
     let other = Self.divided(&desk)
@@ -214,7 +214,7 @@ import Testing
     #expect(desk.pushes.count == 203)
     #expect(
       desk.statuses.allSatisfy { $0.send == other.id } && Set(desk.statuses.map(\.part)).count == other.pages(in: desk))
-    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(1))
     Self.answerAll(&desk)
     #expect(
@@ -230,7 +230,7 @@ import Testing
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     desk.advance(.milliseconds(500))
     Self.answerAll(&desk)
     let pushed = Set(desk.pushes.map(\.handle))
@@ -239,7 +239,7 @@ import Testing
       desk.registry[.registration(target.registration)] = []
     }
     desk.registry[.tag("news")] = []
-    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(3600))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 3)
@@ -254,7 +254,7 @@ import Testing
     _ = Self.divided(&desk, timeToLive: 60)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     desk.advance(.milliseconds(500))
     Self.answerAll(&desk)
     desk.advance(.seconds(61))
@@ -287,7 +287,7 @@ import Testing
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
-    desk.broadcasts.steerings[broadcast] = Steering(.cancelled, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.cancelled, because: .caller)
     desk.advance(.milliseconds(500))
     Self.answerAll(&desk)
     #expect(desk.pushes.count == 3)

@@ -7,8 +7,8 @@ import Testing
 
 /// What paused broadcasts leave of the worker's room for everything else, and what they do while they are paused.
 struct PausedRoomTests {
-  private func steer(_ course: Steering.Course, _ broadcast: BroadcastID, _ desk: inout Desk) {
-    desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+  private func steer(_ course: BroadcastControl.State, _ broadcast: BroadcastID, _ desk: inout Desk) {
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
     desk.advance(.milliseconds(600))
     desk.advance(.milliseconds(10))
   }
@@ -84,7 +84,7 @@ struct PausedRoomTests {
     var desk = Desk(retryDelays: [2, 15, 60, 300])
     let page = StoppedRoomTests.page(&desk, devices: 3)
     let broadcast = BroadcastID(hub: page.send.hub, send: page.send.identity)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     var record = page.encoded(at: desk.wall)
     for second in 0..<3600 {
       if try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore <= desk.wall {
@@ -97,7 +97,7 @@ struct PausedRoomTests {
       desk.advance(.seconds(1))
     }
     #expect((10...60).contains(desk.retries.count) && desk.pushes.isEmpty && desk.state.pauses.count == 1)
-    desk.broadcasts.steerings[broadcast] = Steering(.running, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(301))
     desk.deliver([record])
     #expect(desk.pushes.count == 3 && desk.state.pauses.isEmpty)
@@ -106,7 +106,7 @@ struct PausedRoomTests {
   @Test func `a pause begins anew where nothing has come back of the one before in time`() throws {
     var desk = Desk(retryDelays: [2, 15, 60, 300])
     let page = StoppedRoomTests.page(&desk, devices: 3)
-    desk.broadcasts.steerings[BroadcastID(hub: page.send.hub, send: page.send.identity)] = Steering(
+    desk.broadcasts.steerings[BroadcastID(hub: page.send.hub, send: page.send.identity)] = BroadcastControl(
       .paused, because: .caller)
     var record = page.encoded(at: desk.wall)
     func due() throws -> UnixTime { try RetryRecord.decode(record[...], recordTime: desk.wall).notBefore }
@@ -181,8 +181,10 @@ struct PausedRoomTests {
     #expect(desk.pushes.count == 3 && desk.retries.count == 1 && desk.state.devices == 0)
   }
 
-  @Test(arguments: [Steering.Course.paused, .cancelled])
-  func `a device that is being looked up when its broadcast is held back is not pushed to`(course: Steering.Course)
+  @Test(arguments: [BroadcastControl.State.paused, .cancelled])
+  func `a device that is being looked up when its broadcast is held back is not pushed to`(
+    course: BroadcastControl.State
+  )
     throws
   {
     var (desk, send, broadcast) = try begun()
@@ -210,7 +212,7 @@ struct PausedRoomTests {
     }
     let paused = BroadcastTests.divided(&desk)
     let broadcast = BroadcastID(hub: paused.hub, send: paused.identity)
-    desk.broadcasts.steerings[broadcast] = Steering(.paused, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     BroadcastTests.begin(&desk)
     desk.segments = []
     _ = BroadcastTests.divided(&desk)

@@ -159,8 +159,8 @@ struct ReturnedPageTests {
     var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) { $0.maximumPushes = 3 }
     _ = BroadcastTests.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
-    func steer(_ course: Steering.Course, _ desk: inout Desk) {
-      desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+    func steer(_ course: BroadcastControl.State, _ desk: inout Desk) {
+      desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
       desk.advance(.milliseconds(600))
       desk.advance(.milliseconds(10))
     }

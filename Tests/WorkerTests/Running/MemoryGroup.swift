@@ -63,7 +63,7 @@ final class MemoryMember: RecordSource {
   }
 
   func grant(records: Int) {}
-  func holdBack(_ isHoldingBack: Bool) {}
+  func setPaused(_ isPaused: Bool) {}
   func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { group.committed.map { [$0] } ?? [] }
   func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
   func commit(_ offsets: [PartitionOffset]) async { for offset in offsets { group.commit(offset) } }

@@ -19,7 +19,7 @@ struct RetryPumpTests {
     }
 
     func grant(records: Int) {}
-    func holdBack(_ isHoldingBack: Bool) {}
+    func setPaused(_ isPaused: Bool) {}
     func committed(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
     func kept(_ partitions: [TopicPartition]) async -> [PartitionOffset] { [] }
     func commit(_ offsets: [PartitionOffset]) async {}

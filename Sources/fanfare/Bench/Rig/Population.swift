@@ -53,7 +53,7 @@ struct Population: Sendable {
     for start in stride(from: 0, to: devices.count, by: 5000) {
       _ = try await registry.install(
         devices[start..<min(start + 5000, devices.count)].map { device in
-          InstallationApplication(
+          InstallationRequest(
             installation: "bench-\(device.number)", hub: .default, user: Self.user(device.owner),
             platform: device.platform,
             handle: device.handle, tags: device.tags)

@@ -1,7 +1,7 @@
 /// What is wanted of a broadcast: by its sender, an operator, or the breaker that watches its failures.
-package struct Steering: Hashable, Sendable {
+package struct BroadcastControl: Hashable, Sendable {
   /// How it is to go on.
-  package enum Course: String, CaseIterable, Sendable {
+  package enum State: String, CaseIterable, Sendable {
     /// Page after page.
     case running
     /// Nothing more is begun until it runs again.
@@ -20,14 +20,14 @@ package struct Steering: Hashable, Sendable {
     case failures
   }
 
-  package let course: Course
+  package let state: State
   package let cause: Cause
 
-  package init(_ course: Course, because cause: Cause) {
-    self.course = course
+  package init(_ state: State, because cause: Cause) {
+    self.state = state
     self.cause = cause
   }
 
   /// What holds until anything else is wanted.
-  package static let initial = Steering(.running, because: .accepted)
+  package static let initial = BroadcastControl(.running, because: .accepted)
 }

@@ -1,12 +1,12 @@
 /// How large the next records are taken to be, for whoever asks for so many that their bytes keep to a limit. Follows
 /// larger ones at once and smaller ones slowly.
-package struct TypicalSize: Sendable {
+package struct RecordSizeEstimate: Sendable {
   private var bytesPerRecord = 16_384.0
 
   package init() {}
 
   /// Records have come.
-  package mutating func follow(records: Int, bytes: Int) {
+  package mutating func observe(records: Int, bytes: Int) {
     guard records > 0 else { return }
     let average = Double(bytes) / Double(records)
     bytesPerRecord = average > bytesPerRecord ? average : bytesPerRecord * 0.75 + average * 0.25

@@ -1,5 +1,5 @@
 /// What an app says to register by installation.
-package struct InstallationApplication: Hashable, Sendable {
+package struct InstallationRequest: Hashable, Sendable {
   /// The app's own lasting id of its installation.
   package let installation: String
   package let hub: HubName
@@ -8,7 +8,7 @@ package struct InstallationApplication: Hashable, Sendable {
   package let platform: Platform
   /// A sound handle of the platform; normalised by the registry.
   package let handle: String
-  /// The tags that the device shall carry besides the user's and the installation's own; sound tags (`Tag.isSound`).
+  /// The tags that the device shall carry besides the user's and the installation's own; sound tags (`Tag.isValid`).
   package let tags: [String]
 
   package init(
