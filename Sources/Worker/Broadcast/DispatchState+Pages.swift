@@ -64,9 +64,8 @@ extension DispatchState {
   }
 
   private mutating func putOffWhatIsLeft(of slot: Int, at now: Moment, into effects: inout Effects) {
-    guard let broadcast = items[slot].broadcast,
-      let delay = delay(ofPaused: broadcast, until: items[slot].expiresAt, at: now)
-    else { return }
+    guard let broadcast = items[slot].broadcast else { return }
+    let delay = delay(ofPaused: broadcast, until: items[slot].expiresAt, at: now)
     for index in items[slot].devices.indices {
       switch items[slot].devices[index].phase {
       case .queued, .resting: putOff(slot, index, for: delay, at: now, into: &effects)

@@ -26,9 +26,8 @@ extension DispatchState {
     case .paused:
       // What has expired ends as any other does, and what expires meanwhile is not pushed before.
       let expiresAt = expiry(of: retry.send)
-      guard now.wall < expiresAt, let delay = delay(ofPaused: broadcast, until: expiresAt, at: now) else {
-        return self.parked.append(parked)
-      }
+      guard now.wall < expiresAt else { return self.parked.append(parked) }
+      let delay = delay(ofPaused: broadcast, until: expiresAt, at: now)
       produceAgain(retry, after: delay, in: slot, at: now, into: &effects)
     case .cancelled:
       pauses[broadcast] = nil
@@ -44,9 +43,10 @@ extension DispatchState {
   /// How long what pages of a paused broadcast have put off stays away: half of the time for which this worker knows of
   /// the pause, and five minutes at most. So little goes round however long the pause lasts, and what comes back after
   /// it is late by half of it at most, unless the broadcast ran meanwhile and this worker could not know. No less than
-  /// the shortest time there is; what expires meanwhile ends soon after. nil where there are no retry topics.
-  mutating func delay(ofPaused broadcast: BroadcastID, until expiresAt: UnixTime, at now: Moment) -> Duration? {
-    guard let shortest = topics.retries.first?.delay, let longest = topics.retries.last?.delay else { return nil }
+  /// the shortest time there is; what expires meanwhile ends soon after.
+  mutating func delay(ofPaused broadcast: BroadcastID, until expiresAt: UnixTime, at now: Moment) -> Duration {
+    let shortest = topics.retries.first?.delay ?? Self.shortestHold
+    let longest = topics.retries.last?.delay ?? configuration.longestRest
     let known = pauses[broadcast]
     let since = known?.since ?? now.uptime
     let delay = max(
@@ -109,9 +109,30 @@ extension DispatchState {
   private mutating func produceAgain(
     _ retry: RetryRecord, after delay: Duration, in slot: Int, at now: Moment, into effects: inout Effects
   ) {
+    guard !topics.retries.isEmpty else { return hold(retry.putOffAgain(until: now.wall + delay), in: slot, at: now) }
     items[slot].phase = .settling
     items[slot].unacknowledged = 1
     produce(retry.putOffAgain(until: now.wall + delay), for: slot, at: now, into: &effects)
+  }
+
+  /// The shortest time for which a deferred page is held in memory where there are no retry topics.
+  static let shortestHold = Duration.seconds(1)
+
+  /// Keeps a deferred page in memory until it is due, because there are no retry topics: it comes from one that is no
+  /// longer configured. Gives its room back. The registry is then asked whether the broadcast is paused, as for a page
+  /// that is readmitted. The record's offset is settled only with its last device.
+  mutating func hold(_ retry: RetryRecord, in slot: Int, at now: Moment) {
+    if case .returned(let room) = items[slot].role {
+      items[slot].role = .send
+      giveBack(room, of: items[slot].hub)
+    }
+    items[slot].resumed = nil
+    items[slot].phase = .resolving
+    let held = Parked(
+      ticket: ticket(slot), value: retry.encoded(at: now.wall)[...], timestamp: now.wall.milliseconds)
+    let broadcast = BroadcastID(hub: retry.send.hub, send: retry.send.identity)
+    unanswered.insert(
+      .course(held, broadcast), due: now.uptime + max(0, (retry.notBefore - now.wall).milliseconds))
   }
 
   /// What room the record takes; nil where nothing of it could be pushed now or soon, or no page has put it off.
@@ -155,7 +176,7 @@ extension DispatchState {
       parkedPageBytes -= next.value.count
       guard isOpen(next), let retry = read(next, at: now) else { continue }
       holdRoom(for: retry, in: slot, next.room, at: now)
-      guard let rate = retry.send.maximumPerSecond, !topics.retries.isEmpty, now.wall < expiry(of: retry.send) else {
+      guard let rate = retry.send.maximumPerSecond, now.wall < expiry(of: retry.send) else {
         resume(retry, in: slot, at: now, into: &effects)
         continue
       }
@@ -235,11 +256,12 @@ extension DispatchState {
   /// So do those whose time is too far ahead to rest here, and, when the outage may be over, those whose sender is
   /// stopped, for it may work again while they rest.
   mutating func space(_ slot: Int, _ permits: Permits, at now: Moment) {
-    guard let shortest = topics.retries.first?.delay else { return }
+    let shortest = topics.retries.first?.delay ?? Self.shortestHold
     // A moment that seems to be far ahead is that of a clock that was set back.
     let isAhead = permits.from > now.wall + PushQuota.horizon
     let from = now.uptime + (isAhead ? 0 : (permits.from - now.wall).milliseconds)
     let rest = max(now.uptime + shortest.milliseconds, from + Int64(permits.count * 1000 / permits.perSecond))
+    let untilProbed = topics.retries.first?.delay ?? configuration.outageProbeInterval
     var number = 0
     for index in items[slot].devices.indices {
       let device = items[slot].devices[index]
@@ -247,7 +269,7 @@ extension DispatchState {
       let mayPush = mayPush(device.sender, at: now)
       let isPermitted =
         number < permits.count && mayPush && device.due <= max(now.uptime, from) + Permits.span.milliseconds
-      let later = mayPush ? rest : now.uptime + (outageDelay(of: slot, index, at: now) ?? shortest).milliseconds
+      let later = mayPush ? rest : now.uptime + (outageDelay(of: slot, index, at: now) ?? untilProbed).milliseconds
       let due = max(device.due, isPermitted ? from + Int64(number * 1000 / permits.perSecond) : later)
       items[slot].devices[index].due = due
       let isToLeave = !isPermitted || due > now.uptime + configuration.longestRest.milliseconds

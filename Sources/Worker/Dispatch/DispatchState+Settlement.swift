@@ -14,6 +14,7 @@ extension DispatchState {
     // from being mixed.
     let attempt = resumed == nil && parts > 1 ? AttemptID.random(using: &generator) : resumed?.attempt
     var isPutOff = false
+    var held: RetryRecord?
     for number in 0..<pieces.count {
       let devices = all[pieces[number]]
       let part = resumed?.part ?? number
@@ -23,7 +24,7 @@ extension DispatchState {
           of: devices, counts: resumed?.counts ?? OutcomeCounts(), send: send, part: part, parts: parts,
           attempt: attempt,
           deferrals: (resumed?.deferrals ?? 0) + 1, cameEarly: resumed?.cameEarly ?? false, at: now)
-        produce(retry, for: slot, at: now, into: &effects)
+        if topics.retries.isEmpty { held = retry } else { produce(retry, for: slot, at: now, into: &effects) }
       } else {
         produce(
           devices.map { $0.result }, counts: resumed?.counts ?? OutcomeCounts(), of: send, as: state, part: part,
@@ -43,6 +44,7 @@ extension DispatchState {
       effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
     }
     advanceLane(slot)
+    if let held { hold(held, in: slot, at: now) }
   }
 
   func produce(_ retry: RetryRecord, for slot: Int, at now: Moment, into effects: inout Effects) {
