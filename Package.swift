@@ -86,7 +86,7 @@ let package = Package(
     // Safe Swift over the C libraries; they know nothing about push.
     .target(name: "RDKafka", dependencies: ["CRDKafka", logging], swiftSettings: house),
     .target(
-      name: "HTTP2Session",
+      name: "HTTP2Client",
       dependencies: ["CNGHTTP2", "TwoLaneQueue", collections, logging, nioCore, nioPosix, nioSSL, nioTLS],
       swiftSettings: house),
     .target(name: "PostgreSQL", dependencies: ["CPQ", collections, logging], swiftSettings: house),
@@ -117,7 +117,7 @@ let package = Package(
     .target(
       name: "PushServices",
       dependencies: [
-        "FanfareCore", "HTTP2Session", "TwoLaneQueue", asyncHTTPClient, collections, crypto, jwtKit, logging, metrics,
+        "FanfareCore", "HTTP2Client", "TwoLaneQueue", asyncHTTPClient, collections, crypto, jwtKit, logging, metrics,
         nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
       swiftSettings: house),
@@ -132,11 +132,23 @@ let package = Package(
       dependencies: [coreMetrics, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle],
       swiftSettings: house),
 
+    // The workshop: for development, tests and benchmarks; the product depends on none of it.
+    // librdkafka's mock cluster as a broker.
+    .target(name: "EmbeddedKafka", dependencies: ["CRDKafka", "RDKafka", logging], swiftSettings: house),
+    // A PostgreSQL server of one's own, from the installed programs.
+    .target(name: "PrivatePostgreSQL", swiftSettings: house),
+    // An HTTP/2 server for fakes. It takes the nghttp2 bridge and the header fields from the client's target: both ends
+    // need all of them, and the push path keeps them in its own module for speed.
+    .target(
+      name: "HTTP2Server",
+      dependencies: ["HTTP2Client", logging, nioCore, nioPosix, nioSSL, nioTLS],
+      swiftSettings: house),
     // The push services, faked over real TLS.
     .target(
       name: "PushSimulator",
       dependencies: [
-        "FanfareCore", "HTTP2Session", crypto, cryptoExtras, httpTypes, hummingbird, hummingbirdTLS, logging, nioCore,
+        "FanfareCore", "HTTP2Client", "HTTP2Server", crypto, cryptoExtras, httpTypes, hummingbird, hummingbirdTLS,
+        logging, nioCore,
         nioSSL,
         serviceLifecycle, swiftASN1, x509,
       ],
@@ -146,8 +158,8 @@ let package = Package(
     .executableTarget(
       name: "fanfare",
       dependencies: [
-        "CJemalloc", "FanfareCore", "FrontEnd", "HTTP2Session", "Ledger", "Operations", "PostgreSQL", "PushServices",
-        "PushSimulator", "RDKafka",
+        "CJemalloc", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2Client", "HTTP2Server", "Ledger", "Operations",
+        "PostgreSQL", "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka",
         "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, crypto, hummingbird, logging, metrics,
         nioCore,
         nioHTTP1,
@@ -160,25 +172,29 @@ let package = Package(
     .target(
       name: "Support",
       dependencies: [
-        "FanfareCore", "PostgreSQL", "RDKafka", "Registry", crypto, logging, nioCore, nioPosix, nioSSL, swiftASN1, x509,
+        "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "RDKafka", "Registry", crypto, logging,
+        nioCore, nioPosix, nioSSL, swiftASN1, x509,
       ],
       path: "Tests/Support",
       swiftSettings: house),
-    .testTarget(name: "RDKafkaTests", dependencies: ["RDKafka", "Support"], swiftSettings: house),
-    .testTarget(name: "PostgreSQLTests", dependencies: ["PostgreSQL", "Support"], swiftSettings: house),
+    .testTarget(name: "RDKafkaTests", dependencies: ["EmbeddedKafka", "RDKafka", "Support"], swiftSettings: house),
     .testTarget(
-      name: "HTTP2SessionTests",
-      dependencies: ["HTTP2Session", "Support", logging, nioCore, nioPosix, nioSSL],
+      name: "PostgreSQLTests", dependencies: ["PostgreSQL", "PrivatePostgreSQL", "Support"], swiftSettings: house),
+    .testTarget(
+      name: "HTTP2ClientTests",
+      dependencies: ["HTTP2Client", "HTTP2Server", "Support", logging, nioCore, nioPosix, nioSSL],
       swiftSettings: house),
     .testTarget(name: "TwoLaneQueueTests", dependencies: ["TwoLaneQueue"], swiftSettings: house),
     .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
     .testTarget(
-      name: "RegistryTests", dependencies: ["Registry", "FanfareCore", "PostgreSQL", "Support", grdb],
+      name: "RegistryTests",
+      dependencies: ["Registry", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "Support", grdb],
       swiftSettings: house),
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
-        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Session", "Support", asyncHTTPClient, crypto,
+        "PushServices", "PushSimulator", "FanfareCore", "HTTP2Client", "HTTP2Server", "Support", asyncHTTPClient,
+        crypto,
         cryptoExtras, jwtKit,
         logging, metrics, nioCore, nioHTTP1, nioPosix, nioSSL,
       ],
@@ -186,14 +202,15 @@ let package = Package(
     .testTarget(
       name: "PushSimulatorTests",
       dependencies: [
-        "PushSimulator", "FanfareCore", "HTTP2Session", asyncHTTPClient, jwtKit, logging, nioCore, nioHTTP1, nioPosix,
+        "PushSimulator", "FanfareCore", "HTTP2Client", asyncHTTPClient, jwtKit, logging, nioCore, nioHTTP1, nioPosix,
         nioSSL,
       ],
       swiftSettings: house),
     .testTarget(
       name: "FrontEndTests",
       dependencies: [
-        "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, metrics,
+        "EmbeddedKafka", "FrontEnd", "FanfareCore", "Operations", "RDKafka", "Registry", "Support", asyncHTTPClient,
+        logging, metrics,
         nioCore,
         nioHTTP1,
         nioPosix, serviceLifecycle,
@@ -201,12 +218,13 @@ let package = Package(
       swiftSettings: house),
     .testTarget(
       name: "WorkerTests",
-      dependencies: ["Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
+      dependencies: ["EmbeddedKafka", "Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
       swiftSettings: house),
     .testTarget(
       name: "LedgerTests",
       dependencies: [
-        "Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, metrics, serviceLifecycle,
+        "EmbeddedKafka", "Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, metrics,
+        serviceLifecycle,
       ],
       swiftSettings: house),
     .testTarget(
@@ -219,8 +237,8 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry",
-        "Support",
+        "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "PushSimulator",
+        "RDKafka", "Registry", "Support",
         "Worker",
         configuration, logging, yams,
       ],
@@ -228,8 +246,8 @@ let package = Package(
     .testTarget(
       name: "EndToEnd",
       dependencies: [
-        "fanfare", "FanfareCore", "PostgreSQL", "RDKafka", "Registry", "Support", asyncHTTPClient, logging, nioCore,
-        nioHTTP1,
+        "fanfare", "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "RDKafka", "Registry",
+        "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
       ],
       swiftSettings: house),
   ],
@@ -246,7 +264,8 @@ if Context.environment["FANFARE_BENCHMARKS"] != nil {
     .executableTarget(
       name: "HotPath",
       dependencies: [
-        "CMeter", "FanfareCore", "HTTP2Session", "PushServices", "RDKafka", "Worker", asyncHTTPClient, crypto, logging,
+        "CMeter", "FanfareCore", "HTTP2Client", "HTTP2Server", "PushServices", "RDKafka", "Worker", asyncHTTPClient,
+        crypto, logging,
         nioPosix, .product(name: "Benchmark", package: "benchmark"),
       ],
       path: "Tests/Benchmarks/HotPath",

@@ -1,5 +1,5 @@
 package import FanfareCore
-import HTTP2Session
+import HTTP2Client
 package import Logging
 package import NIOCore
 import NIOPosix

@@ -1,6 +1,6 @@
 import AsyncHTTPClient
 package import FanfareCore
-import HTTP2Session
+import HTTP2Client
 package import Logging
 package import NIOCore
 import NIOPosix

@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import PostgreSQL
+import PrivatePostgreSQL
 import Registry
 import Support
 import Testing

@@ -1,4 +1,5 @@
 import PostgreSQL
+import PrivatePostgreSQL
 import Testing
 
 @Suite(.enabled(if: PrivateServer.programs != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(2)))

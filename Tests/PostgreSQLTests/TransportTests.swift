@@ -1,5 +1,6 @@
 import Foundation
 import PostgreSQL
+import PrivatePostgreSQL
 import Support
 import Testing
 

@@ -1,7 +1,8 @@
 import CryptoExtras
 import FanfareCore
 import Foundation
-import HTTP2Session
+import HTTP2Client
+import HTTP2Server
 import JWTKit
 import Logging
 import NIOHTTP1

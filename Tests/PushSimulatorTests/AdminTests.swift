@@ -1,7 +1,7 @@
 import AsyncHTTPClient
 import FanfareCore
 import Foundation
-import HTTP2Session
+import HTTP2Client
 import NIOCore
 import PushSimulator
 import Testing

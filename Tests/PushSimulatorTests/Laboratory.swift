@@ -1,6 +1,6 @@
 import AsyncHTTPClient
 import FanfareCore
-import HTTP2Session
+import HTTP2Client
 import Logging
 import NIOCore
 import NIOHTTP1

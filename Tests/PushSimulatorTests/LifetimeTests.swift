@@ -1,6 +1,6 @@
 import FanfareCore
 import FoundationEssentials
-import HTTP2Session
+import HTTP2Client
 import Logging
 import NIOCore
 import NIOPosix

@@ -1,3 +1,4 @@
+import EmbeddedKafka
 import RDKafka
 import Support
 import Testing

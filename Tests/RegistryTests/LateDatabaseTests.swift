@@ -1,5 +1,6 @@
 import FanfareCore
 import PostgreSQL
+import PrivatePostgreSQL
 import Registry
 import Support
 import Testing

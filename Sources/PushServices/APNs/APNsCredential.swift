@@ -1,5 +1,5 @@
 package import FanfareCore
-import HTTP2Session
+import HTTP2Client
 import Synchronization
 
 /// The provider token of one sender, and the header fields that it is sent in.

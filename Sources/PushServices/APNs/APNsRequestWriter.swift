@@ -1,5 +1,5 @@
 package import FanfareCore
-package import HTTP2Session
+package import HTTP2Client
 
 /// Builds the requests of one batch, which share all that they can.
 package struct APNsRequestWriter {

@@ -1,5 +1,5 @@
 import FanfareCore
-import HTTP2Session
+import HTTP2Client
 import Logging
 
 /// Told of a pool's connections, it knows whether the service can be reached.

@@ -1,5 +1,5 @@
 import FanfareCore
-import HTTP2Session
+import HTTP2Client
 
 extension PushOutcome {
   /// What it means for a push that its HTTP/2 request got no answer.

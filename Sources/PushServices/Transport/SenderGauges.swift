@@ -1,5 +1,5 @@
 import FanfareCore
-import HTTP2Session
+import HTTP2Client
 import Metrics
 
 /// What is measured of every sender.

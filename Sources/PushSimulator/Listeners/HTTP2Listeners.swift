@@ -1,4 +1,5 @@
-import HTTP2Session
+import HTTP2Client
+import HTTP2Server
 import Logging
 import NIOCore
 import NIOSSL

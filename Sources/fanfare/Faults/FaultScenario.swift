@@ -1,3 +1,4 @@
+import EmbeddedKafka
 import RDKafka
 
 /// One way to injure a deployment while a load runs.

@@ -1,3 +1,4 @@
+import EmbeddedKafka
 import Operations
 import RDKafka
 import ServiceLifecycle

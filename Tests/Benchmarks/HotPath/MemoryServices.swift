@@ -1,5 +1,5 @@
 import FanfareCore
-import HTTP2Session
+import HTTP2Client
 import PushServices
 import RDKafka
 import Synchronization

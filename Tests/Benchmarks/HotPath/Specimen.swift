@@ -1,6 +1,6 @@
 import Crypto
 import FanfareCore
-import HTTP2Session
+import HTTP2Client
 import PushServices
 import RDKafka
 

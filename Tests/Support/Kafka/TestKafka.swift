@@ -1,3 +1,4 @@
+package import EmbeddedKafka
 package import Logging
 package import RDKafka
 import Synchronization

@@ -1,6 +1,6 @@
 import NIOCore
 import NIOPosix
-package import PostgreSQL
+package import PrivatePostgreSQL
 
 extension PrivateServer {
   /// A port of 127.0.0.1 that nobody listened on a moment ago: a server of PostgreSQL must be told one.

@@ -1,6 +1,7 @@
 import Foundation
 package import Logging
 package import PostgreSQL
+import PrivatePostgreSQL
 import Synchronization
 package import Testing
 

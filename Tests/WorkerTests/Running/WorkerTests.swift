@@ -1,3 +1,4 @@
+import EmbeddedKafka
 import FanfareCore
 import RDKafka
 import Registry

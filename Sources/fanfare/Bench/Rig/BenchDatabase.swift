@@ -1,6 +1,7 @@
 import FanfareCore
 import FoundationEssentials
 import PostgreSQL
+import PrivatePostgreSQL
 import Registry
 
 /// A server for a measurement, and registries in it: one of its own, or one that was named.

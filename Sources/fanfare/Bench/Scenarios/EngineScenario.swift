@@ -1,4 +1,4 @@
-import HTTP2Session
+import HTTP2Client
 import NIOCore
 import NIOSSL
 import Synchronization

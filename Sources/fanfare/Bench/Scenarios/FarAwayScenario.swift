@@ -1,5 +1,6 @@
 import FanfareCore
-import HTTP2Session
+import HTTP2Client
+import HTTP2Server
 import NIOCore
 import PushSimulator
 import Synchronization

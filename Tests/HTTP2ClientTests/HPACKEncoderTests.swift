@@ -1,0 +1,103 @@
+import Support
+import Testing
+
+@testable import HTTP2Client
+
+/// What goes over the wire, byte for byte.
+struct HPACKEncoderTests {
+  /// The block of these fields.
+  private static func block(_ encoder: inout HPACKEncoder, _ headers: HTTP2Headers) -> [UInt8] {
+    var block: [UInt8] = []
+    encoder.announceCapacity(into: &block)
+    encoder.encode(headers, into: &block)
+    return block
+  }
+
+  private static func bytes(_ text: String) -> [UInt8] {
+    let digits = Array(text.filter { $0 != " " })
+    return stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0..<$0 + 2]), radix: 16) }
+  }
+
+  @Test func writesWhatTheStandardShows() {
+    // RFC 7541 appendix C.3.
+    var encoder = HPACKEncoder()
+    #expect(
+      Self.block(&encoder, [":method": "GET", ":scheme": "http", ":path": "/", ":authority": "www.example.com"])
+        == Self.bytes("8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d"))
+    #expect(
+      Self.block(
+        &encoder,
+        [
+          ":method": "GET", ":scheme": "http", ":path": "/", ":authority": "www.example.com",
+          "cache-control": "no-cache",
+        ])
+        == Self.bytes("8286 84be 5808 6e6f 2d63 6163 6865"))
+    #expect(
+      Self.block(
+        &encoder,
+        [
+          ":method": "GET", ":scheme": "https", ":path": "/index.html", ":authority": "www.example.com",
+          "custom-key": "custom-value",
+        ]) == Self.bytes("8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65"))
+  }
+
+  @Test func aSecretEntersNoTable() {
+    // RFC 7541 appendix C.2.3.
+    var encoder = HPACKEncoder()
+    var headers = HTTP2Headers()
+    headers.append("password", "secret", indexing: .never)
+    for _ in 1...2 {
+      #expect(Self.block(&encoder, headers) == Self.bytes("1008 7061 7373 776f 7264 0673 6563 7265 74"))
+    }
+  }
+
+  @Test func onlyTheNameIsRememberedOfWhatIsDifferentEachTime() {
+    var encoder = HPACKEncoder()
+    func block(_ value: String) -> [UInt8] {
+      var headers = HTTP2Headers()
+      headers.append("id", value, indexing: .withoutIndexing)
+      return Self.block(&encoder, headers)
+    }
+    #expect(block("1") == Self.bytes("40 02 6964 01 31"))
+    // The newest entry is 62: fifteen and 47. Not even the same value is told by the table, for nobody should look for
+    // it.
+    for value in ["2", "1"] { #expect(block(value) == Self.bytes("0f2f 01") + Array(value.utf8)) }
+  }
+
+  @Test func thePeerIsToldOfASmallerTable() {
+    var encoder = HPACKEncoder()
+    let token: HTTP2Headers = ["authorization": "bearer"]
+    let literal = Self.bytes("57 06") + Array("bearer".utf8)
+    #expect(Self.block(&encoder, token) == literal)
+    #expect(Self.block(&encoder, token) == [0xBE])
+    encoder.limitTable(to: 0)
+    // RFC 7541 section 6.3; and what does not fit is sent without being entered.
+    #expect(Self.block(&encoder, token) == Self.bytes("20 0f08 06") + Array("bearer".utf8))
+    #expect(Self.block(&encoder, token) == Self.bytes("0f08 06") + Array("bearer".utf8))
+    // The smallest size of those between two blocks is told, too: the peer has forgotten everything (RFC 7541 section
+    // 4.2).
+    encoder.limitTable(to: 4096)
+    #expect(Self.block(&encoder, token) == Self.bytes("3fe1 1f") + literal)
+    encoder.limitTable(to: 0)
+    encoder.limitTable(to: 1 << 20)
+    #expect(Self.block(&encoder, token) == Self.bytes("20 3fe1 1f") + literal)
+  }
+
+  @Test func whatIsSharedIsForgottenWithTheTableThatItRefersTo() {
+    var encoder = HPACKEncoder()
+    let shared: HTTP2Headers = [":method": "POST", "authorization": "bearer"]
+    func block(_ headers: HTTP2Headers) -> [UInt8] {
+      var block: [UInt8] = []
+      let request = HTTP2Request(
+        ticket: 0, shared: shared, headers: HTTP2Headers(path: "/1", headers), timeout: .seconds(1))
+      encoder.encode(request, into: &block)
+      return block
+    }
+    let path = Self.bytes("14 02 2f31")
+    #expect(block([:]) == path + [0x83] + Self.bytes("57 06") + Array("bearer".utf8))
+    for _ in 1...2 { #expect(block([:]) == path + [0x83, 0xBE]) }
+    // One entry more, and the shared one is the second.
+    #expect(block(["x": "y"]) == path + [0x83, 0xBE] + Self.bytes("40 01 78 01 79"))
+    for _ in 1...2 { #expect(block([:]) == path + [0x83, 0xBF]) }
+  }
+}

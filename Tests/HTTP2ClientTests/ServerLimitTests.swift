@@ -1,0 +1,90 @@
+import HTTP2Client
+import HTTP2Server
+import NIOCore
+import NIOPosix
+import Testing
+
+/// What the server does not let a client make of it.
+@Suite(.timeLimit(.minutes(1))) struct ServerLimitTests {
+  @Test(arguments: [true, false]) func whoSaysNothingIsSentAway(isSecure: Bool) async throws {
+    try await Bench.run(
+      server: {
+        $0.handshakeTimeout = .seconds(1)
+        if !isSecure { $0.tls = nil }
+      },
+      pool: { if !isSecure { $0.tls = nil } }
+    ) { request, responder in
+      Bench.answer(request, responder)
+    } _: { bench in
+      let first = try await bench.pool.execute(Bench.request(1))
+      #expect(first.status == 200)
+      let silent = try await ClientBootstrap(group: Bench.group)
+        .connect(host: "127.0.0.1", port: #require(bench.server.boundPort)).get()
+      try await silent.closeFuture.get()
+      // Who has spoken in time may be silent for as long.
+      let second = try await bench.pool.execute(Bench.request(2))
+      #expect(second.status == 200)
+      #expect(bench.events.values.count { if case .opened = $0 { true } else { false } } == 1)
+    }
+  }
+
+  @Test func whoTakesNoAnswersIsNotReadAnyFurther() async throws {
+    let total = 3000
+    let asked = Probe<Int32>()
+    var configuration = HTTP2ServerConfiguration(tls: nil)
+    configuration.maximumConcurrentStreams = total
+    let large = String(repeating: "x", count: 8000)
+    // One event loop for all connections: that others are answered shows that it has had its time.
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let server = HTTP2Server(configuration: configuration, eventLoopGroup: group, logger: Bench.logger) {
+      request, responder in
+      guard request.authority == "greedy" else { return Bench.answer(request, responder) }
+      asked.add(request.streamID)
+      var headers = HTTP2Headers()
+      headers.append("x-large", large, indexing: .withoutIndexing)
+      responder.respond(status: 200, headers: headers)
+    }
+    try await server.start()
+    let port = try #require(server.boundPort)
+    let greedy = try await ClientBootstrap(group: Bench.group)
+      .channelOption(.autoRead, value: false)
+      .channelOption(.socketOption(.so_rcvbuf), value: 4096)
+      .connect(host: "127.0.0.1", port: port).get()
+    greedy.writeAndFlush(Self.requests(total), promise: nil)
+    try await asked.wait(count: 1)
+    let pool = try Bench.pool(port: port, events: Probe()) { $0.tls = nil }
+    let running = Task { await pool.run() }
+    for ticket in 0..<200 {
+      let response = try await pool.execute(Bench.request(ticket))
+      #expect(response.status == 200)
+    }
+    // The system takes some megabytes of answers, hundreds, from the server, which reads a quarter of a megabyte at a
+    // time.
+    #expect(asked.values.count < total)
+    // As soon as answers are taken it goes on.
+    try await greedy.setOption(.autoRead, value: true).get()
+    try await asked.wait(count: total)
+    try await greedy.close()
+    await pool.close(timeout: .zero)
+    await running.value
+    await server.close()
+    try await group.shutdownGracefully()
+  }
+
+  /// What a client says that makes so many requests of a kilobyte (RFC 9113 sections 3.4, 4.1 and 6; RFC 7541 section
+  /// 6.2.2).
+  private static func requests(_ count: Int) -> ByteBuffer {
+    var bytes = ByteBuffer(string: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    func append(type: UInt8, flags: UInt8, stream: Int, payload: [UInt8]) {
+      bytes.writeMultipleIntegers(UInt8(0), UInt16(payload.count), type, flags, UInt32(stream))
+      bytes.writeBytes(payload)
+    }
+    append(type: 4, flags: 0, stream: 0, payload: [])
+    // GET and http from the static table, then `:path`, of 127 + 0x69 + (6 << 7) bytes, and `:authority` as they are.
+    let path = [UInt8](repeating: UInt8(ascii: "/"), count: 1000)
+    let fields = [0x82, 0x86, 0x04, 0x7F, 0xE9, 0x06] + path + [0x01, 6] + Array("greedy".utf8)
+    // END_STREAM and END_HEADERS.
+    for index in 0..<count { append(type: 1, flags: 5, stream: 2 * index + 1, payload: fields) }
+    return bytes
+  }
+}
