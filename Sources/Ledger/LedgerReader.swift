@@ -1,3 +1,4 @@
+import Dispatch
 package import FanfareCore
 import GRDB
 import Synchronization
@@ -7,6 +8,9 @@ import Synchronization
 package final class LedgerReader: Sendable {
   private let configuration: LedgerStoreConfiguration
   private let opened = Mutex<Opened?>(nil)
+  /// Opening and checking the file blocks, up to the busy timeout where another process holds a lock. Callers run on
+  /// event loops, which must not block.
+  private let queue = DispatchQueue(label: "fanfare.ledger.open")
 
   private struct Opened {
     let pool: DatabasePool
@@ -28,7 +32,14 @@ package final class LedgerReader: Sendable {
     do { return try await pool().read(body) } catch { throw LedgerFile.ledgerError(error) }
   }
 
-  private func pool() throws -> DatabasePool {
+  private func pool() async throws -> DatabasePool {
+    try await withCheckedThrowingContinuation { continuation in
+      queue.async { [self] in continuation.resume(with: Result { try currentPool() }) }
+    }
+  }
+
+  /// The file that lies at the path now; opens it if need be. Blocks.
+  private func currentPool() throws -> DatabasePool {
     try opened.withLock { opened in
       let identity = LedgerFile.identity(of: configuration.path)
       if let opened, opened.identity == identity { return opened.pool }
