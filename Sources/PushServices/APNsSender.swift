@@ -5,7 +5,7 @@ package import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Sends to Apple's devices: HTTP/2, a provider token, one request per push.
+/// Sends to Apple devices through APNs: HTTP/2, a provider token, one request per push.
 package final class APNsSender: PushSender {
   package let platform = Platform.apns
 
@@ -13,61 +13,46 @@ package final class APNsSender: PushSender {
   private let credential: APNsCredential
   private let pool: HTTP2ConnectionPool
   private let renewal = Mutex(ConnectionRenewal())
-  private let complaints = Complaints()
-  /// The generation of the token whose end the gauge shows.
-  private let recordedToken = Mutex(0)
-  private let gauges: SenderGauges
-  /// Told of once, not for every push.
+  private let context: SenderContext
+  /// For the gauge of the token's expiry.
+  private let recordedToken = OncePerToken()
   private let strangeAnswers = OncePerToken()
   private let malformedRequests = OncePerToken()
   private let tooManyTokens = OncePerToken()
-  private let clock: any WallClock
-  private let eventLoop: any EventLoop
-  private let logger: Logger
 
-  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every
-  /// `lookInterval`. Throws `PushConfigurationError`.
+  /// Makes a sender that starts to work in `run()`, which checks its credential and gauges every `checkInterval`.
+  /// Throws `PushConfigurationError`.
   package init(
     configuration: APNsConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, checkInterval: Duration = .seconds(5),
     logger: Logger
   ) throws {
     try configuration.validate()
     self.configuration = configuration
-    self.clock = clock
-    var logger = logger
-    logger[metadataKey: LogKeys.hub] = "\(configuration.hub)"
-    logger[metadataKey: LogKeys.platform] = "apns"
-    self.logger = logger
     credential = try APNsCredential(configuration)
-    gauges = SenderGauges(hub: configuration.hub, platform: .apns, interval: lookInterval)
-    eventLoop = eventLoopGroup.next()
-    var pool = HTTP2PoolConfiguration(
-      host: configuration.host, port: configuration.port, tls: try .pushService(trustRoots: configuration.trustRoots))
-    pool.maximumConnections = configuration.maximumConnections
-    pool.maximumStreamsPerConnection = configuration.maximumStreamsPerConnection
-    pool.maximumQueuedRequests = configuration.maximumQueuedPushes
-    // Apple welcomes a PING after an hour of silence, and long-lived connections.
+    context = SenderContext(
+      hub: configuration.hub, platform: .apns, clock: clock, eventLoopGroup: eventLoopGroup,
+      checkInterval: checkInterval, logger: logger)
+    var pool = configuration.poolConfiguration(tls: try .pushService(trustRoots: configuration.trustRoots))
+    // Apple recommends long-lived connections, and a PING after an hour without traffic.
     pool.idlePingInterval = .seconds(3600)
-    pool.keptResponseHeaders = ["retry-after"]
-    pool.cancellationTimeout = configuration.requestTimeout
     self.pool = try HTTP2ConnectionPool(
-      configuration: pool, eventLoopGroup: eventLoopGroup, logger: logger,
-      observer: PoolWatch(complaints: complaints, logger: logger))
+      configuration: pool, eventLoopGroup: eventLoopGroup, logger: context.logger, observer: context)
   }
 
-  package var readinessProblem: String? { complaints.worst() }
+  package var readinessProblem: String? { context.problems.worst() }
 
-  /// Signs with another key of the same team from now on, without a restart; with the key that is in use it changes
-  /// nothing, and returns false. Throws `PushConfigurationError` when it can be none; then the old one stays.
+  /// Signs with another key of the same team from now on. Returns false if it is the key in use.
+  ///
+  /// Throws `PushConfigurationError` if the key is invalid; then the old one stays in use.
   package func use(privateKey: String, keyID: String) throws(PushConfigurationError) -> Bool {
     var configuration = configuration
     configuration.privateKey = privateKey
     configuration.keyID = keyID
     try configuration.validate()
     guard credential.use(try ProviderTokenSigner(configuration)) else { return false }
-    // The first push with it renews the connections; no answer to an older one is a reason to do that once more.
-    let now = clock.now()
+    // The first push with the new key opens new connections, so answers to older pushes must not renew them again.
+    let now = context.clock.now()
     renewal.withLock { $0.renewed(now: now) }
     return true
   }
@@ -77,14 +62,14 @@ package final class APNsSender: PushSender {
   }
 
   package func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {
-    let now = clock.now()
+    let now = context.clock.now()
     let fields: APNsCredential.Fields
     do {
       fields = try credential.fields(now: now)
     } catch {
-      complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
-      let outcome = PushOutcome(.configurationError, reason: "SigningFailed")
-      return report(pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) }, to: completion)
+      noteSigningFailure()
+      return context.report(
+        PushOutcome(.configurationError, reason: "SigningFailed"), for: pushes, to: completion)
     }
     record(fields)
     var writer = APNsRequestWriter(fields: fields, now: now, timeout: configuration.requestTimeout)
@@ -95,13 +80,13 @@ package final class APNsSender: PushSender {
       if push.expiresAt <= now {
         refused.append(PushResult(ticket: push.ticket, outcome: .expired))
       } else if DeviceHandle.problem(with: push.handle, platform: .apns) != nil {
-        // In a path, anything but hexadecimal digits could end the whole connection.
+        // In `:path`, a character other than a hexadecimal digit could break the whole connection.
         refused.append(PushResult(ticket: push.ticket, outcome: PushOutcome(.deviceGone, reason: "BadDeviceToken")))
       } else {
         requests.append(writer.request(for: push))
       }
     }
-    report(refused, to: completion)
+    context.report(refused, to: completion)
     let epoch = renewal.withLock { $0.epoch }
     pool.submit(requests, generation: fields.connectionGeneration) { [self] completions in
       completion(results(of: completions, sentWith: fields, epoch: epoch))
@@ -111,12 +96,10 @@ package final class APNsSender: PushSender {
   package func run() async throws {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [self] in
-        await gauges.watch {
-          gauges.record(pool)
-          // Without a push, too, the token in use is never one that has ended.
-          do { record(try credential.fields(now: clock.now())) } catch {
-            complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
-          }
+        await context.gauges.update {
+          context.gauges.record(pool)
+          // Renews the token even if no pushes are sent.
+          do { record(try credential.fields(now: context.clock.now())) } catch { noteSigningFailure() }
         }
       }
       await pool.run()
@@ -125,17 +108,14 @@ package final class APNsSender: PushSender {
   }
 
   private func record(_ fields: APNsCredential.Fields) {
-    let isNewToken = recordedToken.withLock { recorded in
-      defer { recorded = fields.generation }
-      return recorded != fields.generation
-    }
-    if isNewToken { gauges.record(credentialExpiresAt: fields.expiresAt) }
+    guard recordedToken.isFirst(generation: fields.generation) else { return }
+    context.gauges.record(credentialExpiresAt: fields.expiresAt)
   }
 
   private func results(of completions: [HTTP2Completion], sentWith fields: APNsCredential.Fields, epoch: Int)
     -> [PushResult]
   {
-    let now = clock.now()
+    let now = context.clock.now()
     var notable: Set<APNsReason> = []
     var (isAccepted, strangeStatus): (Bool, Int?) = (false, nil)
     let results = completions.map { completion -> PushResult in
@@ -157,15 +137,15 @@ package final class APNsSender: PushSender {
         return PushResult(ticket: completion.ticket, outcome: answer.outcome)
       }
     }
-    if isAccepted { complaints.clear(.answer, .credential, .connection) }
-    if let strangeStatus, strangeAnswers.isNews(generation: fields.generation) {
-      logger.warning("answer of unknown meaning", metadata: [LogKeys.status: "\(strangeStatus)"])
+    if isAccepted { context.problems.clear(.answer, .credential, .connection) }
+    if let strangeStatus, strangeAnswers.isFirst(generation: fields.generation) {
+      context.logger.warning("Push service gave an unknown answer", metadata: [LogKeys.status: "\(strangeStatus)"])
     }
     if !notable.isEmpty { act(on: notable, sentWith: fields, epoch: epoch, now: now) }
     return results
   }
 
-  /// Does what answers ask for beyond their own pushes: once for all the answers of a batch.
+  /// Handles the reasons that concern the token or the connections, once for all answers of a batch.
   private func act(on reasons: Set<APNsReason>, sentWith fields: APNsCredential.Fields, epoch: Int, now: UnixTime) {
     for reason in reasons {
       switch reason {
@@ -174,49 +154,43 @@ package final class APNsSender: PushSender {
           if try credential.expired(fields, now: now) {
             record(try credential.fields(now: now))
           } else {
-            complain(
-              .credential, "APNs calls a new provider token expired: is the clock right?", reason: reason.rawValue)
+            context.note(
+              .credential, "APNs reports a new provider token as expired: check the clock of this machine",
+              reason: reason.rawValue)
           }
         } catch {
-          complain(.credential, "cannot sign a provider token", reason: "SigningFailed")
+          noteSigningFailure()
         }
       case .tooManyProviderTokenUpdates:
         credential.updatedTooOften(generation: fields.generation, now: now)
-        if tooManyTokens.isNews(generation: fields.generation) {
-          logger.warning("push service wants fewer provider tokens", metadata: [LogKeys.reason: "\(reason.rawValue)"])
+        if tooManyTokens.isFirst(generation: fields.generation) {
+          context.logger.warning(
+            "Provider token was replaced too often", metadata: [LogKeys.reason: "\(reason.rawValue)"])
         }
       case _ where reason.verdict == .configurationError:
-        complain(.answer, "APNs answers \(reason.rawValue)", reason: reason.rawValue)
+        context.note(.answer, "APNs answers \(reason.rawValue)", reason: reason.rawValue)
       case _ where reason.verdict == .malformed:
-        if malformedRequests.isNews(generation: fields.generation) {
-          logger.error("push service finds a request malformed", metadata: [LogKeys.reason: "\(reason.rawValue)"])
+        if malformedRequests.isFirst(generation: fields.generation) {
+          context.logger.error(
+            "Push service rejected a request as malformed", metadata: [LogKeys.reason: "\(reason.rawValue)"])
         }
       default: break
       }
     }
-    // A connection stays unusable after its token has expired, and is bound to the key of its first push.
-    let wantsConnections = !reasons.isDisjoint(with: [
+    // APNs ties a connection to the key of its first push, and refuses all pushes on it once its token has expired.
+    let needsConnections = !reasons.isDisjoint(with: [
       .expiredProviderToken, .unrelatedKeyIDInToken, .idleTimeout, .shutdown,
     ])
-    guard wantsConnections, renewal.withLock({ $0.isDue(epoch: epoch, now: now) }) else { return }
+    guard needsConnections, renewal.withLock({ $0.isDue(epoch: epoch, now: now) }) else { return }
     if reasons.contains(.expiredProviderToken) {
-      // What waits was made with the token that has expired, and would spoil the new connections: the next push leaves
-      // it behind.
+      // Waiting requests carry the expired token and would spoil the new connections. A new generation discards them.
       credential.leaveConnections(of: fields)
     } else {
       pool.renewConnections()
     }
   }
 
-  private func complain(_ subject: Complaints.Subject, _ text: String, reason: String) {
-    if complaints.set(subject, text) {
-      logger.error("push service cannot be used", metadata: [LogKeys.reason: "\(reason)"])
-    }
-  }
-
-  /// Reports what no request was made for; never from inside `submit`, whose caller may hold a lock.
-  private func report(_ results: [PushResult], to completion: @escaping @Sendable ([PushResult]) -> Void) {
-    guard !results.isEmpty else { return }
-    eventLoop.execute { completion(results) }
+  private func noteSigningFailure() {
+    context.note(.credential, "cannot sign a provider token", reason: "SigningFailed")
   }
 }

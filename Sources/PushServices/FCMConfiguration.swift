@@ -1,29 +1,28 @@
 package import FanfareCore
 
-/// What it takes to send to the devices of one Firebase project through FCM's HTTP v1 API.
+/// The configuration of a sender to one Firebase project through FCM's HTTP v1 API.
 package struct FCMConfiguration: Sendable {
-  /// The hub whose app it is.
+  /// The hub that owns the app.
   package var hub: HubName
-  /// Who we are towards Google.
+  /// The account that sends.
   package var serviceAccount: ServiceAccountKey
 
   /// The API's host.
   package var host = "fcm.googleapis.com"
   package var port = 443
-  /// Where access tokens come from, instead of the key file's `token_uri`; an `https` URL. The assertion's audience
-  /// stays `token_uri`.
+  /// The URL (`https`) for access tokens, instead of the key file's `token_uri`, which stays the assertion's audience.
   package var tokenEndpoint: String?
-  /// Certificates in PEM to trust instead of the system's, for the API and the token endpoint.
+  /// Root certificates in PEM for the API and the token endpoint, used instead of the system's.
   package var trustRoots: String?
-  /// Connections at most. FCM allows 100 streams on each.
+  /// The most connections. FCM allows 100 streams on each.
   package var maximumConnections = 10
-  /// Streams per connection at most, whatever FCM allows.
+  /// The most streams per connection, even if FCM allows more.
   package var maximumStreamsPerConnection = 100
-  /// Pushes waiting at most, for an access token or for a stream; more are `.retryLater`.
+  /// The most pushes that wait for an access token or a stream; further ones end as `.retryLater`.
   package var maximumQueuedPushes = 20_000
-  /// The time for one push, waiting included; Google asks for 10 s at least.
+  /// The time for one push, waiting included; Google asks for at least 10 s.
   package var requestTimeout: Duration = .seconds(20)
-  /// The time for one request for an access token; no more than `requestTimeout` in any case, for pushes wait for it.
+  /// The time for one request for an access token, at most `requestTimeout`, because pushes wait for it.
   package var tokenTimeout: Duration = .seconds(10)
 
   package init(hub: HubName = .default, serviceAccount: ServiceAccountKey) {
@@ -31,25 +30,14 @@ package struct FCMConfiguration: Sendable {
     self.serviceAccount = serviceAccount
   }
 
-  /// Throws unless every field but the service account, which was checked when it was read, can be what it says.
+  /// Checks every field except the service account, which was checked when it was read.
   func validate() throws(PushConfigurationError) {
-    try ConfigurationCheck.host(host, field: "host")
-    try ConfigurationCheck.port(port, field: "port")
+    try validateConnection()
     if let tokenEndpoint { try ConfigurationCheck.httpsURL(tokenEndpoint, field: "tokenEndpoint") }
-    try ConfigurationCheck.positive(maximumConnections, field: "maximumConnections")
-    try ConfigurationCheck.positive(maximumStreamsPerConnection, field: "maximumStreamsPerConnection")
-    try ConfigurationCheck.positive(maximumQueuedPushes, field: "maximumQueuedPushes")
-    try ConfigurationCheck.positive(requestTimeout, field: "requestTimeout")
     try ConfigurationCheck.positive(tokenTimeout, field: "tokenTimeout")
   }
 }
 
-extension FCMConfiguration: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Where it leads; no credential.
+extension FCMConfiguration: HTTP2SenderConfiguration, Redacted {
   package var description: String { "FCM \(host):\(port), hub \(hub), project \(serviceAccount.projectID)" }
-
-  package var debugDescription: String { description }
-
-  /// Keeps `dump` and interpolation of an enclosing value from printing the key.
-  package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

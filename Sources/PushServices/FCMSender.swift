@@ -12,69 +12,52 @@ package final class FCMSender: PushSender {
   package let platform = Platform.fcm
 
   private let configuration: FCMConfiguration
-  /// Whom tokens are fetched for.
+  /// The account that tokens are fetched for.
   private let account: Mutex<ServiceAccountKey>
   private let tls: TLSConfiguration
   private let keeper: AccessTokenKeeper
   private let pool: HTTP2ConnectionPool
-  private let path: String
-  private let authority: String
-  /// The fields that requests have in common under the token of one generation.
+  /// The header fields that all requests share under the token of this generation.
   private let shared = Mutex<(generation: Int, headers: HTTP2Headers)>((0, HTTP2Headers()))
   private let proven = ProvenPayloads()
-  private let complaints = Complaints()
+  private let context: SenderContext
   private let thirdPartyRefusals = OncePerToken()
   private let strangeAnswers = OncePerToken()
-  private let gauges: SenderGauges
-  private let clock: any WallClock
-  private let eventLoop: any EventLoop
-  private let logger: Logger
 
-  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every
-  /// `lookInterval`. Throws `PushConfigurationError`.
+  /// Makes a sender that starts to work in `run()`, which checks its credential and gauges every `checkInterval`.
+  /// Throws `PushConfigurationError`.
   package init(
     configuration: FCMConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, checkInterval: Duration = .seconds(5),
     logger: Logger
   ) throws {
     try configuration.validate()
     self.configuration = configuration
     account = Mutex(configuration.serviceAccount)
-    self.clock = clock
-    eventLoop = eventLoopGroup.next()
-    var logger = logger
-    logger[metadataKey: LogKeys.hub] = "\(configuration.hub)"
-    logger[metadataKey: LogKeys.platform] = "fcm"
-    self.logger = logger
-    path = "/v1/projects/\(configuration.serviceAccount.projectID)/messages:send"
-    authority = configuration.port == 443 ? configuration.host : "\(configuration.host):\(configuration.port)"
+    context = SenderContext(
+      hub: configuration.hub, platform: .fcm, clock: clock, eventLoopGroup: eventLoopGroup,
+      checkInterval: checkInterval, logger: logger)
     tls = try .pushService(trustRoots: configuration.trustRoots)
     keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: clock)
-    gauges = SenderGauges(hub: configuration.hub, platform: .fcm, interval: lookInterval)
-    var pool = HTTP2PoolConfiguration(host: configuration.host, port: configuration.port, tls: tls)
-    pool.maximumConnections = configuration.maximumConnections
-    pool.maximumStreamsPerConnection = configuration.maximumStreamsPerConnection
-    pool.maximumQueuedRequests = configuration.maximumQueuedPushes
-    // Google counts PINGs without requests as abuse, closes what is idle for four minutes, and everything after an
-    // hour.
+    var pool = configuration.poolConfiguration(tls: tls)
+    // Google counts PINGs without requests as abuse, and closes connections that are idle for four minutes or one hour
+    // old.
     pool.idlePingInterval = nil
     pool.minimumConnections = 0
     pool.maximumConnectionAge = .seconds(59 * 60)
-    pool.keptResponseHeaders = ["retry-after"]
-    pool.cancellationTimeout = configuration.requestTimeout
     self.pool = try HTTP2ConnectionPool(
-      configuration: pool, eventLoopGroup: eventLoopGroup, logger: logger,
-      observer: PoolWatch(complaints: complaints, logger: logger))
+      configuration: pool, eventLoopGroup: eventLoopGroup, logger: context.logger, observer: context)
   }
 
-  package var readinessProblem: String? { complaints.worst() }
+  package var readinessProblem: String? { context.problems.worst() }
 
-  /// Fetches tokens with another key of the same project from now on, without a restart; with the key that is in use it
-  /// changes nothing, and returns false. Throws when it belongs to another project; then the old one stays.
+  /// Fetches tokens with another key of the same project from now on. Returns false if it is the key in use.
+  ///
+  /// Throws if the key belongs to another project; then the old one stays in use.
   package func use(_ account: ServiceAccountKey) throws(PushConfigurationError) -> Bool {
     guard account.projectID == configuration.serviceAccount.projectID else {
       throw PushConfigurationError(
-        field: "serviceAccount.project_id", problem: "must stay what it was until the next start")
+        field: "serviceAccount.project_id", problem: "must not change without a restart")
     }
     let isOther = self.account.withLock { current in
       defer { current = account }
@@ -94,21 +77,21 @@ package final class FCMSender: PushSender {
     keeper.withToken(pushes: pushes.count) { [self] result in
       switch result {
       case .success(let token): send(pushes, token: token, deadline: deadline, completion: completion)
-      case .failure(let outcome): report(pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) }, to: completion)
+      case .failure(let outcome): context.report(outcome, for: pushes, to: completion)
       }
     }
   }
 
   package func run() async throws {
-    // One more connection than is needed: one that was given up may still be closing.
+    // One connection is enough; the second is for the time in which an abandoned one still closes.
     await HTTPClient.withPushService(tls: tls, maximumConnectionsPerHost: 2) { await run(fetchingWith: $0) }
   }
 
   private func run(fetchingWith client: HTTPClient) async {
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { [gauges, keeper, pool] in
-        await gauges.watch {
-          gauges.record(pool)
+      group.addTask { [context, keeper, pool] in
+        await context.gauges.update {
+          context.gauges.record(pool)
           keeper.prepare()
         }
       }
@@ -117,15 +100,17 @@ package final class FCMSender: PushSender {
           let account = account.withLock { $0 }
           let tokens = TokenClient(
             client: client, url: configuration.tokenEndpoint ?? account.tokenURI,
-            timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock, logger: logger)
+            timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: context.clock,
+            logger: context.logger)
           do {
-            let assertion = try await ServiceAccountAssertion(account: account, now: clock.now()).signed(by: account)
+            let assertion = try await ServiceAccountAssertion(account: account, now: context.clock.now()).signed(
+              by: account)
             return await tokens.post([("grant_type", ServiceAccountAssertion.grantType), ("assertion", assertion)])
           } catch {
             return .refused(reason: "SigningFailed", status: 0)
           }
-        } observe: { answer, expiresAt in
-          complaints.observe(answer, expiresAt: expiresAt, gauges: gauges, logger: logger)
+        } observe: {
+          context.note($0, expiresAt: $1)
         }
       }
       await pool.run()
@@ -137,8 +122,8 @@ package final class FCMSender: PushSender {
     _ pushes: [Push], token: AccessToken, deadline: ContinuousClock.Instant,
     completion: @escaping @Sendable ([PushResult]) -> Void
   ) {
-    let now = clock.now()
-    // What waited for the token to the last moment is the pool's to report.
+    let now = context.clock.now()
+    // The pool reports the pushes whose time ran out while they waited for the token.
     let timeout = max(deadline - .now, .milliseconds(1))
     let writer = FCMRequestWriter(shared: sharedFields(for: token), now: now, timeout: timeout)
     var requests: [HTTP2Request] = []
@@ -151,19 +136,19 @@ package final class FCMSender: PushSender {
       }
       requests.append(writer.request(for: push, ticket: UInt64(index)))
     }
-    report(refused, to: completion)
+    context.report(refused, to: completion)
     pool.submit(requests) { [self] completions in
       completion(results(of: completions, pushes: pushes, token: token.generation))
     }
   }
 
-  /// Every completion's ticket is the index of its push.
+  /// The ticket of a completion is the index of its push.
   private func results(of completions: [HTTP2Completion], pushes: [Push], token: Int) -> [PushResult] {
-    let now = clock.now()
+    let now = context.clock.now()
     var isAccepted = false
     var lastProven: [UInt8]?
     var refusal: PushOutcome.Verdict?
-    var complaint: String?
+    var problem: String?
     let results = completions.map { completion -> PushResult in
       let push = pushes[Int(completion.ticket)]
       switch completion.result {
@@ -174,11 +159,11 @@ package final class FCMSender: PushSender {
           isPayloadProven: { proven.contains(push.rendering) })
         switch outcome.verdict {
         case .accepted:
-          // Single sends have payloads of their own, few of which are ever seen again. Pushes of one broadcast share
-          // theirs, which is then known to be the same without a look at its bytes.
-          let isWorthKnowing = push.isBulk || !isAccepted
+          // The payload of a single send is rarely seen again, so one per batch is enough. The pushes of a broadcast
+          // share one payload, so the comparison is of one buffer with itself and costs nothing.
+          let isWorthRemembering = push.isBulk || !isAccepted
           isAccepted = true
-          if isWorthKnowing, lastProven != push.rendering.body {
+          if isWorthRemembering, lastProven != push.rendering.body {
             lastProven = push.rendering.body
             proven.insert(push.rendering)
           }
@@ -186,17 +171,18 @@ package final class FCMSender: PushSender {
           let verdict = refusal ?? keeper.refused(generation: token, reason: outcome.reason)
           refusal = verdict
           outcome = PushOutcome(verdict, reason: outcome.reason, status: outcome.status)
-          if verdict == .configurationError { complaint = outcome.reason }
-        case .configurationError: complaint = outcome.reason
+          if verdict == .configurationError { problem = outcome.reason }
+        case .configurationError: problem = outcome.reason
         case .rejected where outcome.reason == FCMAnswer.thirdPartyRefusal:
-          if thirdPartyRefusals.isNews(generation: token) {
-            logger.error(
-              "Firebase cannot log in to the push service behind a device",
+          if thirdPartyRefusals.isFirst(generation: token) {
+            context.logger.error(
+              "Firebase cannot authenticate to the push service behind a device",
               metadata: [LogKeys.reason: "\(outcome.reason)"])
           }
         default:
-          if outcome.reason == "UnknownReason", strangeAnswers.isNews(generation: token) {
-            logger.warning("answer of unknown meaning", metadata: [LogKeys.status: "\(response.status)"])
+          if outcome.reason == "UnknownReason", strangeAnswers.isFirst(generation: token) {
+            context.logger.warning(
+              "Push service gave an unknown answer", metadata: [LogKeys.status: "\(response.status)"])
           }
         }
         return PushResult(ticket: push.ticket, outcome: outcome)
@@ -204,11 +190,9 @@ package final class FCMSender: PushSender {
     }
     if isAccepted {
       keeper.worked(generation: token)
-      complaints.clear(.answer, .connection)
+      context.problems.clear(.answer, .connection)
     }
-    if let complaint, complaints.set(.answer, "FCM answers \(complaint)") {
-      logger.error("push service cannot be used", metadata: [LogKeys.reason: "\(complaint)"])
-    }
+    if let problem { context.note(.answer, "FCM answers \(problem)", reason: problem) }
     return results
   }
 
@@ -218,18 +202,12 @@ package final class FCMSender: PushSender {
       var headers = HTTP2Headers()
       headers.append(":method", "POST")
       headers.append(":scheme", "https")
-      headers.append(":authority", authority)
-      headers.append(":path", path)
+      headers.append(":authority", configuration.authority)
+      headers.append(":path", "/v1/projects/\(configuration.serviceAccount.projectID)/messages:send")
       headers.append("authorization", "Bearer " + token.value)
       headers.append("content-type", "application/json")
       if token.generation > shared.generation { shared = (token.generation, headers) }
       return headers
     }
-  }
-
-  /// Reports what no request was made for; never from inside `submit`, whose caller may hold a lock.
-  private func report(_ results: [PushResult], to completion: @escaping @Sendable ([PushResult]) -> Void) {
-    guard !results.isEmpty else { return }
-    eventLoop.execute { completion(results) }
   }
 }

@@ -1,20 +1,20 @@
 import FanfareCore
 import JWTKit
 
-/// A Google service account's key, as its JSON file holds it.
+/// The key of a Google service account, read from its JSON file.
 package struct ServiceAccountKey: Sendable {
   /// `project_id`: the Firebase project.
   package let projectID: String
   /// `private_key_id`.
   let keyID: String
-  /// `client_email`: who signs.
+  /// `client_email`: the issuer of assertions.
   let clientEmail: String
-  /// `token_uri`: where access tokens come from, and the audience of what is signed.
+  /// `token_uri`: the URL for access tokens and the audience of assertions.
   let tokenURI: String
   /// `private_key`: PKCS #8 PEM, RSA.
   let privateKey: Insecure.RSA.PrivateKey
 
-  /// Reads a key file's content. Throws an error that names the member which is missing or cannot be used.
+  /// Reads the content of a key file. Throws an error that names the member that is missing or invalid.
   package init(json: [UInt8]) throws(PushConfigurationError) {
     var members: [String: String] = [:]
     do {
@@ -41,13 +41,7 @@ package struct ServiceAccountKey: Sendable {
     }
     projectID = try member("project_id")
     let isPathSegment = projectID.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"),
-        UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "_"):
-        true
-      default: false
-      }
+      byte.isLetterOrDigit || "-.:_".utf8.contains(byte)
     }
     guard isPathSegment else {
       throw PushConfigurationError(field: "serviceAccount.project_id", problem: "must be a project's id or number")
@@ -60,19 +54,47 @@ package struct ServiceAccountKey: Sendable {
     do {
       privateKey = try Insecure.RSA.PrivateKey(pem: pem)
     } catch {
-      // The parser's own error may quote what it read.
+      // The parser's own error may quote the key.
       throw PushConfigurationError(
         field: "serviceAccount.private_key", problem: "must be an RSA key of at least 2048 bits in PKCS #8 PEM")
     }
   }
 }
 
-extension ServiceAccountKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// The project; no credential.
+extension ServiceAccountKey: Redacted {
   package var description: String { "service account of \(projectID)" }
+}
 
-  package var debugDescription: String { description }
+/// The assertion with which a service account requests an access token (RFC 7523 in Google's profile).
+struct ServiceAccountAssertion: JWTPayload {
+  /// The longest lifetime that Google accepts, in seconds.
+  static let lifetime: Int64 = 3600
+  /// Allows sending through FCM only.
+  static let messagingScope = "https://www.googleapis.com/auth/firebase.messaging"
+  static let grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-  /// Keeps `dump` and interpolation of an enclosing value from printing the key.
-  package var customMirror: Mirror { Mirror(self, children: [:]) }
+  let iss: String
+  let scope: String
+  let aud: String
+  let iat: Int64
+  let exp: Int64
+
+  init(account: ServiceAccountKey, now: UnixTime) {
+    iss = account.clientEmail
+    scope = Self.messagingScope
+    aud = account.tokenURI
+    iat = now.seconds
+    exp = now.seconds + Self.lifetime
+  }
+
+  /// Required by the protocol. Assertions are only signed here, never verified.
+  func verify(using algorithm: some JWTAlgorithm) async throws {}
+
+  /// Signs with RS256.
+  func signed(by account: ServiceAccountKey) async throws -> String {
+    let keys = JWTKeyCollection()
+    let keyID = JWKIdentifier(string: account.keyID)
+    await keys.add(rsa: account.privateKey, digestAlgorithm: .sha256, kid: keyID)
+    return try await keys.sign(self, kid: keyID)
+  }
 }

@@ -1,22 +1,20 @@
 package import FanfareCore
 
-/// What it takes to send to the Windows devices of one app through WNS.
+/// The configuration of a sender to the Windows devices of one app through WNS.
 package struct WNSConfiguration: Sendable {
-  /// How the app identifies itself. The two do not mix: a token works only for channels of the app that owns it.
+  /// How the app gets a token. A token works only for channels of the app that owns it, so the flows do not mix.
   package enum Flow: Sendable {
     /// An app of the Store: its package SID (`ms-app://s-1-15-2-…`) and secret, from Partner Center.
     case store(packageSID: String, secret: String)
     /// An app on the Windows App SDK: its registration in Entra ID.
     case entra(tenant: String, applicationID: String, secret: String)
 
-    /// The app's secret.
     var secret: String {
       switch self {
       case .store(_, let secret), .entra(_, _, let secret): secret
       }
     }
 
-    /// The same app with another secret.
     func with(secret: String) -> Self {
       switch self {
       case .store(let packageSID, _): .store(packageSID: packageSID, secret: secret)
@@ -26,24 +24,24 @@ package struct WNSConfiguration: Sendable {
     }
   }
 
-  /// The hub whose app it is.
+  /// The hub that owns the app.
   package var hub: HubName
   package var flow: Flow
 
-  /// Where access tokens come from, instead of the flow's own; an `https` URL.
+  /// The URL (`https`) for access tokens, instead of the flow's own.
   package var tokenEndpoint: String?
-  /// Another host and port to connect to, whatever channel URIs say, for test doubles: it must show a certificate for
-  /// that host. Path, query and `Host` remain the channel's, and channels remain restricted to `notify.windows.com`.
+  /// A test double's host and port to connect to, instead of the channel's; its certificate must be for that host.
+  /// Path, query and `Host` remain the channel's, and channels remain restricted to `notify.windows.com`.
   package var connectTo: (host: String, port: Int)?
-  /// Certificates in PEM to trust instead of the system's, for WNS and the token endpoint.
+  /// Root certificates in PEM for WNS and the token endpoint, used instead of the system's.
   package var trustRoots: String?
-  /// Requests on their way at most, each on a connection of its own.
+  /// The most requests in flight, each on a connection of its own.
   package var maximumConnections = 64
-  /// Pushes waiting at most, for an access token or for a connection; more are `.retryLater`.
+  /// The most pushes that wait for an access token or a connection; further ones end as `.retryLater`.
   package var maximumQueuedPushes = 20_000
   /// The time for one push, waiting included.
   package var requestTimeout: Duration = .seconds(20)
-  /// The time for one request for an access token; no more than `requestTimeout` in any case, for pushes wait for it.
+  /// The time for one request for an access token, at most `requestTimeout`, because pushes wait for it.
   package var tokenTimeout: Duration = .seconds(10)
 
   package init(hub: HubName = .default, flow: Flow) {
@@ -51,7 +49,6 @@ package struct WNSConfiguration: Sendable {
     self.flow = flow
   }
 
-  /// Throws unless every field can be what it says.
   func validate() throws(PushConfigurationError) {
     switch flow {
     case .store(let packageSID, let secret):
@@ -75,32 +72,47 @@ package struct WNSConfiguration: Sendable {
   }
 }
 
-extension WNSConfiguration: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Whose it is; no credential.
+extension WNSConfiguration: Redacted {
   package var description: String {
     switch flow {
     case .store: "WNS of a Store app, hub \(hub)"
     case .entra: "WNS of an Entra ID app, hub \(hub)"
     }
   }
-
-  package var debugDescription: String { description }
-
-  /// Keeps `dump` and interpolation of an enclosing value from printing the secret.
-  package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-extension WNSConfiguration.Flow: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// The flow's name; no credential.
+extension WNSConfiguration.Flow: Redacted {
   package var description: String {
     switch self {
     case .store: "store"
     case .entra: "entra"
     }
   }
+}
 
-  package var debugDescription: String { description }
+/// The token request of a flow: the form and the URL it is posted to.
+struct WNSTokenRequest: Sendable {
+  let url: String
+  let form: [TokenClient.Field]
 
-  /// Keeps `dump` from printing the secret.
-  package var customMirror: Mirror { Mirror(self, children: [:]) }
+  init(_ configuration: WNSConfiguration) {
+    switch configuration.flow {
+    case .store(let packageSID, let secret):
+      url = configuration.tokenEndpoint ?? "https://login.live.com/accesstoken.srf"
+      form = [
+        ("grant_type", "client_credentials"), ("client_id", packageSID), ("client_secret", secret),
+        ("scope", "notify.windows.com"),
+      ]
+    case .entra(let tenant, let applicationID, let secret):
+      url = configuration.tokenEndpoint ?? "https://login.microsoftonline.com/\(tenant)/oauth2/v2.0/token"
+      form = [
+        ("grant_type", "client_credentials"), ("client_id", applicationID), ("client_secret", secret),
+        ("scope", "https://wns.windows.com/.default"),
+      ]
+    }
+  }
+}
+
+extension WNSTokenRequest: Redacted {
+  var description: String { url }
 }

@@ -7,14 +7,14 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Sends through WNS: HTTP/1.1 over connections kept alive, an OAuth 2 access token, one request per push to the
+/// Sends through WNS: HTTP/1.1 with kept-alive connections, an OAuth 2 access token, one request per push to the
 /// device's channel.
 package final class WNSSender: PushSender {
   package let platform = Platform.wns
 
   /// The most bytes of an answer's body, which is empty or a short text.
   private static let maximumAnswerBytes = 16 * 1024
-  /// How often a push is given to the client while its host answers.
+  /// The most attempts of one push, while its host answers.
   private static let maximumAttempts = 3
 
   private struct Guarded {
@@ -24,52 +24,45 @@ package final class WNSSender: PushSender {
   }
 
   private let configuration: WNSConfiguration
-  /// Whom tokens are fetched for.
+  /// The app that tokens are fetched for.
   private let flow: Mutex<WNSConfiguration.Flow>
   private let writer: WNSRequestWriter
   private let tls: TLSConfiguration
   private let keeper: AccessTokenKeeper
   private let guarded: Mutex<Guarded>
-  private let complaints = Complaints()
+  private let context: SenderContext
   private let forbiddenChannels = OncePerToken()
   private let malformedRequests = OncePerToken()
   private let unreachableHosts = OncePerToken()
   private let unreachableService = OncePerToken()
-  private let gauges: SenderGauges
-  private let clock: any WallClock
-  private let eventLoop: any EventLoop
-  private let logger: Logger
 
-  /// A sender that does not work before `run()`, and then looks after its credential and its gauges every
-  /// `lookInterval`. Throws `PushConfigurationError`.
+  /// Makes a sender that starts to work in `run()`, which checks its credential and gauges every `checkInterval`.
+  /// Throws `PushConfigurationError`.
   package init(
     configuration: WNSConfiguration, clock: any WallClock = SystemWallClock(),
-    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, lookInterval: Duration = .seconds(5),
+    eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton, checkInterval: Duration = .seconds(5),
     logger: Logger
   ) throws {
     try configuration.validate()
     self.configuration = configuration
     flow = Mutex(configuration.flow)
     writer = WNSRequestWriter(connectTo: configuration.connectTo)
-    self.clock = clock
-    eventLoop = eventLoopGroup.next()
-    var logger = logger
-    logger[metadataKey: LogKeys.hub] = "\(configuration.hub)"
-    logger[metadataKey: LogKeys.platform] = "wns"
-    self.logger = logger
+    context = SenderContext(
+      hub: configuration.hub, platform: .wns, clock: clock, eventLoopGroup: eventLoopGroup,
+      checkInterval: checkInterval, logger: logger)
     tls = try .pushService(trustRoots: configuration.trustRoots)
     keeper = AccessTokenKeeper(maximumWaitingPushes: configuration.maximumQueuedPushes, clock: clock)
-    gauges = SenderGauges(hub: configuration.hub, platform: .wns, interval: lookInterval)
     guarded = Mutex(
       Guarded(
         queue: WNSQueue(
           maximumInFlight: configuration.maximumConnections, maximumWaiting: configuration.maximumQueuedPushes)))
   }
 
-  package var readinessProblem: String? { complaints.worst() }
+  package var readinessProblem: String? { context.problems.worst() }
 
-  /// Fetches tokens with another secret of the same app from now on, without a restart; with the one that is in use it
-  /// changes nothing, and returns false. Throws when it can be none; then the old one stays.
+  /// Fetches tokens with another secret of the same app from now on. Returns false if it is the secret in use.
+  ///
+  /// Throws if the secret is invalid; then the old one stays in use.
   package func use(secret: String) throws(PushConfigurationError) -> Bool {
     var configuration = configuration
     configuration.flow = configuration.flow.with(secret: secret)
@@ -90,7 +83,7 @@ package final class WNSSender: PushSender {
   package func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void) {
     guard !pushes.isEmpty else { return }
     let deadline = NIODeadline.now() + TimeAmount(configuration.requestTimeout)
-    let batch = WNSBatch(eventLoop: eventLoop, completion: completion)
+    let batch = WNSBatch(eventLoop: context.eventLoop, completion: completion)
     keeper.withToken(pushes: pushes.count) { [self] result in
       switch result {
       case .success(let token): enqueue(pushes, token: token, deadline: deadline, batch: batch)
@@ -109,12 +102,12 @@ package final class WNSSender: PushSender {
     guarded.withLock { $0.client = client }
     let tokens = TokenClient(
       client: client, url: WNSTokenRequest(configuration).url,
-      timeout: min(configuration.tokenTimeout, configuration.requestTimeout), clock: clock,
-      logger: logger)
+      timeout: min(configuration.tokenTimeout, configuration.requestTimeout),
+      clock: context.clock, logger: context.logger)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [self] in
-        await gauges.watch {
-          gauges.record(requests: guarded.withLock { $0.queue.inFlight })
+        await context.gauges.update {
+          context.gauges.record(requests: guarded.withLock { $0.queue.inFlight })
           keeper.prepare()
         }
       }
@@ -122,8 +115,8 @@ package final class WNSSender: PushSender {
         var configuration = configuration
         configuration.flow = flow.withLock { $0 }
         return await tokens.post(WNSTokenRequest(configuration).form)
-      } observe: { [self] answer, expiresAt in
-        complaints.observe(answer, expiresAt: expiresAt, gauges: gauges, logger: logger)
+      } observe: {
+        context.note($0, expiresAt: $1)
       }
       group.cancelAll()
     }
@@ -132,7 +125,7 @@ package final class WNSSender: PushSender {
     await inFlightEnded()
   }
 
-  /// Waits for what is on its way; its deadlines bound the wait.
+  /// Waits for the requests in flight, at most until their deadlines.
   private func inFlightEnded() async {
     await withCheckedContinuation { continuation in
       let isFinished = guarded.withLock { guarded in
@@ -160,7 +153,7 @@ package final class WNSSender: PushSender {
     sendNext()
   }
 
-  /// Sends as many as may be on their way.
+  /// Sends as many items as the queue allows.
   private func sendNext() {
     while true {
       let (item, client) = guarded.withLock { guarded in
@@ -172,7 +165,7 @@ package final class WNSSender: PushSender {
   }
 
   private func send(_ item: WNSQueue.Item, client: HTTPClient, attempt: Int = 1) {
-    let now = clock.now()
+    let now = context.clock.now()
     guard item.push.expiresAt > now else { return end(item, .expired) }
     guard item.deadline > .now() else { return end(item, .notSent) }
     guard let request = writer.request(for: item.push, channel: item.channel, token: item.token.value, now: now) else {
@@ -183,7 +176,7 @@ package final class WNSSender: PushSender {
       .whenComplete { [self] result in
         switch result {
         case .failure(let error):
-          if attempt < Self.maximumAttempts, isOfOneConnection(error, wasSent: exchange.wasSent, item) {
+          if attempt < Self.maximumAttempts, isConnectionFailure(error, wasSent: exchange.wasSent, item) {
             send(item, client: client, attempt: attempt + 1)
           } else {
             end(item, outcome(of: error, wasSent: exchange.wasSent, item), answered: false)
@@ -206,9 +199,9 @@ package final class WNSSender: PushSender {
     finished?.resume()
   }
 
-  /// Whether a push was not sent for the failure of a connection that says nothing about the host: where one cannot be
-  /// made, the client fails all that waits for the host, though its other connections work.
-  private func isOfOneConnection(_ error: any Error, wasSent: Bool, _ item: WNSQueue.Item) -> Bool {
+  /// Whether a push was not sent because one connection failed, while its host still answers on others: if a connection
+  /// cannot be made, the client fails every request that waits for the host.
+  private func isConnectionFailure(_ error: any Error, wasSent: Bool, _ item: WNSQueue.Item) -> Bool {
     guard !wasSent, error as? HTTPClientError != .deadlineExceeded else { return false }
     return guarded.withLock { $0.queue.answers(item.channel.host, now: .now()) }
   }
@@ -217,16 +210,17 @@ package final class WNSSender: PushSender {
     let outcome = PushOutcome(wnsError: error, wasSent: wasSent)
     guard outcome == .notSent else { return outcome }
     let host = item.channel.host
-    let isOfHost = guarded.withLock { $0.queue.othersAnswer(than: host, now: .now()) }
-    if !isOfHost { complaints.set(.connection, "cannot connect to WNS") }
-    if (isOfHost ? unreachableHosts : unreachableService).isNews(generation: item.token.generation) {
-      logger.warning("push service not reached", metadata: [LogKeys.host: "\(host)", LogKeys.error: "\(error)"])
+    let isHostAlone = guarded.withLock { $0.queue.othersAnswer(than: host, now: .now()) }
+    if !isHostAlone { context.problems.note(.connection, "cannot connect to WNS") }
+    if (isHostAlone ? unreachableHosts : unreachableService).isFirst(generation: item.token.generation) {
+      context.logger.warning(
+        "Push service unreachable", metadata: [LogKeys.host: "\(host)", LogKeys.error: "\(error)"])
     }
-    return isOfHost ? .hostUnreachable : outcome
+    return isHostAlone ? .hostUnreachable : outcome
   }
 
   private func outcome(of response: HTTPClient.Response, token: Int) -> PushOutcome {
-    complaints.clear(.connection)
+    context.problems.clear(.connection)
     let status = Int(response.status.code)
     var fields = WNSAnswer.Fields()
     fields.status =
@@ -239,25 +233,26 @@ package final class WNSSender: PushSender {
       }
     }
     let appWorks = status == 403 && keeper.hasWorked(generation: token)
-    var outcome = WNSAnswer.outcome(status: status, fields: fields, appWorks: appWorks, now: clock.now())
+    var outcome = WNSAnswer.outcome(status: status, fields: fields, appWorks: appWorks, now: context.clock.now())
     switch outcome.verdict {
     case .accepted:
       keeper.worked(generation: token)
-      complaints.clear(.answer)
+      context.problems.clear(.answer)
     case .reauthenticate:
       let verdict = keeper.refused(generation: token, reason: outcome.reason)
       outcome = PushOutcome(verdict, reason: outcome.reason, status: status)
     case .malformed:
-      if malformedRequests.isNews(generation: token) {
-        logger.error("push service finds a request malformed", metadata: [LogKeys.status: "\(status)"])
+      if malformedRequests.isFirst(generation: token) {
+        context.logger.error("Push service rejected a request as malformed", metadata: [LogKeys.status: "\(status)"])
       }
     default:
-      if status == 403, !appWorks, forbiddenChannels.isNews(generation: token) {
-        logger.error("WNS forbids a channel and has taken no push yet", metadata: [LogKeys.reason: "\(outcome.reason)"])
+      if status == 403, !appWorks, forbiddenChannels.isFirst(generation: token) {
+        context.logger.error(
+          "WNS refused a channel before it accepted any push", metadata: [LogKeys.reason: "\(outcome.reason)"])
       }
     }
-    if outcome.verdict == .configurationError, complaints.set(.answer, "WNS answers \(outcome.reason)") {
-      logger.error("push service cannot be used", metadata: [LogKeys.reason: "\(outcome.reason)"])
+    if outcome.verdict == .configurationError {
+      context.note(.answer, "WNS answers \(outcome.reason)", reason: outcome.reason)
     }
     return outcome
   }

@@ -255,8 +255,8 @@ import Testing
         _ = try await submit(sender, push(sender, handle: "00"))
       }
     }
-    #expect(log.count(of: "push service finds a request malformed") == 1)
-    #expect(log.count(of: "push service wants fewer provider tokens") == 1)
+    #expect(log.count(of: "Push service rejected a request as malformed") == 1)
+    #expect(log.count(of: "Provider token was replaced too often") == 1)
     await double.close()
   }
 

@@ -15,11 +15,11 @@ import Testing
   private let clock = ManualClock(at: Fixtures.now)
 
   private func sender(
-    _ configuration: APNsConfiguration, measuredBy metrics: LastValues, lookInterval: Duration = .seconds(5)
+    _ configuration: APNsConfiguration, measuredBy metrics: LastValues, checkInterval: Duration = .seconds(5)
   ) throws -> APNsSender {
     try withMetricsFactory(metrics) {
       try APNsSender(
-        configuration: configuration, clock: clock, lookInterval: lookInterval, logger: Logger(label: "test"))
+        configuration: configuration, clock: clock, checkInterval: checkInterval, logger: Logger(label: "test"))
     }
   }
 
@@ -27,7 +27,7 @@ import Testing
     let gauges = LastValues()
     let configuration = TestKeys.apns(port: 1, trustRoots: try Self.certificates.get().authorityPEM)
     try await staysInTheFuture(
-      gauges, of: sender(configuration, measuredBy: gauges, lookInterval: .milliseconds(5)), startingWith: 3600)
+      gauges, of: sender(configuration, measuredBy: gauges, checkInterval: .milliseconds(5)), startingWith: 3600)
   }
 
   @Test func aQuietHubsAccessTokenIsReplaced() async throws {
@@ -46,14 +46,14 @@ import Testing
       fcm,
       of: withMetricsFactory(fcm) {
         try FCMSender(
-          configuration: google, clock: clock, lookInterval: .milliseconds(5), logger: Logger(label: "test"))
+          configuration: google, clock: clock, checkInterval: .milliseconds(5), logger: Logger(label: "test"))
       }, startingWith: 3600)
     clock.advance(by: .seconds(-70 * 60))
     try await staysInTheFuture(
       wns,
       of: withMetricsFactory(wns) {
         try WNSSender(
-          configuration: windows, clock: clock, lookInterval: .milliseconds(5), logger: Logger(label: "test"))
+          configuration: windows, clock: clock, checkInterval: .milliseconds(5), logger: Logger(label: "test"))
       }, startingWith: 3600)
     try await endpoint.close()
   }

@@ -200,7 +200,7 @@ import Testing
       #expect(sender.readinessProblem == nil)
       // The token is not to blame, and the log is told once, not for each such device.
       #expect(laboratory.tokens.count.withLock { $0 } == 1)
-      #expect(log.count(of: "Firebase cannot log in to the push service behind a device") == 1)
+      #expect(log.count(of: "Firebase cannot authenticate to the push service behind a device") == 1)
     }
     try await laboratory.close()
   }

@@ -138,7 +138,7 @@ import Testing
         expectEqual(try await outcome("foreign"), PushOutcome(.retryLater, reason: "Forbidden", status: 403))
       }
       #expect(sender.readinessProblem == nil)
-      #expect(log.count(of: "WNS forbids a channel and has taken no push yet") == 1)
+      #expect(log.count(of: "WNS refused a channel before it accepted any push") == 1)
       expectEqual(try await outcome("good").verdict, .accepted)
       expectEqual(try await outcome("foreign").verdict, .deviceGone)
       expectEqual(try await outcome("gone").verdict, .deviceGone)
@@ -159,7 +159,7 @@ import Testing
       let pushes = try (0..<100).map { try push(sender, ticket: $0) }
       expectEqual(try await Outcomes.verdicts(pushes, to: sender), Array(repeating: .malformed, count: 100))
     }
-    #expect(log.count(of: "push service finds a request malformed") == 1)
+    #expect(log.count(of: "Push service rejected a request as malformed") == 1)
     try await server.close()
   }
 
@@ -205,7 +205,7 @@ import Testing
     }
     // Nothing has waited while the client tried again and again.
     #expect(connections.withLock { $0 } <= 60)
-    #expect(log.count(of: "push service not reached") == 1)
+    #expect(log.count(of: "Push service unreachable") == 1)
     try await server.close()
   }
 

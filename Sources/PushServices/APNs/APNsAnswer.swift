@@ -1,15 +1,13 @@
 import FanfareCore
 
-/// One answer of APNs, read.
+/// One answer of APNs.
 struct APNsAnswer: Sendable {
-  /// What it means for the push.
   let outcome: PushOutcome
-  /// The reason, where there is one that we know.
+  /// The reason, if it is a known one.
   let reason: APNsReason?
 
-  /// Reads an answer. The body's reason decides, then the status. A reason that we do not know never condemns a device:
-  /// below 500 the message is rejected, from 500 on it is tried again. `retry-after` is not documented by Apple, but
-  /// obeyed where it appears.
+  /// Reads an answer: the body's reason decides, then the status. An unknown reason never removes a device: below 500
+  /// the push is rejected, from 500 on it is retried. Apple does not document `retry-after`, but it is honoured.
   init(status: Int, body: [UInt8], retryAfter: String?, now: UnixTime) {
     if status == 200 {
       outcome = PushOutcome(.accepted, status: 200)
@@ -25,5 +23,91 @@ struct APNsAnswer: Sendable {
       status: status,
       retryAfter: verdict == .retryLater ? retryAfter.flatMap { RetryAfter.duration($0, now: now) } : nil,
       since: verdict == .deviceGone ? error.timestamp : nil)
+  }
+}
+
+/// `{"reason":"…","timestamp":…}`: the body of an error answer, and the debug data of a GOAWAY.
+struct APNsErrorBody: Sendable {
+  /// The reason, if it is a known one.
+  private(set) var reason: APNsReason?
+  /// With 410, the moment since which the device token has been invalid.
+  private(set) var timestamp: UnixTime?
+
+  /// Reads the known members; a body that is no JSON leaves them nil.
+  init(_ body: [UInt8]) {
+    guard !body.isEmpty else { return }
+    do {
+      var reader = try JSONReader(body[...])
+      try reader.readObject { (key, reader) throws(JSONError) in
+        switch (key, try reader.nextKind()) {
+        case ("reason", .string): reason = APNsReason(rawValue: try reader.readString())
+        case ("timestamp", .number): timestamp = UnixTime(milliseconds: try reader.readInteger())
+        default: try reader.skipValue()
+        }
+      }
+    } catch {
+      // For a proxy's HTML or a truncated body, the status decides.
+    }
+  }
+}
+
+/// The reasons of APNs, as Apple spells them ("Handling notification responses from APNs").
+enum APNsReason: String, CaseIterable, Sendable {
+  case badCollapseID = "BadCollapseId"
+  case badDeviceToken = "BadDeviceToken"
+  case badExpirationDate = "BadExpirationDate"
+  case badMessageID = "BadMessageId"
+  case badPriority = "BadPriority"
+  case badTopic = "BadTopic"
+  case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
+  case duplicateHeaders = "DuplicateHeaders"
+  case idleTimeout = "IdleTimeout"
+  case invalidPushType = "InvalidPushType"
+  case missingDeviceToken = "MissingDeviceToken"
+  case missingTopic = "MissingTopic"
+  case payloadEmpty = "PayloadEmpty"
+  case topicDisallowed = "TopicDisallowed"
+  case badCertificate = "BadCertificate"
+  case badCertificateEnvironment = "BadCertificateEnvironment"
+  case expiredProviderToken = "ExpiredProviderToken"
+  case forbidden = "Forbidden"
+  case invalidProviderToken = "InvalidProviderToken"
+  case missingProviderToken = "MissingProviderToken"
+  case unrelatedKeyIDInToken = "UnrelatedKeyIdInToken"
+  case badEnvironmentKeyIDInToken = "BadEnvironmentKeyIdInToken"
+  /// A second spelling of the one above, seen in practice.
+  case badEnvironmentKeyInToken = "BadEnvironmentKeyInToken"
+  case badPath = "BadPath"
+  case methodNotAllowed = "MethodNotAllowed"
+  case unregistered = "Unregistered"
+  case expiredToken = "ExpiredToken"
+  case payloadTooLarge = "PayloadTooLarge"
+  case tooManyProviderTokenUpdates = "TooManyProviderTokenUpdates"
+  case tooManyRequests = "TooManyRequests"
+  case internalServerError = "InternalServerError"
+  case serviceUnavailable = "ServiceUnavailable"
+  case shutdown = "Shutdown"
+
+  /// What the reason means for the push.
+  ///
+  /// `BadDeviceToken` may also mean a token of the other environment, which a single push cannot tell; the worker's
+  /// guard against mass removal does. `UnrelatedKeyIdInToken` only needs another connection. `DeviceTokenNotForTopic`
+  /// does not remove the device: its token is good for another app.
+  var verdict: PushOutcome.Verdict {
+    switch self {
+    case .badDeviceToken, .unregistered, .expiredToken: .deviceGone
+    case .badCollapseID, .deviceTokenNotForTopic, .payloadEmpty, .payloadTooLarge: .rejected
+    case .badExpirationDate, .badMessageID, .badPriority, .duplicateHeaders, .invalidPushType, .missingDeviceToken,
+      .badPath,
+      .methodNotAllowed:
+      .malformed
+    case .badTopic, .missingTopic, .topicDisallowed, .badCertificate, .badCertificateEnvironment, .forbidden,
+      .invalidProviderToken, .missingProviderToken, .badEnvironmentKeyIDInToken, .badEnvironmentKeyInToken:
+      .configurationError
+    case .expiredProviderToken: .reauthenticate
+    case .idleTimeout, .unrelatedKeyIDInToken: .retryHere
+    case .tooManyProviderTokenUpdates, .tooManyRequests, .internalServerError, .serviceUnavailable, .shutdown:
+      .retryLater
+    }
   }
 }

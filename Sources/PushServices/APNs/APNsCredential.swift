@@ -2,15 +2,15 @@ package import FanfareCore
 import HTTP2Client
 import Synchronization
 
-/// The provider token of one sender, and the header fields that it is sent in.
+/// The provider token of one sender, and the header fields that carry it.
 package final class APNsCredential: Sendable {
-  /// What requests have in common under one token; one block for each class of push, so that HPACK sees the same fields
+  /// The fields that requests share under one token: one block per class of push, so that HPACK sees the same fields
   /// again and again.
   package struct Fields: Sendable {
     let generation: Int
-    /// Counts the changes of key: what is signed with one may not go where another was used (Apple, "Establishing a
-    /// token-based connection to APNs": a connection belongs to the team, and the family of keys, of its first push).
-    /// Tokens that APNs calls expired count too: they make a connection unusable.
+    /// Numbers the changes of key. APNs binds a connection to the team and the key family of its first push (Apple,
+    /// "Establishing a token-based connection to APNs"), so a push signed with a new key must not use an old
+    /// connection. Tokens that APNs reports as expired count too: they make a connection unusable.
     let connectionGeneration: Int
     let expiresAt: UnixTime
     private let alertNow: HTTP2Headers
@@ -37,7 +37,6 @@ package final class APNsCredential: Sendable {
       background = block(.background)
     }
 
-    /// The block for a class of push.
     subscript(pushClass: APNsRenderer.Class) -> HTTP2Headers {
       switch pushClass {
       case .alertNow: alertNow
@@ -50,13 +49,13 @@ package final class APNsCredential: Sendable {
   private struct Guarded {
     var signer: ProviderTokenSigner
     var connectionGeneration = 0
-    /// The first token that APNs has called expired on connections of this generation. Another one does not go there:
-    /// the connection would go on calling it expired.
+    /// The first token that APNs reported as expired on connections of this generation. No other token may be used
+    /// there: APNs would report it as expired too.
     var spentBy: Int?
     var tokens = ProviderTokenState()
     var fields: Fields?
 
-    /// Nothing from now on goes where requests went until now.
+    /// Moves all further requests to new connections.
     mutating func leaveConnections() {
       connectionGeneration += 1
       spentBy = nil
@@ -68,14 +67,14 @@ package final class APNsCredential: Sendable {
   private let authority: String
   private let topic: String
 
-  /// Takes the key; nothing is signed yet.
+  /// Reads the key; the first token is signed when it is needed.
   package init(_ configuration: APNsConfiguration) throws(PushConfigurationError) {
     guarded = Mutex(Guarded(signer: try ProviderTokenSigner(configuration)))
-    authority = configuration.port == 443 ? configuration.host : "\(configuration.host):\(configuration.port)"
+    authority = configuration.authority
     topic = configuration.topic
   }
 
-  /// The fields to send now; a token that is due is signed, once whoever asks. Throws when it cannot be signed.
+  /// Returns the fields to use now, and signs a token if one is due. Throws if it cannot be signed.
   package func fields(now: UnixTime) throws -> Fields {
     try guarded.withLock { guarded in
       let token = try guarded.tokens.token(now: now, sign: guarded.signer.sign)
@@ -88,7 +87,7 @@ package final class APNsCredential: Sendable {
     }
   }
 
-  /// Signs with this key from now on. False when it is the one in use.
+  /// Signs with this key from now on. Returns false if it is the one in use.
   func use(_ signer: ProviderTokenSigner) -> Bool {
     guarded.withLock { guarded in
       guard !signer.isSame(as: guarded.signer) else { return false }
@@ -99,15 +98,15 @@ package final class APNsCredential: Sendable {
     }
   }
 
-  /// Nothing from now on goes where requests with these fields went, if it still does.
+  /// Moves all further requests to new connections, if the current ones still carry these fields.
   func leaveConnections(of fields: Fields) {
     guarded.withLock { guarded in
       if guarded.connectionGeneration == fields.connectionGeneration { guarded.leaveConnections() }
     }
   }
 
-  /// APNs calls the token of these fields expired; see `ProviderTokenState.expired`. Whichever token takes its place,
-  /// and whenever, goes to other connections.
+  /// APNs reports the token of these fields as expired; see `ProviderTokenState.expired`. The next token, whenever it
+  /// is signed, uses other connections.
   func expired(_ fields: Fields, now: UnixTime) throws -> Bool {
     try guarded.withLock { guarded in
       if guarded.connectionGeneration == fields.connectionGeneration {
@@ -120,5 +119,32 @@ package final class APNsCredential: Sendable {
   /// See `ProviderTokenState.updatedTooOften`.
   func updatedTooOften(generation: Int, now: UnixTime) {
     guarded.withLock { $0.tokens.updatedTooOften(generation: generation, now: now) }
+  }
+}
+
+/// When an answer causes the connections to be renewed.
+///
+/// Many pushes of one connection get the same answer, and Apple treats rapid reconnecting as an attack, so one renewal
+/// serves them all, and the next one has to wait.
+struct ConnectionRenewal: Sendable {
+  /// The least time between two renewals.
+  static let minimumInterval: Duration = .seconds(30)
+
+  /// The number of renewals; a push carries the number under which it was submitted.
+  private(set) var epoch = 0
+  private var renewedAt: UnixTime?
+
+  /// Whether to renew the connections because of an answer to a push of this epoch.
+  mutating func isDue(epoch: Int, now: UnixTime) -> Bool {
+    guard epoch == self.epoch else { return false }
+    if let renewedAt, now >= renewedAt, now - renewedAt < Self.minimumInterval { return false }
+    renewed(now: now)
+    return true
+  }
+
+  /// The connections are renewed for another reason than an answer.
+  mutating func renewed(now: UnixTime) {
+    epoch += 1
+    renewedAt = now
   }
 }

@@ -1,16 +1,16 @@
 package import FanfareCore
 
-/// Renders what a send shows on Apple's devices.
+/// Renders a send for Apple devices.
 ///
-/// A portable message becomes `aps` with `alert`, `badge` and `sound`, and its data the siblings of `aps`; a message
-/// that only carries data is a background push. A native payload goes as it is, and its push type follows from it. A
-/// data key `aps` is refused: it would take the place of what the message shows.
+/// A portable message becomes `aps` with `alert`, `badge` and `sound`; its data become siblings of `aps`. A message
+/// with data only is a background push. A native payload is sent unchanged, and its push type is derived from it. A
+/// data key `aps` is refused, because it would replace what the message shows.
 package enum APNsRenderer {
-  /// `apns-push-type` and `apns-priority`, in this order: the two header fields of every rendering.
+  /// `apns-push-type` and `apns-priority`, in this order: the first two header fields of every rendering.
   enum Class: Sendable {
     case alertNow
     case alertWhenConvenient
-    /// APNs refuses any priority but 5 for a background push.
+    /// APNs refuses a background push with a priority other than 5.
     case background
 
     var fields: [RenderedPush.Field] {
@@ -21,7 +21,7 @@ package enum APNsRenderer {
       }
     }
 
-    /// Recovers the class from the fields that it gave.
+    /// Derives the class from the fields of a rendering.
     init(of rendering: RenderedPush) {
       guard rendering.headers.count >= 2 else {
         self = .alertNow
@@ -109,7 +109,8 @@ package enum APNsRenderer {
     return body
   }
 
-  /// Whether the payload wakes the app without showing anything: `content-available` 1, and no alert, badge or sound.
+  /// Whether the payload wakes the app without showing anything: `content-available` is 1, and there is no alert, badge
+  /// or sound.
   private static func isBackgroundPayload(_ payload: [UInt8]) throws(PushOutcome) -> Bool {
     var isContentAvailable = false
     var showsSomething = false

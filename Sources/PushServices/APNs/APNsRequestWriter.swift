@@ -1,12 +1,12 @@
 package import FanfareCore
 package import HTTP2Client
 
-/// Builds the requests of one batch, which share all that they can.
+/// Builds the requests of one batch, which share as much as possible.
 package struct APNsRequestWriter {
   private static let path = Array(":path".utf8)
   private static let id = Array("apns-id".utf8)
   private static let expiration = Array("apns-expiration".utf8)
-  /// `apns-push-type` and `apns-priority` are part of the shared fields.
+  /// `apns-push-type` and `apns-priority` are among the shared fields.
   private static let sharedFieldCount = 2
 
   private let fields: APNsCredential.Fields
@@ -15,7 +15,7 @@ package struct APNsRequestWriter {
   private var scratch: [UInt8] = []
   private var expiry: (moment: UnixTime, text: [UInt8], patience: Duration)?
 
-  /// Requests that all carry these fields, are made at that moment and may take so long.
+  /// `now` is the moment at which the requests are made, `timeout` the time each may take.
   package init(fields: APNsCredential.Fields, now: UnixTime, timeout: Duration) {
     self.fields = fields
     self.now = now
@@ -23,18 +23,18 @@ package struct APNsRequestWriter {
     scratch.reserveCapacity(96)
   }
 
-  /// The request for a push whose handle is hexadecimal.
+  /// Builds the request for a push whose handle is hexadecimal.
   package mutating func request(for push: Push) -> HTTP2Request {
     var headers = HTTP2Headers(reservingFields: 4, bytes: 224)
     scratch.removeAll(keepingCapacity: true)
     scratch.append(contentsOf: "/3/device/".utf8)
     scratch.append(contentsOf: push.handle.utf8)
-    // It names a device: not even an intermediary is to remember it.
+    // It identifies a device, so intermediaries must not index it (RFC 7541 §6.2.3).
     headers.append(name: Self.path, value: scratch, indexing: .never)
     scratch.removeAll(keepingCapacity: true)
     push.id.append(to: &scratch)
     headers.append(name: Self.id, value: scratch, indexing: .withoutIndexing)
-    // The time may be the same for thousands of pushes; so is its text.
+    // Thousands of pushes may have the same expiry, so its text is kept.
     if expiry?.moment != push.expiresAt {
       var text: [UInt8] = []
       text.appendJSON(push.expiresAt.seconds)

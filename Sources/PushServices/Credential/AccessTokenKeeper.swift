@@ -1,9 +1,9 @@
 import FanfareCore
 import Synchronization
 
-/// Keeps one access token for one sender: fetched by one request at a time, however many pushes wait for it.
+/// Keeps the access token of one sender; pushes wait while a single request fetches it.
 final class AccessTokenKeeper: Sendable {
-  /// Called with a token, or with the outcome of pushes that can have none; perhaps before the call that handed it in
+  /// Receives a token, or the outcome of pushes that cannot have one. May be called before the call that registers it
   /// returns.
   typealias Continuation = @Sendable (Result<AccessToken, PushOutcome>) -> Void
 
@@ -28,15 +28,15 @@ final class AccessTokenKeeper: Sendable {
   private let wakeups: AsyncStream<Void>
   private let waker: AsyncStream<Void>.Continuation
 
-  /// A keeper without a token. `maximumWaitingPushes` bounds what waits for one.
+  /// `maximumWaitingPushes` limits the pushes that wait for a token.
   init(maximumWaitingPushes: Int, clock: any WallClock) {
     self.maximumWaitingPushes = maximumWaitingPushes
     self.clock = clock
     (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Fetches whenever a token is wanted, until the task is cancelled; then nothing waits any more. `fetch` must end
-  /// within a time limit of its own; `observe` is told of every answer, and of the token's end where there is one.
+  /// Fetches tokens when they are needed, until the task is cancelled; then fails the waiting pushes with `.closed`.
+  /// `fetch` must have its own time limit. `observe` receives every answer, and the expiry of the token in use.
   func run(
     fetch: @Sendable () async -> TokenAnswer, observe: @Sendable (TokenAnswer, _ expiresAt: UnixTime?) -> Void
   ) async {
@@ -60,14 +60,13 @@ final class AccessTokenKeeper: Sendable {
     for waiter in waiters { waiter(.failure(.closed)) }
   }
 
-  /// Starts a fetch if one is due, so that the first push, or the first after a quiet time, need not wait, and the
-  /// credential in use is never one that has ended.
+  /// Starts a fetch if one is due, so that the first push after a quiet time need not wait for it.
   func prepare() {
     let now = clock.now()
     if guarded.withLock({ $0.tokens.use(now: now).startsFetch }) { waker.yield() }
   }
 
-  /// Gives a token to so many pushes, as soon as there is one.
+  /// Calls the continuation with a token for this many pushes, as soon as there is one.
   func withToken(pushes: Int, _ continuation: @escaping Continuation) {
     let now = clock.now()
     let (result, startsFetch): (Result<AccessToken, PushOutcome>?, Bool) = guarded.withLock { guarded in
@@ -83,24 +82,23 @@ final class AccessTokenKeeper: Sendable {
     if let result { continuation(result) }
   }
 
-  /// The credential that tokens are fetched with is another one now: fetches one with it at once.
+  /// Starts a fetch with the new credential at once.
   func credentialReplaced() {
     let now = clock.now()
     if guarded.withLock({ $0.tokens.credentialReplaced(now: now) }) { waker.yield() }
   }
 
-  /// The service has taken a push with the token of this generation.
+  /// The service has accepted a push with the token of this generation.
   func worked(generation: Int) {
     guarded.withLock { $0.tokens.worked(generation: generation) }
   }
 
-  /// Whether the service has taken a push with the token of this generation.
+  /// Whether the service has accepted a push with the token of this generation.
   func hasWorked(generation: Int) -> Bool {
     guarded.withLock { $0.tokens.hasWorked(generation: generation) }
   }
 
-  /// The service has refused the token of this generation, with this reason. The verdict is what that means for the
-  /// push.
+  /// The service has refused the token of this generation. Returns what that means for the push.
   func refused(generation: Int, reason: String) -> PushOutcome.Verdict {
     let now = clock.now()
     let (verdict, startsFetch) = guarded.withLock {
@@ -114,7 +112,7 @@ final class AccessTokenKeeper: Sendable {
     switch use {
     case .send(let token): .success(token)
     case .refuse(let outcome): .failure(outcome)
-    // A fetch that a fetch asks for at once is the next one's business; nobody waits for it.
+    // A fetch that follows a fetch at once is not worth waiting for.
     case .wait: .failure(.tokenUnavailable)
     }
   }

@@ -1,30 +1,29 @@
 import FanfareCore
 
-/// When an access token is used, fetched, kept and given up: a value that decides, for `AccessTokenKeeper` to carry
-/// out.
+/// State machine of one access token: when it is used, fetched, kept and discarded. `AccessTokenKeeper` drives it.
 struct AccessTokenState: Sendable {
-  /// So long before its end a token is replaced, while it still serves.
+  /// The time before its expiry at which a token is replaced; until then it stays in use.
   static let renewalMargin: Duration = .seconds(300)
-  /// The pause after the first failure to fetch; doubled by every further one.
+  /// The backoff after the first failed fetch; doubled after every further one.
   static let firstBackoff: Duration = .seconds(1)
-  /// The longest pause after a failure, and the pause after a refusal, which only an operator can mend.
+  /// The longest backoff, and the pause after a refusal, which only an operator can resolve.
   static let maximumBackoff: Duration = .seconds(60)
-  /// A token that has worked and is refused is replaced only if it is at least so old: one odd answer must not cost a
-  /// token each time.
+  /// The least age at which a token that has worked is replaced when the service refuses it: a single odd answer must
+  /// not cost a token each time.
   static let minimumAge: Duration = .seconds(10)
 
-  /// What is to be done with a push.
+  /// What to do with a push.
   enum Use: Sendable {
     /// Send it with this token.
     case send(AccessToken)
-    /// A fetch is on its way.
+    /// Wait for the fetch in progress.
     case wait
-    /// No token is to be had: report this.
+    /// Report this outcome: there is no token.
     case refuse(PushOutcome)
   }
 
   private(set) var token: AccessToken?
-  /// Whether a fetch is wanted or on its way.
+  /// Whether a fetch is requested or in progress.
   private(set) var isFetching = false
   /// Why the last fetch, or the last token, failed; nil after a success.
   private(set) var failure: PushOutcome?
@@ -33,22 +32,21 @@ struct AccessTokenState: Sendable {
   private var failures = 0
   private var generation = 0
   private var hasWorked = false
-  /// Whether the service has refused the present token, and it is used again all the same because it is young.
+  /// Whether the service has refused the current token, which stays in use because it is young.
   private var isDoubtful = false
-  /// Whether the credential was replaced while a fetch with the one before was on its way.
+  /// Whether the credential was replaced during the fetch in progress.
   private var isOutdated = false
-  /// Whether the present token was got with a credential that has been replaced since.
+  /// Whether the current token was fetched with a credential that has been replaced since.
   private var isSuperseded = false
-  /// Whether the present token was fetched because the one before it was refused.
+  /// Whether the current token was fetched because the service refused the one before.
   private var isReplacement = false
-  /// The token that was refused although it had worked, until there is another. One odd answer must not stop the sender
-  /// while none is to be had.
+  /// The token that was refused after it had worked, kept until there is another: one odd answer must not stop the
+  /// sender while no new token can be fetched.
   private var fallback: AccessToken?
-  /// Whether the present token is the one that was refused, used again because there was no other, and has not worked
-  /// since.
+  /// Whether the current token is the former `fallback`, and no push has been accepted with it since.
   private var isFallback = false
 
-  /// Decides on pushes to be sent now. True in the second place asks for a fetch to be started.
+  /// Decides about pushes that are to be sent now. `startsFetch` asks the driver to start a fetch.
   mutating func use(now: UnixTime) -> (Use, startsFetch: Bool) {
     if let token, now < token.expiresAt {
       let isDue = token.expiresAt - now <= Self.renewalMargin(lifetime: token.expiresAt - (fetchedAt ?? now))
@@ -60,7 +58,7 @@ struct AccessTokenState: Sendable {
     return (.refuse(failure ?? .tokenUnavailable), false)
   }
 
-  /// Takes the answer to a fetch in.
+  /// Handles the answer to a fetch.
   mutating func fetched(_ answer: TokenAnswer, now: UnixTime) {
     isFetching = false
     defer {
@@ -68,7 +66,7 @@ struct AccessTokenState: Sendable {
       fallback = nil
     }
     if isOutdated {
-      // What the credential before was refused says nothing about this one.
+      // A refusal of the former credential says nothing about the new one.
       guard case .granted = answer else { return }
     }
     switch answer {
@@ -92,15 +90,15 @@ struct AccessTokenState: Sendable {
       failure = .tokenUnavailable
       nextAttemptAt = now + min(max(retryAfter ?? backoff, backoff), Self.maximumBackoff)
       guard let fallback, now < fallback.expiresAt else { return }
-      // Under another number, so that what was refused before does not count against it.
+      // With a new generation, so that earlier refusals do not count against it.
       generation += 1
       token = AccessToken(value: fallback.value, expiresAt: fallback.expiresAt, generation: generation)
       isFallback = true
     }
   }
 
-  /// The credential is another one now. The token that the one before has got is used until there is a new one, unless
-  /// the service has refused it. True asks for a fetch to be started.
+  /// Replaces the credential. The current token stays in use until there is a new one, unless the service has refused
+  /// it. Returns whether to start a fetch.
   mutating func credentialReplaced(now: UnixTime) -> Bool {
     if isDoubtful || isFallback { token = nil }
     fallback = nil
@@ -114,7 +112,7 @@ struct AccessTokenState: Sendable {
     return beginFetch(now: now)
   }
 
-  /// The service has taken a push with the token of this generation.
+  /// The service has accepted a push with the token of this generation.
   mutating func worked(generation: Int) {
     guard token?.generation == generation else { return }
     hasWorked = true
@@ -123,14 +121,14 @@ struct AccessTokenState: Sendable {
     isFallback = false
   }
 
-  /// Whether a push has been taken with the token of this generation.
+  /// Whether the service has accepted a push with the token of this generation.
   func hasWorked(generation: Int) -> Bool { token?.generation == generation && hasWorked }
 
-  /// The service has refused the token of this generation. It is replaced once; if its replacement is refused too
-  /// before anything worked, the credentials are to blame. True in the second place asks for a fetch to be started.
+  /// The service has refused the token of this generation. It is replaced once; if the replacement is refused before
+  /// any push was accepted, the credential is at fault. `startsFetch` asks the driver to start a fetch.
   mutating func refused(generation: Int, reason: String, now: UnixTime) -> (PushOutcome.Verdict, startsFetch: Bool) {
     guard let token, token.generation == generation else {
-      // Either its replacement is there or on its way, or there is none to be had.
+      // The token has been replaced already, its replacement is being fetched, or there is none.
       return (token == nil && failure?.verdict == .configurationError ? .configurationError : .reauthenticate, false)
     }
     if !hasWorked, isReplacement {
@@ -157,12 +155,24 @@ struct AccessTokenState: Sendable {
 
   private mutating func beginFetch(now: UnixTime) -> Bool {
     guard !isFetching else { return false }
-    // A clock that has stepped back must not turn a short pause into a long one.
+    // A clock that was set back must not turn a short pause into a long one.
     if let nextAttemptAt, now < nextAttemptAt, nextAttemptAt - now <= Self.maximumBackoff { return false }
     isFetching = true
     return true
   }
 
-  /// The margin, for a token of short life no more than a fifth of it.
+  /// The margin, but at most a fifth of the lifetime.
   private static func renewalMargin(lifetime: Duration) -> Duration { min(renewalMargin, lifetime / 5) }
+}
+
+/// An OAuth 2 access token of one sender.
+struct AccessToken: Sendable {
+  let value: String
+  let expiresAt: UnixTime
+  /// Numbers the tokens of the sender, so that an answer can be attributed to the token that it is about.
+  let generation: Int
+}
+
+extension AccessToken: Redacted {
+  var description: String { "access token \(generation)" }
 }

@@ -1,9 +1,9 @@
 import FanfareCore
 
 extension FCMRenderer {
-  /// Maps a legacy message to v1, each member to all the places that the legacy servers took it to: Android's, Apple's
-  /// and the web's. The time to live, where it names none or a longer one, is the send's, in all of them; another
-  /// member that it does not have is taken from the send for Android only.
+  /// Maps a legacy message to v1, each member to all places where the legacy servers put it: Android's, Apple's and the
+  /// web's. The time to live is limited to the send's in all of them; other missing members are taken from the send for
+  /// Android only.
   static func render(_ message: LegacyMessage, for send: SendRequest) throws(PushOutcome) -> RenderedPush {
     guard !message.hasTarget else { throw .targetInPayload }
     guard !message.data.isEmpty || !message.notification.isEmpty || message.isContentAvailable else {
@@ -52,7 +52,7 @@ extension FCMRenderer {
     }
   }
 
-  /// Appends `apns`: how long the push lives, and what else the message says that Apple's devices can be told.
+  /// Appends `apns`: the push's expiry, and what the message has for Apple devices.
   private static func appendAPNs(
     of message: LegacyMessage, until end: UnixTime?, to writer: inout FCMMessageWriter
   ) throws(PushOutcome) {
@@ -89,7 +89,7 @@ extension FCMRenderer {
         try writer.append("aps") { (writer) throws(PushOutcome) in
           if hasAlert {
             try writer.append("alert") { (writer) throws(PushOutcome) in
-              // An alert of its own replaces what FCM would make of the notification, so it says all again.
+              // This alert replaces the one that FCM would make of the notification, so it repeats title and body.
               writer.append("title", shown["title"])
               writer.append("body", shown["body"])
               for (legacy, current) in localized {
@@ -111,7 +111,7 @@ extension FCMRenderer {
     }
   }
 
-  /// Appends a list of strings, which the legacy form writes as an array or as a string that holds one.
+  /// Appends a list of strings; the legacy form is an array or a string that holds one.
   private static func appendList(
     _ key: String, _ list: String?, as current: String? = nil, to writer: inout FCMMessageWriter
   ) throws(PushOutcome) {

@@ -1,20 +1,21 @@
 package import FanfareCore
 package import HTTP2Client
 
-/// Builds the requests of one batch, which share all that they can.
+/// Builds the requests of one batch, which share as much as possible.
 package struct FCMRequestWriter {
   private let shared: HTTP2Headers
   private let now: UnixTime
   private let timeout: Duration
 
-  /// Requests that all carry these fields, `:path` among them, are made at that moment and may take so long.
+  /// `shared` are all header fields, `:path` included; `now` is the moment at which the requests are made, `timeout`
+  /// the time each may take.
   package init(shared: HTTP2Headers, now: UnixTime, timeout: Duration) {
     self.shared = shared
     self.now = now
     self.timeout = timeout
   }
 
-  /// The request for a push that has not expired.
+  /// Builds the request for a push that has not expired.
   package func request(for push: Push, ticket: UInt64) -> HTTP2Request {
     let remaining = push.expiresAt - now
     let body = FCMBody.complete(
@@ -23,5 +24,65 @@ package struct FCMRequestWriter {
     return HTTP2Request(
       ticket: ticket, shared: shared, headers: HTTP2Headers(), body: body, timeout: timeout, patience: remaining,
       isBulk: push.isBulk)
+  }
+}
+
+/// The body of one `messages:send` request, completed from a rendering.
+///
+/// A rendering has a cut inside `data`. There the push's id is inserted, by which an app can recognise a repeated push
+/// (FCM has no other field for it), then the device's token. Behind the cut, marks (bytes that JSON cannot contain)
+/// stand for the remaining time to live or the id. FCM counts a time to live from the arrival of each request, so it is
+/// the time that remains when the request is made. Thus the rendering of a payload does not depend on when it was
+/// accepted, and `ProvenPayloads` recognises it.
+enum FCMBody {
+  /// The longest time to live that FCM allows, in seconds: four weeks.
+  static let maximumTimeToLive: Int64 = 2_419_200
+  /// The member of `data` that holds the push's id.
+  static let idKey = "pushId"
+  /// The bytes that FCM counts for the id: its key and a UUID.
+  static let idSize = idKey.utf8.count + 36
+
+  /// A byte that stands for a value of each push. The marks are the three smallest bytes. Decimal digits behind a mark
+  /// for a time are the message's own limit, in seconds since 1970.
+  enum Mark: UInt8 {
+    /// The expiry of the push, in seconds since 1970.
+    case expiry = 1
+    /// The remaining time to live in seconds, within FCM's limits.
+    case timeToLive = 2
+    /// The push's id, as a JSON string.
+    case id = 3
+  }
+
+  /// Completes a rendering for one device. `timeToLive` is in seconds, rounded down.
+  static func complete(
+    _ rendering: RenderedPush, id: PushID, token: String, expiresAt: UnixTime, timeToLive: Int64
+  ) -> [UInt8] {
+    let cut = rendering.handleOffset ?? rendering.body.endIndex
+    var body: [UInt8] = []
+    body.reserveCapacity(rendering.body.count + token.utf8.count + 110)
+    body.append(contentsOf: rendering.body[..<cut])
+    body.append(contentsOf: "\"pushId\":".utf8)
+    body.appendJSON(id)
+    body.append(contentsOf: "},\"token\":".utf8)
+    body.appendJSON(token)
+    var rest = rendering.body[cut...]
+    while let place = rest.firstIndex(where: { $0 <= Mark.id.rawValue }) {
+      body.append(contentsOf: rest[..<place])
+      let mark = rest[place]
+      rest = rest[(place + 1)...]
+      guard mark != Mark.id.rawValue else {
+        body.appendJSON(id)
+        continue
+      }
+      let limit = rest.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+      rest = rest[limit.endIndex...]
+      let end =
+        limit.isEmpty
+        ? expiresAt.seconds : min(expiresAt.seconds, limit.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) })
+      let remaining = timeToLive - (expiresAt.seconds - end)
+      body.appendJSON(mark == Mark.expiry.rawValue ? end : min(max(remaining, 0), maximumTimeToLive))
+    }
+    body.append(contentsOf: rest)
+    return body
   }
 }

@@ -1,27 +1,26 @@
 import FanfareCore
 
-/// A message in the form of the legacy GCM and FCM HTTP API, which older backends still write.
+/// A message in the form of the legacy GCM and FCM HTTP API, which older backends still use.
 struct LegacyMessage {
-  /// `data`, every value made text: numbers and booleans as written, objects and arrays as compact JSON. A member that
-  /// is null is left out: for an app that asks for the key, absent and null are the same.
+  /// `data` with every value as text: numbers and booleans as written, objects and arrays as compact JSON. Null members
+  /// are left out, which is the same to an app.
   private(set) var data: [(key: String, value: String)] = []
-  /// `notification`, every value made text likewise.
+  /// `notification`, with every value as text in the same way.
   private(set) var notification: [String: String] = [:]
-  /// nil where it does not say.
   private(set) var priority: Priority?
-  /// Seconds, as FCM allows them; nil where it does not say.
+  /// Seconds, within FCM's limit.
   private(set) var timeToLive: Int64?
   private(set) var collapseKey: String?
   private(set) var restrictedPackageName: String?
   private(set) var isContentAvailable = false
   private(set) var isMutableContent = false
   private(set) var isDryRun = false
-  /// Whether it names whom it goes to.
+  /// Whether it names a target.
   private(set) var hasTarget = false
 
-  /// Whether the JSON is in the legacy form: it has a member that only that form has, or it says in the legacy way
-  /// (other values than strings in `data`, presentation in `notification`) what v1 says otherwise. Throws when it is no
-  /// JSON object.
+  /// Whether the JSON is in the legacy form: it has a member that only that form has, or uses `data` or `notification`
+  /// in a way that v1 does not (values other than strings, presentation in `notification`). Throws if it is no JSON
+  /// object.
   static func isLegacy(_ json: [UInt8]) throws(JSONError) -> Bool {
     var hasLegacyMember = false
     var hasCurrentMember = false
@@ -55,8 +54,8 @@ struct LegacyMessage {
     return !hasCurrentMember && (hasLegacyMember || hasLegacyValue)
   }
 
-  /// Reads a legacy message. Members that mean nothing any more (`delay_while_idle`, `message_id`) and unknown ones are
-  /// passed over. Throws when a member is not what it must be.
+  /// Ignores obsolete members (`delay_while_idle`, `message_id`) and unknown ones. Throws if a member has the wrong
+  /// type.
   init(_ json: [UInt8]) throws(JSONError) {
     var reader = try JSONReader(json[...])
     try reader.readObject { (key, reader) throws(JSONError) in
@@ -88,7 +87,7 @@ struct LegacyMessage {
     try reader.finish()
   }
 
-  /// `high` and `normal`, or APNs' 10 and 5, which the legacy API took as well.
+  /// `high` and `normal`, or APNs' 10 and 5, which the legacy API accepted too.
   private func readPriority(_ reader: inout JSONReader) throws(JSONError) -> Priority? {
     switch try Self.readText(&reader)?.lowercased() {
     case nil: return nil
@@ -103,7 +102,7 @@ struct LegacyMessage {
     return text == "true" || text == "1"
   }
 
-  /// Any value as text; nil for null.
+  /// Reads any value as text; nil for null.
   private static func readText(_ reader: inout JSONReader) throws(JSONError) -> String? {
     switch try reader.nextKind() {
     case .null:
@@ -115,7 +114,7 @@ struct LegacyMessage {
     }
   }
 
-  /// Sound JSON without the white space between its tokens.
+  /// Removes the white space between the tokens of valid JSON.
   private static func compact(_ json: ArraySlice<UInt8>) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(json.count)

@@ -1,13 +1,14 @@
+import AsyncHTTPClient
 import FanfareCore
 
-/// One answer of WNS, read.
+/// What an answer of WNS means for the push.
 enum WNSAnswer {
-  /// The wait after 412, which the predecessor of WNS gave for a device out of reach.
+  /// The wait after 412; the predecessor of WNS gave it for an unreachable device.
   static let unreachableDelay: Duration = .seconds(3600)
 
-  /// What WNS says besides the status.
+  /// The parts of an answer besides the status.
   struct Fields: Sendable {
-    /// `X-WNS-Status`, or `X-WNS-NotificationStatus` as it was called once.
+    /// `X-WNS-Status`, formerly `X-WNS-NotificationStatus`.
     var status: String?
     /// `X-WNS-Error-Description`, and the body.
     var description = ""
@@ -17,10 +18,9 @@ enum WNSAnswer {
 
   /// What an answer means for the push.
   ///
-  /// `appWorks` says whether WNS has taken a push with the same credential. If it has, a 403 is about the channel,
-  /// which belongs to another app. If it has not, nobody can tell yet: the push waits, and by its next attempt another
-  /// may have shown that the app works. A single channel never stops the sender, and an app that never works fails its
-  /// pushes by name.
+  /// `appWorks` is whether WNS has accepted a push with the same credential. If so, a 403 concerns the channel, which
+  /// belongs to another app. If not, the push waits: by its next attempt another push may have shown that the app
+  /// works. So a single channel never stops the sender, and an app that never works fails its pushes with their reason.
   static func outcome(status: Int, fields: Fields, appWorks: Bool, now: UnixTime) -> PushOutcome {
     func retry(_ reason: String, default delay: Duration? = nil) -> PushOutcome {
       PushOutcome(
@@ -33,7 +33,7 @@ enum WNSAnswer {
     switch status {
     case 200:
       switch fields.status?.lowercased() {
-      // Dropped: the client refuses this notification, or was offline; the channel is good.
+      // Dropped: the client refuses this notification or was offline; the channel is good.
       case "dropped": return outcome(.rejected, "dropped")
       case "channelthrottled": return retry("channelthrottled")
       default: return PushOutcome(.accepted, status: 200)
@@ -52,9 +52,24 @@ enum WNSAnswer {
     case 408, 429: return retry("Throttled")
     case 503: return retry("ServiceUnavailable")
     case 500...: return retry("ServerError")
-    // Redirects are not followed, for they would take the bearer token elsewhere.
+    // Redirects are not followed, because they would send the bearer token to another host.
     case 300..<400: return outcome(.malformed, "Redirect")
     default: return outcome(.rejected, "UnknownReason")
+    }
+  }
+}
+
+extension PushOutcome {
+  /// What it means for a push that its HTTP/1.1 request got no answer. If nothing was sent, WNS has not seen it, and an
+  /// immediate retry would not find a connection either; otherwise the outcome is unknown.
+  init(wnsError error: any Error, wasSent: Bool) {
+    switch error as? HTTPClientError {
+    case .alreadyShutdown: self = .closed
+    case _ where !wasSent: self = .notSent
+    case .deadlineExceeded, .readTimeout, .writeTimeout: self.init(.unknown, reason: "DeadlineExceeded")
+    default:
+      self.init(
+        .unknown, reason: error is ResponseAccumulator.ResponseTooBigError ? "ResponseTooLarge" : "ConnectionLost")
     }
   }
 }

@@ -1,6 +1,7 @@
 import DequeModule
 import FanfareCore
 import NIOCore
+import Synchronization
 import TwoLaneQueue
 
 /// The pushes that wait for WNS and the number in flight: a state machine that takes turns between hosts.
@@ -156,5 +157,34 @@ struct WNSQueue: Sendable {
       return true
     }
     if isNext { turns.append(name) }
+  }
+}
+
+/// The pushes of one submission; reports ends that come together as one batch.
+final class WNSBatch: Sendable {
+  private let pending = Mutex<[PushResult]>([])
+  private let eventLoop: any EventLoop
+  private let completion: @Sendable ([PushResult]) -> Void
+
+  init(eventLoop: any EventLoop, completion: @escaping @Sendable ([PushResult]) -> Void) {
+    self.eventLoop = eventLoop
+    self.completion = completion
+  }
+
+  /// Reports on the event loop, never from inside this call: all results of one turn together.
+  func report(_ results: [PushResult]) {
+    guard !results.isEmpty else { return }
+    let isFirst = pending.withLock { pending in
+      defer { pending.append(contentsOf: results) }
+      return pending.isEmpty
+    }
+    guard isFirst else { return }
+    eventLoop.execute { [self] in
+      let results = pending.withLock { pending in
+        defer { pending = [] }
+        return pending
+      }
+      completion(results)
+    }
   }
 }

@@ -1,13 +1,13 @@
 package import FanfareCore
 
-/// Renders what a send shows on Windows.
+/// Renders a send for Windows.
 ///
-/// A portable message with a title or a text becomes a `ToastGeneric` toast, whose `launch` arguments are the data as a
-/// JSON object; one with only a badge becomes a badge; one with only data a raw notification of that JSON. One
-/// notification of WNS is one of these, so a toast leaves the badge alone. Native XML goes as it is, its root element
-/// says as what; anything else native is a raw notification.
+/// A portable message with a title or a text becomes a `ToastGeneric` toast, with the data as a JSON object in its
+/// `launch` arguments; one with a badge only becomes a badge; one with data only becomes a raw notification with that
+/// JSON. A WNS notification is only one of these, so a toast does not change the badge. Native XML is sent unchanged
+/// and its root element gives the kind; any other native payload is a raw notification.
 package enum WNSRenderer {
-  /// The four kinds of notification, as `X-WNS-Type` names them.
+  /// The kinds of notification, as `X-WNS-Type` names them.
   enum Kind: String {
     case toast = "wns/toast"
     case tile = "wns/tile"
@@ -33,7 +33,7 @@ package enum WNSRenderer {
     guard body.count <= Platform.wns.payloadLimit else { throw .payloadTooLarge }
     var headers = kind.fields
     headers.append(send.priority == .high ? highPriority : normalPriority)
-    // Documented for tiles and toasts; elsewhere it is a conflicting header, which WNS answers with 400.
+    // Documented for tiles and toasts only; elsewhere WNS answers 400 because of a conflicting header.
     if kind == .toast || kind == .tile, let key = send.collapseKey, isTag(key) {
       headers.append(RenderedPush.Field("x-wns-tag", key))
     }
@@ -88,7 +88,7 @@ package enum WNSRenderer {
     return json
   }
 
-  /// The kind that a native payload's root element names, behind any byte order mark, declaration and white space.
+  /// The kind given by the root element of a native payload, behind any byte order mark, declaration and white space.
   private static func kind(ofNative payload: String) -> Kind {
     var rest = payload.utf8[...]
     func skipWhitespace() {
@@ -111,20 +111,12 @@ package enum WNSRenderer {
   }
 
   private static func isTag(_ key: String) -> Bool {
-    (1...maximumTagLength).contains(key.utf8.count)
-      && key.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"):
-          true
-        default: false
-        }
-      }
+    (1...maximumTagLength).contains(key.utf8.count) && key.utf8.allSatisfy(\.isLetterOrDigit)
   }
 }
 
 extension WNSRenderer.Kind {
-  /// The header fields that state the kind.
+  /// The header fields of the kind.
   var fields: [RenderedPush.Field] {
     switch self {
     case .toast: Self.toastFields
@@ -138,7 +130,39 @@ extension WNSRenderer.Kind {
   ]
   private static let rawFields = [
     RenderedPush.Field("content-type", "application/octet-stream"), RenderedPush.Field("x-wns-type", Self.raw.rawValue),
-    // Of raw notifications alone WNS keeps none for a device that is offline, unless it is asked to.
+    // Only raw notifications are not kept for a device that is offline, unless this asks for it.
     RenderedPush.Field("x-wns-cache-policy", "cache"),
   ]
+}
+
+extension [UInt8] {
+  /// Appends text as the content of an element or a quoted attribute.
+  ///
+  /// Escapes markup, and white space that a reader would normalise. Leaves out the characters that XML 1.0 forbids
+  /// (§2.2: most control characters, U+FFFE and U+FFFF), because one of them makes the whole document unreadable.
+  mutating func appendXML(_ text: String) {
+    var previous: (UInt8, UInt8) = (0, 0)
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "&"): append(contentsOf: "&amp;".utf8)
+      case UInt8(ascii: "<"): append(contentsOf: "&lt;".utf8)
+      case UInt8(ascii: ">"): append(contentsOf: "&gt;".utf8)
+      case UInt8(ascii: "\""): append(contentsOf: "&quot;".utf8)
+      case UInt8(ascii: "'"): append(contentsOf: "&apos;".utf8)
+      case 0x09: append(contentsOf: "&#9;".utf8)
+      case 0x0A: append(contentsOf: "&#10;".utf8)
+      case 0x0D: append(contentsOf: "&#13;".utf8)
+      case 0..<0x20: break
+      case 0xBE, 0xBF:
+        // U+FFFE and U+FFFF are EF BF BE and EF BF BF.
+        if previous == (0xEF, 0xBF) {
+          removeLast(2)
+        } else {
+          append(byte)
+        }
+      default: append(byte)
+      }
+      previous = (previous.1, byte)
+    }
+  }
 }
