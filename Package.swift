@@ -185,11 +185,13 @@ let package = Package(
       dependencies: ["HTTP2Client", "HTTP2Server", "Support", logging, nioCore, nioPosix, nioSSL],
       swiftSettings: house),
     .testTarget(name: "TwoLaneQueueTests", dependencies: ["TwoLaneQueue"], swiftSettings: house),
-    .testTarget(name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], swiftSettings: house),
+    .testTarget(
+      name: "FanfareCoreTests", dependencies: ["FanfareCore", "Support", yams], exclude: ["Golden"],
+      swiftSettings: house),
     .testTarget(
       name: "RegistryTests",
       dependencies: ["Registry", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "Support", grdb],
-      swiftSettings: house),
+      exclude: ["Golden"], swiftSettings: house),
     .testTarget(
       name: "PushServicesTests",
       dependencies: [
@@ -219,14 +221,14 @@ let package = Package(
     .testTarget(
       name: "WorkerTests",
       dependencies: ["EmbeddedKafka", "Worker", "FanfareCore", "RDKafka", "Registry", "Support", logging],
-      swiftSettings: house),
+      exclude: ["Golden"], swiftSettings: house),
     .testTarget(
       name: "LedgerTests",
       dependencies: [
         "EmbeddedKafka", "Ledger", "FanfareCore", "PostgreSQL", "RDKafka", "Support", grdb, logging, metrics,
         serviceLifecycle,
       ],
-      swiftSettings: house),
+      exclude: ["Golden"], swiftSettings: house),
     .testTarget(
       name: "OperationsTests",
       dependencies: [
