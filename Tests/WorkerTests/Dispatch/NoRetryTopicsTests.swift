@@ -10,18 +10,18 @@ struct NoRetryTopicsTests {
 
   /// A desk with a deferred page of a broadcast that the caller steers.
   private func desk(
-    devices: Int, rate: Int? = nil, timeToLive: Int? = nil, _ course: Steering.Course
+    devices: Int, rate: Int? = nil, timeToLive: Int? = nil, _ course: BroadcastControl.State
   ) -> (Desk, BroadcastID) {
     var desk = Desk()
     let record = StoppedRoomTests.page(&desk, devices: devices, rate: rate, timeToLive: timeToLive)
     let broadcast = BroadcastID(hub: record.send.hub, send: record.send.identity)
-    desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
     desk.deliver([record.encoded(at: desk.wall)])
     return (desk, broadcast)
   }
 
-  private func steer(_ course: Steering.Course, _ broadcast: BroadcastID, _ desk: inout Desk) {
-    desk.broadcasts.steerings[broadcast] = Steering(course, because: .caller)
+  private func steer(_ course: BroadcastControl.State, _ broadcast: BroadcastID, _ desk: inout Desk) {
+    desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
   }
 
   @Test func pageOfPausedBroadcastIsPushedOnlyAfterResume() {
