@@ -1,17 +1,17 @@
 package import FanfareCore
 
-/// Lets in everybody whose password equals the name, as the tutorial apps expect. For demonstrations only.
+/// Accepts every user whose password equals the name, as the tutorial apps expect. For demonstrations only.
 package struct DemoAuthenticator: Authenticator {
   private let roles: RolePolicy
 
-  /// Throws unless the server is bound to a loopback address, or `allowRemote` says in so many words that strangers may
-  /// come in.
+  /// Throws `.insecureAuthentication` unless the server listens on a loopback address or `allowRemote` is true.
   package init(boundTo host: String, allowRemote: Bool = false, roles: RolePolicy = RolePolicy()) throws(FrontEndError)
   {
     guard allowRemote || Self.isLoopback(host) else {
       throw FrontEndError(
         .insecureAuthentication,
-        "the demo authenticator lets everybody in and so refuses to serve \(host); bind to 127.0.0.1 or allow remote callers explicitly"
+        "the demo authenticator accepts everybody and must not listen on \(host); "
+          + "listen on 127.0.0.1, or allow remote callers explicitly"
       )
     }
     self.roles = roles
@@ -22,7 +22,7 @@ package struct DemoAuthenticator: Authenticator {
     return Principal(user: credentials.user, roles: roles.roles(of: credentials.user))
   }
 
-  /// 127.0.0.0/8, `::1` and `localhost`.
+  /// Whether the host is in 127.0.0.0/8, or `::1`, or `localhost`.
   private static func isLoopback(_ host: String) -> Bool {
     if host == "::1" || host == "[::1]" || host.lowercased() == "localhost" { return true }
     let parts = host.split(separator: ".", omittingEmptySubsequences: false)

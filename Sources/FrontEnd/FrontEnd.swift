@@ -7,38 +7,34 @@ import NIOPosix
 package import Operations
 import ServiceLifecycle
 
-/// The HTTP server that callers talk to: registers their devices, and enqueues their sends and nothing else.
+/// The HTTP server for callers. It registers their devices and enqueues their sends; it sends no pushes.
 ///
-/// Make it, then keep `run()` running: it listens until the task is cancelled or shut down gracefully, and answers what
-/// it has begun before it returns; clients that do not read their answers are waited for no longer than `drainTimeout`.
-/// What it stands on (registry, producer, stores) must run longer than it does.
+/// Create it, then run it as a service. During shutdown it answers the requests it has begun; clients have
+/// `drainTimeout` to read the answers. The dependencies must outlive it.
 package final class FrontEnd: Service {
-  /// What the front end stands on.
+  /// The stores and the producer behind the routes.
   package struct Dependencies: Sendable {
-    /// Where devices are registered.
     package var registry: any DeviceRegistry & RegistrationDirectory
-    /// Where secure payloads wait.
     package var secureStore: any SecurePayloadStore
-    /// Where requests with an `Idempotency-Key` are remembered.
+    /// Remembers requests with an `Idempotency-Key`.
     package var claims: any SendClaimStore
-    /// Where broadcasts are watched and steered.
+    /// Progress and control of broadcasts.
     package var broadcasts: any BroadcastStore
-    /// Where sends wait for their time; a `Scheduler` over the same store has them go.
+    /// Holds scheduled sends. A `Scheduler` over the same store produces them when they are due.
     package var schedule: any ScheduledSendStore
-    /// Where sends are looked up.
+    /// The status of sends.
     package var history: any SendHistory
-    /// Where sends go.
+    /// Produces sends.
     package var sink: any SendSink
-    /// Whether the sends topic may be given more. Asked for every request; must not block.
+    /// Whether the sends topic has room for more. Called for every send; must not block.
     package var hasRoom: @Sendable () -> Bool
-    /// Where the present moment comes from.
     package var clock: any WallClock
 
     package init(
       registry: any DeviceRegistry & RegistrationDirectory, secureStore: any SecurePayloadStore,
-      claims: any SendClaimStore,
-      broadcasts: any BroadcastStore, schedule: any ScheduledSendStore, history: any SendHistory, sink: any SendSink,
-      hasRoom: @escaping @Sendable () -> Bool = { true }, clock: any WallClock = SystemWallClock()
+      claims: any SendClaimStore, broadcasts: any BroadcastStore, schedule: any ScheduledSendStore,
+      history: any SendHistory, sink: any SendSink, hasRoom: @escaping @Sendable () -> Bool = { true },
+      clock: any WallClock = SystemWallClock()
     ) {
       self.registry = registry
       self.secureStore = secureStore
@@ -52,7 +48,7 @@ package final class FrontEnd: Service {
     }
   }
 
-  /// What it answers to.
+  /// All routes, for tests and for the answers to unknown methods.
   let routes = RouteTable()
 
   private let configuration: FrontEndConfiguration
@@ -60,8 +56,9 @@ package final class FrontEnd: Service {
   private let logger: Logger
   private let listening = ListeningPort()
 
-  /// Makes a front end for the hubs, which also answers operators where it is told how. Throws when a setting is out of
-  /// range or a hub is there twice.
+  /// Creates a front end for the hubs. With `operations` it also serves the routes for operators.
+  ///
+  /// Throws `.configuration` if a setting is out of range, or if there is no hub or a hub is repeated.
   package init(
     configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies,
     operations: OperationsRoutes? = nil,
@@ -74,18 +71,20 @@ package final class FrontEnd: Service {
     }
     self.configuration = configuration
     self.logger = logger
-    responder = Self.makeResponder(
-      configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations, table: routes)
+    let router = RecordingRouter(
+      router: Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints), routes: routes)
+    Self.addRoutes(
+      to: router, configuration: configuration, hubs: hubs, dependencies: dependencies, operations: operations)
+    responder = router.router.buildResponder()
   }
 
-  /// Serves until the task is cancelled or shut down gracefully. Throws when the address cannot be bound. To be called
-  /// once.
+  /// Serves until graceful shutdown or cancellation. Throws if the address cannot be bound. Call it once.
   package func run() async throws {
     defer { listening.resolve(nil) }
     try await makeServer().run()
   }
 
-  /// The port that is listened on. Waits until there is one; throws `.notListening` when the server ended without.
+  /// Returns the port as soon as the server listens. Throws `.notListening` if the server ended before that.
   package func boundPort() async throws(FrontEndError) -> Int {
     guard let port = await listening.value() else {
       throw FrontEndError(.notListening, "the front end ended before it listened on a port")
@@ -94,22 +93,20 @@ package final class FrontEnd: Service {
   }
 
   private func makeServer() -> any Service {
-    let (responder, logger, listening) = (responder, logger, listening)
+    let (configuration, responder, logger, listening) = (configuration, responder, logger, listening)
     let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
       maxHeaderFieldSize: configuration.maximumHeaderFieldSize, maxHeaderListSize: configuration.maximumHeaderSize,
       maxHeaderFieldCount: configuration.maximumHeaderCount)
-    let limits = configuration
-    // A refused body is read to its end only as far as keeping the connection is worth it.
+    // Beyond this, reading a refused body to its end costs more than a new connection.
     let maximumBodyBytes = 4 * max(configuration.maximumBodySize, configuration.maximumBatchSize)
     let channel = HTTP1Channel.Configuration(
       additionalChannelHandlers: [
         ConnectionGuard(
-          bodyTimeout: limits.bodyTimeout, writeTimeout: limits.writeTimeout, drainTimeout: limits.drainTimeout,
-          maximumBodyBytes: maximumBodyBytes)
+          bodyTimeout: configuration.bodyTimeout, writeTimeout: configuration.writeTimeout,
+          drainTimeout: configuration.drainTimeout, maximumBodyBytes: maximumBodyBytes)
       ],
       idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: decoder)
-    // Not Hummingbird's `Application`: it makes a logger with metadata and a task-local value for every request, which
-    // nobody reads here.
+    // Not Hummingbird's `Application`, which makes a logger with metadata and a task-local value for every request.
     let connections = LoopBoundChannel(configuration: channel, maximumBodySize: configuration.maximumBodySize) {
       request, channel in
       try await responder.respond(
@@ -124,51 +121,38 @@ package final class FrontEnd: Service {
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger)
   }
 
-  private static func makeResponder(
-    configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies,
-    operations: OperationsRoutes?,
-    table: RouteTable
-  ) -> RouterResponder<FrontEndContext> {
-    let router = Router(context: FrontEndContext.self, options: .autoGenerateHeadEndpoints)
-    let routes = RecordingRouter(router: router, routes: table)
-    routes.add(
-      middleware: AnswerMiddleware(
-        routes: routes.routes, metrics: RequestMetrics(), date: DateField(), clock: dependencies.clock)
-    )
-    operations?.add(to: routes)
-    DescriptionRoute().add(to: routes)
-    let gate = Gate(hubs: hubs.map(HubEntry.init))
+  private static func addRoutes(
+    to router: RecordingRouter, configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies,
+    operations: OperationsRoutes?
+  ) {
+    let clock = dependencies.clock
+    router.add(middleware: AnswerMiddleware(routes: router.routes, clock: clock))
+    operations?.add(to: router)
+    DescriptionRoute().add(to: router)
+    let access = AccessControl(hubs: hubs.map(HubEntry.init))
     let intake = SendIntake(
       sink: dependencies.sink, topic: configuration.topics.sends, hasRoom: dependencies.hasRoom,
-      schedule: dependencies.schedule,
-      clock: dependencies.clock)
-    let repetitions = Repetitions(store: dependencies.claims)
+      schedule: dependencies.schedule, clock: clock)
+    let idempotency = Idempotency(store: dependencies.claims)
     let registration = RegistrationRoutes(
-      gate: gate, registry: dependencies.registry, clock: dependencies.clock,
-      maximumBodySize: configuration.maximumBodySize)
-    let installations = InstallationRoutes(
-      gate: gate, registry: dependencies.registry, clock: dependencies.clock,
-      maximumBodySize: configuration.maximumBodySize)
-    let directory = DirectoryRoutes(
-      gate: gate, registry: dependencies.registry, clock: dependencies.clock,
-      maximumBodySize: configuration.maximumBodySize)
+      access: access, registry: dependencies.registry, clock: clock, maximumBodySize: configuration.maximumBodySize)
+    let devices = DeviceRoutes(
+      access: access, registry: dependencies.registry, clock: clock, maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
-      gate: gate, intake: intake, repetitions: repetitions, secure: dependencies.secureStore, clock: dependencies.clock,
+      access: access, intake: intake, idempotency: idempotency, secure: dependencies.secureStore, clock: clock,
       maximumBodySize: configuration.maximumBodySize, securePayloadLifetime: configuration.securePayloadLifetime)
     let sends = SendRoutes(
-      gate: gate, intake: intake, repetitions: repetitions, clock: dependencies.clock,
+      access: access, intake: intake, idempotency: idempotency, clock: clock,
       maximumBodySize: configuration.maximumBodySize, maximumBatchSize: configuration.maximumBatchSize)
     let tracking = TrackingRoutes(
-      gate: gate, history: dependencies.history, broadcasts: dependencies.broadcasts, schedule: dependencies.schedule,
-      clock: dependencies.clock)
-    for root in [routes.group(), routes.group("hubs/{hub}")] {
+      access: access, history: dependencies.history, broadcasts: dependencies.broadcasts,
+      schedule: dependencies.schedule, clock: clock)
+    for root in [router.group(), router.group("hubs/{hub}")] {
       registration.add(to: root)
-      installations.add(to: root)
-      directory.add(to: root)
+      devices.add(to: root)
       notifications.add(to: root)
       sends.add(to: root)
       tracking.add(to: root)
     }
-    return router.buildResponder()
   }
 }

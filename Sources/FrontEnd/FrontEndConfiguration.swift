@@ -1,40 +1,38 @@
 package import FanfareCore
 
-/// How the front end listens and what it takes.
+/// The listening address, limits and timeouts of the front end.
 package struct FrontEndConfiguration: Sendable {
-  /// The address to listen on.
   package var host = "127.0.0.1"
-  /// The port to listen on; 0: any free one.
+  /// 0: the kernel chooses a free port.
   package var port = 8080
-  /// Where sends go.
   package var topics = Topics()
 
-  /// The most bytes of a body.
+  /// The most bytes of a body, and of a line of a batch.
   package var maximumBodySize = 64 * 1024
   /// The most bytes of a batch of sends.
   package var maximumBatchSize = 1024 * 1024
-  /// The most bytes of one header field, the request line included.
+  /// The most bytes of one header field, or of the request line.
   package var maximumHeaderFieldSize = 16 * 1024
-  /// The most bytes of all header fields of a request, its target included.
+  /// The most bytes of all header fields of a request and its target.
   package var maximumHeaderSize = 32 * 1024
   /// The most header fields of a request.
   package var maximumHeaderCount = 100
-  /// Connections held at a time; more wait to be accepted.
+  /// The most open connections; further ones wait to be accepted.
   package var maximumConnections = 8192
-  /// Within what time a request's body must have arrived.
+  /// The time for the body of a request to arrive.
   package var bodyTimeout: Duration = .seconds(30)
-  /// After what time without a request a connection is closed; also the time for a request's header section.
+  /// An idle connection is closed after this time; also the time for the header section of a request.
   package var idleTimeout: Duration = .seconds(75)
-  /// After what time, at most twice as much, a connection is closed whose client takes nothing of its answers.
+  /// A connection is closed if its client reads nothing of its answers for this time, at most twice as long.
   package var writeTimeout: Duration = .seconds(75)
-  /// How long clients have to read their answers when the front end shuts down.
+  /// The time for clients to read their answers during shutdown.
   package var drainTimeout: Duration = .seconds(20)
-  /// For how long a secure payload waits for its recipient.
+  /// The time after which an unread secure payload expires.
   package var securePayloadLifetime: Duration = .seconds(24 * 3600)
 
   package init() {}
 
-  /// Throws when a value is out of range; names the key.
+  /// Throws `.configuration`, naming the key, if a value is out of range.
   func validate() throws(FrontEndError) {
     func check(_ condition: Bool, _ key: String, _ rule: String) throws(FrontEndError) {
       guard condition else { throw FrontEndError(.configuration, "\(key) must be \(rule)") }
@@ -54,4 +52,61 @@ package struct FrontEndConfiguration: Sendable {
       securePayloadLifetime >= .seconds(1) && securePayloadLifetime <= .seconds(SendRequest.maximumTimeToLive),
       "securePayloadLifetime", "1 second to \(SendRequest.maximumTimeToLive) seconds")
   }
+}
+
+/// A hub that the front end serves: every hub under `/hubs/<name>/api`, the default hub also under `/api`.
+package struct FrontEndHub: Sendable {
+  package let name: HubName
+  /// Authenticates the hub's callers. Several hubs may share one.
+  package let authenticator: any Authenticator
+  /// The quota of each sender; nil: no quota.
+  package let quota: SendQuota?
+
+  package init(name: HubName, authenticator: any Authenticator, quota: SendQuota? = nil) {
+    self.name = name
+    self.authenticator = authenticator
+    self.quota = quota
+  }
+}
+
+/// The rate at which one sender may send. Each line of a batch counts as a send.
+package struct SendQuota: Hashable, Sendable {
+  /// Sends per second in the long run; at least 1.
+  package let perSecond: Int
+  /// Sends at once after a pause; at least 1.
+  package let burst: Int
+
+  package init(perSecond: Int, burst: Int) {
+    self.perSecond = max(1, perSecond)
+    self.burst = max(1, burst)
+  }
+}
+
+/// Why the front end cannot be created or run. The error of a single request is `Refusal`.
+package struct FrontEndError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The kind of failure.
+  package struct Code: Hashable, Sendable {
+    private enum Wrapped { case configuration, insecureAuthentication, htpasswd, notListening }
+    private let wrapped: Wrapped
+
+    /// A setting is out of range or contradicts another one.
+    package static let configuration = Self(wrapped: .configuration)
+    /// The authenticator accepts everybody, and the server would be reachable from other machines.
+    package static let insecureAuthentication = Self(wrapped: .insecureAuthentication)
+    /// The password file cannot be read, or has an invalid line; the message has the line's number.
+    package static let htpasswd = Self(wrapped: .htpasswd)
+    /// The server ended before it listened.
+    package static let notListening = Self(wrapped: .notListening)
+  }
+
+  package let code: Code
+  /// Names the setting, file or line. Contains no secrets.
+  package let message: String
+
+  package init(_ code: Code, _ message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  package var description: String { message }
 }

@@ -3,25 +3,25 @@ import FoundationEssentials
 package import Logging
 import Synchronization
 
-/// Users from a password file, with bcrypt, yescrypt or SHA-512 hashes (what `htpasswd -B` and `mkpasswd` write).
+/// Authenticates users of a password file with bcrypt, yescrypt or SHA-512 hashes (`htpasswd -B`, `mkpasswd`).
 ///
-/// The file is read again when it changes, beside the event loops: whoever has it looked at waits, and the others are
-/// checked against the users as they were. While its new content is not acceptable, or names nobody any more, the users
-/// stay as they were and the log says why.
+/// The file is read again when it changes, on a thread of its own: the request that triggers it waits, others are
+/// checked against the previous users. If the new content is invalid or has no users, the previous users stay and the
+/// reason is logged.
 package final class HtpasswdAuthenticator: Authenticator {
-  /// How the authenticator spends time and memory.
+  /// Limits of time and memory.
   package struct Configuration: Sendable {
-    /// Passwords hashed at the same time; a yescrypt hash of usual cost takes 16 MiB meanwhile.
+    /// Passwords hashed at the same time. A yescrypt hash of usual cost needs 16 MiB.
     package var concurrency = 2
-    /// Passwords waiting to be hashed; beyond it requests are turned away.
+    /// Passwords waiting to be hashed; further requests are refused.
     package var maximumWaiting = 256
-    /// For how long credentials that were right are taken without hashing.
+    /// How long valid credentials are accepted without hashing again.
     package var cacheTimeToLive: Duration = .seconds(60)
-    /// For how many credentials that is done.
+    /// The most valid credentials that are remembered.
     package var cacheCapacity = 10_000
-    /// How often at most the file is looked at for changes.
+    /// The least time between two checks whether the file has changed.
     package var fileCheckInterval: Duration = .seconds(1)
-    /// Where time comes from.
+    /// The clock; tests replace it.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }
 
     package init() {}
@@ -30,7 +30,7 @@ package final class HtpasswdAuthenticator: Authenticator {
   private struct State {
     var file: HtpasswdFile
     var stamp: FileStamp
-    /// Counts the versions of the file that were taken over.
+    /// The number of successful reloads.
     var generation = 0
     var nextCheck: ContinuousClock.Instant
   }
@@ -40,13 +40,13 @@ package final class HtpasswdAuthenticator: Authenticator {
   private let configuration: Configuration
   private let logger: Logger
   private let pool: HashingPool
-  /// Looks at the file, not behind the passwords that wait. One look may follow another at once, and a thread is free
-  /// only a moment after its work has returned.
+  /// Reads the file, so that a reload does not wait behind passwords. One waits: a reload may follow another at once,
+  /// and the thread is free only a moment after the work has returned.
   private let reader = HashingPool(concurrency: 1, maximumWaiting: 1)
   private let verified: VerifiedCredentials
   private let state: Mutex<State>
 
-  /// Reads the file. Throws when it cannot be read, or at the first line that is not acceptable, with its number.
+  /// Reads the file. Throws `.htpasswd` if it cannot be read, or with the number of the first invalid line.
   package init(
     path: String, roles: RolePolicy = RolePolicy(), configuration: Configuration = Configuration(), logger: Logger
   ) throws(FrontEndError) {
@@ -57,7 +57,7 @@ package final class HtpasswdAuthenticator: Authenticator {
     pool = HashingPool(concurrency: configuration.concurrency, maximumWaiting: configuration.maximumWaiting)
     verified = VerifiedCredentials(
       capacity: configuration.cacheCapacity, timeToLive: configuration.cacheTimeToLive, now: configuration.now)
-    // The stamp is taken first: a change while the file is read is then seen as one later.
+    // Before reading: a change during reading is then detected as a later change.
     let stamp = FileStamp(path: path)
     let file = try HtpasswdFile(path: path)
     state = Mutex(State(file: file, stamp: stamp, nextCheck: configuration.now() + configuration.fileCheckInterval))
@@ -82,7 +82,7 @@ package final class HtpasswdAuthenticator: Authenticator {
       return true
     }
     guard isDue else { return }
-    // Refused only while looks take longer than the time between them: then the one that waits sees what is new.
+    // Refused only if another reload is running and one is waiting; the waiting one reads the latest content.
     try? await reader.run { self.reload() }
   }
 
@@ -91,9 +91,8 @@ package final class HtpasswdAuthenticator: Authenticator {
     guard stamp != state.withLock({ $0.stamp }) else { return }
     do {
       let file = try HtpasswdFile(path: path)
-      // More likely a file that is being written, or that did not fit onto its disk, than users who are all to be
-      // locked out.
-      guard !file.isEmpty else { throw FrontEndError(.htpasswd, "the password file \(path) names nobody any more") }
+      // Probably the file is being written, or the disk is full. Locking out all users is hardly intended.
+      guard !file.isEmpty else { throw FrontEndError(.htpasswd, "the password file \(path) has no users any more") }
       let generation = state.withLock { state in
         state.file = file
         state.stamp = stamp
@@ -101,12 +100,13 @@ package final class HtpasswdAuthenticator: Authenticator {
         return state.generation
       }
       verified.invalidate(generation: generation)
-      logger.notice("The password file was read again", metadata: [LogKeys.path: "\(path)"])
+      logger.notice("Password file reloaded", metadata: [LogKeys.path: "\(path)"])
     } catch {
-      // Remembered as seen, so that it is complained about once; the next change is looked at again.
+      // Marked as seen, so that the error is logged once. The next change triggers another reload.
       state.withLock { $0.stamp = stamp }
       logger.error(
-        "The changed password file is not taken over", metadata: [LogKeys.path: "\(path)", LogKeys.cause: "\(error)"])
+        "Changed password file ignored: it is invalid",
+        metadata: [LogKeys.path: "\(path)", LogKeys.cause: "\(error)"])
     }
   }
 }

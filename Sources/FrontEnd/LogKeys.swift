@@ -1,23 +1,17 @@
-/// The names of the metadata that the front end's log lines carry.
+/// The metadata keys of the front end's log lines.
 enum LogKeys {
-  /// The id that the request came with or was given.
+  /// The id that a request came with or was given.
   static let requestID = "request.id"
-  /// A refusal's stable word.
+  /// A refusal's code.
   static let code = "problem.code"
-  /// A refusal's explanation.
+  /// A refusal's detail.
   static let detail = "problem.detail"
-  /// The error below a refusal.
+  /// The underlying error.
   static let cause = "error"
-  /// The hub concerned.
   static let hub = "hub"
-  /// The send concerned.
   static let send = "send.id"
-  /// The secure payload concerned.
   static let securePayload = "secure.id"
-  /// A file on disk.
+  /// The path of a file.
   static let path = "path"
-  /// How many.
   static let count = "count"
-  /// The address that is listened on.
-  static let address = "address"
 }

@@ -135,7 +135,7 @@ import Testing
     #expect(await scheduler.fireDue() == Scheduler.interval, "it rests")
     #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .held)
     refusal.value = nil
-    clock.advance(by: Scheduler.rest)
+    clock.advance(by: Scheduler.backoff)
     #expect(await scheduler.fireDue() == .zero)
     #expect(try sink.sends().map(\.id) == ids)
   }
@@ -225,7 +225,7 @@ import Testing
       #expect(await scheduler.fireDue() == .zero)
       let held = try await temporary.registry.steer(ids[0], hub: .default, to: .cancelled, at: clock.now())
       #expect(held?.state == .fired)
-      clock.advance(by: Scheduler.rest)
+      clock.advance(by: Scheduler.backoff)
     }
     refusal.value = nil
     #expect(await scheduler.fireDue() == .zero)

@@ -2,15 +2,16 @@ import FanfareCore
 import HTTPTypes
 import Hummingbird
 import Logging
+import Metrics
+import Synchronization
 
-/// The outermost stage of every request: gives it its id, turns whatever is thrown into a problem document, and
-/// measures.
+/// The outermost stage of every request: gives it an id, turns thrown errors into problem documents, and measures it.
 struct AnswerMiddleware: RouterMiddleware {
   typealias Context = FrontEndContext
 
   let routes: RouteTable
-  let metrics: RequestMetrics
-  let date: DateField
+  let metrics = RequestMetrics()
+  let date = DateField()
   let clock: any WallClock
 
   func handle(
@@ -27,8 +28,7 @@ struct AnswerMiddleware: RouterMiddleware {
     }
     response.headers[.requestID] = context.requestID
     response.headers[.date] = date.value(at: clock.now())
-    // Nothing may follow the head of such an answer (RFC 9110 §9.3.2): a client would take it for the beginning of the
-    // next one.
+    // Answers to HEAD have no body (RFC 9110 §9.3.2): clients would read it as the beginning of the next answer.
     if request.method == .head { response = response.createHeadResponse() }
     metrics.record(
       .now - start, method: request.method, route: context.coreContext.endpointPath.value, status: response.status)
@@ -46,11 +46,49 @@ struct AnswerMiddleware: RouterMiddleware {
         LogKeys.requestID: "\(context.requestID)", LogKeys.code: "\(refusal.code.rawValue)",
         LogKeys.detail: "\(refusal.detail)",
       ]
-      // The cause's own words go to the log only where they say more than the caller is told; they contain no payload
-      // and no token.
+      // The cause is logged only where the caller is told less. Its text contains no payloads and no tokens.
       if !(error is Refusal) { metadata[LogKeys.cause] = "\(error)" }
-      context.logger.log(level: level, "A request was refused", metadata: metadata)
+      context.logger.log(level: level, "Request refused", metadata: metadata)
     }
     return Problem(refusal: refusal, requestID: context.requestID).response
+  }
+}
+
+/// Measures the duration of requests by method, route and status.
+///
+/// Makes a handle for each combination once. There are few: routes are patterns, not paths.
+final class RequestMetrics: Sendable {
+  private struct Key: Hashable {
+    let method: HTTPRequest.Method
+    let route: String
+    let status: Int
+  }
+
+  private let timers = Mutex<[Key: Timer]>([:])
+
+  /// Records one request. `route` is the pattern that matched, or nil.
+  func record(_ duration: Duration, method: HTTPRequest.Method, route: String?, status: HTTPResponse.Status) {
+    let key = Key(method: method, route: route ?? "none", status: status.code)
+    let timer = timers.withLock { timers in
+      if let timer = timers[key] { return timer }
+      let timer = Timer(
+        label: "fanfare_http_request_seconds",
+        dimensions: [("method", key.method.rawValue), ("route", key.route), ("status", String(key.status))])
+      timers[key] = timer
+      return timer
+    }
+    timer.record(duration: duration)
+  }
+}
+
+/// The `Date` field of answers. Its text is made once a second.
+final class DateField: Sendable {
+  private let latest = Mutex((second: Int64.min, text: ""))
+
+  func value(at now: UnixTime) -> String {
+    latest.withLock { latest in
+      if latest.second != now.seconds { latest = (now.seconds, now.httpDate) }
+      return latest.text
+    }
   }
 }

@@ -1,70 +1,69 @@
 import HTTPTypes
 import Logging
 
-/// Every way in which a request can fail, as the stable word that stands in a problem's `code` and in the label of a
-/// metric.
+/// The kinds of failure of a request. The raw value is a problem's `code` and the label of a metric, and never changes.
 enum ProblemCode: String, CaseIterable, Sendable {
-  /// The bytes are not HTTP, or a header is not what its name promises.
+  /// The request is not HTTP, or a header field is malformed.
   case malformedRequest
-  /// The body is not UTF-8, not JSON, or is missing.
+  /// The body is missing, not UTF-8, or not JSON.
   case malformedBody
-  /// A member of the body is missing, unknown, twice there, of the wrong type or out of range; the detail names it.
+  /// A member of the body is missing, unknown, repeated, of the wrong type or out of range.
   case invalidField
-  /// A query parameter is missing, twice there or has no possible value; the detail names it.
+  /// A query parameter is missing, unknown, repeated or invalid.
   case invalidParameter
-  /// No credentials, or ones that are not accepted.
+  /// The credentials are missing or wrong.
   case unauthenticated
-  /// Known, and not allowed to do this.
+  /// The caller is known but lacks the role or the right.
   case forbidden
-  /// No such route, hub or thing, or none that this caller may see.
+  /// The route, hub or object does not exist, or this caller may not see it.
   case notFound
-  /// The path exists, the method on it does not.
+  /// The path exists but does not have the method.
   case methodNotAllowed
   /// The body did not arrive in time.
   case requestTimeout
-  /// It belongs to somebody else, or is not what the request supposes it to be.
+  /// The object is not in the state that the request assumes.
   case conflict
-  /// The `Idempotency-Key` was given before, with another request.
+  /// The `Idempotency-Key` was used for another request.
   case keyReused
-  /// The send has ended, or its broadcast was cancelled: nothing about it can be changed any more.
+  /// The send has ended or was cancelled.
   case alreadyEnded
-  /// The send is none that can be paused, resumed or cancelled.
+  /// The send cannot be paused, resumed or cancelled.
   case notSteerable
-  /// The registration id is dead, or not the caller's to use: ask for a new one.
+  /// The registration id is not alive, or belongs to another user. The app must ask for a new one.
   case gone
-  /// The body, a line of a batch, or the record made of it, is larger than it may be.
+  /// The body, a line of a batch, or the record made of it exceeds its limit.
   case tooLarge
-  /// The body is announced as something else than what the route takes.
+  /// The body's media type is not one that the route accepts.
   case unsupportedMediaType
-  /// Well-formed, and yet nothing could ever come of it.
+  /// The request is well-formed but can have no effect.
   case impossible
-  /// The header section is larger than it may be.
+  /// The header section exceeds its limit.
   case headersTooLarge
-  /// The sender has posted more than its quota.
+  /// The sender exceeded its quota.
   case overQuota
-  /// More work is waiting than the server may hold.
+  /// Too much work is waiting.
   case overloaded
-  /// Kafka has certainly not taken it.
+  /// Kafka definitely did not accept the send.
   case kafkaUnavailable
-  /// Kafka or the registry has not confirmed it in time: it may have been taken all the same.
+  /// Kafka or the registry did not confirm the request in time. It may have been carried out.
   case outcomeUnknown
-  /// The registry cannot be asked now.
+  /// The registry is unavailable.
   case registryUnavailable
-  /// What happened to sends cannot be looked up now.
+  /// The history of sends is unavailable.
   case historyUnavailable
-  /// Passwords cannot be checked now.
+  /// Credentials cannot be checked.
   case authenticationUnavailable
-  /// A mistake of the server's.
+  /// A defect of the server.
   case internalError
 }
 
 extension ProblemCode {
-  /// What the outside sees of a failure, and how loudly it is logged.
+  /// How a failure is answered and logged.
   struct Appearance {
     let status: HTTPResponse.Status
     let title: String
-    /// Seconds after which the same request may succeed, for the `Retry-After` field.
-    var retryAfter: Int?
+    /// The value of the `Retry-After` field, in seconds.
+    let retryAfter: Int?
     let logLevel: Logger.Level
 
     init(_ status: HTTPResponse.Status, _ title: String, retryAfter: Int? = nil, log: Logger.Level = .debug) {
@@ -75,7 +74,7 @@ extension ProblemCode {
     }
   }
 
-  /// The one table of failures.
+  /// The answer to each kind of failure.
   var appearance: Appearance {
     switch self {
     case .malformedRequest: Appearance(.badRequest, "Malformed request")

@@ -1,8 +1,9 @@
 import Dispatch
 import Synchronization
 
-/// Threads for work that blocks, a few at a time, so that password hashing neither occupies the cooperative pool nor
-/// all cores.
+/// Runs blocking work, such as password hashing, on a few threads of its own.
+///
+/// Blocking work must not occupy the cooperative pool, nor all cores.
 final class HashingPool: Sendable {
   private struct State {
     var running = 0
@@ -15,13 +16,13 @@ final class HashingPool: Sendable {
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "fanfare.password-hashing", attributes: .concurrent)
 
-  /// At most `concurrency` pieces of work at once, and `maximumWaiting` behind them.
+  /// Runs at most `concurrency` jobs at a time; at most `maximumWaiting` more wait.
   init(concurrency: Int, maximumWaiting: Int) {
     self.concurrency = concurrency
     self.maximumWaiting = maximumWaiting
   }
 
-  /// Runs work on one of the threads. Throws `.overloaded`, at once, when too much is waiting already.
+  /// Runs work on one of the threads. Throws `.overloaded` at once if too many jobs are waiting.
   func run<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async throws(AuthenticationError) -> Value {
     let value: Value? = await withCheckedContinuation { continuation in
       let isAccepted = submit { continuation.resume(returning: work()) }

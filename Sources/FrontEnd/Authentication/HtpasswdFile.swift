@@ -1,20 +1,20 @@
 import FanfareCore
 import FoundationEssentials
 
-/// The content of a password file: lines of `user:hash`, blank lines and comments that begin with `#`.
+/// A parsed password file: lines of `user:hash`, blank lines, and comments that begin with `#`.
 struct HtpasswdFile: Sendable {
   /// The most bytes of a file.
   static let maximumSize = 16 * 1024 * 1024
 
-  /// By the names' bytes: two names that merely look the same are two users, as everywhere.
+  /// By the bytes of the name: Unicode-equivalent names are different users.
   private let users: [[UInt8]: PasswordHash]
-  /// What an unknown user's password is checked against.
+  /// Hashes for the passwords of unknown users; see `hash(of:)`.
   private let decoys: [PasswordHash]
 
-  /// Whether it names nobody.
+  /// Whether the file has no users.
   var isEmpty: Bool { users.isEmpty }
 
-  /// Reads a file's text. Throws at the first line that is not acceptable, with its number and nothing of its content.
+  /// Parses a text. Throws with the number of the first invalid line, and nothing of its content.
   init(_ text: String) throws(FrontEndError) {
     var users: [[UInt8]: PasswordHash] = [:]
     var number = 0
@@ -24,28 +24,28 @@ struct HtpasswdFile: Sendable {
       func fail(_ problem: String) -> FrontEndError {
         FrontEndError(.htpasswd, "line \(number) of the password file \(problem)")
       }
-      guard let colon = line.firstIndex(of: ":") else { throw fail("has no ':'") }
+      guard let colon = line.firstIndex(of: ":") else { throw fail("has no ':' between user name and hash") }
       let name = String(line[..<colon])
-      guard UserName.isValid(name) else { throw fail("has an unusable user name: it must be \(UserName.rule)") }
-      // `htpasswd` writes nothing behind the hash; shadow files have further fields.
+      guard UserName.isValid(name) else { throw fail("has an invalid user name: it must be \(UserName.rule)") }
+      // Shadow files have further fields behind the hash.
       let hash = line[line.index(after: colon)...].prefix { $0 != ":" && !$0.isWhitespace }
       do {
         guard users.updateValue(try PasswordHash(String(hash)), forKey: Array(name.utf8)) == nil else {
-          throw fail("names a user for the second time")
+          throw fail("repeats a user of an earlier line")
         }
-      } catch let error as PasswordHash.Unacceptable {
+      } catch let error as PasswordHash.Invalid {
         throw fail(error.reason)
       } catch let error as FrontEndError {
         throw error
       } catch {
-        throw fail("cannot be used")
+        throw fail("is invalid")
       }
     }
     self.users = users
-    decoys = users.isEmpty ? [Self.decoyOfAnEmptyFile] : users.values.sorted { $0.text < $1.text }
+    decoys = users.isEmpty ? [Self.decoyOfEmptyFile] : users.values.sorted { $0.text < $1.text }
   }
 
-  /// Reads the file at a path. Throws when it cannot be read or is not acceptable.
+  /// Reads and parses a file. Throws if it cannot be read or is invalid.
   init(path: String) throws(FrontEndError) {
     let data: Data
     do {
@@ -54,7 +54,8 @@ struct HtpasswdFile: Sendable {
       throw FrontEndError(.htpasswd, "the password file \(path) cannot be read")
     }
     guard data.count <= Self.maximumSize else {
-      throw FrontEndError(.htpasswd, "the password file \(path) has more than \(Self.maximumSize) bytes")
+      throw FrontEndError(
+        .htpasswd, "the password file \(path) has \(data.count) bytes; at most \(Self.maximumSize) are allowed")
     }
     guard let text = String(validating: data, as: UTF8.self) else {
       throw FrontEndError(.htpasswd, "the password file \(path) is not UTF-8")
@@ -62,8 +63,9 @@ struct HtpasswdFile: Sendable {
     try self.init(text)
   }
 
-  /// What to check a user's password against, and whether the user exists at all. An unknown user gets the hash of some
-  /// known one, always the same, so that neither the time nor its spread tells who has an account.
+  /// Returns the hash to check a user's password against, and whether the user exists.
+  ///
+  /// An unknown user always gets the hash of the same known user, so that timing does not reveal who has an account.
   func hash(of user: String) -> (hash: PasswordHash, isKnown: Bool) {
     if let hash = users[Array(user.utf8)] { return (hash, true) }
     var hasher = Hasher()
@@ -71,13 +73,29 @@ struct HtpasswdFile: Sendable {
     return (decoys[Int(UInt(bitPattern: hasher.finalize()) % UInt(decoys.count))], false)
   }
 
-  /// A bcrypt hash of cost 12 that nobody is known by: `htpasswd -B`'s scheme at today's usual cost.
-  private static let decoyOfAnEmptyFile: PasswordHash = {
-    do throws(PasswordHash.Unacceptable) {
+  /// A bcrypt hash of cost 12, today's usual cost, that belongs to no user.
+  private static let decoyOfEmptyFile: PasswordHash = {
+    do throws(PasswordHash.Invalid) {
       return try PasswordHash("$2y$12$vbrwRVbNKLOZeIVERbOKle5WFLaaCZ6F9Kx43Rd/HNL/h2iNa5OIO")
     } catch {
-      // The text is a constant: only a libcrypt without bcrypt refuses it, and with that no password could be checked.
-      fatalError("libcrypt does not know bcrypt: \(error.reason)")
+      // The constant is valid: only a libcrypt without bcrypt refuses it, and then no password can be checked.
+      fatalError("libcrypt does not support bcrypt: \(error.reason)")
     }
   }()
+}
+
+/// Identifies a version of a file: its modification time, size and inode. Follows symbolic links, because the mounted
+/// secrets of Kubernetes are replaced by changing a link.
+struct FileStamp: Hashable {
+  private let modified: Double?
+  private let rest: [String]
+
+  /// A missing file has a stamp too, which differs from that of any file.
+  init(path: String) {
+    let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+    // If the file cannot be inspected, reading it reports why.
+    let attributes = (try? FileManager.default.attributesOfItem(atPath: target)) ?? [:]
+    modified = (attributes[.modificationDate] as? Date)?.timeIntervalSince1970
+    rest = [.size, .systemFileNumber].map { (key: FileAttributeKey) in attributes[key].map { "\($0)" } ?? "" }
+  }
 }

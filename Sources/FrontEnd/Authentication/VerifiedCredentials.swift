@@ -2,22 +2,22 @@ import Crypto
 import FoundationEssentials
 import Synchronization
 
-/// Credentials that were found to be right, for a short while, so that a password is hashed once and not for every
-/// request; and those that are being checked, so that a hundred requests of one user at once are one check.
+/// A cache of valid credentials, so that a password is not hashed for every request.
 ///
-/// Neither names nor passwords are kept, only their keyed digest under a key that never leaves the process.
+/// Concurrent requests with the same credentials share one check. The cache contains neither names nor passwords, only
+/// their HMAC under a key that never leaves the process.
 final class VerifiedCredentials: Sendable {
   fileprivate typealias Outcome = Result<Bool, AuthenticationError>
 
   fileprivate enum Entry {
-    case right(until: ContinuousClock.Instant)
-    /// Being checked, and who waits for it.
+    case valid(until: ContinuousClock.Instant)
+    /// Being checked; others wait for the result.
     case pending([CheckedContinuation<Answer, Never>])
   }
 
   fileprivate enum Answer {
     case outcome(Outcome)
-    /// Nobody is checking: it is the caller's to do.
+    /// No check is running: the caller must check and settle.
     case unknown
   }
 
@@ -32,24 +32,24 @@ final class VerifiedCredentials: Sendable {
   private let now: @Sendable () -> ContinuousClock.Instant
   private let state = Mutex(State())
 
-  /// Keeps at most `capacity` credentials for `timeToLive` each.
+  /// Remembers at most `capacity` credentials, each for `timeToLive`.
   init(capacity: Int, timeToLive: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant) {
     self.capacity = capacity
     self.timeToLive = timeToLive
     self.now = now
   }
 
-  /// Whether the credentials are right: as found before, or as `check` says now. `check` runs once for all who ask at
-  /// the same time.
+  /// Returns whether the credentials are valid, from the cache or by `check`. Concurrent callers share one check.
   ///
-  /// `generation` is the version of the users that `check` goes by; what an older one says is neither kept nor shared.
+  /// `generation` is the version of the users that `check` uses. Results of older versions are neither remembered nor
+  /// shared.
   func verify(
     _ credentials: BasicCredentials, generation: Int, check: () async throws(AuthenticationError) -> Bool
   ) async throws(AuthenticationError) -> Bool {
     let key = digest(credentials, generation: generation)
     let moment = now()
     let isKnown = state.withLock { state in
-      guard case .right(let until) = state.entries[key] else { return false }
+      guard case .valid(let until) = state.entries[key] else { return false }
       return until > moment
     }
     if isKnown { return true }
@@ -67,7 +67,7 @@ final class VerifiedCredentials: Sendable {
     return try outcome.get()
   }
 
-  /// Forgets everything: the users are now those of the given generation.
+  /// Forgets all results; the users are now those of the given generation.
   func invalidate(generation: Int) {
     state.withLock { state in
       state.generation = generation
@@ -75,7 +75,7 @@ final class VerifiedCredentials: Sendable {
     }
   }
 
-  /// Waits for the check that is going on; `.unknown`, and a check is now expected of the caller, when there is none.
+  /// Waits for the running check. Returns `.unknown` if there is none: then the caller must check and call `settle`.
   private func join(_ key: [UInt8]) async -> Answer {
     await withCheckedContinuation { continuation in
       let isWaiting = state.withLock { state in
@@ -97,7 +97,7 @@ final class VerifiedCredentials: Sendable {
       guard case .pending(let waiting) = state.entries.removeValue(forKey: key) else { return [] }
       if case .success(true) = outcome, generation == state.generation {
         state.makeRoom(capacity: capacity, at: moment)
-        state.entries[key] = .right(until: moment + timeToLive)
+        state.entries[key] = .valid(until: moment + timeToLive)
       }
       return waiting
     }
@@ -105,19 +105,19 @@ final class VerifiedCredentials: Sendable {
   }
 
   private func digest(_ credentials: BasicCredentials, generation: Int) -> [UInt8] {
-    // A name contains no colon, so that no two pairs are the same text.
+    // Names contain no colon, so that different pairs have different texts.
     let text = "\(generation):\(credentials.user):\(credentials.password)"
     return Array(HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: secret))
   }
 }
 
 extension VerifiedCredentials.State {
-  /// Keeps the number of entries within bounds: what has expired goes first, then whatever comes to hand.
+  /// Makes room for one entry: removes expired entries first, then arbitrary ones.
   fileprivate mutating func makeRoom(capacity: Int, at moment: ContinuousClock.Instant) {
     guard entries.count >= capacity else { return }
-    entries = entries.filter { if case .right(let until) = $0.value { until > moment } else { true } }
+    entries = entries.filter { if case .valid(let until) = $0.value { until > moment } else { true } }
     while entries.count >= capacity {
-      let victim = entries.first { if case .right = $0.value { true } else { false } }
+      let victim = entries.first { if case .valid = $0.value { true } else { false } }
       guard let victim else { return }
       entries.removeValue(forKey: victim.key)
     }

@@ -6,10 +6,11 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// An HTTP/1.1 connection whose requests are handled on the event loop that reads and writes it, small ones as a whole:
-/// otherwise every request costs several hops between threads, and several suspensions.
+/// An HTTP/1.1 connection whose requests are handled on its own event loop, which saves hops between threads.
+///
+/// Requests with small bodies are handed over as a whole (`WholeRequests`), which saves suspensions.
 struct LoopBoundChannel: ServerChildChannel {
-  /// A connection, by both ways in which its requests are handled.
+  /// A connection with both ways of handling its requests.
   struct Value: ServerChildChannelValue {
     let streamed: HTTP1Channel.Value
     let whole: NIOLoopBound<WholeRequests>
@@ -23,7 +24,7 @@ struct LoopBoundChannel: ServerChildChannel {
   private let maximumBodySize: Int
   private let responder: Responder
 
-  /// Connections of that configuration, where bodies of at most so many bytes are small.
+  /// Requests with bodies of at most `maximumBodySize` bytes are handled as a whole.
   init(configuration: HTTP1Channel.Configuration, maximumBodySize: Int, responder: @escaping Responder) {
     self.maximumBodySize = maximumBodySize
     self.responder = responder
@@ -37,11 +38,11 @@ struct LoopBoundChannel: ServerChildChannel {
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     streamed.setup(channel: channel, logger: logger).flatMapThrowing { [maximumBodySize] streamed in
       let pipeline = channel.pipeline.syncOperations
-      // Before what forgets the version.
+      // In front of the handler that drops the HTTP version.
       try pipeline.addHandler(
         LastRequestMarker(), position: .after(pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)))
       let whole = WholeRequests(maximumBodySize: maximumBodySize)
-      // Behind what counts the requests under way.
+      // Behind the handler that counts open requests.
       try pipeline.addHandler(whole, position: .after(pipeline.handler(type: HTTPConnectionStateHandler.self)))
       return Value(streamed: streamed, whole: NIOLoopBound(whole, eventLoop: channel.eventLoop))
     }
@@ -63,14 +64,14 @@ struct LoopBoundChannel: ServerChildChannel {
         try await response.body.write(
           AnswerWriter(requests: connection.whole, isLast: request.headers[.connection] == "close"))
       } catch {
-        logger.debug("A connection is closed, for a request was not answered", metadata: [LogKeys.cause: "\(error)"])
+        logger.debug("Connection closed: answering a request failed", metadata: [LogKeys.cause: "\(error)"])
         connection.channel.close(promise: nil)
       }
     }
   }
 }
 
-/// Writes the body of the answer to a request that was handled as a whole.
+/// Writes the body of the answer to a request of `WholeRequests`.
 private struct AnswerWriter: ResponseBodyWriter {
   let requests: NIOLoopBound<WholeRequests>
   let isLast: Bool
@@ -79,5 +80,36 @@ private struct AnswerWriter: ResponseBodyWriter {
 
   consuming func finish(_ trailingHeaders: HTTPFields?) async throws {
     requests.value.finish(trailers: trailingHeaders, isLast: isLast)
+  }
+}
+
+/// Adds `Connection: close` to the last request of a connection.
+///
+/// HTTP/1.0 clients need not send it (RFC 9112 §9.3), and later handlers do not know the version.
+private final class LastRequestMarker: ChannelInboundHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias InboundOut = HTTPServerRequestPart
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard case .head(var head) = unwrapInboundIn(data), !head.isKeepAlive else { return context.fireChannelRead(data) }
+    head.headers.add(name: "Connection", value: "close")
+    context.fireChannelRead(wrapInboundOut(.head(head)))
+  }
+}
+
+extension ChannelHandlerContext {
+  /// Calls the closure once, on the event loop, when all answers handed over so far are written or cannot be written.
+  ///
+  /// It waits for an empty write behind them. Call it on the event loop.
+  func whenWritten(_ act: @escaping (ChannelHandlerContext) -> Void) {
+    let written = eventLoop.makePromise(of: Void.self)
+    written.futureResult.assumeIsolated().whenComplete { _ in act(self) }
+    do {
+      let encoder = try pipeline.syncOperations.context(handlerType: HTTPResponseEncoder.self)
+      encoder.writeAndFlush(NIOAny(ByteBuffer()), promise: written)
+    } catch {
+      // The connection and its handlers are gone.
+      written.fail(error)
+    }
   }
 }

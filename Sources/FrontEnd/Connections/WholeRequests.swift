@@ -4,12 +4,16 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Takes a connection's small requests out of the stream of parts and gives each to the connection's task as a whole:
-/// one suspension a request instead of one or two a part. Requests with large bodies, or bodies of unknown length, go
-/// on as parts, so that a body that is refused need not have been read.
+/// Collects a connection's small requests and hands each to the connection's task as a whole.
 ///
-/// One request at a time is under way, whichever way it takes: what comes in meanwhile waits, and while something waits
-/// nothing is read.
+/// That costs one suspension per request instead of one or two per part. Requests with large bodies, or bodies of
+/// unknown length, pass as parts, so that a refused body need not be read.
+///
+/// One request at a time is handled, on either way. Parts that arrive meanwhile wait, and while parts wait the
+/// connection is not read.
+///
+/// States: `idle` → `collecting` → `answering` → `idle` for a whole request; `idle` → `passing` → `idle` for one in
+/// parts, which may be answered before it is read to its end; `closed` from any state.
 final class WholeRequests: ChannelDuplexHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -19,9 +23,9 @@ final class WholeRequests: ChannelDuplexHandler {
   private enum State {
     case idle
     case collecting(HTTPRequest, ByteBuffer)
-    /// Given to the task, which has not answered yet.
+    /// The task has the request and has not answered yet.
     case answering
-    /// Goes on as parts.
+    /// The request passes as parts.
     case passing(isRead: Bool, isAnswered: Bool)
     case closed
   }
@@ -40,13 +44,13 @@ final class WholeRequests: ChannelDuplexHandler {
   private var taker: CheckedContinuation<Request?, Never>?
   private var context: ChannelHandlerContext?
 
-  /// Takes out requests whose bodies have at most so many bytes.
+  /// Collects requests whose bodies have at most `maximumBodySize` bytes.
   init(maximumBodySize: Int) {
     self.maximumBodySize = maximumBodySize
   }
 
-  /// The next request; nil once the connection is closed. To be called on the event loop, when the one before has been
-  /// answered.
+  /// Returns the next request, or nil when the connection is closed. Call it on the event loop, after the previous
+  /// request was answered.
   func next() async -> Request? {
     if case .closed = state { return nil }
     if let request {
@@ -56,17 +60,17 @@ final class WholeRequests: ChannelDuplexHandler {
     return await withCheckedContinuation { taker = $0 }
   }
 
-  /// Writes the answer's head, or a piece of its body.
+  /// Writes the head of an answer, or a part of its body.
   func write(_ part: HTTPResponsePart) {
     context?.write(wrapOutboundOut(part), promise: nil)
   }
 
-  /// Ends the answer to the request that `next` gave; `isLast` if the client wants no other.
+  /// Ends the answer to the request of `next()`; `isLast`: the client wants no further answer.
   func finish(trailers: HTTPFields?, isLast: Bool) {
     guard let context else { return }
     context.writeAndFlush(wrapOutboundOut(.end(trailers)), promise: nil)
     if isLast {
-      // What the client has sent all the same must not be done: it could not be answered.
+      // Further requests must not be carried out: they could not be answered.
       waiting.removeAll()
       state = .closed
       context.whenWritten { $0.close(mode: .output, promise: nil) }
@@ -115,12 +119,12 @@ final class WholeRequests: ChannelDuplexHandler {
   }
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    // Where the client has closed its half, this closes the connection, and with it what is not written yet.
+    // If the client has closed its half, closing ours closes the connection and would drop unwritten answers.
     guard mode == .output else { return context.close(mode: mode, promise: promise) }
     context.whenWritten { $0.close(mode: mode, promise: promise) }
   }
 
-  /// What comes from the other way of handling requests.
+  /// Receives the answers to requests that passed as parts.
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     let isEnd = if case .end = unwrapOutboundIn(data) { true } else { false }
     context.write(data, promise: promise)
@@ -129,7 +133,7 @@ final class WholeRequests: ChannelDuplexHandler {
     if isRead { resume(context) }
   }
 
-  /// Whether what comes in can be dealt with now. A client that does not read its answers gets no more of them.
+  /// Whether the next part can be handled now. A client that does not read its answers gets no further ones.
   private var canGoOn: Bool {
     switch state {
     case .idle: context?.channel.isWritable == true
@@ -166,7 +170,7 @@ final class WholeRequests: ChannelDuplexHandler {
     taker.resume(returning: request)
   }
 
-  /// Deals with what has waited, as far as that is possible.
+  /// Handles waiting parts as far as possible, then continues to read.
   private func resume(_ context: ChannelHandlerContext) {
     guard !waiting.isEmpty else { return }
     while canGoOn, let event = waiting.popFirst() {
@@ -182,8 +186,7 @@ final class WholeRequests: ChannelDuplexHandler {
     context.read()
   }
 
-  /// Says that nothing more will come in. The framework closes the connection then, and with it what is not written
-  /// yet.
+  /// Passes on the end of input when all answers are written. The framework then closes the connection at once.
   private func endInput() {
     context?.whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
   }
@@ -201,6 +204,6 @@ final class WholeRequests: ChannelDuplexHandler {
   }
 }
 
-// The handler stays on its event loop, and is called there by the connection's task.
+// Confined to its event loop; the connection's task calls it there.
 @available(*, unavailable)
 extension WholeRequests: Sendable {}

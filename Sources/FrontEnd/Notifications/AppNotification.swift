@@ -1,48 +1,44 @@
 import FanfareCore
 
-/// What the tutorial's apps understand, in each service's own form.
+/// Sends in the form that the tutorial apps understand.
 enum AppNotification {
-  /// A message that is shown: `From U: M`.
-  static func content(text: String, for platform: Platform) -> Content {
+  /// Makes a send that shows a text on one platform.
+  static func message(_ text: String, to recipient: String, on platform: Platform) -> SendFields {
+    var fields = SendFields()
+    fields.audience = .user(recipient)
+    fields.platforms = PlatformSet(platform)
     switch platform {
     case .apns:
-      var payload: [UInt8] = []
-      payload.append(literal: #"{"aps":{"alert":"#)
-      payload.appendJSON(text)
-      payload.append(literal: #"},"inAppMessage":"#)
-      payload.appendJSON(text)
-      payload.append(UInt8(ascii: "}"))
-      return Content(apns: payload)
-    case .fcm: return Content(fcm: data("message", text))
+      fields.apns = JSONWriter.object {
+        $0.object("aps") { $0.member("alert", text) }
+        $0.member("inAppMessage", text)
+      }
+    case .fcm: fields.fcm = JSONWriter.object { $0.object("data") { $0.member("message", text) } }
     case .wns:
-      let binding =
+      fields.wns =
         #"<toast><visual><binding template="ToastText01"><text id="1">\#(xml(text))</text></binding></visual></toast>"#
-      return Content(wns: binding)
     }
+    return fields
   }
 
-  /// The announcement of a secure payload: nothing is shown, the app fetches the payload by its id.
-  static func announcement(of id: SecurePayloadID) -> Content {
-    var payload: [UInt8] = []
-    payload.append(literal: #"{"aps":{"content-available":1},"secureId":"#)
-    payload.appendJSON(id)
-    payload.append(UInt8(ascii: "}"))
-    return Content(apns: payload, fcm: data("secureId", id.description), wns: id.description)
+  /// Makes a silent send on all platforms that announces a secure payload, which lives for `lifetime` seconds. The app
+  /// then fetches the payload by its id.
+  static func announcement(of id: SecurePayloadID, to recipient: String, lifetime: Int) -> SendFields {
+    var fields = SendFields()
+    fields.audience = .user(recipient)
+    fields.timeToLive = lifetime
+    fields.apns = JSONWriter.object {
+      $0.object("aps") { $0.member("content-available", 1) }
+      $0.member("secureId", id)
+    }
+    fields.fcm = JSONWriter.object { $0.object("data") { $0.member("secureId", id) } }
+    fields.wns = id.description
+    return fields
   }
 
-  private static func data(_ key: String, _ value: String) -> [UInt8] {
-    var payload: [UInt8] = []
-    payload.append(literal: #"{"data":{""#)
-    payload.append(contentsOf: key.utf8)
-    payload.append(literal: #"":"#)
-    payload.appendJSON(value)
-    payload.append(literal: "}}")
-    return payload
-  }
-
-  /// Character data of an XML 1.0 document. Characters that XML 1.0 cannot hold in any form (§2.2) are left out; a
-  /// carriage return is written as a reference, because a parser would make a line feed of it (§2.11).
-  static func xml(_ text: String) -> String {
+  /// Escapes character data of XML 1.0. Drops characters that XML 1.0 cannot represent (§2.2), and writes a carriage
+  /// return as a reference, because parsers normalise it to a line feed (§2.11).
+  private static func xml(_ text: String) -> String {
     var output = ""
     output.reserveCapacity(text.utf8.count)
     for scalar in text.unicodeScalars {

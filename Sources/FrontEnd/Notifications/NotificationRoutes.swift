@@ -1,13 +1,12 @@
 import FanfareCore
 import Hummingbird
 import Logging
-import RDKafka
 
-/// The routes by which apps send to one user, openly and securely.
+/// The app-compatible routes for sends to one user, with visible text or with a secure payload.
 struct NotificationRoutes: Sendable {
-  let gate: Gate
+  let access: AccessControl
   let intake: SendIntake
-  let repetitions: Repetitions
+  let idempotency: Idempotency
   let secure: any SecurePayloadStore
   let clock: any WallClock
   let maximumBodySize: Int
@@ -16,11 +15,11 @@ struct NotificationRoutes: Sendable {
   /// Adds the routes to a hub's root.
   func add(to routes: some RouterMethods<FrontEndContext>) {
     routes.post("api/notifications") { request, context in
-      let caller = try await gate.admit(request, context, as: .sender)
+      let caller = try await access.admit(request, context, as: .sender)
       return try await caller.hub.metrics.countingRefusals { try await notify(request, by: caller) }
     }
     routes.post("api/notifications/secure") { request, context in
-      let caller = try await gate.admit(request, context, as: .sender)
+      let caller = try await access.admit(request, context, as: .sender)
       return try await caller.hub.metrics.countingRefusals { try await notifySecurely(request, context, by: caller) }
     }
     routes.get("api/notifications/{id}") { try await read($0, $1) }
@@ -34,78 +33,72 @@ struct NotificationRoutes: Sendable {
     }
     let recipient = try recipient(in: query)
     let message = try await message(in: request)
-    let send = send(
-      to: recipient, by: caller, request: request, platforms: PlatformSet(platform),
-      content: AppNotification.content(text: "From \(caller.user): \(message)", for: platform))
-    let id = try await repetitions.run(
-      key, for: Fingerprint("notifications", platform.rawValue, recipient, message),
-      of: Submission(send: send, heldUntil: nil),
-      by: caller
-    ) { try await intake.accept($0, into: caller.hub) }
-    // 200, not 202: the apps in the field show any other status as an error.
-    return .accepted(id, location: caller.hub.location(of: id), status: .ok)
+    let origin = SendOrigin(request, by: caller, at: clock.now())
+    let id = try await idempotency.run(
+      key, for: Fingerprint("notifications", platform.rawValue, recipient, message), by: caller,
+      at: origin.receivedAt, id: Identities.send(at: origin.receivedAt)
+    ) { id in
+      let fields = AppNotification.message("From \(caller.user): \(message)", to: recipient, on: platform)
+      try await intake.accept(try Submission(fields, id: id, from: origin), into: caller.hub)
+    }
+    return .accepted(id, in: caller.hub)
   }
 
-  private func notifySecurely(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws
-    -> Response
-  {
+  private func notifySecurely(
+    _ request: Request, _ context: FrontEndContext, by caller: Caller
+  ) async throws -> Response {
     let key = try IdempotencyKey(of: request.headers)
     let recipient = try recipient(in: try Query(of: request))
     let payload = try await message(in: request)
     let lifetime = securePayloadLifetime
-    // What it announces is known when it has the id that it is accepted under.
-    let send = send(to: recipient, by: caller, request: request, platforms: .all, content: Content())
-    let sent = try await repetitions.run(
-      key, for: Fingerprint("notifications/secure", recipient, payload), of: Submission(send: send, heldUntil: nil),
-      by: caller
-    ) { submission in
-      let id = SecurePayloadID(announcedBy: submission.send.id)
-      let announcement = submission.announcing(id, for: Int(lifetime.components.seconds))
+    let origin = SendOrigin(request, by: caller, at: clock.now())
+    let send = try await idempotency.run(
+      key, for: Fingerprint("notifications/secure", recipient, payload), by: caller,
+      at: origin.receivedAt, id: Identities.send(at: origin.receivedAt)
+    ) { send in
+      let id = SecurePayloadID(announcedBy: send)
+      let fields = AppNotification.announcement(of: id, to: recipient, lifetime: Int(lifetime.components.seconds))
+      let submission = try Submission(fields, id: send, from: origin)
       var isStored = false
       do {
-        // First the payload, then the word of it: a phone may ask for it at once.
-        try await intake.accept(announcement, into: caller.hub) {
+        // The payload is stored before the send is produced: a device may ask for it at once.
+        try await intake.accept(submission, into: caller.hub) {
           try await secure.store(
-            payload, id: id, hub: caller.hub.name, recipient: recipient,
-            expiresAt: announcement.send.acceptedAt + lifetime)
+            payload, id: id, hub: caller.hub.name, recipient: recipient, expiresAt: origin.receivedAt + lifetime)
           isStored = true
         }
       } catch {
-        // Under a key an earlier request may have announced it, or a later one will.
+        // With a key, another request with the same key may have announced the payload, or will.
         if isStored, key == nil { await discard(id, after: error, caller: caller, context: context) }
         throw error
       }
     }
-    return .accepted(sent, location: caller.hub.location(of: sent), status: .ok)
+    return .accepted(send, in: caller.hub)
   }
 
   private func read(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await gate.admit(request, context, as: .device)
-    // The answer to HEAD, which comes here too, goes without its body.
+    let caller = try await access.admit(request, context, as: .device)
+    // HEAD has no body in its answer, so it does not count as delivery.
     guard let id = context.parameters["id"].flatMap({ SecurePayloadID(String($0)) }),
       let payload = try await secure.read(
         id, hub: caller.hub.name, recipient: caller.user, isDelivered: request.method != .head, at: clock.now())
     else { throw Refusal(.notFound, "there is no such notification") }
-    var body: [UInt8] = []
-    body.append(literal: #"{"Id":"#)
-    body.appendJSON(payload.id)
-    body.append(literal: #","Payload":"#)
-    body.appendJSON(payload.payload)
-    body.append(literal: payload.isRead ? #","Read":true}"# : #","Read":false}"#)
-    var response = Response.json(body)
-    response.headers[.cacheControl] = "no-store"
-    return response
+    let body = JSONWriter.object {
+      $0.member("Id", payload.id)
+      $0.member("Payload", payload.payload)
+      $0.member("Read", payload.isRead)
+    }
+    return .json(body, isPrivate: true)
   }
 
-  /// Takes back a payload of which nobody will hear. Where the announcement may be under way all the same, the payload
-  /// stays until it expires.
+  /// Deletes a payload that was not announced. If it may have been announced, it stays until it expires.
   private func discard(_ id: SecurePayloadID, after error: any Error, caller: Caller, context: FrontEndContext) async {
     guard Refusal(describing: error).code != .outcomeUnknown else { return }
     do {
       try await secure.discard(id, hub: caller.hub.name)
     } catch {
       context.logger.warning(
-        "A secure payload that was not announced stays until it expires",
+        "Unannounced secure payload could not be deleted; it stays until it expires",
         metadata: [
           LogKeys.securePayload: "\(id)", LogKeys.hub: "\(caller.hub.name)", LogKeys.requestID: "\(context.requestID)",
         ])
@@ -113,14 +106,11 @@ struct NotificationRoutes: Sendable {
   }
 
   private func recipient(in query: Query) throws(Refusal) -> String {
-    let name = try query.required("to_tag")
-    guard UserName.isValid(name) else {
-      throw Refusal(.invalidParameter, "to_tag must be a user name: \(UserName.rule)")
-    }
+    guard let name = try query.userName("to_tag") else { throw Refusal(.invalidParameter, "to_tag is missing") }
     return name
   }
 
-  /// The body: one JSON string.
+  /// Reads the body: one JSON string.
   private func message(in request: Request) async throws -> String {
     try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
@@ -132,15 +122,5 @@ struct NotificationRoutes: Sendable {
     } catch {
       throw Refusal(error)
     }
-  }
-
-  private func send(
-    to recipient: String, by caller: Caller, request: Request, platforms: PlatformSet, content: Content
-  ) -> SendRequest {
-    let now = clock.now()
-    return SendRequest(
-      id: Identities.send(at: now), hub: caller.hub.name, sender: caller.user, acceptedAt: now,
-      audience: .user(recipient),
-      platforms: platforms, content: content, traceparent: RequestIdentity.traceparent(of: request.headers))
   }
 }

@@ -1,23 +1,23 @@
 import FanfareCore
 
-/// A JSON Patch (RFC 6902) of an installation, as its `GET` shows it: `platform`, the handle, and tags may be changed.
+/// A JSON Patch (RFC 6902) of an installation in the form of its `GET`. It may change platform, handle and tags.
 ///
-/// Beyond the standard, `remove` also takes a tag by its name, `/tags/news`, since its index is nobody's business.
-/// `test` of all tags is in any order. The tags that the registry gives itself stay whatever is said of them.
+/// Two extensions: `remove` also accepts the name of a tag (`/tags/news`), because clients do not know its index, and
+/// `test` of all tags ignores their order. Tags that the registry adds itself cannot be removed.
 struct InstallationPatch: Hashable {
-  /// The most operations of one patch.
+  /// The most operations in one patch.
   static let maximumCount = 100
 
   private let operations: [InstallationPatchOperation]
 
-  /// Reads and checks the body. Throws a refusal that names the operation by its index.
+  /// Reads and checks a body. Throws a refusal that names the operation by its index.
   init(_ body: ArraySlice<UInt8>) throws(Refusal) {
     var operations: [InstallationPatchOperation] = []
     do throws(JSONError) {
       var reader = try JSONReader(body)
       try reader.readArray { (reader) throws(JSONError) in
         guard operations.count < Self.maximumCount else {
-          throw reader.error("is one operation more than the \(Self.maximumCount) allowed")
+          throw reader.error("exceeds the limit of \(Self.maximumCount) operations")
         }
         operations.append(try InstallationPatchOperation(from: &reader))
       }
@@ -28,8 +28,9 @@ struct InstallationPatch: Hashable {
     self.operations = operations
   }
 
-  /// What the installation is to become. Throws a refusal, `.conflict` where it is a matter of what is there, that
-  /// names the operation by index and path.
+  /// Returns the changed installation.
+  ///
+  /// Throws a refusal that names the operation by index and path; `.conflict` if it does not fit the present values.
   func applied(to former: Registration) throws(Refusal) -> InstallationRequest {
     var device = PatchedDevice(former)
     var lastOfAddress: Int?
@@ -40,13 +41,13 @@ struct InstallationPatch: Hashable {
       }
     }
     if let index = lastOfAddress,
-      let complaint = DeviceHandle.problem(with: device.handle, platform: device.platform)
+      let problem = DeviceHandle.problem(with: device.handle, platform: device.platform)
     {
-      throw Refusal(.invalidField, "[\(index)] \(operations[index].path) leaves a handle that \(complaint)")
+      throw Refusal(.invalidField, "[\(index)] \(operations[index].path) leaves a handle that \(problem)")
     }
     let given = Set(device.tags).count { !Tag.isReserved($0) }
     guard given <= Tag.maximumCount else {
-      throw Refusal(.invalidField, "/tags would be more than the \(Tag.maximumCount) allowed")
+      throw Refusal(.invalidField, "/tags would have \(given) tags; at most \(Tag.maximumCount) are allowed")
     }
     return InstallationRequest(
       installation: former.installation ?? "", hub: former.hub, user: former.user, platform: device.platform,
@@ -54,7 +55,7 @@ struct InstallationPatch: Hashable {
   }
 }
 
-/// An installation while the operations of a patch are done on it, one after the other.
+/// An installation to which the operations of a patch are applied one by one.
 private struct PatchedDevice {
   var platform: Platform
   var handle: String
@@ -64,40 +65,40 @@ private struct PatchedDevice {
     (platform, handle, tags) = (registration.platform, registration.handle, registration.tags)
   }
 
-  /// Does one operation. Returns what is wrong with what is there, as the end of a sentence that begins with the path.
+  /// Applies one operation. Returns the problem, as the end of a sentence that begins with the path, or nil.
   mutating func apply(_ operation: InstallationPatchOperation) -> String? {
     switch operation.change {
     case .setPlatform(let platform): self.platform = platform
     case .setHandle(let handle): self.handle = handle
     case .setTags(let tags): self.tags = tags
     case .insertTag(let tag, let index?):
-      guard index <= tags.count else { return Self.beyond }
+      guard index <= tags.count else { return Self.beyondLastTag }
       tags.insert(tag, at: index)
     case .insertTag(let tag, nil): tags.append(tag)
     case .replaceTag(let tag, let index):
-      guard index < tags.count else { return Self.beyond }
+      guard index < tags.count else { return Self.beyondLastTag }
       tags[index] = tag
     case .removeTag(let index):
-      guard index < tags.count else { return Self.beyond }
+      guard index < tags.count else { return Self.beyondLastTag }
       tags.remove(at: index)
     case .removeTagNamed(let tag):
-      guard tags.contains(tag) else { return "is not there" }
+      guard tags.contains(tag) else { return "does not exist" }
       tags.removeAll { $0 == tag }
-    case .testPlatform(let platform): return self.platform == platform ? nil : Self.different
+    case .testPlatform(let platform): return self.platform == platform ? nil : Self.testFailed
     case .testHandle(let handle):
-      // An operation before may have set it in any case.
-      let (held, tested) = (self.handle, handle)
-      let isSame =
-        DeviceHandle.normalized(held, platform: platform) == DeviceHandle.normalized(tested, platform: platform)
-      return isSame ? nil : Self.different
-    case .testTags(let tags): return Set(self.tags) == Set(tags) ? nil : Self.different
+      // An earlier operation may have set it in any letter case.
+      let (present, tested) = (
+        DeviceHandle.normalized(self.handle, platform: platform), DeviceHandle.normalized(handle, platform: platform)
+      )
+      return present == tested ? nil : Self.testFailed
+    case .testTags(let tags): return Set(self.tags) == Set(tags) ? nil : Self.testFailed
     case .testTag(let tag, let index):
-      guard index < tags.count else { return Self.beyond }
-      return tags[index] == tag ? nil : Self.different
+      guard index < tags.count else { return Self.beyondLastTag }
+      return tags[index] == tag ? nil : Self.testFailed
     }
     return nil
   }
 
-  private static let beyond = "is beyond the last tag"
-  private static let different = "is not what was tested for"
+  private static let beyondLastTag = "is beyond the last tag"
+  private static let testFailed = "does not have the tested value"
 }

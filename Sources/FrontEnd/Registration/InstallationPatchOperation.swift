@@ -1,13 +1,13 @@
 import FanfareCore
 
-/// One operation of a patch, read and checked as far as that can be done without knowing the installation.
+/// One operation of a patch, checked as far as possible without the installation.
 struct InstallationPatchOperation: Hashable {
-  /// What is to be done.
+  /// The change or test to perform.
   enum Change: Hashable {
     case setPlatform(Platform)
     case setHandle(String)
     case setTags([String])
-    /// Before the tag at the index; nil: behind the last.
+    /// Inserts before the tag at the index; nil: at the end.
     case insertTag(String, at: Int?)
     case replaceTag(String, at: Int)
     case removeTag(at: Int)
@@ -19,10 +19,10 @@ struct InstallationPatchOperation: Hashable {
   }
 
   let change: Change
-  /// Where, for error messages: a tag that is named stays out.
+  /// The path for error messages, without the name of a tag.
   let path: String
 
-  /// Whether it says something new of where the device is reached.
+  /// Whether it changes the platform or the handle.
   var changesAddress: Bool {
     switch change {
     case .setPlatform, .setHandle: true
@@ -30,7 +30,7 @@ struct InstallationPatchOperation: Hashable {
     }
   }
 
-  /// Reads an operation. As the standard wants it, members that it does not know are passed over.
+  /// Reads an operation. Unknown members are ignored, as RFC 6902 requires.
   init(from reader: inout JSONReader) throws(JSONError) {
     var (kind, pointer, value): (Kind?, String?, Value?)
     try reader.readObject { (key, reader) throws(JSONError) in
@@ -53,7 +53,7 @@ struct InstallationPatchOperation: Hashable {
     guard let kind else { throw reader.error("must have an op") }
     guard let pointer, let place = Place(pointer) else { throw reader.error("must have a path: \(Place.expectation)") }
     path = place.description
-    do throws(Mistake) {
+    do throws(Invalid) {
       change = try Self.change(kind, place, value)
     } catch {
       throw reader.error("\(path) \(error.problem)")
@@ -64,7 +64,7 @@ struct InstallationPatchOperation: Hashable {
     case add, replace, remove, test
   }
 
-  private struct Mistake: Error {
+  private struct Invalid: Error {
     let problem: String
   }
 
@@ -84,7 +84,7 @@ struct InstallationPatchOperation: Hashable {
     }
   }
 
-  /// What a path (RFC 6901) leads to.
+  /// The target of a path (RFC 6901).
   private enum Place: CustomStringConvertible {
     case platform
     case handle(member: String)
@@ -107,7 +107,7 @@ struct InstallationPatchOperation: Hashable {
         if let index = Int(token), "\(index)" == token, index >= 0 {
           self = .index(index)
         } else {
-          // A tag may not contain what would need to be escaped, a user name may.
+          // Tags contain no characters that need escapes, but user names may.
           let tag = token.replacing("~1", with: "/").replacing("~0", with: "~")
           guard Tag.isAddressable(tag) else { return nil }
           self = .name(tag)
@@ -128,20 +128,20 @@ struct InstallationPatchOperation: Hashable {
     }
   }
 
-  private static func change(_ kind: Kind, _ place: Place, _ value: Value?) throws(Mistake) -> Change {
+  private static func change(_ kind: Kind, _ place: Place, _ value: Value?) throws(Invalid) -> Change {
     switch (kind, place) {
     case (.remove, .tags): return .setTags([])
     case (.remove, .index(let index)): return .removeTag(at: index)
     case (.remove, .name(let tag)): return .removeTagNamed(tag)
-    case (.remove, .platform), (.remove, .handle): throw Mistake(problem: "cannot be removed")
-    case (_, .name): throw Mistake(problem: "can only be removed")
-    case (let kind, .end) where kind != .add: throw Mistake(problem: "can only be added to")
+    case (.remove, .platform), (.remove, .handle): throw Invalid(problem: "cannot be removed")
+    case (_, .name): throw Invalid(problem: "can only be removed")
+    case (let kind, .end) where kind != .add: throw Invalid(problem: "can only be added to")
     case (.test, .platform): return .testPlatform(try platform(value))
     case (_, .platform): return .setPlatform(try platform(value))
     case (.test, .handle): return .testHandle(try text(value))
     case (_, .handle): return .setHandle(try text(value))
     case (_, .tags):
-      guard case .texts(let tags)? = value else { throw Mistake(problem: "must have a value that is an array of tags") }
+      guard case .texts(let tags)? = value else { throw Invalid(problem: "must have a value that is an array of tags") }
       return kind == .test ? .testTags(tags) : .setTags(tags)
     case (_, .end): return .insertTag(try tag(value), at: nil)
     case (.add, .index(let index)): return .insertTag(try tag(value), at: index)
@@ -150,19 +150,19 @@ struct InstallationPatchOperation: Hashable {
     }
   }
 
-  private static func text(_ value: Value?) throws(Mistake) -> String {
-    guard case .text(let text)? = value else { throw Mistake(problem: "must have a value that is a string") }
+  private static func text(_ value: Value?) throws(Invalid) -> String {
+    guard case .text(let text)? = value else { throw Invalid(problem: "must have a value that is a string") }
     return text
   }
 
-  private static func tag(_ value: Value?) throws(Mistake) -> String {
+  private static func tag(_ value: Value?) throws(Invalid) -> String {
     let tag = try text(value)
-    guard Tag.isAddressable(tag) else { throw Mistake(problem: "must have a value of \(Tag.rule)") }
+    guard Tag.isAddressable(tag) else { throw Invalid(problem: "must have a value of \(Tag.rule)") }
     return tag
   }
 
-  private static func platform(_ value: Value?) throws(Mistake) -> Platform {
-    guard let platform = Platform(systemOrName: try text(value)) else { throw Mistake(problem: Platform.expectation) }
+  private static func platform(_ value: Value?) throws(Invalid) -> Platform {
+    guard let platform = Platform(systemOrName: try text(value)) else { throw Invalid(problem: Platform.expectation) }
     return platform
   }
 }

@@ -1,9 +1,9 @@
 import FanfareCore
 import Hummingbird
 
-/// The routes by which apps register their devices.
+/// The app-compatible routes by which apps register their devices.
 struct RegistrationRoutes: Sendable {
-  let gate: Gate
+  let access: AccessControl
   let registry: any DeviceRegistry
   let clock: any WallClock
   let maximumBodySize: Int
@@ -15,19 +15,19 @@ struct RegistrationRoutes: Sendable {
     routes.delete("api/register/{id}") { try await remove($0, $1) }
   }
 
-  /// One path, two flows: with a body the app registers its installation, without one it asks for an id for its handle.
+  /// Issues an id for a handle, or with a body registers an installation.
   private func register(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await gate.admit(request, context, as: .device)
+    let caller = try await access.admit(request, context, as: .device)
     let query = try Query(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
-    // Whatever is announced: some HTTP libraries set a media type on every request.
+    // Whatever its media type: some HTTP libraries set one on every request.
     if body.isEmpty { return try await issue(try query.value(of: "handle"), to: caller) }
     try MediaType.json.require(of: request)
-    return try await install(try InstallationBody(body), for: caller)
+    return try await install(try AppInstallationBody(body), for: caller)
   }
 
   private func issue(_ handle: String?, to caller: Caller) async throws -> Response {
-    // The platform is not known yet; what no platform's handle can be is refused.
+    // The platform is not known yet: only handles that are valid on no platform are refused.
     if let handle,
       handle.utf8.count > DeviceHandle.maximumLength || handle.utf8.contains(where: { $0 < 0x21 || $0 > 0x7E })
     {
@@ -40,24 +40,20 @@ struct RegistrationRoutes: Sendable {
     return .json(body)
   }
 
-  private func install(_ installation: InstallationBody, for caller: Caller) async throws -> Response {
+  private func install(_ body: AppInstallationBody, for caller: Caller) async throws -> Response {
     let registration = try await registry.install(
       InstallationRequest(
-        installation: installation.installation, hub: caller.hub.name, user: caller.user,
-        platform: installation.platform,
-        handle: installation.handle),
+        installation: body.installation, hub: caller.hub.name, user: caller.user, platform: body.platform,
+        handle: body.handle),
       at: clock.now())
     return .json(registration.json)
   }
 
   private func complete(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await gate.admit(request, context, as: .device)
+    let caller = try await access.admit(request, context, as: .device)
     try MediaType.json.require(of: request)
-    let body = try RegistrationBody(try await request.bytes(upTo: maximumBodySize))
-    // What is not an id was never issued: the app is told the same, and asks for one.
-    guard let id = context.parameters["id"].flatMap({ RegistrationID(String($0)) }) else {
-      throw Refusal(.gone, "there is no such registration id; ask for a new one")
-    }
+    let body = try AppRegistrationBody(try await request.bytes(upTo: maximumBodySize))
+    guard let id = context.registrationID else { throw Refusal.unknownRegistrationID }
     _ = try await registry.complete(
       RegistrationRequest(
         id: id, hub: caller.hub.name, user: caller.user, platform: body.platform, handle: body.handle, tags: body.tags),
@@ -66,10 +62,8 @@ struct RegistrationRoutes: Sendable {
   }
 
   private func remove(_ request: Request, _ context: FrontEndContext) async throws -> Response {
-    let caller = try await gate.admit(request, context, as: .device)
-    guard let id = context.parameters["id"].flatMap({ RegistrationID(String($0)) }) else {
-      throw Refusal(.notFound, "there is no such registration")
-    }
+    let caller = try await access.admit(request, context, as: .device)
+    guard let id = context.registrationID else { throw Refusal.unknownRegistration }
     try await registry.remove(id, hub: caller.hub.name, user: caller.user, at: clock.now())
     return Response(status: .ok)
   }

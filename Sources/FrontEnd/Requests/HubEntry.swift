@@ -1,11 +1,12 @@
 import FanfareCore
+import Metrics
 
-/// One hub as the routes see it.
+/// A hub with its metrics and quotas.
 struct HubEntry: Sendable {
   let name: HubName
   let authenticator: any Authenticator
   let metrics: HubMetrics
-  /// Nil where nobody is held to any.
+  /// Nil if the hub has no quota.
   let quotas: SenderQuotas?
 
   init(_ hub: FrontEndHub) {
@@ -15,8 +16,47 @@ struct HubEntry: Sendable {
     quotas = hub.quota.map(SenderQuotas.init)
   }
 
-  /// Where a send of the hub can be looked up.
+  /// Returns the path of a send of this hub.
   func location(of send: SendID) -> String {
     name == .default ? "/api/sends/\(send)" : "/hubs/\(name)/api/sends/\(send)"
+  }
+}
+
+/// The counters of one hub.
+struct HubMetrics: Sendable {
+  /// Sends that Kafka acknowledged.
+  let accepted: Counter
+  /// Sends that are held until they are due.
+  let scheduled: Counter
+  /// The time from a request to Kafka's acknowledgement.
+  let acceptance: Timer
+  private let refused: [ProblemCode: Counter]
+
+  init(hub: HubName) {
+    accepted = Counter(label: "fanfare_sends_accepted_total", dimensions: [("hub", hub.rawValue)])
+    scheduled = Counter(label: "fanfare_sends_scheduled_total", dimensions: [("hub", hub.rawValue)])
+    acceptance = Timer(label: "fanfare_accept_seconds", dimensions: [("hub", hub.rawValue)])
+    refused = Dictionary(
+      uniqueKeysWithValues: ProblemCode.allCases.map { code in
+        (
+          code,
+          Counter(label: "fanfare_sends_refused_total", dimensions: [("hub", hub.rawValue), ("code", code.rawValue)])
+        )
+      })
+  }
+
+  /// Counts a refused send.
+  func refuse(_ code: ProblemCode) {
+    refused[code]?.increment()
+  }
+
+  /// Runs an operation that accepts one send, and counts a refusal if it throws.
+  func countingRefusals<Value>(_ operation: () async throws -> Value) async throws -> Value {
+    do {
+      return try await operation()
+    } catch {
+      refuse(Refusal(describing: error).code)
+      throw error
+    }
   }
 }

@@ -1,18 +1,19 @@
 import HTTPTypes
 import Hummingbird
+import NIOCore
 
-/// What a route's body may be announced as.
+/// The media types that a route accepts for its body.
 struct MediaType {
   /// One JSON value.
   static let json = MediaType("application/json", "text/json")
   /// A JSON Patch (RFC 6902).
   static let jsonPatch = MediaType("application/json-patch+json", "application/json", "text/json")
-  /// One JSON value per line; the type was never registered, hence the variants.
+  /// One JSON value per line. The type is not registered, hence the variants.
   static let ndjson = MediaType(
     "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
 
   private let names: [String]
-  /// As nearly all callers write it: found without taking the field apart.
+  /// The usual spellings, which need no parsing.
   private let usual: [String]
 
   private init(_ names: String...) {
@@ -20,11 +21,11 @@ struct MediaType {
     usual = ["", ";charset=utf-8", "; charset=utf-8"].map { names[0] + $0 }
   }
 
-  /// Throws unless the body is announced as one of the types, in UTF-8, or not announced at all: old apps leave the
-  /// field out.
+  /// Throws `.unsupportedMediaType` unless the body has one of the types in UTF-8, or no `Content-Type`: old apps omit
+  /// it.
   func require(of request: Request) throws(Refusal) {
     guard let field = request.headers[.contentType], !usual.contains(field) else { return }
-    // Letter case and white space mean nothing here, nor do quotes around a charset.
+    // Letter case, white space and quotes around a charset are insignificant.
     var text: [UInt8] = []
     for byte in field.utf8 where byte != UInt8(ascii: " ") && byte != UInt8(ascii: "\t") && byte != UInt8(ascii: "\"") {
       text.append((UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte)
@@ -36,8 +37,22 @@ struct MediaType {
     for part in parts.dropFirst() where part.starts(with: "charset=".utf8) {
       let charset = part.dropFirst(8)
       guard ["utf-8", "utf8", "us-ascii"].contains(where: { charset.elementsEqual($0.utf8) }) else {
-        throw Refusal(.unsupportedMediaType, "the body must be UTF-8")
+        throw Refusal(.unsupportedMediaType, "the charset must be UTF-8")
       }
+    }
+  }
+}
+
+extension Request {
+  /// Returns the whole body. Throws `.tooLarge` if it has more than `limit` bytes, if possible before reading it.
+  func bytes(upTo limit: Int) async throws -> ArraySlice<UInt8> {
+    func tooLarge() -> Refusal { Refusal(.tooLarge, "the body has more than \(limit) bytes") }
+    if let field = headers[.contentLength], let length = Int(field), length > limit { throw tooLarge() }
+    do {
+      let buffer = try await body.collect(upTo: limit)
+      return Array(buffer.readableBytesView)[...]
+    } catch is NIOTooManyBytesError {
+      throw tooLarge()
     }
   }
 }

@@ -1,24 +1,25 @@
 import FanfareCore
 import Hummingbird
 
-/// The query parameters of a request, decoded. A `+` stands for itself: handles and user names contain it, and apps do
-/// not escape it.
+/// The decoded query parameters of a request.
+///
+/// A `+` stands for itself: handles and user names contain it, and apps do not escape it.
 struct Query {
   private var parameters: [(name: String, value: String)] = []
 
-  /// Takes a request's query apart. Throws when a percent escape is broken or does not make UTF-8.
+  /// Parses a request's query. Throws if a percent escape is malformed or the result is not UTF-8.
   init(of request: Request) throws(Refusal) {
     guard let query = request.uri.query else { return }
     for part in query.utf8.split(separator: UInt8(ascii: "&")) {
       let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
       guard let name = Self.decoded(part[..<end]), let value = Self.decoded(part[end...].dropFirst()) else {
-        throw Refusal(.invalidParameter, "the query has a percent escape that is broken or not UTF-8")
+        throw Refusal(.invalidParameter, "the query has a percent escape that is malformed or not UTF-8")
       }
       parameters.append((name, value))
     }
   }
 
-  /// The value of a parameter; nil when it is missing. Throws when it is there twice, for either could be meant.
+  /// Returns the value of a parameter, or nil if it is missing. Throws if it is repeated.
   func value(of name: String) throws(Refusal) -> String? {
     guard let index = parameters.firstIndex(where: { $0.name == name }) else { return nil }
     guard !parameters[(index + 1)...].contains(where: { $0.name == name }) else {
@@ -27,25 +28,53 @@ struct Query {
     return parameters[index].value
   }
 
-  /// The value of a parameter that must be there.
+  /// Returns the value of a required parameter.
   func required(_ name: String) throws(Refusal) -> String {
     guard let value = try value(of: name) else { throw Refusal(.invalidParameter, "\(name) is missing") }
     return value
   }
 
-  /// Throws when there is a parameter besides these.
+  /// Returns a parameter that is a user name, or nil if it is missing.
+  func userName(_ name: String) throws(Refusal) -> String? {
+    guard let value = try value(of: name) else { return nil }
+    guard UserName.isValid(value) else {
+      throw Refusal(.invalidParameter, "\(name) must be a user name: \(UserName.rule)")
+    }
+    return value
+  }
+
+  /// Returns the parameter `limit`, which must be 1 to `maximum`, or nil if it is missing.
+  func limit(upTo maximum: Int) throws(Refusal) -> Int? {
+    guard let text = try value(of: "limit") else { return nil }
+    guard let limit = Int(text), (1...maximum).contains(limit) else {
+      throw Refusal(.invalidParameter, "limit must be a whole number from 1 to \(maximum)")
+    }
+    return limit
+  }
+
+  /// Returns the position that the parameter `cursor` names, or nil if it is missing.
+  func cursor<Position>(_ parse: (String) -> Position?) throws(Refusal) -> Position? {
+    guard let text = try value(of: "cursor") else { return nil }
+    guard let position = parse(text) else {
+      throw Refusal(.invalidParameter, "cursor must be the value of next in an earlier answer")
+    }
+    return position
+  }
+
+  /// Throws if there is any other parameter.
   func requireOnly(_ names: [String]) throws(Refusal) {
     guard let unknown = parameters.first(where: { !names.contains($0.name) })?.name else { return }
-    // Where a `=` was forgotten this is a value: it may be a handle, or have line breaks for the log.
+    // If a `=` is missing, this is a value: it may be a handle, or contain line breaks.
     let isName =
       (1...32).contains(unknown.utf8.count)
       && unknown.utf8.allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20) }
     throw Refusal(
       .invalidParameter,
-      "\(isName ? unknown : "what is given") is not a known parameter; known are \(names.joined(separator: ", "))")
+      (isName ? "\(unknown) is not a known parameter" : "the query has an unknown parameter")
+        + "; known parameters: \(names.joined(separator: ", "))")
   }
 
-  /// The text without percent escapes; nil when one is broken, or they do not make UTF-8.
+  /// Decodes percent escapes. Returns nil if one is malformed or the result is not UTF-8.
   static func decoded(_ text: Substring.UTF8View) -> String? {
     guard text.contains(UInt8(ascii: "%")) else { return String(text) }
     var bytes: [UInt8] = []

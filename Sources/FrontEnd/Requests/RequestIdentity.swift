@@ -1,18 +1,19 @@
 import FanfareCore
 import HTTPTypes
+import Synchronization
 
-/// By what a request is known across systems.
+/// The identifiers of a request that other systems know.
 enum RequestIdentity {
   private enum Subject {}
-  /// The caller's `X-Request-Id` if it is a sane token (1 to 128 characters that need no quoting anywhere), else a new
-  /// UUID.
+
+  /// Returns the caller's `X-Request-Id` if it is 1 to 128 characters that need no quoting, else a new UUID.
   static func requestID(of headers: HTTPFields) -> String {
-    if let given = headers[.requestID], isSane(given) { return given }
+    if let given = headers[.requestID], isPlain(given) { return given }
     return Identities.random(of: Subject.self).description
   }
 
-  /// The caller's W3C `traceparent`; nil when it is absent or malformed, as Trace Context §3.2 demands. Of later
-  /// versions only the length that they must at least have is checked.
+  /// Returns the caller's W3C `traceparent`, or nil if it is missing or malformed (Trace Context §3.2). Of later versions
+  /// only the part that is common to all is checked.
   static func traceparent(of headers: HTTPFields) -> String? {
     guard let value = headers[.traceparent] else { return nil }
     let bytes = Array(value.utf8)
@@ -34,7 +35,7 @@ enum RequestIdentity {
     return value
   }
 
-  private static func isSane(_ token: String) -> Bool {
+  private static func isPlain(_ token: String) -> Bool {
     (1...128).contains(token.utf8.count)
       && token.utf8.allSatisfy { byte in
         switch byte {
@@ -51,11 +52,26 @@ enum RequestIdentity {
 }
 
 extension HTTPField.Name {
-  // The literals are valid field names, which is all that the initialiser checks.
-  /// The id by which caller and server can talk about a request.
+  // The initialiser returns nil only for invalid field names; these literals are valid.
   static let requestID = HTTPField.Name("X-Request-Id")!
-  /// W3C Trace Context.
   static let traceparent = HTTPField.Name("traceparent")!
-  /// The key under which a caller repeats a request safely.
   static let idempotencyKey = HTTPField.Name("Idempotency-Key")!
+}
+
+/// Makes ids for requests and sends.
+///
+/// The ids must be unique but need not be unpredictable: knowing one grants no access. So only the seed comes from the
+/// system's generator, which costs a system call per number.
+enum Identities {
+  private static let generator = Mutex(SplitMix64(seed: .random(in: .min ... .max)))
+
+  /// Returns a random id (UUID version 4).
+  static func random<Subject>(of subject: Subject.Type) -> Identifier<Subject> {
+    generator.withLock { .random(using: &$0) }
+  }
+
+  /// Returns the id of a send that is accepted now (UUID version 7).
+  static func send(at now: UnixTime) -> SendID {
+    generator.withLock { .timeOrdered(at: now, using: &$0) }
+  }
 }

@@ -1,8 +1,8 @@
 import HTTPTypes
+import Hummingbird
 import Synchronization
 
-/// Which methods each path has, so that a request that matches none can be told whether the path is unknown or only the
-/// method is.
+/// The methods of each path, to tell an unknown method (405) from an unknown path (404).
 final class RouteTable: Sendable {
   private struct Entry {
     let components: [Substring]
@@ -11,34 +11,34 @@ final class RouteTable: Sendable {
 
   private let entries = Mutex<[String: Entry]>([:])
 
-  /// Every method with its path, in the router's notation: `GET /api/sends/{id}`.
+  /// All methods with their paths in the router's notation: `GET /api/sends/{id}`.
   var routes: Set<String> {
     entries.withLock { entries in Set(entries.flatMap { path, entry in entry.methods.map { "\($0.rawValue) \(path)" } })
     }
   }
 
-  /// Why nothing answers to the method on the path.
+  /// Returns why no route matches a request.
   func refusal(of method: HTTPRequest.Method, path: String) -> Refusal {
     let components = path.split(separator: "/")
     let methods = entries.withLock { entries in
       Set(entries.values.filter { Self.matches($0.components, components) }.flatMap(\.methods))
     }
-    // A path can match two patterns of which the router prefers the literal one: then there is a method for it, and yet
-    // nothing there.
+    // A path can match two patterns, of which the router prefers the literal one. The method may then belong to the
+    // other one.
     guard !methods.isEmpty, !methods.contains(method) else {
-      return Refusal(.notFound, "there is nothing at this path")
+      return Refusal(.notFound, "there is no such route")
     }
-    var refusal = Refusal(.methodNotAllowed, "the path does not have the method \(method.rawValue)")
+    var refusal = Refusal(.methodNotAllowed, "this path does not have the method \(method.rawValue)")
     refusal.allowedMethods = methods.sorted { $0.rawValue < $1.rawValue }
     return refusal
   }
 
-  /// Takes down that the path, in the router's notation, has the method.
+  /// Records a route; the path is in the router's notation.
   func add(_ path: String, method: HTTPRequest.Method) {
     entries.withLock { entries in
       var entry = entries[path] ?? Entry(components: path.split(separator: "/"), methods: [])
       entry.methods.append(method)
-      // The router answers HEAD wherever there is GET.
+      // The router answers HEAD for every GET.
       if method == .get { entry.methods.append(.head) }
       entries[path] = entry
     }
@@ -46,5 +46,28 @@ final class RouteTable: Sendable {
 
   private static func matches(_ pattern: [Substring], _ path: [Substring]) -> Bool {
     pattern.count == path.count && zip(pattern, path).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
+  }
+}
+
+/// A router that records every route in a `RouteTable`.
+struct RecordingRouter: RouterMethods {
+  typealias Context = FrontEndContext
+
+  let router: Router<FrontEndContext>
+  let routes: RouteTable
+
+  @discardableResult
+  func on<Responder: HTTPResponder>(
+    _ path: RouterPath, method: HTTPRequest.Method, responder: Responder
+  ) -> Self where Responder.Context == FrontEndContext {
+    router.on(path, method: method, responder: responder)
+    routes.add(path.description, method: method)
+    return self
+  }
+
+  @discardableResult
+  func add(middleware: any MiddlewareProtocol<Request, Response, FrontEndContext>) -> Self {
+    router.add(middleware: middleware)
+    return self
   }
 }

@@ -1,43 +1,41 @@
 import FanfareCore
 
-/// A batch of sends on its way through the front end: one line each, and one answer each in the same order.
+/// A batch of sends: one line each, and one answer each in the same order.
 struct SendBatch {
-  /// A line's state.
-  enum Line {
+  /// The state of a line.
+  private enum Line {
     case unread(ArraySlice<UInt8>)
     case read(Submission)
     case accepted(SendID)
     case refused(Refusal)
   }
 
-  /// Fewer bytes than the shortest line that can be a send (`{"to":{"tag":"a"},"native":{"wns":"a"}}`) has.
+  /// Fewer bytes than the shortest valid line, `{"to":{"tag":"a"},"native":{"wns":"a"}}`.
   private static let minimumLineSize = 32
 
-  private(set) var lines: [Line] = []
+  private var lines: [Line] = []
   private let maximumLineSize: Int
 
-  /// Splits a body into lines. Blank lines at its end are not lines; elsewhere they are, so that answers can be counted
-  /// off.
+  /// Splits a body into lines. Blank lines count, so that answers can be counted off, except those at the end.
   ///
-  /// Throws `.tooLarge` for more lines than a batch of `maximumSize` bytes has room for sends: each refused line is
-  /// answered with a document of hundreds of bytes, and a body of newlines must not make the answer hundreds of times
-  /// its own size.
+  /// Throws `.tooLarge` for more lines than a batch of `maximumSize` bytes can have sends. Each refused line is answered
+  /// with hundreds of bytes: a body of line feeds must not be answered with hundreds of times its size.
   init(_ body: ArraySlice<UInt8>, maximumSize: Int, maximumLineSize: Int) throws(Refusal) {
     self.maximumLineSize = maximumLineSize
     var rest = body[..<(body.lastIndex { !Self.isBlank($0) }.map { $0 + 1 } ?? body.startIndex)]
     let most = maximumSize / Self.minimumLineSize
     while !rest.isEmpty {
-      guard lines.count < most else {
-        throw Refusal(.tooLarge, "the batch has more than \(most) lines")
-      }
+      guard lines.count < most else { throw Refusal(.tooLarge, "the batch has more than \(most) lines") }
       let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
       lines.append(.unread(rest[rest.startIndex..<end]))
       rest = end == rest.endIndex ? [] : rest[(end + 1)...]
     }
   }
 
-  /// Reads every line.
-  mutating func read(by caller: Caller, traceparent: String?, isRepeatable: Bool, at now: UnixTime) {
+  var isEmpty: Bool { lines.isEmpty }
+
+  /// Reads and validates every line.
+  mutating func read(from origin: SendOrigin, isRepeatable: Bool) {
     for index in lines.indices {
       guard case .unread(let bytes) = lines[index] else { continue }
       guard bytes.count <= maximumLineSize else {
@@ -45,28 +43,26 @@ struct SendBatch {
         continue
       }
       do throws(Refusal) {
-        lines[index] = .read(
-          try SendBody.read(
-            bytes, by: caller, traceparent: traceparent, isRepeatable: isRepeatable, at: now))
+        lines[index] = .read(try Submission(reading: bytes, from: origin, isRepeatable: isRepeatable))
       } catch {
         lines[index] = .refused(error)
       }
     }
   }
 
-  /// Gives every send that was read the id that its line has under the claim, however often the batch comes.
+  /// Gives every valid line the id that it has under the claim.
   mutating func identify(by claim: SendClaim) {
     for index in lines.indices {
       if case .read(let send) = lines[index] { lines[index] = .read(send.identified(as: claim.sendID(line: index))) }
     }
   }
 
-  /// The sends that were read, in order.
+  /// The sends of the valid lines, in order.
   var submissions: [Submission] {
     lines.compactMap { if case .read(let send) = $0 { send } else { nil } }
   }
 
-  /// Takes note of what became of `submissions`.
+  /// Records the results of `submissions`.
   mutating func settle(_ results: [Result<Void, Refusal>]) {
     var results = results.makeIterator()
     for index in lines.indices {
@@ -78,30 +74,27 @@ struct SendBatch {
     }
   }
 
-  /// Counts the lines that were not accepted.
+  /// Counts the refused lines.
   func countRefusals(in metrics: HubMetrics) {
     for case .refused(let refusal) in lines { metrics.refuse(refusal.code) }
   }
 
-  /// One line per line: `{"id":…}`, or `{"error":…}` with the problem document that the same send alone would have got.
+  /// Returns one line per line: `{"id":…}`, or `{"error":…}` with the problem document of that send.
   func answer(requestID: String) -> [UInt8] {
-    var output: [UInt8] = []
-    output.reserveCapacity(lines.count * 48)
+    var writer = JSONWriter(capacity: lines.count * 48)
     for line in lines {
-      switch line {
-      case .accepted(let id):
-        output.append(literal: #"{"id":"#)
-        output.appendJSON(id)
-      case .refused(let refusal):
-        output.append(literal: #"{"error":"#)
-        output.append(contentsOf: Problem(refusal: refusal, requestID: requestID).document)
-      // `read` leaves none unread, and `settle` none read: an answer that leaves a line out would be counted off
-      // wrongly.
-      case .unread, .read: fatalError("a line of a batch was neither accepted nor refused")
+      writer.object {
+        switch line {
+        case .accepted(let id): $0.member("id", id)
+        case .refused(let refusal):
+          $0.member("error", json: Problem(refusal: refusal, requestID: requestID).document)
+        // `read` leaves no line unread and `settle` leaves none read. A missing answer would shift all later ones.
+        case .unread, .read: fatalError("a line of a batch was neither accepted nor refused")
+        }
       }
-      output.append(literal: "}\n")
+      writer.endLine()
     }
-    return output
+    return writer.bytes
   }
 
   private static func isBlank(_ byte: UInt8) -> Bool {

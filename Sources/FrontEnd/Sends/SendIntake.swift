@@ -1,35 +1,28 @@
 import CoreMetrics
 import FanfareCore
 import Metrics
-import RDKafka
+package import RDKafka
 
-/// The last stage of a send in the front end: it becomes a record, and is accepted when Kafka has it, or when it is
-/// held until its time.
+/// Produces sends to Kafka, or adds them to the schedule. The last stage of a send in the front end.
 struct SendIntake: Sendable {
   private static let headers = [RecordHeader(name: "content-type", text: CloudEvent.contentType)]
 
   let sink: any SendSink
   let topic: String
-  /// Whether Kafka may be given more: false while it holds as much unconsumed as it can.
+  /// Whether Kafka has room for more unconsumed records.
   let hasRoom: @Sendable () -> Bool
-  /// Where sends wait for their time.
   let schedule: any ScheduledSendStore
-  /// What time it is for quotas.
+  /// The clock of quotas.
   let clock: any WallClock
 
-  /// Throws `.overloaded` while no more may be produced.
-  func requireRoom() throws(Refusal) {
-    guard hasRoom() else {
-      throw Refusal(.overloaded, "more sends are waiting to be sent than may; nothing was accepted")
-    }
-  }
-
-  /// Accepts one send, within its sender's quota; returns when it is durable. `prepare` comes before, but after all
-  /// that can refuse it beforehand. Throws a refusal, or what `prepare` or the store of scheduled sends throws.
+  /// Accepts one send within its sender's quota. Returns when it is durable.
+  ///
+  /// `prepare` runs after all checks and before the send is produced. Throws a refusal, or the error of `prepare` or of
+  /// the schedule.
   func accept(
     _ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}
   ) async throws {
-    if submission.heldUntil == nil { try requireRoom() }
+    if !submission.isHeld { try requireRoom() }
     if let (taken, seconds) = Self.places(for: [submission], in: hub), taken == 0 {
       throw Refusal.overQuota(retryAfter: seconds)
     }
@@ -37,15 +30,14 @@ struct SendIntake: Sendable {
     do {
       try await prepare()
       isTried = true
+      let start = ContinuousClock.now
+      let record = try record(of: submission.send)
       if let held = submission.scheduled {
-        _ = try record(of: held.send)
         try await schedule.hold([held], at: held.scheduledAt)
         hub.metrics.scheduled.increment()
         return
       }
-      let start = ContinuousClock.now
-      let record = try record(of: submission.send)
-      // The sink answers with as many results as it is given records.
+      // The sink returns as many results as it gets records.
       if case .failure(let error) = await sink.send([record])[0] { throw Refusal(describing: error) }
       hub.metrics.accepted.increment()
       hub.metrics.acceptance.record(duration: .now - start)
@@ -55,19 +47,19 @@ struct SendIntake: Sendable {
     }
   }
 
-  /// Accepts sends, the first ones as far as the sender's quota reaches, each for itself; returns when each is durable
-  /// or refused, in their order. Throws when none was even tried.
+  /// Accepts several sends of one sender, each on its own: the first ones as far as the quota allows. Returns their
+  /// results in order when each is durable or refused.
   ///
-  /// `asWhole`: only if the quota reaches for all of them. Sends that are going to be repeated together would take
-  /// places in vain whenever it does not.
-  func accept(_ submissions: [Submission], into hub: HubEntry, asWhole: Bool) async throws(Refusal) -> [Result<
-    Void, Refusal
-  >] {
-    if submissions.contains(where: { $0.heldUntil == nil }) { try requireRoom() }
+  /// `asWhole`: accepts none unless the quota allows all. Sends that will be repeated together would otherwise use up
+  /// the quota in vain. Throws a refusal if none was tried.
+  func accept(
+    _ submissions: [Submission], into hub: HubEntry, asWhole: Bool
+  ) async throws(Refusal) -> [Result<Void, Refusal>] {
+    if submissions.contains(where: { !$0.isHeld }) { try requireRoom() }
     let places = Self.places(for: submissions, in: hub, asWhole: asWhole)
     if asWhole, let places, places.taken == 0 { throw Refusal.overQuota(retryAfter: places.retryAfter) }
     let admitted = submissions.prefix(places?.taken ?? submissions.count)
-    let immediate = admitted.indices.filter { admitted[$0].heldUntil == nil }
+    let immediate = admitted.indices.filter { !admitted[$0].isHeld }
     let start = ContinuousClock.now
     var results = [Result<Void, Refusal>](repeating: .success(()), count: submissions.count)
     var accepted = 0
@@ -92,23 +84,49 @@ struct SendIntake: Sendable {
     return results
   }
 
-  /// How many of one sender's submissions have a place in its quota, and in how many seconds there is one more; nil
-  /// where there is no quota.
+  /// Produces a send. `completion` is called once, on any thread, when it is durable or refused; it must not block.
+  ///
+  /// Sends with the same key that one task produces one after another keep their order in the topic.
+  func produce(_ send: SendRequest, completion: @escaping @Sendable (Result<Void, Refusal>) -> Void) {
+    do throws(Refusal) {
+      sink.submit(try record(of: send)) { result in completion(result.map { _ in }.mapError { Refusal(describing: $0) })
+      }
+    } catch {
+      completion(.failure(error))
+    }
+  }
+
+  /// Returns whether the send could be accepted at any time; fails with the refusal that `accept` would always give.
+  func check(_ send: SendRequest) -> Result<Void, Refusal> {
+    do throws(Refusal) {
+      _ = try record(of: send)
+      return .success(())
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func requireRoom() throws(Refusal) {
+    guard hasRoom() else {
+      throw Refusal(.overloaded, "too many sends are waiting in Kafka; nothing was accepted")
+    }
+  }
+
+  /// Takes places of a sender's quota, see `SenderQuotas.take`; nil if there is no quota.
   private static func places(
     for submissions: [Submission], in hub: HubEntry, asWhole: Bool = false
   ) -> (taken: Int, retryAfter: Int)? {
     guard let quotas = hub.quotas, let first = submissions.first, let sender = first.send.sender else { return nil }
-    return quotas.take(submissions.count, by: sender, at: first.send.acceptedAt, asWhole: asWhole)
+    return quotas.take(submissions.count, by: sender, at: first.receivedAt, asWhole: asWhole)
   }
 
-  /// Gives back places that were taken for one sender's submissions.
   private func giveBack(_ count: Int, for submissions: [Submission], in hub: HubEntry) {
-    guard let send = submissions.first?.send, let sender = send.sender else { return }
-    hub.quotas?.giveBack(count, to: sender, after: max(.zero, clock.now() - send.acceptedAt))
+    guard let first = submissions.first, let sender = first.send.sender else { return }
+    hub.quotas?.giveBack(count, to: sender, after: max(.zero, clock.now() - first.receivedAt))
   }
 
-  /// Produces sends, each for itself; returns when each is durable or refused, in their order.
-  func produce(_ sends: [SendRequest]) async -> [Result<Void, Refusal>] {
+  /// Produces sends, each on its own. Returns their results in order when each is durable or refused.
+  private func produce(_ sends: [SendRequest]) async -> [Result<Void, Refusal>] {
     guard !sends.isEmpty else { return [] }
     var results = [Result<Void, Refusal>](repeating: .success(()), count: sends.count)
     var records: [ProducerRecord] = []
@@ -130,32 +148,10 @@ struct SendIntake: Sendable {
     return results
   }
 
-  /// Produces a send. `completion` comes once, on whatever thread, when it is durable or refused; it must not hold the
-  /// thread up. What is produced by one task one after the other lies in that order in the topic, as far as it has the
-  /// same key.
-  func produce(_ send: SendRequest, completion: @escaping @Sendable (Result<Void, Refusal>) -> Void) {
-    do throws(Refusal) {
-      sink.submit(try record(of: send)) { result in completion(result.map { _ in }.mapError { Refusal(describing: $0) })
-      }
-    } catch {
-      completion(.failure(error))
-    }
-  }
-
-  /// Whether the send could be accepted at all: fails with what `accept` would say of it whenever it came.
-  func check(_ send: SendRequest) -> Result<Void, Refusal> {
-    do throws(Refusal) {
-      _ = try record(of: send)
-      return .success(())
-    } catch {
-      return .failure(error)
-    }
-  }
-
-  /// Holds those that are scheduled, all or none of those that can be.
-  private func hold(_ submissions: ArraySlice<Submission>, into hub: HubEntry, results: inout [Result<Void, Refusal>])
-    async
-  {
+  /// Adds the scheduled ones of the submissions to the schedule: all valid ones or none.
+  private func hold(
+    _ submissions: ArraySlice<Submission>, into hub: HubEntry, results: inout [Result<Void, Refusal>]
+  ) async {
     var held: [ScheduledSend] = []
     var indices: [Int] = []
     for (index, submission) in zip(submissions.indices, submissions) {
@@ -179,7 +175,7 @@ struct SendIntake: Sendable {
   }
 
   private func record(of send: SendRequest, value: [UInt8]) throws(Refusal) -> ProducerRecord {
-    // A worker would set a larger record aside: the caller had better know now.
+    // A worker would dead-letter a larger record; refusing it here tells the caller.
     guard value.count <= SendRequest.maximumRecordSize else {
       throw Refusal(.tooLarge, "the send makes a record of more than \(SendRequest.maximumRecordSize) bytes")
     }
@@ -188,7 +184,22 @@ struct SendIntake: Sendable {
   }
 }
 
-extension Refusal {
-  /// Whether a send that was refused so was certainly not accepted.
-  fileprivate var isCertain: Bool { code != .outcomeUnknown && code != .internalError }
+/// Makes records durable. Called by the front end; implemented by RDKafka's producer.
+package protocol SendSink: Sendable {
+  /// Returns the results in the records' order when each is acknowledged by all in-sync replicas or has failed, within a
+  /// bounded time.
+  func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>]
+
+  /// Produces a record. Calls `completion` once, within a bounded time, when the record is acknowledged by all in-sync
+  /// replicas or has failed.
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
+}
+
+extension Producer: SendSink {
+  package func submit(
+    _ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void
+  ) {
+    // The producer returns as many results as it gets records.
+    submit([record]) { completion($0[0]) }
+  }
 }

@@ -2,11 +2,11 @@ import FanfareCore
 import HTTPTypes
 import Hummingbird
 
-/// The project's own routes for sends.
+/// The project's own routes for posting sends.
 struct SendRoutes: Sendable {
-  let gate: Gate
+  let access: AccessControl
   let intake: SendIntake
-  let repetitions: Repetitions
+  let idempotency: Idempotency
   let clock: any WallClock
   let maximumBodySize: Int
   let maximumBatchSize: Int
@@ -14,13 +14,13 @@ struct SendRoutes: Sendable {
   /// Adds the routes to a hub's root.
   func add(to routes: some RouterMethods<FrontEndContext>) {
     routes.post("api/sends") { request, context in
-      let caller = try await gate.admit(request, context, as: .sender)
+      let caller = try await access.admit(request, context, as: .sender)
       return try await caller.hub.metrics.countingRefusals { try await send(request, by: caller) }
     }
     routes.post("api/sends/batch") { request, context in
-      let caller = try await gate.admit(request, context, as: .sender)
+      let caller = try await access.admit(request, context, as: .sender)
       return try await caller.hub.metrics.countingRefusals {
-        // A thousand lines take milliseconds, in which the connection's event loop must serve others.
+        // A thousand lines take milliseconds: not on the connection's event loop, which serves other connections.
         try await withTaskExecutorPreference(globalConcurrentExecutor) {
           try await sendBatch(request, context, by: caller)
         }
@@ -32,48 +32,46 @@ struct SendRoutes: Sendable {
     let key = try IdempotencyKey(of: request.headers)
     try MediaType.json.require(of: request)
     let body = try await request.bytes(upTo: maximumBodySize)
-    let submission = try SendBody.read(
-      body, by: caller, traceparent: RequestIdentity.traceparent(of: request.headers), isRepeatable: key != nil,
-      at: clock.now())
-    let id = try await repetitions.run(key, for: Fingerprint("sends", body: body), of: submission, by: caller) {
-      try await intake.accept($0, into: caller.hub)
-    }
-    return .accepted(
-      id, location: caller.hub.location(of: id), status: .accepted, isScheduled: submission.heldUntil != nil)
+    let now = clock.now()
+    let submission = try Submission(
+      reading: body, from: SendOrigin(request, by: caller, at: now), isRepeatable: key != nil)
+    let id = try await idempotency.run(
+      key, for: Fingerprint("sends", body: body), by: caller, at: now, id: submission.send.id
+    ) { try await intake.accept(submission.identified(as: $0), into: caller.hub) }
+    return .accepted(id, in: caller.hub, state: submission.isHeld ? .scheduled : .accepted)
   }
 
   private func sendBatch(_ request: Request, _ context: FrontEndContext, by caller: Caller) async throws -> Response {
     let key = try IdempotencyKey(of: request.headers)
     try MediaType.ndjson.require(of: request)
     let body = try await request.bytes(upTo: maximumBatchSize)
-    let traceparent = RequestIdentity.traceparent(of: request.headers)
     func read(at time: UnixTime) throws -> SendBatch {
       var batch = try SendBatch(body, maximumSize: maximumBatchSize, maximumLineSize: maximumBodySize)
-      batch.read(by: caller, traceparent: traceparent, isRepeatable: key != nil, at: time)
+      batch.read(from: SendOrigin(request, by: caller, at: time), isRepeatable: key != nil)
       return batch
     }
     let now = clock.now()
     var batch = try read(at: now)
-    guard !batch.lines.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
+    guard !batch.isEmpty else { throw Refusal(.malformedBody, "the body has no lines") }
     var claim: SendClaim?
     if let key {
       try caller.hub.quotas?.requireRoomInBurst(for: batch.submissions.count)
-      let held = try await repetitions.claim(key, for: Fingerprint("sends/batch", body: body), by: caller, at: now)
-      // What was refused then, for a time too far ahead, was not accepted.
+      let held = try await idempotency.claim(key, for: Fingerprint("sends/batch", body: body), by: caller, at: now)
+      // Lines that were scheduled too far ahead at the first request must be refused again.
       if held.isSettled { batch = try read(at: held.at) }
       batch.identify(by: held)
       claim = held
     }
     let submissions = batch.submissions
     if claim?.isSettled == true {
-      // What was refused for good is refused again for the same reason; all else was accepted under these ids.
+      // Lines that can never be accepted are refused again; all others were accepted under these ids.
       batch.settle(submissions.map { intake.check($0.send) })
     } else {
       let results =
         submissions.isEmpty ? [] : try await intake.accept(submissions, into: caller.hub, asWhole: key != nil)
       batch.settle(results)
       if let claim, zip(submissions, results).allSatisfy({ $1.isSuccess || !intake.check($0.send).isSuccess }) {
-        try await repetitions.settle(claim)
+        try await idempotency.settle(claim)
       }
     }
     batch.countRefusals(in: caller.hub.metrics)
@@ -81,6 +79,18 @@ struct SendRoutes: Sendable {
     return Response(
       status: .ok, headers: [.contentType: "application/x-ndjson"],
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: answer)))
+  }
+}
+
+extension Response {
+  /// Makes the answer to a send that is durable: 202 with its id and state, or without a state 200 with its id, because
+  /// the apps in the field show any other status as an error.
+  static func accepted(_ send: SendID, in hub: HubEntry, state: SendReport.State? = nil) -> Response {
+    let body = JSONWriter.object(capacity: 72) {
+      $0.member("id", send)
+      if let state { $0.member("state", state.rawValue) }
+    }
+    return .json(body, status: state == nil ? .ok : .accepted, location: hub.location(of: send))
   }
 }
 

@@ -1,27 +1,115 @@
 import FanfareCore
+import Hummingbird
 
-/// A send on its way in.
+/// A validated send that a caller has posted, before it is accepted.
 struct Submission: Hashable, Sendable {
-  /// As far ahead as a send may be scheduled: a year, leap day included.
-  static let longestDelay: Duration = .seconds(366 * 86_400)
-
-  /// The send, accepted now.
+  /// The send as it will be produced. A held send is accepted at its scheduled time, from which its time to live counts.
   let send: SendRequest
-  /// Until when it is to be held; nil for one that goes at once.
-  let heldUntil: UnixTime?
+  /// When the request arrived.
+  let receivedAt: UnixTime
+  /// Whether the send is held until `send.acceptedAt`, instead of produced at once.
+  let isHeld: Bool
 
-  /// What is to be held.
-  var scheduled: ScheduledSend? {
-    heldUntil.map { ScheduledSend(send: send.accepted(at: $0), scheduledAt: send.acceptedAt) }
+  /// Makes the send of what a caller has asked for. Every send of the front end is made here.
+  ///
+  /// Throws a refusal that names a missing member, or `.impossible` if the content covers none of the platforms.
+  init(_ fields: SendFields, id: SendID, from origin: SendOrigin, heldUntil: UnixTime? = nil) throws(Refusal) {
+    var fields = fields
+    fields.hub = origin.hub
+    fields.sender = origin.sender
+    fields.traceparent = origin.traceparent
+    do throws(JSONError) {
+      send = try fields.request(id: id, acceptedAt: heldUntil ?? origin.receivedAt)
+    } catch {
+      throw Refusal(error)
+    }
+    receivedAt = origin.receivedAt
+    isHeld = heldUntil != nil
+    let isCovered =
+      if case .device(let platform, _) = send.audience {
+        send.coveredPlatforms.contains(platform)
+      } else {
+        !send.coveredPlatforms.isEmpty
+      }
+    guard isCovered else { throw Refusal(.impossible, "native covers none of the platforms that the send may go to") }
   }
 
-  /// The same under another id.
+  private init(send: SendRequest, receivedAt: UnixTime, isHeld: Bool) {
+    (self.send, self.receivedAt, self.isHeld) = (send, receivedAt, isHeld)
+  }
+
+  /// The entry in the schedule; nil for a send that is produced at once.
+  var scheduled: ScheduledSend? { isHeld ? ScheduledSend(send: send, scheduledAt: receivedAt) : nil }
+
+  /// Returns the same send under the id that belongs to its `Idempotency-Key`.
   func identified(as id: SendID) -> Submission {
-    Submission(send: send.identified(as: id), heldUntil: heldUntil)
+    guard id != send.id else { return self }
+    return Submission(
+      send: SendRequest(
+        id: id, hub: send.hub, sender: send.sender, acceptedAt: send.acceptedAt, audience: send.audience,
+        platforms: send.platforms, content: send.content, timeToLive: send.timeToLive, priority: send.priority,
+        collapseKey: send.collapseKey, traceparent: send.traceparent, maximumPerSecond: send.maximumPerSecond),
+      receivedAt: receivedAt, isHeld: isHeld)
   }
+}
 
-  /// The same send, which announces a payload that is kept for so many seconds from its acceptance on.
-  func announcing(_ id: SecurePayloadID, for seconds: Int) -> Submission {
-    Submission(send: send.announcing(id, for: seconds), heldUntil: heldUntil)
+/// What all sends of one request have in common.
+struct SendOrigin: Sendable {
+  let hub: HubName
+  let sender: String
+  let traceparent: String?
+  let receivedAt: UnixTime
+
+  init(_ request: Request, by caller: Caller, at now: UnixTime) {
+    hub = caller.hub.name
+    sender = caller.user
+    traceparent = RequestIdentity.traceparent(of: request.headers)
+    receivedAt = now
+  }
+}
+
+extension Submission {
+  /// How far ahead a send may be scheduled: a leap year.
+  private static let maximumDelay: Duration = .seconds(366 * 86_400)
+
+  /// The members that a caller may give. A record has more (`hub`, `sender`, `traceparent`), which callers must not set.
+  private static let members = [
+    "to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond", "sendAt",
+  ]
+
+  /// Reads the body of a send in one pass. Throws a refusal that names the member.
+  ///
+  /// If `sendAt` has passed, the send is produced at once. With an `Idempotency-Key` (`isRepeatable`) it is held all the
+  /// same: at the first request the time may not have passed, and the schedule ignores ids that it has already.
+  init(
+    reading body: ArraySlice<UInt8>, from origin: SendOrigin, isRepeatable: Bool
+  ) throws(Refusal) {
+    let now = origin.receivedAt
+    var fields = SendFields()
+    var sendAt: UnixTime?
+    do throws(JSONError) {
+      var seen = 0
+      var reader = try JSONReader(body)
+      try reader.readObject { (key, reader) throws(JSONError) in
+        guard let index = Self.members.firstIndex(where: { $0 ~= key }) else {
+          throw reader.error("is not a known member")
+        }
+        guard seen & 1 << index == 0 else { throw reader.duplicateMember() }
+        seen |= 1 << index
+        if "sendAt" ~= key {
+          guard let time = try reader.readTime() else { throw reader.error("must be an RFC 3339 date-time") }
+          guard time <= now + Self.maximumDelay else { throw reader.error("must be at most 366 days ahead") }
+          sendAt = time
+        } else {
+          _ = try fields.read(key, from: &reader, strict: true)
+        }
+      }
+      try reader.finish()
+    } catch {
+      throw Refusal(error)
+    }
+    try self.init(
+      fields, id: Identities.send(at: now), from: origin,
+      heldUntil: sendAt.flatMap { $0 > now ? $0 : isRepeatable ? now : nil })
   }
 }

@@ -1,20 +1,19 @@
 import CCrypt
 
-/// Passwords hashed by libcrypt (`crypt(3)`): the one place of this target where raw pointers are used.
+/// Hashes passwords with libcrypt (`crypt(3)`).
 enum Crypt {
-  /// The size of libcrypt's `struct crypt_data`, which Swift does not import whole; `crypt_rn` checks that it is given
-  /// as much.
+  /// The size of libcrypt's `struct crypt_data`, which Swift does not import completely. `crypt_rn` checks it.
   private static let workspaceSize = 32768
 
-  /// The hash of a password under a setting: an earlier hash of the same scheme, of which the password's part is
-  /// ignored. Nil when libcrypt knows no such setting.
+  /// Returns the hash of a password, or nil if libcrypt does not know the setting.
   ///
-  /// Blocks for as long as the setting's cost demands: tens to hundreds of milliseconds. Callable from any thread.
+  /// The setting is an earlier hash; its scheme, cost and salt are used. Blocks for the time of the setting's cost: tens
+  /// to hundreds of milliseconds. Call it from any thread.
   static func hash(_ password: String, setting: String) -> [UInt8]? {
     let workspace = UnsafeMutableRawPointer.allocate(byteCount: workspaceSize, alignment: 64)
     unsafe workspace.initializeMemory(as: UInt8.self, repeating: 0, count: workspaceSize)
     defer {
-      // The workspace holds the password and what was derived from it.
+      // The workspace contains the password and values derived from it.
       unsafe explicit_bzero(workspace, workspaceSize)
       unsafe workspace.deallocate()
     }

@@ -2,8 +2,7 @@ import NIOCore
 
 /// Runs tasks on an event loop instead of Swift's own threads.
 ///
-/// What runs there holds up every connection of the loop: work of more than a fraction of a millisecond belongs
-/// elsewhere.
+/// A job blocks every connection of the loop: work of more than a fraction of a millisecond belongs elsewhere.
 final class EventLoopExecutor: TaskExecutor {
   private let eventLoop: any EventLoop
 

@@ -1,3 +1,4 @@
+import CoreMetrics
 package import FanfareCore
 package import Logging
 import Metrics
@@ -5,40 +6,37 @@ import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// Puts scheduled sends onto the sends topic when their time has come. Every front end has one, and all that share a
-/// store share the work.
+/// Produces scheduled sends when they are due. Every front end runs one; all that share a store share the work.
 ///
-/// A send is taken under a lease, produced under its own id and then marked as gone; while that cannot be done no more
-/// are taken. So it goes once, unless whoever has taken it crashes between the last two, is out of reach of the store
-/// for as long as the lease lasts, or is not told by Kafka whether it has it: then it is produced again, and the worker
-/// and the ledger know it by its id. What is late is produced all the same, the oldest first: the worker settles what
-/// has expired, and so it is accounted for.
+/// A send is taken under a lease, produced under its own id, and then marked as fired in the store. While sends cannot
+/// be marked, no more are taken. So a send is produced once, unless the scheduler crashes before it is marked, cannot
+/// reach the store during the lease, or gets no answer from Kafka. Then it is produced again, and the worker and the
+/// ledger recognise its id. Late sends are produced too, the oldest first: the worker settles those that have expired.
 ///
-/// What Kafka does not answer soon is not waited for: a partition out of reach does not hold up the sends of the
-/// others.
+/// The scheduler does not wait for slow answers of Kafka: an unreachable partition does not delay the others.
 package final class Scheduler: Service {
-  /// The longest time between two looks at the store. A send is at most this late, as far as it depends on the
-  /// scheduler: another front end may have scheduled it meanwhile.
+  /// The longest pause between two queries of the store. Another front end may schedule a send during the pause; the
+  /// scheduler fires it at most this late.
   static let interval: Duration = .milliseconds(500)
-  /// How long what was taken is nobody else's: longer than Kafka may take to answer.
+  /// The duration of a lease; longer than Kafka may take to answer.
   static let leaseDuration: Duration = .seconds(30)
-  /// How long what Kafka has refused rests.
-  static let rest: Duration = .seconds(1)
+  /// The backoff of sends that Kafka refused.
+  static let backoff: Duration = .seconds(1)
   /// The most sends taken at once.
-  static let batch = 200
-  /// The most sends that wait for Kafka's answer at the same time.
-  static let maximumUnanswered = 2000
+  private static let batch = 200
+  /// The most sends in flight to Kafka.
+  private static let maximumInFlight = 2000
 
-  /// What has become of what was taken, as far as the store has not been told, by the lease under which it was.
+  /// Results that are not stored yet, by lease.
   private struct Results {
     var fired: [LeaseID: [ScheduledSend]] = [:]
     var refused: [LeaseID: [ScheduledSend]] = [:]
-    /// How many Kafka has not answered.
-    var unanswered = 0
-    /// How many it has not accepted, as far as nobody has been told, and for what reason the last of them.
+    /// The number of sends that Kafka has not answered.
+    var inFlight = 0
+    /// The number of failures that are not logged yet, and the reason of the last one.
     var failures: (count: Int, reason: ProblemCode)?
 
-    var areAllTold: Bool { fired.isEmpty && refused.isEmpty && unanswered == 0 }
+    var isEmpty: Bool { fired.isEmpty && refused.isEmpty && inFlight == 0 }
   }
 
   private let store: any ScheduledSendStore
@@ -49,8 +47,9 @@ package final class Scheduler: Service {
   private let metrics = SchedulerMetrics()
   private let results = Mutex(Results())
 
-  /// Makes a scheduler over a store; nothing happens before `run()`. The sink and the store must outlive it. More is
-  /// taken as soon as Kafka has answered for a batch, or has not done so for as long as `patience`.
+  /// Creates a scheduler. The sink and the store must outlive it.
+  ///
+  /// The next batch is taken when Kafka has answered for the previous one, or after `patience`.
   package init(
     store: any ScheduledSendStore, sink: any SendSink, topics: Topics,
     hasRoom: @escaping @Sendable () -> Bool = { true },
@@ -63,13 +62,12 @@ package final class Scheduler: Service {
     self.logger = logger
   }
 
-  /// Works until shutdown, and then until the store knows what has become of what was taken, or for as long as a lease
-  /// lasts. To be called once.
+  /// Runs until shutdown, and then until all results are stored, at most for the duration of a lease. Call it once.
   package func run() async throws {
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       let pause = await fireDue()
       do {
-        // Only the pause is interrupted: what has been taken is marked.
+        // Only the pause is interrupted, so that taken sends are marked.
         try await cancelWhenGracefulShutdown { try await Task.sleep(for: pause) }
       } catch {
         break
@@ -78,59 +76,60 @@ package final class Scheduler: Service {
     let deadline = ContinuousClock.now + Self.leaseDuration
     while ContinuousClock.now < deadline {
       do {
-        try await tellResults()
+        try await storeResults()
       } catch {
-        logger.warning("Waiting to say what has become of scheduled sends", metadata: [LogKeys.cause: "\(error)"])
+        logger.warning(
+          "Results of scheduled sends could not be stored; trying again", metadata: [LogKeys.cause: "\(error)"])
       }
-      guard results.withLock({ !$0.areAllTold }) else { return }
+      guard results.withLock({ !$0.isEmpty }) else { return }
       do { try await Task.sleep(for: Self.interval) } catch { return }
     }
   }
 
-  /// Fires what is due, a batch at most. Returns for how long nothing more is to be done. To be called by one task at a
-  /// time.
+  /// Produces due sends, at most one batch. Returns the time until the next call. Call it from one task at a time.
   func fireDue() async -> Duration {
     do {
-      try await tellResults()
+      try await storeResults()
       guard let next = try await store.nextDue() else { return Self.interval }
       let now = clock.now()
       guard next <= now else { return min(Self.interval, next - now) }
-      let places = Self.maximumUnanswered - results.withLock(\.unanswered)
+      let places = Self.maximumInFlight - results.withLock(\.inFlight)
       guard intake.hasRoom(), places > 0 else { return Self.interval }
       let most = min(Self.batch, places)
-      // One of its own: what is taken again after its lease is not mistaken for what was taken first.
+      // A new one for every batch: a send that is taken again after its lease ended must not be mixed up with the first
+      // attempt.
       let lease = LeaseID.random()
       let due = try await store.takeDue(most, for: lease, until: now + Self.leaseDuration, at: now) {
         [logger] hub, send in
         logger.error(
-          "A scheduled send cannot be read and is set aside",
+          "Scheduled send could not be decoded; it will not be produced",
           metadata: [LogKeys.send: "\(send)", LogKeys.hub: "\(hub)"])
       }
-      // Others may be taking what is due.
+      // Other schedulers may be taking the due sends.
       guard !due.isEmpty else { return Self.interval }
       await fire(due, of: lease)
-      try await tellResults()
+      try await storeResults()
       return .zero
     } catch {
-      logger.error("Scheduled sends cannot be looked after now", metadata: [LogKeys.cause: "\(error)"])
+      logger.error("Schedule unavailable; trying again", metadata: [LogKeys.cause: "\(error)"])
       return Self.interval
     }
   }
 
-  /// Returns when it is known what has become of all of them, or when that takes too long.
+  /// Produces sends. Returns when all are answered, or after `patience`.
   private func fire(_ due: [ScheduledSend], of lease: LeaseID) async {
-    results.withLock { $0.unanswered += due.count }
+    results.withLock { $0.inFlight += due.count }
     let (answers, continuation) = AsyncStream.makeStream(of: Void.self)
-    // The oldest first, and each for itself: the answers for some may not come for long.
+    // The oldest first, each on its own: some may be answered late.
     for held in due {
       intake.produce(held.send) { [self] outcome in
-        take(outcome, of: held, under: lease)
+        record(outcome, of: held, under: lease)
         continuation.yield()
       }
     }
     await withDiscardingTaskGroup { group in
       group.addTask { [patience] in
-        // Cut short when there are all answers.
+        // Cancelled when all are answered.
         try? await Task.sleep(for: patience)
         continuation.finish()
       }
@@ -143,30 +142,29 @@ package final class Scheduler: Service {
     }
   }
 
-  private func take(_ outcome: Result<Void, Refusal>, of held: ScheduledSend, under lease: LeaseID) {
+  private func record(_ outcome: Result<Void, Refusal>, of held: ScheduledSend, under lease: LeaseID) {
     if case .success = outcome { metrics.fired(held.send.hub, after: clock.now() - held.due) }
     results.withLock { results in
-      results.unanswered -= 1
+      results.inFlight -= 1
       switch outcome {
       case .success: results.fired[lease, default: []].append(held)
       case .failure(let refusal):
         results.failures = ((results.failures?.count ?? 0) + 1, refusal.code)
-        // Where Kafka may have it all the same, nobody may cancel it: it stays taken until the lease ends.
+        // If Kafka may have it, it must not be cancelled: it stays taken until the lease ends.
         if refusal.code != .outcomeUnknown { results.refused[lease, default: []].append(held) }
       }
     }
   }
 
-  /// Tells the store what has become of what was taken, also when the lease has ended meanwhile: what nobody else has
-  /// taken need not go again.
-  private func tellResults() async throws {
+  /// Stores the results, even of leases that have ended: a send that was not taken again need not be produced again.
+  private func storeResults() async throws {
     let (fired, refused, failures) = results.withLock { results in
       defer { results.failures = nil }
       return (results.fired, results.refused, results.failures)
     }
     if let failures {
       logger.warning(
-        "Scheduled sends were not accepted by Kafka and are tried again",
+        "Kafka did not accept scheduled sends; trying again",
         metadata: [LogKeys.count: "\(failures.count)", LogKeys.code: "\(failures.reason.rawValue)"])
     }
     let now = clock.now()
@@ -175,14 +173,39 @@ package final class Scheduler: Service {
       results.withLock { Self.forget(sends.count, of: lease, in: &$0.fired) }
     }
     for (lease, sends) in refused {
-      try await store.release(sends, of: lease, until: now + Self.rest)
+      try await store.release(sends, of: lease, until: now + Self.backoff)
       results.withLock { Self.forget(sends.count, of: lease, in: &$0.refused) }
     }
   }
 
-  /// The first so many have been told. Behind them more may have come meanwhile.
+  /// Removes the first `count` results, which are stored. More may have been appended meanwhile.
   private static func forget(_ count: Int, of lease: LeaseID, in sends: inout [LeaseID: [ScheduledSend]]) {
     sends[lease]?.removeFirst(count)
     if sends[lease]?.isEmpty == true { sends[lease] = nil }
+  }
+}
+
+/// Metrics of scheduled sends, per hub.
+private final class SchedulerMetrics: Sendable {
+  private struct Hub {
+    let accepted: Counter
+    let lateness: Timer
+
+    init(_ hub: HubName) {
+      accepted = Counter(label: "fanfare_sends_accepted_total", dimensions: [("hub", hub.rawValue)])
+      lateness = Timer(label: "fanfare_schedule_lateness_seconds", dimensions: [("hub", hub.rawValue)])
+    }
+  }
+
+  private let hubs = Mutex<[HubName: Hub]>([:])
+
+  /// Counts a send that Kafka acknowledged this long after its scheduled time.
+  func fired(_ hub: HubName, after lateness: Duration) {
+    hubs.withLock { hubs in
+      let entry = hubs[hub] ?? Hub(hub)
+      hubs[hub] = entry
+      entry.accepted.increment()
+      entry.lateness.record(duration: max(.zero, lateness))
+    }
   }
 }

@@ -5,21 +5,25 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Watches over one connection below the framework, on its event loop: a body that does not arrive in time or does not
-/// end costs the connection, and so do answers that are not read; `Expect: 100-continue` is answered, what the
-/// framework answers to malformed HTTP becomes a problem document, and a connection that is to be closed is, behind the
-/// answers that were given before.
+/// Enforces limits and HTTP rules on one connection, between the parser and the framework.
+///
+/// - Closes the connection if a body arrives too slowly or does not end, or if answers are not read.
+/// - Answers `Expect: 100-continue`.
+/// - Replaces the framework's answer to malformed HTTP by a problem document.
+/// - Delays closing until all earlier answers are written.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  /// How long a client has to read its last answer and close its half (RFC 9112 §9.6).
+  /// The time for a client to read its last answer and close its half (RFC 9112 §9.6).
   private static let lingering = TimeAmount.seconds(2)
 
-  /// How many requests of a connection may wait for their answers. What comes in one go is taken apart as a whole:
-  /// without a limit a quarter of a megabyte of the shortest requests would take many times as much memory.
+  /// The most unanswered requests of a connection; the answer to the last one closes it.
+  ///
+  /// The parser takes a received buffer apart at once: without a limit 256 KiB of the shortest requests would take many
+  /// times as much memory.
   private static let maximumPipelined = 128
 
   private let bodyTimeout: TimeAmount
@@ -27,29 +31,31 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private let drainTimeout: TimeAmount
   private let maximumBodyBytes: Int
   private var isReadingBody = false
-  /// What the request came with whose body is read.
+  /// The header fields of the request whose body is being read.
   private var fields: HTTPFields = [:]
-  /// Whether there is no other answer than to the request read last: the client wants none, or the connection is to be
-  /// closed.
+  /// Whether the connection closes after the answer to the request read last.
   private var isLastRequest = false
-  /// Whether the client has offered to speak something else next. The parser takes nothing for HTTP any more from then
-  /// on, and would keep whatever comes.
+  /// Whether the client has offered another protocol (`Upgrade`, `CONNECT`). From then on the parser keeps all further
+  /// bytes without parsing them, so that reading must stop.
   private var isOffered = false
   private var closing: Scheduled<Void>?
   private var bodyBytes = 0
   private var bodyDeadline: Scheduled<Void>?
-  /// Requests whose response has not ended.
+  /// Requests whose answer has not ended.
   private var openRequests = 0
   private var isWritingResponse = false
-  /// How many responses have ended. They need not have been written.
+  /// The number of answers that have ended, whether written or not.
   private var endedResponses = 0
   private var writeWatch: Scheduled<Void>?
   private var drainDeadline: Scheduled<Void>?
   private var parserError: HTTPParserError?
 
-  /// `writeTimeout`: for how long a client may read nothing of what is waiting to be written. `drainTimeout`: how long
-  /// the client has to read its answers when the server shuts down. `maximumBodyBytes` is beyond what any route takes:
-  /// it only limits how much of a refused body is read to keep the connection.
+  /// - Parameters:
+  ///   - bodyTimeout: The time for a request's body to arrive.
+  ///   - writeTimeout: The time after which a client that reads nothing of its answers loses the connection.
+  ///   - drainTimeout: The time for a client to read its answers when the server shuts down.
+  ///   - maximumBodyBytes: The most bytes of a body that are read. Larger than any route accepts: it limits how much of
+  ///     a refused body is read to keep the connection.
   init(bodyTimeout: Duration, writeTimeout: Duration, drainTimeout: Duration, maximumBodyBytes: Int) {
     self.bodyTimeout = TimeAmount(bodyTimeout)
     self.writeTimeout = TimeAmount(writeTimeout)
@@ -58,7 +64,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // What the client has sent all the same must not be done, nor count as under way: it could not be answered.
+    // Further requests must not be carried out, nor count as open: they could not be answered.
     if isLastRequest, !isReadingBody { return }
     var data = data
     switch unwrapInboundIn(data) {
@@ -69,14 +75,14 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       let options = head.connectionOptions
       isOffered = head.method == .connect || options.contains("upgrade")
       isLastRequest = isOffered || options.contains("close") || openRequests >= Self.maximumPipelined
-      // Said in the one way that is understood further on.
+      // Later handlers understand this form only.
       if isLastRequest {
         var last = head
         last.headerFields[.connection] = "close"
         data = wrapInboundOut(.head(last))
       }
       fields = head.headerFields
-      // RFC 9110 §10.1.1. While an earlier response is under way the client has to do with its own timeout.
+      // RFC 9110 §10.1.1. While an earlier answer is being written, the client relies on its own timeout.
       if openRequests == 1, head.headerFields[.expect]?.lowercased() == "100-continue" {
         context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
       }
@@ -93,7 +99,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    // Most requests arrive whole: only those that do not need a timer.
+    // Most requests arrive whole and need no timer.
     if isReadingBody, bodyDeadline == nil {
       bodyDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: bodyTimeout) {
         self.bodyIsLate(context: context)
@@ -108,7 +114,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if event is ChannelShouldQuiesceEvent {
-      // A client that goes on asking must not keep the server from its end.
+      // A client that keeps sending requests must not delay the shutdown.
       isLastRequest = true
       limitDrain(context)
     }
@@ -122,15 +128,14 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     if mode == .all {
-      // At once it would drop what is not written yet. The framework takes a request for answered when its answer has
-      // been handed over.
+      // The framework closes when an answer is handed over; closing at once would drop unwritten bytes.
       isLastRequest = true
       context.whenWritten { $0.close(promise: promise) }
       return watchWrites(context)
     }
     guard mode == .output else { return context.close(mode: mode, promise: promise) }
     let promise = promise ?? context.eventLoop.makePromise()
-    // The framework would wait until the client closes its half, or the connection counts as idle.
+    // Otherwise the framework would wait until the client closes its half, or until the idle timeout.
     promise.futureResult.assumeIsolated().whenComplete { _ in
       guard context.channel.isActive, self.closing == nil else { return }
       self.closing = context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) { context.close(promise: nil) }
@@ -178,20 +183,23 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.write(data, promise: promise)
   }
 
-  /// Only what is still coming in is late; a response that is already under way (a refusal, given early) need not wait
-  /// for it.
+  /// Answers 408 and closes the connection, unless the body has arrived. An answer that is already being written, such
+  /// as an early refusal, is not interrupted.
   private func bodyIsLate(context: ChannelHandlerContext) {
     bodyDeadline = nil
     guard isReadingBody else { return }
     if openRequests == 1, !isWritingResponse {
-      write(Refusal(.requestTimeout, "the body did not arrive in time"), context: context)
+      write(
+        Refusal(.requestTimeout, "the body did not arrive within \(bodyTimeout.nanoseconds / 1_000_000) ms"),
+        context: context)
       context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
     context.close(promise: nil)
   }
 
-  /// Closes the connection when nothing of what waits is written within `writeTimeout`. Nothing is added without an
-  /// answer's end: where two looks see the same, nothing was taken between them.
+  /// Closes the connection if the client reads nothing of the waiting answers within `writeTimeout`.
+  ///
+  /// Bytes are added only together with the end of an answer: if both numbers are unchanged, nothing was read.
   private func watchWrites(_ context: ChannelHandlerContext) {
     guard context.channel.isActive, writeWatch == nil else { return }
     let seen = (endedResponses, unwrittenBytes(context))
@@ -206,7 +214,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Closes the connection when its client has had its time to read; what is still being worked on is waited for.
+  /// Closes the connection after `drainTimeout`, unless it still waits for an answer of the server.
   private func limitDrain(_ context: ChannelHandlerContext) {
     guard context.channel.isActive, drainDeadline == nil else { return }
     drainDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: drainTimeout) {
@@ -219,13 +227,13 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// How much has been handed over to be written, and the system has not taken.
+  /// The bytes that are handed over but not yet written to the socket.
   private func unwrittenBytes(_ context: ChannelHandlerContext) -> Int {
-    // It fails for a connection that has gone, and nothing will be written to that.
+    // Fails if the connection is gone; then nothing will be written.
     (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
   }
 
-  /// Writes a problem's head and body, not its end.
+  /// Writes the head and body of a problem document, without the end of the answer.
   private func write(_ refusal: Refusal, context: ChannelHandlerContext) {
     let requestID = RequestIdentity.requestID(of: fields)
     let problem = Problem(refusal: refusal, requestID: requestID)
@@ -240,19 +248,19 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   private static func refusal(for error: HTTPParserError) -> Refusal {
     error == .headerOverflow
-      ? Refusal(.headersTooLarge, "the request line and header fields are larger than the server takes")
+      ? Refusal(.headersTooLarge, "the request line and header fields are larger than the server accepts")
       : Refusal(.malformedRequest, "the request is not well-formed HTTP")
   }
 }
 
 extension HTTPRequest {
-  /// The options of `Connection`, which are the same in any case (RFC 9110 §7.6.1).
+  /// The options of `Connection` in lower case; they are case-insensitive (RFC 9110 §7.6.1).
   fileprivate var connectionOptions: [String] {
     guard let options = headerFields[.connection] else { return [] }
     return options.split(separator: ",").map { $0.lowercased().filter { !$0.isWhitespace } }
   }
 }
 
-// The handler and its timers stay on one event loop.
+// The handler and its timers are confined to one event loop.
 @available(*, unavailable)
 extension ConnectionGuard: Sendable {}

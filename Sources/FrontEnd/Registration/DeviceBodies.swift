@@ -1,0 +1,175 @@
+import FanfareCore
+
+/// The body of the project's own routes for devices: `{"platform":"apns","handle":"…","tags":["news"]}`.
+///
+/// The platform may also be named by its system (`ios`, `android`, `windows`), and the handle `deviceToken` or, on
+/// Windows, `channelUri`.
+struct DeviceBody: Hashable {
+  let platform: Platform
+  let handle: String
+  let tags: [String]
+
+  /// Reads and checks a body. Throws a refusal that names a missing, unknown, repeated or invalid member.
+  init(_ body: ArraySlice<UInt8>) throws(Refusal) {
+    var (platform, handle, tags): (Platform?, (member: String, value: String)?, [String]?)
+    try readBody(body) { (key, reader) throws(JSONError) in
+      switch key {
+      case "platform":
+        guard platform == nil else { throw reader.duplicateMember() }
+        guard let known = Platform(systemOrName: try reader.readString()) else {
+          throw reader.error(Platform.expectation)
+        }
+        platform = known
+      case "handle", "deviceToken", "channelUri":
+        guard handle == nil else { throw reader.error("must be given once, as handle, deviceToken or channelUri") }
+        handle = (key.text, try reader.readString())
+      case "tags":
+        guard tags == nil else { throw reader.duplicateMember() }
+        tags = try reader.readTags()
+      default: throw reader.error("is not a known member")
+      }
+    }
+    do throws(JSONError) {
+      self.platform = try required(platform, "platform")
+      let (member, value) = try required(handle, "handle")
+      if (member == "channelUri") != (self.platform == .wns), member != "handle" {
+        throw JSONError(field: member, problem: "does not belong to this platform")
+      }
+      self.handle = try valid(value, member, on: self.platform)
+      self.tags = tags ?? []
+    } catch {
+      throw Refusal(error)
+    }
+  }
+}
+
+/// The body of an app that registers by handle: `{"Platform":"apns","Handle":"…","Tags":["news"]}`.
+///
+/// Names of members are matched in any letter case; unknown members are ignored.
+struct AppRegistrationBody: Hashable {
+  let platform: Platform
+  let handle: String
+  let tags: [String]
+
+  /// Reads and checks a body. Throws a refusal that names the member.
+  init(_ body: ArraySlice<UInt8>) throws(Refusal) {
+    var (platform, handle, tags): (Platform?, String?, [String]?)
+    try readBody(body) { (key, reader) throws(JSONError) in
+      if key.matches("platform") {
+        guard platform == nil else { throw reader.duplicateMember() }
+        guard let known = Platform(name: try reader.readString()) else {
+          throw reader.error("must be \"apns\", \"gcm\", \"fcm\" or \"wns\"")
+        }
+        platform = known
+      } else if key.matches("handle") {
+        guard handle == nil else { throw reader.duplicateMember() }
+        handle = try reader.readString()
+      } else if key.matches("tags") {
+        guard tags == nil else { throw reader.duplicateMember() }
+        tags = try reader.readTags()
+      } else {
+        try reader.skipValue()
+      }
+    }
+    do throws(JSONError) {
+      self.platform = try required(platform, "Platform")
+      self.handle = try valid(try required(handle, "Handle"), "Handle", on: self.platform)
+      self.tags = tags ?? []
+    } catch {
+      throw Refusal(error)
+    }
+  }
+}
+
+/// The body of an app that registers by installation: `{"platform":"ios","instId":"…","deviceToken":"…"}`.
+///
+/// On Windows `channelUri` takes the place of `deviceToken`. Names of members are matched in any letter case.
+struct AppInstallationBody: Hashable {
+  let platform: Platform
+  let installation: String
+  let handle: String
+
+  /// Reads and checks a body. Throws a refusal that names a missing, unknown, repeated or invalid member.
+  init(_ body: ArraySlice<UInt8>) throws(Refusal) {
+    var members: [String: String] = [:]
+    try readBody(body) { (key, reader) throws(JSONError) in
+      guard let name = ["platform", "instId", "deviceToken", "channelUri"].first(where: { key.matches($0) }) else {
+        throw reader.error("is not a known member")
+      }
+      guard members.updateValue(try reader.readString(), forKey: name) == nil else { throw reader.duplicateMember() }
+    }
+    do throws(JSONError) { self = try Self(members) } catch { throw Refusal(error) }
+  }
+
+  private init(_ members: [String: String]) throws(JSONError) {
+    let handleMember: String
+    switch try required(members["platform"], "platform").lowercased() {
+    case "ios": (platform, handleMember) = (.apns, "deviceToken")
+    case "android": (platform, handleMember) = (.fcm, "deviceToken")
+    case "windows": (platform, handleMember) = (.wns, "channelUri")
+    default: throw JSONError(field: "platform", problem: "must be \"ios\", \"android\" or \"windows\"")
+    }
+    let other = handleMember == "deviceToken" ? "channelUri" : "deviceToken"
+    guard members[other] == nil else { throw JSONError(field: other, problem: "does not belong to this platform") }
+    installation = try required(members["instId"], "instId")
+    guard Tag.isInstallation(installation) else {
+      throw JSONError(field: "instId", problem: "must be \(Tag.installationRule)")
+    }
+    handle = try valid(try required(members[handleMember], handleMember), handleMember, on: platform)
+  }
+}
+
+/// Reads a body that is one JSON object; `member` reads the value of each member.
+private func readBody(
+  _ body: ArraySlice<UInt8>, member: (JSONReader.Key, inout JSONReader) throws(JSONError) -> Void
+) throws(Refusal) {
+  do throws(JSONError) {
+    var reader = try JSONReader(body)
+    try reader.readObject(member)
+    try reader.finish()
+  } catch {
+    throw Refusal(error)
+  }
+}
+
+private func required<Value>(_ value: Value?, _ member: String) throws(JSONError) -> Value {
+  guard let value else { throw JSONError(field: member, problem: "is missing") }
+  return value
+}
+
+/// Returns the handle if it is valid on the platform.
+private func valid(_ handle: String, _ member: String, on platform: Platform) throws(JSONError) -> String {
+  if let problem = DeviceHandle.problem(with: handle, platform: platform) {
+    throw JSONError(field: member, problem: problem)
+  }
+  return handle
+}
+
+extension Platform {
+  /// The rule for names of platforms, as the end of an error message.
+  static let expectation = "must be \"apns\", \"fcm\" or \"wns\" (or \"ios\", \"gcm\", \"android\", \"windows\")"
+
+  /// Reads the name of a push service, or of the system whose devices it reaches, in any letter case.
+  init?(systemOrName name: String) {
+    switch name.lowercased() {
+    case "ios": self = .apns
+    case "android": self = .fcm
+    case "windows": self = .wns
+    default: self.init(name: name)
+    }
+  }
+}
+
+extension JSONReader.Key {
+  /// Whether it is the name in any letter case: apps use the case that is usual on their platform.
+  fileprivate func matches(_ name: String) -> Bool {
+    let other = name.utf8Span.span
+    guard count == other.count else { return false }
+    for index in indices where Self.lowercased(self[index]) != Self.lowercased(other[index]) { return false }
+    return true
+  }
+
+  private static func lowercased(_ byte: UInt8) -> UInt8 {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte + 32 : byte
+  }
+}
