@@ -2,13 +2,17 @@ import FanfareCore
 import Logging
 import RDKafka
 
-/// Puts records that were in the log before onto a topic again, a few at a time.
+/// Produces records that were in the log before, in batches that fit the producer's queue.
 struct LogWriter {
-  /// How many are on their way at once; each may have half a megabyte.
-  private static let batch = 64
+  /// The most records of a batch.
+  private static let batchRecords = 64
 
   private let producer: Producer
+  /// The most bytes of a batch of more than one record: half of the producer's queue, which also counts headers. The
+  /// largest record has 8 MiB.
+  private let batchBytes: Int
   private var waiting: [ProducerRecord] = []
+  private var waitingBytes = 0
 
   /// Runs the body with a writer. Returns when Kafka has acknowledged everything that was added, and throws when it has
   /// not.
@@ -21,7 +25,7 @@ struct LogWriter {
     async let running: Void = producer.run()
     let result: Result<Value, any Error>
     do {
-      var writer = LogWriter(producer: producer)
+      var writer = LogWriter(producer: producer, batchBytes: configuration.queueBytes / 2)
       let value = try await body(&writer)
       try await writer.flush()
       result = .success(value)
@@ -33,18 +37,22 @@ struct LogWriter {
     return try result.get()
   }
 
-  private init(producer: Producer) {
+  private init(producer: Producer, batchBytes: Int) {
     self.producer = producer
+    self.batchBytes = batchBytes
   }
 
-  /// Adds a record; suspends while there are enough on their way.
+  /// Adds a record. Returns when Kafka has acknowledged the batch before, if the record does not fit into it.
   mutating func add(_ record: ProducerRecord) async throws {
+    let bytes = record.value.count + (record.key?.count ?? 0)
+    if waiting.count == Self.batchRecords || waitingBytes + bytes > batchBytes { try await flush() }
     waiting.append(record)
-    if waiting.count == Self.batch { try await flush() }
+    waitingBytes += bytes
   }
 
   private mutating func flush() async throws {
     for result in await producer.send(waiting) { _ = try result.get() }
     waiting.removeAll(keepingCapacity: true)
+    waitingBytes = 0
   }
 }
