@@ -5,8 +5,8 @@ import Testing
 
 /// Topics into which others write in transactions.
 enum Transactions {
-  /// Commits `first` and `second`, then leaves a transaction open that holds `dropped`. Returns the producer, which must
-  /// live for as long as the transaction is to be open, and the offset of the open transaction's record.
+  /// Commits `first` and `second`, then leaves a transaction open that holds `dropped`. Returns its producer, and the
+  /// offset of the open transaction's record.
   static func leaveOneOpen(
     in topic: String, of kafka: TestKafka
   ) async throws -> (producer: TransactionalProducer, offsets: [Int64]) {
@@ -30,8 +30,8 @@ enum Transactions {
   }
 }
 
-/// The embedded cluster takes the requests of transactions but knows no control records and aborts nothing: it shows that
-/// the records of an open transaction reach the log, which `RealClusterTests` relies on.
+/// The embedded cluster accepts transactions but writes no control records and aborts nothing. It shows that records of
+/// an open transaction reach the log, which `RealClusterTests` relies on.
 @Suite(.timeLimit(.minutes(1))) struct TransactionTests {
   @Test func recordsOfAnOpenTransactionAreInTheLog() async throws {
     let kafka = try TestKafka.embedded()
