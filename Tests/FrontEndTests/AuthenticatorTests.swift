@@ -5,7 +5,7 @@ import Testing
 @testable import FrontEnd
 
 @Suite struct AuthenticatorTests {
-  @Test func theDemoAuthenticatorServesNobodyFromOutside() throws {
+  @Test func demoAuthenticatorRefusesToServeOtherMachinesUnlessAllowed() throws {
     for host in ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost", "LOCALHOST"] {
       _ = try DemoAuthenticator(boundTo: host)
     }
@@ -21,8 +21,8 @@ import Testing
     }
   }
 
-  @Test func theDemoAuthenticatorTakesTheNameForThePassword() async throws {
-    // Another user to everything else: the same letters in other bytes.
+  @Test func demoAuthenticatorAcceptsPasswordEqualToName() async throws {
+    // Unicode-equivalent, but a different user.
     #expect(RolePolicy(operators: ["zo\u{eb}"]).roles(of: "zoe\u{308}") == [.device, .sender])
     #expect(RolePolicy(exceptions: ["zo\u{eb}": []]).roles(of: "zoe\u{308}") == [.device, .sender])
     let authenticator = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func credentialsAreTakenApartAtTheFirstColon() {
+  @Test func basicCredentialsAreSplitAtTheFirstColon() {
     func read(_ text: String) -> BasicCredentials? {
       BasicCredentials("Basic " + Data(text.utf8).base64EncodedString())
     }

@@ -15,14 +15,14 @@ import Testing
     return try reply.body.split(separator: UInt8(ascii: "\n")).map { try JSON($0) }
   }
 
-  @Test func linesFailOneByOneAndAnswersAreInOrder() async throws {
+  @Test func eachLineIsAnsweredOnItsOwnAndInOrder() async throws {
     try await Harness.runWithKafka { app, kafka, topics in
       let long = line(String(repeating: "x", count: 65536))
       let lines = [
         line("1"), "nonsense", line("2", to: "carol"), "", #"{"to":{"user":"bob"}}"#, long, line("3"),
         #"{"to":{"user":"b"},"native":{"apns":{}},"platforms":["fcm"]}"#, line("4") + " \r", "[\u{FF}]", line("5"),
       ]
-      // A blank last line is no line; nor is the newline that ends the last one.
+      // Blank lines at the end are ignored.
       for ending in ["", "\n", "\r\n\n  \n"] {
         let reply = try await app.request(
           .post, "/api/sends/batch", body: lines.joined(separator: "\n") + ending, type: ndjson,
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func linesThatKafkaRefusesFailOneByOne() async throws {
+  @Test func lineRefusedByKafkaFailsAlone() async throws {
     let sink = RecordingSink { record in
       String(decoding: record.key ?? [], as: UTF8.self) == "username:carol"
         ? .init(code: .queueFull, message: "full") : nil
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func theBatchAsAWholeCanBeWrong() async throws {
+  @Test func emptyOversizedOrMistypedBatchIsRefusedAsAWhole() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       for body in ["", "\n", " \r\n\t\n"] {
@@ -96,8 +96,8 @@ import Testing
     }
   }
 
-  /// A megabyte of newlines would otherwise be answered with hundreds of megabytes of complaints.
-  @Test func aBatchHasNoMoreLinesThanCouldAllBeSends() async throws {
+  /// Otherwise a megabyte of line feeds would be answered with hundreds of megabytes of problems.
+  @Test func batchWithMoreLinesThanPossibleSendsIsRefused() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       let shortest = #"{"to":{"tag":"a"},"native":{"wns":"a"}}"# + "\n"
@@ -106,7 +106,7 @@ import Testing
         .post, "/api/sends/batch", body: String(repeating: shortest, count: most), type: ndjson)
       #expect(try answers(reply).count == most)
       #expect(sink.records.count == most)
-      // A few short lines are answered one by one, however little they have in common with sends.
+      // A few short lines are answered one by one even if they are not sends.
       let short = try await app.request(.post, "/api/sends/batch", body: "x\n\n\n\ny", type: ndjson)
       #expect(try answers(short).map { $0["error"]?["code"] } == Array(repeating: "malformedBody", count: 5))
       let lines = String(repeating: "\n", count: 1024 * 1024 - 1) + "x"

@@ -4,8 +4,7 @@ import Testing
 
 @testable import FrontEnd
 
-/// Bodies that somebody has spoiled, over a real socket: the answer is a success or a problem of the caller's, never of
-/// the server's.
+/// Corrupted bodies over a real socket: the answer is a success or a client error, never a server error.
 @Suite(.timeLimit(.minutes(3))) struct BodyFuzzTests {
   private static let mark = "SECRETMARK"
   private static let rounds = 250
@@ -56,7 +55,7 @@ import Testing
     Case(method: .post, path: "/api/notifications/secure?to_tag=bob", type: "application/json", body: #""\#(mark)""#),
   ]
 
-  @Test(arguments: UInt64(1)...2) func aSpoiledBodyIsTheCallersProblem(seed: UInt64) async throws {
+  @Test(arguments: UInt64(1)...2) func corruptedBodyIsNeverAServerError(seed: UInt64) async throws {
     let log = LogRecorder()
     try await Harness.run({ $0.logger = log.logger }) { app in
       let id = try await app.issue(handle: "h")
@@ -67,7 +66,7 @@ import Testing
           let body = mutator.mutate(Array(spoiled.body.utf8))
           let reply = try await app.request(spoiled.method, path, bytes: body, type: spoiled.type)
           if reply.status < 300 {
-            // A batch tells of its lines' problems, and a registration its owner's own words.
+            // A batch reports the problems of its lines; a registration contains the caller's own values.
             guard spoiled.path.hasSuffix("batch") else { continue }
             #expect(!reply.text.contains(Self.mark) && !reply.text.contains("internalError"), "\(reply.text)")
           } else {

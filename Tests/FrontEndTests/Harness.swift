@@ -6,13 +6,14 @@ import NIOCore
 import NIOHTTP1
 import Operations
 import RDKafka
+import Registry
 import Support
 
 @testable import FrontEnd
 
-/// A front end that listens on a free port, with the real registry behind it, and the client to talk to it.
+/// A front end on a free port over a real registry, with a client.
 struct Harness: Sendable {
-  /// What a test may choose; everything else is as in a demonstration.
+  /// The settings that a test may change; the defaults are those of the demo.
   struct Setup: Sendable {
     var configuration = FrontEndConfiguration()
     var hubs: [FrontEndHub]?
@@ -24,9 +25,16 @@ struct Harness: Sendable {
     var hasRoom: @Sendable () -> Bool = { true }
     var operations: OperationsRoutes?
     var logger = TestKafka.quietLogger
+
+    /// Makes the dependencies; the registry takes the place of those that the test does not set.
+    func dependencies(over registry: SQLiteRegistry, clock: any WallClock = SystemWallClock()) -> FrontEnd.Dependencies
+    {
+      FrontEnd.Dependencies(
+        registry: self.registry ?? registry, secureStore: secureStore ?? registry, claims: claims ?? registry,
+        broadcasts: registry, schedule: registry, history: history, sink: sink, hasRoom: hasRoom, clock: clock)
+    }
   }
 
-  /// The methods that are asked for.
   enum Method: String {
     case get = "GET", head = "HEAD", post = "POST", put = "PUT", delete = "DELETE", patch = "PATCH", options = "OPTIONS"
   }
@@ -35,10 +43,10 @@ struct Harness: Sendable {
   let registry: any DeviceRegistry & SecurePayloadStore & BroadcastStore & ScheduledSendStore
   let clock: ManualClock
 
-  /// Opal is an operator, devon may only register devices, sandy may only send; everybody else may do both.
+  /// Opal is an operator; devon may only register devices; sandy may only send; all others may do both.
   static let roles = RolePolicy(operators: ["opal"], exceptions: ["devon": [.device], "sandy": [.sender]])
 
-  /// Runs a front end for as long as `body` takes.
+  /// Runs a front end until `body` returns.
   static func run(_ configure: (inout Setup) throws -> Void = { _ in }, _ body: (Harness) async throws -> Void)
     async throws
   {
@@ -50,12 +58,8 @@ struct Harness: Sendable {
     let demo = try DemoAuthenticator(boundTo: setup.configuration.host, roles: roles)
     let frontEnd = try FrontEnd(
       configuration: setup.configuration, hubs: setup.hubs ?? [FrontEndHub(name: .default, authenticator: demo)],
-      dependencies: FrontEnd.Dependencies(
-        registry: setup.registry ?? temporary.registry, secureStore: setup.secureStore ?? temporary.registry,
-        claims: setup.claims ?? temporary.registry, broadcasts: temporary.registry,
-        schedule: temporary.registry, history: setup.history, sink: setup.sink,
-        hasRoom: setup.hasRoom, clock: clock),
-      operations: setup.operations, logger: setup.logger)
+      dependencies: setup.dependencies(over: temporary.registry, clock: clock), operations: setup.operations,
+      logger: setup.logger)
     try await withThrowingTaskGroup { group in
       group.addTask { try await frontEnd.run() }
       let harness = Harness(port: try await frontEnd.boundPort(), registry: temporary.registry, clock: clock)
@@ -67,7 +71,7 @@ struct Harness: Sendable {
     }
   }
 
-  /// Runs a front end that produces to the test's Kafka, in topics of its own.
+  /// Runs a front end that produces to topics of its own in the test's Kafka.
   static func runWithKafka(
     _ configure: (inout Setup) throws -> Void = { _ in }, _ body: (Harness, TestKafka, Topics) async throws -> Void
   ) async throws {
@@ -82,59 +86,46 @@ struct Harness: Sendable {
     }
   }
 
-  /// Makes a request as a user whose password is the name; nil: without credentials.
+  /// Sends a request as a user whose password equals the name; nil: without credentials.
   func request(
     _ method: Method, _ path: String, as user: String? = "alice", body: String? = nil,
     type: String? = "application/json;charset=utf-8", headers: [(String, String)] = []
   ) async throws -> Reply {
+    try await request(
+      method, path, as: user, body: body.map { .bytes(ByteBuffer(string: $0)) }, type: body == nil ? nil : type,
+      headers: headers)
+  }
+
+  /// Sends a request with any bytes as its body, as alice.
+  func request(_ method: Method, _ path: String, bytes: [UInt8], type: String) async throws -> Reply {
+    try await request(method, path, as: "alice", body: .bytes(ByteBuffer(bytes: bytes)), type: type)
+  }
+
+  /// Posts bytes as JSON in chunks, without a Content-Length.
+  func postInChunks(_ bytes: [UInt8], to path: String) async throws -> Reply {
+    let stream = AsyncStream { continuation in
+      for start in stride(from: 0, to: bytes.count, by: 10_000) {
+        continuation.yield(ByteBuffer(bytes: bytes[start..<min(start + 10_000, bytes.count)]))
+      }
+      continuation.finish()
+    }
+    return try await request(
+      .post, path, as: "alice", body: .stream(stream, length: .unknown), type: "application/json")
+  }
+
+  private func request(
+    _ method: Method, _ path: String, as user: String?, body: HTTPClientRequest.Body?, type: String?,
+    headers: [(String, String)] = []
+  ) async throws -> Reply {
     var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
     request.method = HTTPMethod(rawValue: method.rawValue)
     if let user { request.headers.add(name: "Authorization", value: Self.basic(user, user)) }
-    if let body {
-      request.body = .bytes(ByteBuffer(string: body))
-      if let type { request.headers.add(name: "Content-Type", value: type) }
-    }
+    if let type { request.headers.add(name: "Content-Type", value: type) }
+    request.body = body
     for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
     return try await execute(request)
   }
 
-  /// Makes a request as alice whose body is any bytes.
-  func request(_ method: Method, _ path: String, bytes: [UInt8], type: String) async throws -> Reply {
-    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
-    request.method = HTTPMethod(rawValue: method.rawValue)
-    request.headers.add(name: "Authorization", value: Self.basic("alice", "alice"))
-    request.headers.add(name: "Content-Type", value: type)
-    request.body = .bytes(ByteBuffer(bytes: bytes))
-    return try await execute(request)
-  }
-
-  /// Posts bytes as JSON.
-  func post(_ bytes: [UInt8], to path: String) async throws -> Reply {
-    try await execute(post(to: path, body: .bytes(ByteBuffer(bytes: bytes))))
-  }
-
-  /// Posts bytes as JSON in pieces, without telling beforehand how many there will be.
-  func postInChunks(_ bytes: [UInt8], to path: String) async throws -> Reply {
-    let pieces = stride(from: 0, to: bytes.count, by: 10_000).map {
-      ByteBuffer(bytes: bytes[$0..<min($0 + 10_000, bytes.count)])
-    }
-    let stream = AsyncStream { continuation in
-      for piece in pieces { continuation.yield(piece) }
-      continuation.finish()
-    }
-    return try await execute(post(to: path, body: .stream(stream, length: .unknown)))
-  }
-
-  private func post(to path: String, body: HTTPClientRequest.Body) -> HTTPClientRequest {
-    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
-    request.method = .POST
-    request.headers.add(name: "Authorization", value: Self.basic("alice", "alice"))
-    request.headers.add(name: "Content-Type", value: "application/json")
-    request.body = body
-    return request
-  }
-
-  /// Makes a request as it is.
   func execute(_ request: HTTPClientRequest) async throws -> Reply {
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
     let body = try await response.body.collect(upTo: 128 * 1024 * 1024)
@@ -148,20 +139,19 @@ struct Harness: Sendable {
 }
 
 extension Harness {
-  /// The devices that an audience's sends reach now, in the default hub.
+  /// Returns the devices that an audience resolves to.
   func reached(_ audience: Audience, hub: HubName = .default) async throws -> [RegistrationID] {
     try await registry.resolve([AudienceQuery(hub: hub, audience: audience, platforms: .all)])[0].map(\.registration)
   }
 
-  /// The first step of registering by handle, as the apps do it: the id is what stands between the first and the last
-  /// character.
+  /// Issues an id for a handle. Like the apps, strips the first and the last character of the answer.
   func issue(handle: String?, as user: String = "alice", root: String = "") async throws -> String {
     let reply = try await request(.post, root + "/api/register" + (handle.map { "?handle=\($0)" } ?? ""), as: user)
     guard reply.status == 200 else { throw UnexpectedReply(text: reply.text) }
     return String(reply.text.dropFirst().dropLast())
   }
 
-  /// The second step.
+  /// Completes the registration of an issued id.
   func complete(
     _ id: String, handle: String, platform: String = "apns", tags: [String] = [], as user: String = "alice",
     root: String = ""
@@ -173,7 +163,7 @@ extension Harness {
   }
 }
 
-/// What the test's next step cannot do without did not happen.
+/// An answer that a helper cannot use.
 struct UnexpectedReply: Error {
   let text: String
 }

@@ -34,7 +34,7 @@ import Testing
     ("olga", "tr0ub4dor&3"),
   ]
 
-  /// How often something was done.
+  /// A thread-safe counter.
   private final class Count: Sendable {
     private let count = Atomic(0)
 
@@ -42,7 +42,7 @@ import Testing
     func increment() { count.add(1, ordering: .relaxed) }
   }
 
-  /// Where lines are logged: whether on an event loop.
+  /// Records whether lines are logged on an event loop.
   private final class LogPlaces: Sendable {
     private let places = Mutex<[Bool]>([])
 
@@ -65,12 +65,12 @@ import Testing
     }
   }
 
-  /// A password file of the test's own, removed afterwards.
+  /// Writes a temporary password file.
   private func withFile(_ text: String, _ body: (String) async throws -> Void) async throws {
     let path = FileManager.default.temporaryDirectory.appending(path: "fanfare-htpasswd-\(UUID().uuidString)").path
     try Data(text.utf8).write(to: URL(filePath: path))
     defer {
-      // A file left behind in the temporary directory harms nobody.
+      // A file left in the temporary directory does no harm.
       try? FileManager.default.removeItem(atPath: path)
     }
     try await body(path)
@@ -80,12 +80,12 @@ import Testing
     try #require(BasicCredentials(user: user, password: password))
   }
 
-  @Test func everySchemeIsCheckedAndNothingElseLetsIn() async throws {
+  @Test func everyHashSchemeAcceptsOnlyTheRightPassword() async throws {
     try await withFile(Self.file) { path in
       let authenticator = try HtpasswdAuthenticator(
         path: path, roles: RolePolicy(operators: ["sven"]), logger: TestKafka.quietLogger)
       for (user, password) in Self.passwords {
-        // Twice: hashed, then remembered.
+        // Twice: hashed, then cached.
         for _ in 0..<2 {
           let principal = try await authenticator.authenticate(try credentials(user, password), hub: .default)
           #expect(principal?.user == user)
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func callersAreLetInOverTheSocket() async throws {
+  @Test func usersOfThePasswordFileAreAuthenticatedOverHTTP() async throws {
     try await withFile(Self.file) { path in
       let authenticator = try HtpasswdAuthenticator(path: path, logger: TestKafka.quietLogger)
       let sink = RecordingSink()
@@ -145,7 +145,7 @@ import Testing
     ("long:\(openssl)x", "cut short"),
     ("cost:$2y$99$jbCBR/jXVA.jB3DAU4oxvu4/k54LIrN13dUf47hrTcpSicSdABMnm", "cut short"),
   ])
-  func whatIsNotAcceptedIsRefusedByItsLine(line: String, reason: String) async throws {
+  func invalidLineIsReportedByItsNumber(line: String, reason: String) async throws {
     try await withFile("# first\nbrigitte:\(Self.bcrypt)\n\n\(line)\nsven:\(Self.sha512)\n") { path in
       let error = #expect(throws: FrontEndError.self) {
         try HtpasswdAuthenticator(path: path, logger: TestKafka.quietLogger)
@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatCannotBeReadIsRefused() async throws {
+  @Test func unreadableFileIsRefused() async throws {
     let missing = #expect(throws: FrontEndError.self) {
       try HtpasswdAuthenticator(path: "/nonexistent/htpasswd", logger: TestKafka.quietLogger)
     }
@@ -172,8 +172,8 @@ import Testing
     }
   }
 
-  /// As a Kubernetes secret is mounted: what is replaced is where a link leads.
-  @Test func `a file behind a symbolic link is read again when the link leads elsewhere`() async throws {
+  /// The mounted secrets of Kubernetes are replaced by changing a link.
+  @Test func fileBehindASymbolicLinkIsReloadedWhenTheLinkChanges() async throws {
     try await withFile(Self.file) { path in
       let (link, other) = (path + ".link", path + ".other")
       try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
@@ -189,7 +189,7 @@ import Testing
         try await authenticator.authenticate(try credentials(user, password), hub: .default) != nil
       }
       #expect(try await isIn("sven", "tr0ub4dor&3"))
-      // The link itself stays: a directory on its way is another one.
+      // The link stays; its target is replaced.
       try Data("brigitte:\(Self.changed)\n".utf8).write(to: URL(filePath: other))
       try FileManager.default.removeItem(atPath: path)
       try FileManager.default.moveItem(atPath: other, toPath: path)
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func aChangedFileIsReadAgainAndABrokenOneIsNot() async throws {
+  @Test func changedFileIsReloadedUnlessItIsInvalid() async throws {
     try await withFile(Self.file) { path in
       let time = Mutex(ContinuousClock.now)
       var configuration = HtpasswdAuthenticator.Configuration()
@@ -213,9 +213,9 @@ import Testing
       #expect(try await isIn("brigitte", "correct horse: battery"))
 
       try Data("brigitte:\(Self.changed)\n".utf8).write(to: URL(filePath: path), options: .atomic)
-      #expect(try await isIn("brigitte", "correct horse: battery"), "not looked at yet")
+      #expect(try await isIn("brigitte", "correct horse: battery"), "not checked yet")
       time.withLock { $0 += .seconds(1) }
-      #expect(try await !isIn("brigitte", "correct horse: battery"), "what was remembered is forgotten")
+      #expect(try await !isIn("brigitte", "correct horse: battery"), "cached credentials are dropped")
       #expect(try await isIn("brigitte", "new password"))
       #expect(try await !isIn("sven", "tr0ub4dor&3"))
       #expect(log.text.contains("Password file reloaded"))
@@ -223,7 +223,7 @@ import Testing
       for broken in ["brigitte:plain", "\u{0}", "brigitte", "", "# nobody\n"] {
         try Data(broken.utf8).write(to: URL(filePath: path), options: .atomic)
         time.withLock { $0 += .seconds(1) }
-        #expect(try await isIn("brigitte", "new password"), "the users stay as they were")
+        #expect(try await isIn("brigitte", "new password"), "the users stay")
       }
       #expect(log.text.contains("Changed password file ignored"))
       #expect(log.text.contains("line 1 "))
@@ -238,15 +238,15 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "# nobody yet\n"]) func `a file that names nobody lets nobody in`(text: String) async throws {
+  @Test(arguments: ["", "# nobody yet\n"]) func fileWithoutUsersRefusesEverybody(text: String) async throws {
     try await withFile(text) { path in
       let authenticator = try HtpasswdAuthenticator(path: path, logger: TestKafka.quietLogger)
       #expect(try await authenticator.authenticate(try credentials("brigitte", ""), hub: .default) == nil)
     }
   }
 
-  /// A large file takes as long to read as thousands of requests do to be answered.
-  @Test func `a changed file is not read on the event loop`() async throws {
+  /// Reading a large file takes as long as answering thousands of requests.
+  @Test func changedFileIsNotReadOnTheEventLoop() async throws {
     try await withFile(Self.file) { path in
       let time = Mutex(ContinuousClock.now)
       var configuration = HtpasswdAuthenticator.Configuration()
@@ -267,7 +267,7 @@ import Testing
     }
   }
 
-  @Test func aHundredRequestsAtOnceAreOneHash() async throws {
+  @Test func concurrentRequestsShareOneCheck() async throws {
     let time = ContinuousClock.now
     let verified = VerifiedCredentials(capacity: 10, timeToLive: .seconds(60), now: { time })
     let pool = HashingPool(concurrency: 1, maximumWaiting: 0)
@@ -287,7 +287,7 @@ import Testing
     #expect(checks.value == 1)
   }
 
-  @Test func rememberedCredentialsAreBoundedInTimeAndNumber() async throws {
+  @Test func cachedCredentialsAreBoundedInTimeAndNumber() async throws {
     let time = Mutex(ContinuousClock.now)
     let verified = VerifiedCredentials(capacity: 3, timeToLive: .seconds(60), now: { time.withLock { $0 } })
     let checks = Count()
@@ -299,10 +299,10 @@ import Testing
     }
     func count() -> Int { checks.value }
     #expect(try await check("a") && count() == 1)
-    #expect(try await check("a", isRight: false) && count() == 1, "remembered")
+    #expect(try await check("a", isRight: false) && count() == 1, "cached")
     time.withLock { $0 += .seconds(60) }
-    #expect(try await !check("a", isRight: false) && count() == 2, "its time is over")
-    #expect(try await !check("a", isRight: false) && count() == 3, "what is wrong is never remembered")
+    #expect(try await !check("a", isRight: false) && count() == 2, "expired")
+    #expect(try await !check("a", isRight: false) && count() == 3, "wrong credentials are not cached")
     for user in ["a", "b", "c", "d", "e"] { #expect(try await check(user)) }
     let before = count()
     var remembered = 0
@@ -310,15 +310,15 @@ import Testing
     #expect(remembered == 3 && count() == before + 2)
     verified.invalidate(generation: 1)
     #expect(try await !check("e", isRight: false, generation: 1))
-    #expect(try await check("f", generation: 0), "what an older version of the users says is not kept")
+    #expect(try await check("f", generation: 0), "results of older users are not cached")
     #expect(try await !check("f", isRight: false, generation: 0))
   }
 
-  @Test func morePasswordsThanMayWaitAreTurnedAway() async throws {
+  @Test func hashingPoolRefusesWorkBeyondItsQueue() async throws {
     let pool = HashingPool(concurrency: 1, maximumWaiting: 1)
     let gate = DispatchSemaphore(value: 0)
     try await withThrowingTaskGroup(of: Bool.self) { group in
-      // The first occupies the thread, the second waits, one of three is turned away at once.
+      // The first occupies the thread, the second waits, the third is refused at once.
       for _ in 0..<3 {
         group.addTask {
           do {

@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test func nothingCrossesFromOneHubToAnother() async throws {
+  @Test func hubsAreIsolatedFromEachOther() async throws {
     let beta = try #require(HubName("beta"))
     let id = SendID.random()
     let report = SendReport(
@@ -24,7 +24,7 @@ import Testing
       $0.hubs = try hubs("default", "beta", "gamma")
       $0.history = ScriptedHistory(reports: [report])
     }) { app, kafka, topics in
-      // One handle, in two hubs: two registrations, each in its own.
+      // The same handle is registered in each hub separately.
       let first = try await app.issue(handle: "aa01")
       let second = try await app.issue(handle: "aa01", root: "/hubs/beta")
       #expect(first != second)
@@ -35,7 +35,7 @@ import Testing
       #expect(try await app.reached(.user("alice"), hub: beta).map(\.description) == [second])
       try await app.request(.delete, "/api/register/\(second)").expectProblem(404, "notFound")
       #expect(try await app.request(.delete, "/hubs/beta/api/register/\(second)").status == 200)
-      // The default hub has its name as well.
+      // The default hub is also reachable by its name.
       #expect(try await app.request(.delete, "/hubs/default/api/register/\(first)").status == 200)
 
       let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
@@ -59,7 +59,7 @@ import Testing
           try await app.request(.get, "\(root)/api/sends/\(id)", as: user).expectProblem(404, "notFound")
         }
       }
-      // Each hub's callers are its own.
+      // Roles belong to a hub.
       try await app.request(.post, "/hubs/gamma/api/sends", body: send).expectProblem(403, "forbidden")
       for hub in ["delta", "Beta", "-", "%2e%2e"] {
         try await app.request(.post, "/hubs/\(hub)/api/sends", body: send).expectProblem(404, "notFound")
@@ -67,19 +67,16 @@ import Testing
     }
   }
 
-  @Test func withoutADefaultHubItsRoutesAreNotThere() async throws {
+  @Test func routesWithoutHubNeedADefaultHub() async throws {
     try await Harness.run({ $0.hubs = try hubs("beta") }) { app in
       try await app.request(.post, "/api/register").expectProblem(404, "notFound")
       #expect(try await app.request(.post, "/hubs/beta/api/register").status == 200)
     }
   }
 
-  @Test func aFrontEndNeedsItsHubsAndSoundSettings() throws {
+  @Test func missingHubOrInvalidSettingIsRefusedByName() throws {
     let temporary = try TemporaryRegistry()
-    let dependencies = FrontEnd.Dependencies(
-      registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry,
-      broadcasts: temporary.registry, schedule: temporary.registry, history: ScriptedHistory(),
-      sink: RecordingSink())
+    let dependencies = Harness.Setup().dependencies(over: temporary.registry)
     func make(_ hubs: [FrontEndHub], _ change: (inout FrontEndConfiguration) -> Void = { _ in }) throws {
       var configuration = FrontEndConfiguration()
       change(&configuration)

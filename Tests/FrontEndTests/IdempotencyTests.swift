@@ -20,7 +20,7 @@ import Testing
       .post, path, as: user, body: body, type: type, headers: key.map { [("Idempotency-Key", $0)] } ?? [])
   }
 
-  @Test func aRepeatedRequestHasTheFirstAnswerForADay() async throws {
+  @Test func repeatedRequestGetsTheFirstAnswerFor24Hours() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       let first = try await post(app, key: "k 1")
@@ -33,19 +33,19 @@ import Testing
       try await post(app, key: "k 1", body: Self.other).expectProblem(409, "keyReused", naming: "Idempotency-Key")
       #expect(sink.records.count == 1)
 
-      // A day later the key is as good as new.
+      // After 24 hours the key is free.
       app.clock.advance(by: .milliseconds(1))
       let third = try await post(app, key: "k 1", body: Self.other)
       #expect(third.status == 202)
       #expect(try third.sendID() != id)
       #expect(sink.records.count == 2)
-      // Without a key, every request is another send.
+      // Without a key every request is a new send.
       for _ in 0..<2 { #expect(try await post(app, key: nil).status == 202) }
       #expect(Set(try sink.sends().map(\.id)).count == 4)
     }
   }
 
-  @Test func aKeyIsItsCallersAndItsHubs() async throws {
+  @Test func keyIsScopedToCallerAndHub() async throws {
     let sink = RecordingSink()
     let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
     let hub = try #require(HubName("shop"))
@@ -61,13 +61,13 @@ import Testing
       }
       #expect(Set(try sink.sends().map(\.id)).count == 4)
       #expect(try sink.sends().allSatisfy { $0.id.high >> 12 & 0xF == 8 && $0.id.low >> 62 == 2 }, "UUIDs of version 8")
-      // The same place under its other name.
+      // The default hub by its name.
       #expect(try await post(app, "/hubs/default/api/sends", key: "k").status == 202)
       #expect(sink.records.count == 4)
     }
   }
 
-  @Test func aKeyThatIsNoneIsNamed() async throws {
+  @Test func invalidKeyIsRefused() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       for path in [
@@ -88,8 +88,7 @@ import Testing
     }
   }
 
-  /// What is wrong with a request does not use up its key.
-  @Test func aRequestThatIsRefusedClaimsNothing() async throws {
+  @Test func refusedRequestDoesNotClaimItsKey() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       try await post(app, key: "k", body: "{}").expectProblem(400, "invalidField")
@@ -97,8 +96,8 @@ import Testing
     }
   }
 
-  /// After an error nobody knows what has become of the send: the repetition enqueues again, under the same id.
-  @Test(arguments: [RDKafkaError.Code.notPersisted, .possiblyPersisted]) func aFailureIsRepeatedUnderTheSameID(
+  /// After an error the outcome is unknown: the repetition enqueues the send again under the same id.
+  @Test(arguments: [RDKafkaError.Code.notPersisted, .possiblyPersisted]) func repetitionAfterFailureUsesTheSameID(
     code: RDKafkaError.Code
   ) async throws {
     let ids = Mutex<[SendID]>([])
@@ -123,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func whileClaimsCannotBeStoredNothingIsAccepted() async throws {
+  @Test func nothingIsAcceptedIfTheClaimCannotBeStored() async throws {
     let sink = RecordingSink()
     try await Harness.run({
       $0.sink = sink
@@ -135,8 +134,8 @@ import Testing
     }
   }
 
-  /// Kafka has it, and the store does not know: whoever finds both records finds one send and one payload.
-  @Test func `a repetition that enqueues again enqueues the same`() async throws {
+  /// If Kafka has the send but the claim is not settled, both records are the same send with the same payload.
+  @Test func repetitionAfterAnUnsettledClaimEnqueuesTheSameSend() async throws {
     let sink = RecordingSink()
     let temporary = try TemporaryRegistry()
     let claims = ForgetfulClaims(over: temporary.registry)
@@ -157,20 +156,20 @@ import Testing
         #expect(try await post(app, path, key: "k\(number)", body: body, type: type).status == status)
         let sends = try sink.sends().suffix(2)
         #expect(Set(sends.map(\.id)).count == 1 && Set(sends.map(\.content)).count == 1)
-        // It is wanted now: its time to live counts from here.
+        // The time to live counts from the repetition.
         #expect(sends.last?.acceptedAt == app.clock.now() && Set(sends.map(\.timeToLive)).count == 1)
       }
       #expect(sink.records.count == 8)
       let announced = try #require(try sink.sends().last)
       #expect(announced.timeToLive == 24 * 3600)
-      // As long as it is announced, it is there.
+      // The payload exists as long as its announcement lives.
       app.clock.advance(by: .seconds(24 * 3600 - 1))
       let payload = try await app.request(.get, "/api/notifications/\(try #require(announced.content.wns))", as: "bob")
       #expect(try payload.json["Payload"] == "hello")
     }
   }
 
-  @Test func aRepeatedBatchHasTheSameIDs() async throws {
+  @Test func repeatedBatchKeepsItsIDs() async throws {
     let failing = Mutex(true)
     let sink = RecordingSink { record in
       String(decoding: record.key ?? [], as: UTF8.self) == "username:carol" && failing.withLock { $0 }
@@ -189,7 +188,7 @@ import Testing
         409, "keyReused")
       try await post(app, key: "k").expectProblem(409, "keyReused")
 
-      // A line that Kafka did not take has its chance when the batch comes again; the others keep their ids.
+      // The line that Kafka refused is accepted with the repetition; the others keep their ids.
       let mixed = Self.body + "\n" + Self.body.replacing("bob", with: "carol")
       let partial = try ids(try await post(app, "/api/sends/batch", key: "m", body: mixed, type: Self.ndjson))
       #expect(partial[0] != nil && partial[1] == nil)
@@ -202,8 +201,8 @@ import Testing
     }
   }
 
-  /// A day more than a year ahead is refused; two days later it is not, but the batch was answered then.
-  @Test func `a repeated batch is judged by the time when it came first`() async throws {
+  /// A time too far ahead is refused in the repetition too, although it would be valid by then.
+  @Test func repeatedBatchIsValidatedAtTheTimeOfTheFirst() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       let time = app.clock.now() + .seconds(366 * 86_400 + 3600)
@@ -222,7 +221,7 @@ import Testing
     try reply.text.split(separator: "\n").map { try JSON($0.utf8)["id"]?.text.flatMap { SendID($0) } }
   }
 
-  @Test func appsMayGiveKeysToo() async throws {
+  @Test func keysWorkOnAppRoutes() async throws {
     let sink = RecordingSink()
     let store = CountingStore()
     try await Harness.run({
@@ -243,7 +242,7 @@ import Testing
     }
   }
 
-  /// A store that is out of reach when a claim is to be settled, once for every time it is told so.
+  /// A store whose `settle` fails once after every `forgetOne()`.
   private final class ForgetfulClaims: SendClaimStore {
     private let store: any SendClaimStore
     private let isForgetting = Mutex(false)
@@ -266,7 +265,7 @@ import Testing
     }
   }
 
-  /// A store that cannot be reached.
+  /// An unavailable store.
   private struct BrokenClaims: SendClaimStore {
     func claim(_ claim: SendClaim, lifetime: Duration) async throws -> SendClaim {
       throw RegistryError(.unavailable, "no store")

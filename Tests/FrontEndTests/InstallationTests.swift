@@ -4,7 +4,7 @@ import Testing
 
 @testable import FrontEnd
 
-/// Installations by the project's own routes, over a real socket.
+/// The project's own routes for installations.
 @Suite(.timeLimit(.minutes(2))) struct InstallationTests {
   private static let path = "/api/installations/5D1A-77"
 
@@ -25,7 +25,7 @@ import Testing
     return tags.compactMap(\.text)
   }
 
-  @Test func anInstallationIsPutReadReplacedAndRemoved() async throws {
+  @Test func installationIsCreatedReadReplacedAndRemoved() async throws {
     try await Harness.run { app in
       let start = app.clock.now()
       let reply = try await put(app)
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func ownershipIsAsInTheAppsFlow() async throws {
+  @Test func onlyTheSameHandleTransfersAnInstallationToAnotherUser() async throws {
     try await Harness.run { app in
       let id = try #require(try await put(app).json["id"]?.text.flatMap { RegistrationID($0) })
       try await put(app, Self.body("bb02"), as: "bob").expectProblem(410, "gone")
@@ -82,18 +82,18 @@ import Testing
       #expect(try await put(app, Self.body("AA01"), as: "bob").status == 200)
       #expect(try await app.reached(.user("alice")) == [])
       #expect(try await app.reached(.user("bob")) == [id])
-      // An id that has to be escaped.
+      // An id that needs percent escapes.
       let odd = try await app.request(.put, "/api/installations/a%23b%40c", body: Self.body("cc03"))
       #expect(try odd.json["installation"] == "a#b@c")
       #expect(try await app.request(.get, "/api/installations/a%23b@c").status == 200)
-      // Hubs are apart, and a device of the older flow is the same device.
+      // Hubs are separate, and the app-compatible route finds the same device.
       try await app.request(.get, "/hubs/other\(Self.path)").expectProblem(404, "notFound")
       let older = #"{"platform":"ios","instId":"5D1A-77","deviceToken":"aa01"}"#
       #expect(try await app.request(.post, "/api/register", as: "bob", body: older).json["id"] == .string("\(id)"))
     }
   }
 
-  @Test func whatIsWrongIsNamed() async throws {
+  @Test func invalidBodyIsRefusedNamingTheMember() async throws {
     try await Harness.run { app in
       for (body, field) in [
         (#"{"handle":"aa"}"#, "platform"), (#"{"platform":"apns"}"#, "handle"),
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func aPatchChangesAPart() async throws {
+  @Test func patchChangesTagsHandleAndPlatform() async throws {
     try await Harness.run { app in
       let start = app.clock.now()
       _ = try await put(app, Self.body(tags: #""a","b""#))
@@ -133,7 +133,7 @@ import Testing
         ("", ["a", "b"]), (#"{"op":"add","path":"/tags/-","value":"c"}"#, ["a", "b", "c"]),
         (#"{"op":"remove","path":"/tags/a"}"#, ["b", "c"]),
         (#"{"op":"add","path":"/tags/0","value":"a"}"#, ["a", "b", "c"]),
-        // As its GET shows it: sorted, with the tags that the registry gives.
+        // In the form of GET: sorted, with the registry's own tags.
         (
           #"{"op":"test","path":"/tags/0","value":"a"},{"op":"replace","path":"/tags/0","value":"z"}"#, ["b", "c", "z"]
         ),
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func aPatchThatCannotBeDoneSaysWhereAndChangesNothing() async throws {
+  @Test func failingPatchNamesTheOperationAndChangesNothing() async throws {
     try await Harness.run { app in
       let before = try await put(app, Self.body(tags: #""a","b""#)).json
       let add = #"{"op":"add","path":"/tags/-","value":"c"}"#
@@ -196,7 +196,7 @@ import Testing
         (#"{"op":"test","path":"/handle","value":"bb"}"#, "[1] /handle"),
         (#"{"op":"test","path":"/platform","value":"fcm"}"#, "[1] /platform"),
       ] {
-        // What is beyond the end depends on the operation before, which adds the fifth tag.
+        // The preceding operation changes the number of tags.
         let before = detail.hasSuffix("/tags/4") ? #"{"op":"remove","path":"/tags/a"}"# : add
         try await patch(app, "\(before),\(operations)").expectProblem(409, "conflict", naming: detail)
       }
@@ -236,7 +236,7 @@ import Testing
     }
   }
 
-  @Test func whatWasAnsweredCanBeSentBack() async throws {
+  @Test func answeredTagsCanBeSentBack() async throws {
     try await Harness.run { app in
       let most = (0..<60).map { #""t\#($0)""# }.joined(separator: ",")
       let stored = try tags(try await put(app, Self.body(tags: most)))
@@ -249,7 +249,7 @@ import Testing
     }
   }
 
-  @Test func patchesAtTheSameTimeLoseNothing() async throws {
+  @Test func concurrentPatchesLoseNoChange() async throws {
     try await Harness.run { app in
       _ = try await put(app, Self.body(tags: ""))
       let statuses = try await withThrowingTaskGroup(of: (Int, Int).self) { group in

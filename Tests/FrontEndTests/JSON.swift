@@ -1,6 +1,6 @@
 import Foundation
 
-/// A JSON value as Foundation reads it: a second opinion on what is written by hand.
+/// A JSON value, parsed by Foundation to check hand-written JSON.
 enum JSON: Hashable, Decodable {
   case object([String: JSON])
   case array([JSON])
@@ -30,7 +30,7 @@ enum JSON: Hashable, Decodable {
     }
   }
 
-  /// The member of an object; nil where there is none.
+  /// The member of an object, or nil.
   subscript(_ key: String) -> JSON? {
     guard case .object(let members) = self else { return nil }
     return members[key]
@@ -42,7 +42,7 @@ enum JSON: Hashable, Decodable {
     return text
   }
 
-  /// The text as a JSON string, as an app's own encoder writes it.
+  /// The text as a JSON string.
   static func encoded(_ text: String) throws -> String {
     String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
   }

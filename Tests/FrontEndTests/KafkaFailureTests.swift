@@ -9,8 +9,8 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct KafkaFailureTests {
   private let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
 
-  @Test func anUnreachableKafkaIsAnsweredInTimeAndNothingIsAccepted() async throws {
-    // Nobody listens on the discard port.
+  @Test func unreachableKafkaIsAnswered503InBoundedTime() async throws {
+    // Nothing listens on the discard port.
     let client = KafkaClientConfiguration(
       bootstrapServers: "127.0.0.1:9", clientID: "test-unreachable", tuning: .embedded)
     var configuration = ProducerConfiguration(client: client)
@@ -30,14 +30,14 @@ import Testing
         let lines = try batch.body.split(separator: UInt8(ascii: "\n")).map { try JSON($0) }
         #expect(lines.map { $0["error"]?["code"] } == ["kafkaUnavailable", "kafkaUnavailable"])
         #expect(ContinuousClock.now - start < .seconds(20), "the wait is bounded")
-        // What does not need Kafka goes on.
+        // Requests that do not need Kafka succeed.
         #expect(try await app.request(.post, "/api/register").status == 200)
       }
       await producer.close(timeout: .seconds(1))
     }
   }
 
-  @Test func aKafkaThatComesBackIsUsedAgain() async throws {
+  @Test func sendsAreAcceptedAgainAfterAKafkaOutage() async throws {
     let kafka = try TestKafka.embedded()
     let topics = try await kafka.sendsTopic()
     try await kafka.withProducer(configure: {
@@ -55,7 +55,7 @@ import Testing
         #expect(refused.status == 503)
         #expect(["kafkaUnavailable", "outcomeUnknown"].contains(refused.code))
         try kafka.cluster?.setBroker(isUp: true)
-        // The client's connection comes back in its own time.
+        // The client reconnects after its backoff.
         var status = 503
         while status == 503 { status = try await app.request(.post, "/api/sends", body: send).status }
         #expect(status == 202)

@@ -15,7 +15,7 @@ struct KafkaSink: SendSink {
   }
 }
 
-/// A send as it lies in its topic.
+/// A send read from its topic.
 struct StoredSend {
   let key: String?
   let headers: [RecordHeader]
@@ -23,7 +23,7 @@ struct StoredSend {
 }
 
 extension TestKafka {
-  /// Names topics of the test's own, and creates the one for sends.
+  /// Creates a sends topic with a prefix of its own.
   func sendsTopic() async throws -> Topics {
     let topics = Topics(prefix: group())
     let specification = TopicSpecification(name: topics.sends, partitions: 4)
@@ -38,7 +38,7 @@ extension TestKafka {
     return topics
   }
 
-  /// Reads the sends of a topic, which must be exactly so many. Their order is kept within each key.
+  /// Reads the sends of a topic, which must be exactly `count`, in order within each key.
   func sends(in topics: Topics, count: Int) async throws -> [StoredSend] {
     try await withConsumer(topics: [topics.sends], group: group()) { consumer in
       var stored: [StoredSend] = []

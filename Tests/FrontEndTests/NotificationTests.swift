@@ -1,5 +1,6 @@
 import FanfareCore
 import Foundation
+import FoundationXML
 import RDKafka
 import Support
 import Testing
@@ -12,8 +13,8 @@ import Testing
     String(repeating: "é\"<", count: 12 * 1024),
   ]
 
-  /// Every platform, every message, read back from the topic and taken apart by somebody else's parsers.
-  @Test func whatTheDeviceReceivesIsEscapedWhateverItSays() async throws {
+  /// Every text on every platform is read back from the topic with Foundation's parsers.
+  @Test func textIsEscapedForEveryPlatform() async throws {
     try await Harness.runWithKafka { app, kafka, topics in
       var expected: [SendID: (pns: String, text: String)] = [:]
       for (number, message) in Self.hostile.enumerated() {
@@ -51,9 +52,9 @@ import Testing
           let toast = try #require(Toast(content.wns ?? ""))
           #expect(toast.path == ["toast", "visual", "binding", "text"])
           #expect(toast.template == "ToastText01" && toast.textID == "1")
-          // XML 1.0 has no way to say control characters: they are left out. A parser must see all others.
-          let sayable = text.unicodeScalars.filter { $0.value >= 0x20 || [9, 10, 13].contains($0.value) }
-          #expect(Array(toast.text.utf8) == Array(String(String.UnicodeScalarView(sayable)).utf8))
+          // XML 1.0 cannot represent control characters; they are dropped. All others must be parsed unchanged.
+          let representable = text.unicodeScalars.filter { $0.value >= 0x20 || [9, 10, 13].contains($0.value) }
+          #expect(Array(toast.text.utf8) == Array(String(String.UnicodeScalarView(representable)).utf8))
           #expect(content.apns == nil && content.fcm == nil && content.message == nil)
         }
       }
@@ -61,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func namesOfAnyScriptAreAddressed() async throws {
+  @Test func userNamesOfAnyScriptAreAccepted() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       let names = ["bob", "René Müller", "a+b@example.com", "日本", "\"<&>'", "50%"]
@@ -71,7 +72,7 @@ import Testing
           .post, "/api/notifications?pns=apns&to_tag=\(escaped)", as: name, body: #""x""#)
         #expect(reply.status == 200)
       }
-      // A plus sign is a plus sign: a name of a mail address is not escaped by every app.
+      // A plus sign stands for itself: not every app escapes it in mail addresses.
       #expect(
         try await app.request(.post, "/api/notifications?pns=apns&to_tag=a+b@example.com", body: #""x""#).status == 200)
       let sends = try sink.sends()
@@ -84,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWrongIsNamedAndNothingIsEnqueued() async throws {
+  @Test func invalidRequestIsRefusedNamingTheParameter() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       for (query, field) in [
@@ -112,14 +113,43 @@ import Testing
     }
   }
 
-  /// The field's apps leave the type out, or write it in their own way.
+  /// Apps omit the type or spell it differently.
   @Test(arguments: [
     nil, "application/json", "application/json; charset=UTF-8", "APPLICATION/JSON;Charset=\"utf-8\"", "text/json",
   ])
-  func theMediaTypeMayBeWrittenInManyWays(type: String?) async throws {
+  func mediaTypeMayBeMissingOrSpelledDifferently(type: String?) async throws {
     try await Harness.run { app in
       let reply = try await app.request(.post, "/api/notifications?pns=apns&to_tag=bob", body: #""x""#, type: type)
       #expect(reply.status == 200)
     }
+  }
+}
+
+/// A toast, parsed by Foundation.
+private final class Toast: NSObject, XMLParserDelegate {
+  private(set) var path: [String] = []
+  private(set) var text = ""
+  private(set) var template: String?
+  private(set) var textID: String?
+
+  /// Returns nil if the document is not well-formed.
+  init?(_ document: String) {
+    super.init()
+    let parser = XMLParser(data: Data(document.utf8))
+    parser.delegate = self
+    guard parser.parse() else { return nil }
+  }
+
+  func parser(
+    _ parser: XMLParser, didStartElement element: String, namespaceURI: String?, qualifiedName: String?,
+    attributes: [String: String]
+  ) {
+    path.append(element)
+    if element == "binding" { template = attributes["template"] }
+    if element == "text" { textID = attributes["id"] }
+  }
+
+  func parser(_ parser: XMLParser, foundCharacters string: String) {
+    text += string
   }
 }

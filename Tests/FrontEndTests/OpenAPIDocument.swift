@@ -2,16 +2,15 @@ import Foundation
 
 @testable import FrontEnd
 
-/// The description that the front end serves, taken apart.
+/// The parsed description that the front end serves.
 struct OpenAPIDocument {
   /// One method of one path.
   struct Operation {
     let method: Harness.Method
-    /// As the document has it: `/api/sends/{id}`.
+    /// The path in the document: `/api/sends/{id}`.
     let path: String
-    /// What goes before the path: nothing, and the prefix of hubs where there is one.
+    /// The prefixes of the path: none, and that of hubs if the operation has it.
     let prefixes: [String]
-    /// What is said of it.
     let json: JSON
   }
 
@@ -24,7 +23,6 @@ struct OpenAPIDocument {
 
   let json: JSON
 
-  /// Reads it.
   init() throws {
     json = try JSON(PackageResources.openapi_json)
   }
@@ -33,7 +31,7 @@ struct OpenAPIDocument {
   var operations: [Operation] {
     (json["paths"]?.members ?? [:]).sorted { $0.key < $1.key }.flatMap { path, item in
       item.members.sorted { $0.key < $1.key }.compactMap { key, operation in
-        // What belongs to all operations of a path stands beside them.
+        // Members that all operations of the path share are skipped.
         guard let method = Harness.Method(rawValue: key.uppercased()) else { return nil }
         let servers = (operation["servers"] ?? json["servers"])?.elements ?? []
         let prefixes = servers.compactMap { $0["url"]?.text }.map { $0 == "/" ? "" : $0 }
@@ -42,14 +40,14 @@ struct OpenAPIDocument {
     }
   }
 
-  /// Every example of a body that a request may have.
+  /// All examples of request bodies.
   func bodies() throws -> [Body] {
     try operations.flatMap { operation in
       let content = operation.json["requestBody"].flatMap(resolved)?["content"]?.members ?? [:]
       return try content.flatMap { type, media in
         let examples = media["examples"]?.members.values.compactMap { $0["value"] } ?? []
         return try (examples + [media["example"]].compactMap { $0 }).map { example in
-          // One JSON value is an example as it is, anything else is written in a string.
+          // Examples of other types than JSON are strings.
           let text = type.hasSuffix("json") && !type.hasSuffix("ndjson") ? try example.serialized() : example.text ?? ""
           return Body(operation: operation, mediaType: type, text: text)
         }
@@ -57,16 +55,16 @@ struct OpenAPIDocument {
     }
   }
 
-  /// The target of every `$ref`, wherever it stands.
+  /// The targets of all `$ref`.
   var references: Set<String> { Self.references(in: json) }
 
-  /// What a reference leads to; nil where it leads nowhere.
+  /// The target of a reference, or nil.
   func target(of reference: String) -> JSON? {
     guard reference.hasPrefix("#/") else { return nil }
     return reference.dropFirst(2).split(separator: "/").reduce(Optional(json)) { $0?[String($1)] }
   }
 
-  /// The value itself, or what it refers to.
+  /// The value, or the target of its reference.
   func resolved(_ value: JSON) -> JSON? {
     guard let reference = value["$ref"]?.text else { return value }
     return target(of: reference)
@@ -79,9 +77,9 @@ struct OpenAPIDocument {
 }
 
 extension JSON {
-  /// The members of an object; none of anything else.
+  /// The members of an object; empty for other values.
   var members: [String: JSON] { if case .object(let members) = self { members } else { [:] } }
-  /// The elements of an array; none of anything else.
+  /// The elements of an array; empty for other values.
   var elements: [JSON] { if case .array(let elements) = self { elements } else { [] } }
 
   /// The value as a document.
@@ -96,7 +94,7 @@ extension JSON: Encodable {
     case .array(let elements): try container.encode(elements)
     case .string(let text): try container.encode(text)
     case .number(let number):
-      // As a whole number wherever it is one: others are refused where one is wanted.
+      // Whole numbers without a fraction: the front end refuses 1.0 for an integer.
       if let whole = Int64(exactly: number) { try container.encode(whole) } else { try container.encode(number) }
     case .boolean(let value): try container.encode(value)
     case .null: try container.encodeNil()

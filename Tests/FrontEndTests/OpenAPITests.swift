@@ -5,7 +5,7 @@ import Testing
 
 @testable import FrontEnd
 
-/// The description of the front end, held against the front end.
+/// Compares the OpenAPI description with the front end.
 @Suite(.timeLimit(.minutes(2))) struct OpenAPITests {
   private let document: OpenAPIDocument
 
@@ -13,7 +13,7 @@ import Testing
     document = try OpenAPIDocument()
   }
 
-  @Test func theDescriptionIsThereForEverybody() async throws {
+  @Test func descriptionIsServedWithoutCredentials() async throws {
     try await Harness.run { app in
       let reply = try await app.request(.get, "/openapi.json", as: nil)
       #expect(reply.status == 200 && reply["Content-Type"] == "application/json")
@@ -28,31 +28,29 @@ import Testing
         #expect(again.body.isEmpty == (status == 304))
       }
       try await app.request(.post, "/openapi.json", as: nil).expectProblem(405, "methodNotAllowed")
-      // It belongs to the process, not to a hub.
+      // The route belongs to the process, not to a hub.
       try await app.request(.get, "/hubs/default/openapi.json", as: nil).expectProblem(404, "notFound")
     }
   }
 
-  @Test func everyRouteIsDescribedAndNothingElse() throws {
+  @Test func describedRoutesEqualRegisteredRoutes() throws {
     let temporary = try TemporaryRegistry()
     let frontEnd = try FrontEnd(
       configuration: FrontEndConfiguration(),
       hubs: [FrontEndHub(name: .default, authenticator: try DemoAuthenticator(boundTo: "127.0.0.1"))],
-      dependencies: FrontEnd.Dependencies(
-        registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry,
-        broadcasts: temporary.registry, schedule: temporary.registry, history: ScriptedHistory(), sink: RecordingSink()),
-      operations: Self.operations, logger: TestKafka.quietLogger)
-    // HEAD goes with every GET; the document says so once.
+      dependencies: Harness.Setup().dependencies(over: temporary.registry), operations: Self.operations,
+      logger: TestKafka.quietLogger)
+    // The document describes HEAD once for all GET routes.
     let routes = frontEnd.routes.routes.filter { !$0.hasPrefix("HEAD ") }
     let described = Set(
       document.operations.flatMap { operation in
         operation.prefixes.map { "\(operation.method.rawValue) \($0)\(operation.path)" }
       })
     #expect(routes.subtracting(described).sorted() == [], "routes that are not described")
-    #expect(described.subtracting(routes).sorted() == [], "what is described is no route")
+    #expect(described.subtracting(routes).sorted() == [], "described routes that do not exist")
   }
 
-  @Test func everyReferenceLeadsSomewhereAndNothingIsLeftOver() {
+  @Test func referencesResolveAndEveryComponentIsUsed() {
     let references = document.references
     for reference in references { #expect(document.target(of: reference) != nil, "\(reference)") }
     for (kind, components) in document.json["components"]?.members ?? [:] where kind != "securitySchemes" {
@@ -60,14 +58,13 @@ import Testing
     }
   }
 
-  @Test func everyProblemIsListedWithItsStatus() throws {
+  @Test func everyProblemCodeIsDescribedWithItsStatus() throws {
     let schema = try #require(document.target(of: "#/components/schemas/ProblemCode"))
     #expect(schema["enum"]?.elements == ProblemCode.allCases.map { JSON.string($0.rawValue) })
     let descriptions = schema["x-enumDescriptions"]?.members ?? [:]
     #expect(descriptions.count == ProblemCode.allCases.count)
     var statuses: [String: String] = [:]
     for code in ProblemCode.allCases {
-      // As the caller sees it.
       let status = try #require(try JSON(Problem(refusal: Refusal(code, ""), requestID: "").document)["status"])
         .serialized()
       statuses[code.rawValue] = status
@@ -76,7 +73,6 @@ import Testing
     var answered: Set<String> = []
     for operation in document.operations {
       let responses = operation.json["responses"]?.members ?? [:]
-      // What any request may come to.
       #expect(responses["default"] != nil, "\(operation.method) \(operation.path)")
       for (status, response) in responses {
         let content = try #require(document.resolved(response))["content"]
@@ -92,7 +88,7 @@ import Testing
     #expect(answered == Set(statuses.keys))
   }
 
-  @Test func wordsAreTheOnesThatAreUsed() {
+  @Test func describedEnumsEqualTheCode() {
     for (schema, member, words) in [
       ("SendState", nil, SendReport.State.allCases.map(\.rawValue)),
       ("Platform", nil, Platform.allCases.map(\.rawValue)),
@@ -107,9 +103,8 @@ import Testing
     }
   }
 
-  /// Whom an operation is for stands in its security requirements, which are alternatives: devon may only register
-  /// devices, sandy may only send, opal may do everything.
-  @Test func everyOperationLetsInWhomItSays() async throws {
+  /// Security requirements are alternatives. Devon may only register devices, sandy may only send, opal may do all.
+  @Test func operationsRequireTheDescribedRoles() async throws {
     try await Harness.run({ $0.operations = Self.operations }) { app in
       for operation in document.operations {
         let path = operation.path.replacing("{id}", with: "1")
@@ -132,8 +127,8 @@ import Testing
     }
   }
 
-  @Test func theExamplesOfBodiesAreAccepted() async throws {
-    // What is patched is put right before.
+  @Test func exampleBodiesAreAccepted() async throws {
+    // An installation is put before it is patched.
     let order: [Harness.Method] = [.post, .put, .patch]
     let bodies = try document.bodies().sorted { left, right in
       let (first, second) = (

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct ProblemTests {
   private static let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
 
-  /// Every route that asks who is there, with what it takes and the role it needs.
+  /// Every route that needs credentials, with a body and the role it requires.
   private static let routes: [(method: Harness.Method, path: String, body: String?, role: Role?)] = [
     (.post, "/api/register?handle=aa", nil, .device), (.post, "/api/register", "{}", .device),
     (.put, "/api/register/1", "{}", .device), (.delete, "/api/register/1", nil, .device),
@@ -23,7 +23,7 @@ import Testing
     (.put, "/api/registrations/1", "{}", .device), (.delete, "/api/registrations/1", nil, .device),
   ]
 
-  @Test func strangersAreAskedWhoTheyAre() async throws {
+  @Test func missingOrWrongCredentialsAreAnswered401() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       for route in Self.routes {
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func everyRouteNeedsItsRole() async throws {
+  @Test func missingRoleIsAnswered403() async throws {
     try await Harness.run { app in
       for route in Self.routes {
         let type = route.path.hasSuffix("batch") ? "application/x-ndjson" : "application/json"
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func pathsAndMethodsThatAreNotThere() async throws {
+  @Test func unknownPathIs404AndUnknownMethodIs405() async throws {
     try await Harness.run { app in
       for path in [
         "/", "/api", "/api/nothing", "/api/sends/a/b", "/api/register/1/2", "/metrics", "/hubs/other/nothing",
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func requestIdentifiersAreHonouredWhenTheyAreSane() async throws {
+  @Test func validRequestIDIsEchoedAndOthersAreReplaced() async throws {
     try await Harness.run { app in
       for given in ["abc-123_x.y:z/1+2=@", String(repeating: "x", count: 128)] {
         let refused = try await app.request(.get, "/nothing", headers: [("X-Request-Id", given)])
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func traceParentsAreHonouredWhenTheyAreWellFormed() async throws {
+  @Test func wellFormedTraceparentIsPassedOn() async throws {
     let sink = RecordingSink()
     let sound = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     let values: [(String, Bool)] = [
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  /// Every way in which Kafka can fail, and whether the caller may think that nothing was accepted.
+  /// Every error of Kafka with the problem that the caller gets.
   @Test(arguments: [
     (RDKafkaError.Code.queueFull, 503, "overloaded"), (.messageTooLarge, 413, "tooLarge"),
     (.notPersisted, 503, "kafkaUnavailable"),
@@ -145,7 +145,7 @@ import Testing
     (.closed, 503, "kafkaUnavailable"),
     (.fatal, 503, "kafkaUnavailable"), (.broker, 503, "kafkaUnavailable"),
   ])
-  func nothingIsAcceptedThatKafkaDidNotTake(code: RDKafkaError.Code, status: Int, problem: String) async throws {
+  func everyKafkaErrorHasItsProblem(code: RDKafkaError.Code, status: Int, problem: String) async throws {
     let sink = RecordingSink { _ in RDKafkaError(code: code, message: "marked words") }
     try await Harness.run({ $0.sink = sink }) { app in
       for (path, body) in [("/api/sends", Self.send), ("/api/notifications?pns=apns&to_tag=bob", #""x""#)] {
@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  @Test func whileThereIsNoRoomCallersAreToldWhenToComeBack() async throws {
+  @Test func fullKafkaIsAnsweredOverloadedWithRetryAfter() async throws {
     let sink = RecordingSink()
     try await Harness.run({
       $0.sink = sink
@@ -169,12 +169,12 @@ import Testing
       try await app.request(.post, "/api/sends/batch", body: Self.send, type: "application/x-ndjson").expectProblem(
         503, "overloaded")
       #expect(sink.isEmpty)
-      // What needs no room goes on.
+      // Requests that need no room succeed.
       #expect(try await app.request(.post, "/api/register").status == 200)
     }
   }
 
-  @Test func aRegistryThatFailsIsNotTheCallersFault() async throws {
+  @Test func registryFailureIsAServerError() async throws {
     struct Marked: Error, CustomStringConvertible { let description = "marked words" }
     for (error, status, code) in [
       (RegistryError(.unavailable, "marked words"), 503, "registryUnavailable"), (Marked(), 500, "internalError"),

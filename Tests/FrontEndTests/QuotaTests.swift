@@ -6,7 +6,7 @@ import Testing
 
 @testable import FrontEnd
 
-/// No sender may take more than its share.
+/// The quota of senders.
 @Suite(.timeLimit(.minutes(2))) struct QuotaTests {
   private static let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
 
@@ -22,8 +22,7 @@ import Testing
       }, body)
   }
 
-  /// What came back by itself meanwhile is not given back again.
-  @Test func whatIsGivenBackLateIsNotThereTwice() {
+  @Test func placesThatBecameFreeAreNotGivenBackTwice() {
     let (quotas, start) = (SenderQuotas(SendQuota(perSecond: 1, burst: 3)), UnixTime(milliseconds: 1_795_248_000_000))
     #expect(quotas.take(3, by: "a", at: start).taken == 3)
     #expect(quotas.take(2, by: "a", at: start + .seconds(2)).taken == 2)
@@ -31,7 +30,7 @@ import Testing
     #expect(quotas.take(3, by: "a", at: start + .seconds(2)).taken == 1)
   }
 
-  @Test func whoPostsTooMuchIsToldWhenToComeAgain() async throws {
+  @Test func sendsOverQuotaAreAnswered429WithRetryAfter() async throws {
     let sink = RecordingSink()
     try await run(SendQuota(perSecond: 2, burst: 3), sink: sink) { app in
       func post(as user: String = "alice", _ path: String = "/api/sends", key: String? = nil) async throws -> Reply {
@@ -49,7 +48,7 @@ import Testing
         reply.expectProblem(429, "overQuota")
         #expect(reply["Retry-After"] == "1")
       }
-      // What is no new send takes no place, and others have their own.
+      // A repetition takes no place, and other senders and hubs have their own quota.
       #expect(try await post(key: "k").body == kept.body)
       #expect(try await post(as: "sandy").status == 202)
       #expect(try await post("/hubs/shop/api/sends").status == 202)
@@ -62,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func everyLineOfABatchCounts() async throws {
+  @Test func everyLineOfABatchTakesAPlaceOfTheQuota() async throws {
     let sink = RecordingSink()
     try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
       func batch(_ lines: [String]) async throws -> [String?] {
@@ -72,7 +71,7 @@ import Testing
         return try reply.body.split(separator: UInt8(ascii: "\n")).map { try JSON($0)["error"]?["code"]?.text }
       }
       let later = Self.send.replacing(#""b"}"#, with: #""b"},"sendAt":"2026-12-01T08:00:00Z""#)
-      // A line that is no send takes no place; one that is scheduled does.
+      // Invalid lines take no place; scheduled ones do.
       let first = try await batch(["x", Self.send, later, Self.send, Self.send, later])
       #expect(first == ["malformedBody", nil, nil, nil, "overQuota", "overQuota"])
       #expect(sink.records.count == 2)
@@ -82,8 +81,8 @@ import Testing
     }
   }
 
-  /// A repetition begins anew with its first line: what is accepted in parts never comes to its end.
-  @Test func aBatchUnderAKeyIsAcceptedAsAWholeOrNotAtAll() async throws {
+  /// A repetition starts at the first line again: a batch accepted in parts would never be complete.
+  @Test func quotaAllowsABatchWithAKeyAsAWholeOrNotAtAll() async throws {
     let sink = RecordingSink()
     try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
       func batch(_ lines: Int, key: String) async throws -> Reply {
@@ -102,7 +101,7 @@ import Testing
         #expect(sink.records.count == 1)
         app.clock.advance(by: .milliseconds(500))
       }
-      // The key of the batch that was too large is free, and refusals have taken nothing.
+      // The key of the oversized batch is free, and refused batches took no places.
       let accepted = try await batch(3, key: "a")
       #expect(accepted.status == 200)
       #expect(sink.records.count == 4)
@@ -117,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: [RDKafkaError.Code.notPersisted, .queueFull, .messageTooLarge, .possiblyPersisted])
-  func `what was certainly not accepted takes no place`(code: RDKafkaError.Code) async throws {
+  func definitelyRefusedSendsTakeNoPlace(code: RDKafkaError.Code) async throws {
     let isDown = Mutex(true)
     let sink = RecordingSink { _ in isDown.withLock { $0 } ? RDKafkaError(code: code, message: "no") : nil }
     let notify = "/api/notifications/secure?to_tag=bob"
@@ -144,7 +143,7 @@ import Testing
     }
   }
 
-  @Test func `what was not even tried takes no place`() async throws {
+  @Test func untriedSendsTakeNoPlace() async throws {
     let hasRoom = Mutex(false)
     let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
     let store = CountingStore()
@@ -156,7 +155,7 @@ import Testing
       try await app.request(.post, "/api/sends", body: Self.send).expectProblem(503, "overloaded")
       hasRoom.withLock { $0 = true }
       #expect(try await app.request(.post, "/api/sends", body: Self.send).status == 202)
-      // Nor is a payload kept that could not be announced.
+      // The payload of a refused announcement is not stored.
       try await app.request(
         .post, "/api/notifications/secure?to_tag=bob", body: #""x""#, headers: [("Idempotency-Key", "k")]
       )
@@ -165,8 +164,7 @@ import Testing
     }
   }
 
-  /// One may not use up what is another's: they are two users wherever else they are looked for.
-  @Test func `names that merely look the same have each their own quota`() {
+  @Test func unicodeEquivalentNamesHaveSeparateQuotas() {
     let quotas = SenderQuotas(SendQuota(perSecond: 1, burst: 1))
     let now = UnixTime(milliseconds: 1_795_248_000_000)
     #expect(quotas.take(1, by: "ren\u{E9}", at: now).taken == 1)
@@ -174,20 +172,20 @@ import Testing
     #expect(quotas.take(1, by: "ren\u{E9}", at: now).taken == 0)
   }
 
-  @Test func theRateHoldsInTheLongRun() {
+  @Test func rateIsEnforcedInTheLongRun() {
     let quotas = SenderQuotas(SendQuota(perSecond: 7, burst: 20))
     let start = UnixTime(milliseconds: 1_795_248_000_000)
     var taken = 0
     for tick in 0..<1000 { taken += quotas.take(3, by: "a", at: start + .milliseconds(10 * tick)).taken }
-    // Ten seconds, and the burst.
+    // Ten seconds and the burst.
     #expect((89...91).contains(taken))
-    // A clock that was set back shuts nobody out for longer than a burst takes.
+    // A clock that was set back locks a sender out for at most the time of a burst.
     let back = start + .seconds(-3600)
     #expect(quotas.take(1, by: "a", at: back) == (0, 1))
     #expect(quotas.take(99, by: "a", at: back + .seconds(3)).taken == 20)
   }
 
-  @Test func whoHasPausedIsForgotten() {
+  @Test func idleSendersAreForgotten() {
     let quotas = SenderQuotas(SendQuota(perSecond: 1000, burst: 1))
     let start = UnixTime(milliseconds: 1_795_248_000_000)
     for number in 0..<20_000 { _ = quotas.take(1, by: "\(number)", at: start + .milliseconds(number)) }

@@ -3,10 +3,9 @@ import NIOCore
 import NIOPosix
 import Testing
 
-/// Bytes over a socket, for what no HTTP client says.
+/// Raw bytes over a socket, for requests that no HTTP client sends.
 enum RawConnection {
-  /// Sends the bytes, closes its own half of the connection if that is wanted, then reads until the server closes the
-  /// connection.
+  /// Sends bytes, optionally closes its half of the connection, and reads until the server closes the connection.
   static func exchange(_ text: String, port: Int, closesItsHalf: Bool = false) async throws -> String {
     let channel = try await connect(port)
     return try await channel.executeThenClose { inbound, outbound in
@@ -18,10 +17,9 @@ enum RawConnection {
     }
   }
 
-  /// Sends the bytes and reads until the server ends its half of the connection, then goes on sending until the server
-  /// does not take any more.
+  /// Sends bytes, reads until the server closes its half of the connection, then sends until writing fails.
   ///
-  /// - Returns: What was received, and how many bytes were sent in vain.
+  /// - Returns: The received text, and the number of bytes sent after it.
   static func press(_ text: String, port: Int) async throws -> (text: String, sent: Int) {
     let channel = try await connect(port)
     return try await channel.executeThenClose { inbound, outbound in
@@ -31,27 +29,26 @@ enum RawConnection {
       let more = ByteBuffer(repeating: UInt8(ascii: "x"), count: 65_536)
       var sent = 0
       while true {
-        // Done when the system has taken it.
+        // Returns when the bytes are in the socket's buffer.
         do { try await channel.channel.writeAndFlush(more) } catch { return (String(buffer: received), sent) }
         sent += more.readableBytes
       }
     }
   }
 
-  /// Sends the bytes and reads the beginning of the answers; reads on, until the server closes the connection or breaks
-  /// it off, when `pause` has returned.
+  /// Sends bytes and reads the beginning of the answers, calls `pause`, and then reads until the connection ends.
   static func exchange(_ text: String, port: Int, pausing pause: () async throws -> Void) async throws -> String {
     let channel = try await connect(port)
     return try await channel.executeThenClose { inbound, outbound in
       try await outbound.write(ByteBuffer(string: text))
       var iterator = inbound.makeAsyncIterator()
-      // Something must have come: what was never asked is not left unread.
+      // Ensures that the server has read the request.
       var received = try #require(await iterator.next())
       try await pause()
       do {
         while var chunk = try await iterator.next() { received.writeBuffer(&chunk) }
       } catch is IOError {
-        // Broken off: what has come is all there is.
+        // The server reset the connection.
       }
       return String(buffer: received)
     }
@@ -68,7 +65,7 @@ enum RawConnection {
       }
   }
 
-  /// The answers in what was received, as pairs of head and body.
+  /// Splits received text into answers.
   static func split(_ text: String) -> [(head: String, body: String)] {
     var answers: [(String, String)] = []
     var rest = Substring(text)

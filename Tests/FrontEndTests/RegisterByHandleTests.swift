@@ -5,14 +5,14 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct RegisterByHandleTests {
   private let handle = "0A1B2C3D0A1B2C3D0A1B2C3D0A1B2C3D0A1B2C3D0A1B2C3D0A1B2C3D0A1B2C3D"
 
-  @Test func anAppRegistersAndUnregisters() async throws {
+  @Test func appRegistersAndUnregisters() async throws {
     try await Harness.run { app in
       let issued = try await app.request(.post, "/api/register?handle=\(handle)")
       #expect(issued.status == 200)
       #expect(issued["Content-Type"] == "application/json")
       #expect(issued.text.utf8.count == 38 && issued.text.hasPrefix("\"") && issued.text.hasSuffix("\""))
       let id = try #require(RegistrationID(String(issued.text.dropFirst().dropLast())))
-      #expect(try await app.reached(.user("alice")) == [], "issued is not yet completed")
+      #expect(try await app.reached(.user("alice")) == [], "issued but not completed")
 
       let completed = try await app.complete("\(id)", handle: handle, tags: ["news"])
       #expect(completed.status == 200 && completed.body.isEmpty)
@@ -21,7 +21,7 @@ import Testing
       #expect(stored.user == "alice" && stored.platform == .apns && stored.handle == handle.lowercased())
 
       #expect(try await app.issue(handle: handle) == "\(id)", "the registration is reused")
-      #expect(try await app.issue(handle: handle.lowercased()) == "\(id)", "whatever the letter case")
+      #expect(try await app.issue(handle: handle.lowercased()) == "\(id)", "in any letter case")
 
       let removed = try await app.request(.delete, "/api/register/\(id)")
       #expect(removed.status == 200 && removed.body.isEmpty)
@@ -31,12 +31,12 @@ import Testing
     }
   }
 
-  @Test func completingCreatesOrReplaces() async throws {
+  @Test func completingCreatesOrReplacesARegistration() async throws {
     try await Harness.run { app in
       let id = try await app.issue(handle: nil)
       let path = "/api/register/\(id)"
       let registration = try #require(RegistrationID(id))
-      // Names in any letter case, tags absent or null, unknown members of any shape ignored.
+      // Names in any letter case, tags missing or null, unknown members ignored.
       for (body, tags) in [
         (#"{"Platform":"apns","Handle":"AB","Tags":["news","sport"]}"#, ["news", "sport", "username:alice"]),
         (#"{"platform":"APNS","handle":"ab","tags":["other"]}"#, ["other", "username:alice"]),
@@ -56,25 +56,25 @@ import Testing
     }
   }
 
-  @Test func anIdentifierEndsWhenItMust() async throws {
+  @Test func deadOrUnknownIDIsAnswered410() async throws {
     try await Harness.run { app in
-      // Never issued, in its form and out of it.
+      // Never issued, well-formed or not.
       for id in [RegistrationID.random().description, "nonsense", "1"] {
         try await app.complete(id, handle: "aa").expectProblem(410, "gone")
         try await app.request(.delete, "/api/register/\(id)").expectProblem(404, "notFound")
       }
-      // Issued and not completed within an hour.
+      // Issued but not completed within an hour.
       let late = try await app.issue(handle: "aa01")
       app.clock.advance(by: .seconds(3601))
       try await app.complete(late, handle: "aa01").expectProblem(410, "gone")
-      // Completed within the hour, it stays.
+      // Completed within the hour.
       let kept = try await app.issue(handle: "aa01")
       #expect(kept != late)
       app.clock.advance(by: .seconds(3599))
       #expect(try await app.complete(kept, handle: "aa01").status == 200)
       app.clock.advance(by: .seconds(1_000_000))
       #expect(try await app.complete(kept, handle: "aa01").status == 200)
-      // Dropped because the push service called the handle dead.
+      // Dropped because the push service reported the handle as gone.
       let registration = try #require(RegistrationID(kept))
       let verdict = DeadDevice(
         hub: .default, registration: registration, handle: "aa01", since: nil, reason: "Unregistered")
@@ -90,13 +90,13 @@ import Testing
     }
   }
 
-  @Test func aDeviceBelongsToItsLastUser() async throws {
+  @Test func deviceBelongsToItsLastUser() async throws {
     try await Harness.run { app in
       let id = try await app.issue(handle: "aa01")
       let registration = try #require(RegistrationID(id))
       #expect(try await app.complete(id, handle: "aa01", tags: ["news"]).status == 200)
 
-      // Somebody else's id is gone to everybody else, and nothing changes.
+      // To other users the id is gone, and nothing changes.
       try await app.complete(id, handle: "ff02", tags: ["x"], as: "bob").expectProblem(410, "gone")
       try await app.complete(id, handle: "aa01", platform: "gcm", as: "bob").expectProblem(410, "gone")
       try await app.request(.delete, "/api/register/\(id)", as: "bob").expectProblem(404, "notFound")
@@ -107,14 +107,14 @@ import Testing
       #expect(try await app.complete(id, handle: "cc03", tags: ["news"]).status == 200)
       try await app.complete(id, handle: "aa01", as: "bob").expectProblem(410, "gone")
 
-      // The phone changes hands: the same handle, in another letter case.
+      // The phone changes hands: the same handle in another letter case.
       #expect(try await app.complete(id, handle: "CC03", tags: ["sport"], as: "bob").status == 200)
       #expect(try await app.reached(.user("alice")) == [])
       #expect(try await app.reached(.tag("news")) == [])
       #expect(try await app.reached(.user("bob")) == [registration])
       try await app.complete(id, handle: "dd04").expectProblem(410, "gone")
 
-      // Someone who registers the handle under an id of their own gets the device as well.
+      // A user who registers the handle under another id gets the device.
       let other = try await app.issue(handle: nil, as: "carol")
       #expect(try await app.complete(other, handle: "cc03", as: "carol").status == 200)
       #expect(try await app.reached(.user("bob")) == [])
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func aUsersTagIsReserved() async throws {
+  @Test func tagsOfOtherUsersAreForbidden() async throws {
     try await Harness.run { app in
       let id = try await app.issue(handle: "aa01")
       for tag in ["username:bob", "username:", "username:Alice", "username:alice2"] {
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWrongIsNamed() async throws {
+  @Test func invalidBodyIsRefusedNamingTheMember() async throws {
     try await Harness.run { app in
       let id = try await app.issue(handle: nil)
       let many = (0...60).map { #""t\#($0)""# }.joined(separator: ",")
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func noBodyMeansANewIdentifierWhateverIsAnnounced() async throws {
+  @Test func requestWithoutBodyIssuesAnIDWhateverItsMediaType() async throws {
     try await Harness.run { app in
       for path in ["/api/register", "/api/register?handle=", "/api/register?handle=aa01"] {
         for headers in [

@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct RegisterByInstallationTests {
   private let token = String(repeating: "0aF9", count: 16)
 
-  @Test func anAppRegistersItsInstallation() async throws {
+  @Test func appRegistersItsInstallation() async throws {
     try await Harness.run { app in
       let body = #"{"platform":"ios","instId":"5D1A-77","deviceToken":"\#(token)"}"#
       let reply = try await app.request(.post, "/api/register", body: body)
@@ -21,7 +21,7 @@ import Testing
         ])
       #expect(try await app.reached(.tag("installation:5D1A-77")) == [id])
 
-      // Create or replace: the same installation keeps its registration, and moves to its new handle and platform.
+      // The installation keeps its registration and gets the new handle and platform.
       for (body, platform, handle) in [
         (#"{"Platform":"iOS","InstId":"5D1A-77","DeviceToken":"BB02"}"#, "apns", "bb02"),
         (#"{"platform":"ANDROID","instid":"5D1A-77","devicetoken":"fcm:Tok-en_1"}"#, "fcm", "fcm:Tok-en_1"),
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func anInstallationBelongsToItsLastUser() async throws {
+  @Test func installationBelongsToItsLastUser() async throws {
     try await Harness.run { app in
       func install(_ handle: String, as user: String) async throws -> Reply {
         try await app.request(
@@ -55,7 +55,7 @@ import Testing
       #expect(try await app.reached(.user("alice")) == [])
       #expect(try await app.reached(.user("bob")) == [id])
 
-      // The handle goes with whoever presents it last, by whichever flow.
+      // A handle belongs to the last user who presents it, in either flow.
       let other = try await app.issue(handle: "aa01", as: "carol")
       #expect(try await app.complete(other, handle: "aa01", as: "carol").status == 200)
       #expect(try await app.reached(.user("bob")) == [])
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWrongIsNamed() async throws {
+  @Test func invalidBodyIsRefusedNamingTheMember() async throws {
     try await Harness.run { app in
       for (body, field) in [
         (#"{"instId":"i","deviceToken":"aa"}"#, "platform"), (#"{"platform":"ios","deviceToken":"aa"}"#, "instId"),

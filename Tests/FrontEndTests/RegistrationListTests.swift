@@ -4,7 +4,7 @@ import Testing
 
 @testable import FrontEnd
 
-/// Registrations by the project's own routes, over a real socket.
+/// The project's own routes for registrations.
 @Suite(.timeLimit(.minutes(2))) struct RegistrationListTests {
   private func ids(_ reply: Reply) throws -> [String] {
     guard case .array(let list)? = try reply.json["registrations"] else { throw UnexpectedReply(text: reply.text) }
@@ -20,7 +20,7 @@ import Testing
     return id
   }
 
-  @Test func aRegistrationIsReadReplacedAndRemovedByItsUser() async throws {
+  @Test func userReadsReplacesAndRemovesItsRegistration() async throws {
     try await Harness.run { app in
       let id = try await register(app, "AA01", tags: ["news"], as: "alice")
       let path = "/api/registrations/\(id)"
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func operatorsListEverybodysAndUsersTheirOwn() async throws {
+  @Test func operatorsListAllRegistrationsAndUsersTheirOwn() async throws {
     try await Harness.run { app in
       let one = try await register(app, "aa01", tags: ["news", "beta"], as: "alice")
       let two = try await register(app, "aa02", tags: ["news"], as: "alice")
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func aListIsPaged() async throws {
+  @Test func registrationsAreListedInPages() async throws {
     try await Harness.run { app in
       var all: [String] = []
       for number in 0..<7 {

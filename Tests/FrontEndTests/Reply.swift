@@ -2,15 +2,13 @@ import FanfareCore
 import NIOHTTP1
 import Testing
 
-/// An answer of the front end, read to its end.
+/// A complete answer of the front end.
 struct Reply {
   let status: Int
   let headers: HTTPHeaders
   let body: [UInt8]
 
-  /// The body as text.
   var text: String { String(decoding: body, as: UTF8.self) }
-  /// The body as JSON.
   var json: JSON { get throws { try JSON(body) } }
   /// The `code` of a problem document.
   var code: String? { (try? JSON(body))?["code"]?.text }
@@ -23,7 +21,7 @@ struct Reply {
   /// The id in `{"id":…}`.
   func sendID() throws -> SendID { try #require(try json["id"]?.text.flatMap { SendID($0) }) }
 
-  /// Expects a complete problem document with this status and code, and what the status asks for besides.
+  /// Expects a complete problem document, and the header fields that its status requires.
   func expectProblem(
     _ status: Int, _ code: String, naming field: String? = nil, sourceLocation: SourceLocation = #_sourceLocation
   ) {

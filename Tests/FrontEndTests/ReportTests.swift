@@ -20,7 +20,7 @@ import Testing
       ])
   }
 
-  @Test func aReportSaysWhatBecameOfASend() async throws {
+  @Test func reportHasStateCountsAndDevices() async throws {
     try await Harness.run({ $0.history = ScriptedHistory(reports: [report()]) }) { app in
       let reply = try await app.request(.get, "/api/sends/\(id)")
       #expect(reply.status == 200)
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(arguments: SendReport.State.allCases)
-  func whatIsNotKnownIsNull(state: SendReport.State) async throws {
+  func unknownValuesAreNull(state: SendReport.State) async throws {
     let bare = SendReport(
       id: id, hub: .default, state: state, sender: "alice", acceptedAt: nil, settledAt: nil, counts: [:], devices: nil)
     try await Harness.run({ $0.history = ScriptedHistory(reports: [bare]) }) { app in
@@ -58,12 +58,12 @@ import Testing
     }
   }
 
-  @Test func onlyTheSenderAndOperatorsSeeIt() async throws {
+  @Test func onlySenderAndOperatorsSeeAReport() async throws {
     try await Harness.run({ $0.history = ScriptedHistory(reports: [report()]) }) { app in
       for user in ["alice", "opal"] {
         #expect(try await app.request(.get, "/api/sends/\(id)", as: user).status == 200)
       }
-      // To others it is as if it had never been.
+      // To other users the send does not exist.
       let unknown = try await app.request(.get, "/api/sends/\(SendID.random())", as: "bob")
       unknown.expectProblem(404, "notFound")
       for user in ["bob", "devon", "sandy", "Alice"] {
@@ -77,21 +77,21 @@ import Testing
     }
   }
 
-  @Test func namesThatMerelyLookTheSameAreTwoUsers() async throws {
+  @Test func unicodeEquivalentNamesAreDifferentUsers() async throws {
     try await Harness.run({ $0.history = ScriptedHistory(reports: [report(sender: "ren\u{E9}")]) }) { app in
       #expect(try await app.request(.get, "/api/sends/\(id)", as: "ren\u{E9}").status == 200)
       try await app.request(.get, "/api/sends/\(id)", as: "rene\u{301}").expectProblem(404, "notFound")
     }
   }
 
-  @Test func aSendWithoutASenderIsForOperators() async throws {
+  @Test func onlyOperatorsSeeASendWithoutSender() async throws {
     try await Harness.run({ $0.history = ScriptedHistory(reports: [report(sender: nil)]) }) { app in
       try await app.request(.get, "/api/sends/\(id)").expectProblem(404, "notFound")
       #expect(try await app.request(.get, "/api/sends/\(id)", as: "opal").status == 200)
     }
   }
 
-  @Test func aHistoryThatCannotBeReadIsNotTheCallersFault() async throws {
+  @Test func unavailableHistoryIsAServerError() async throws {
     try await Harness.run({ $0.history = ScriptedHistory(isReadable: false) }) { app in
       try await app.request(.get, "/api/sends/\(id)").expectProblem(503, "historyUnavailable")
     }

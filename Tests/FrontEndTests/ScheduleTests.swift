@@ -5,7 +5,7 @@ import Testing
 
 @testable import FrontEnd
 
-/// Sends that are to go later, as callers see them.
+/// Scheduled sends over HTTP.
 @Suite(.timeLimit(.minutes(2))) struct ScheduleTests {
   private static let time = "2026-12-01T08:00:00.000Z"
 
@@ -23,7 +23,7 @@ import Testing
     return id
   }
 
-  @Test func aSendIsHeldUntilItsTime() async throws {
+  @Test func scheduledSendIsProducedWhenItIsDue() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       let id = try await schedule(app, "2026-12-01T10:00:00+02:00")
@@ -45,13 +45,13 @@ import Testing
       app.clock.advance(by: held.due - app.clock.now())
       _ = await scheduler.fireDue()
       #expect(try sink.sends() == [held.send])
-      // Until the ledger knows it.
+      // Until the ledger contains it.
       #expect(try await app.request(.get, "/api/sends/\(id)").json["state"] == "accepted")
       try await app.request(.post, "/api/sends/\(id)/cancel").expectProblem(409, "notSteerable")
     }
   }
 
-  @Test func whatIsPastGoesAtOnceAndTheFarFutureIsRefused() async throws {
+  @Test func pastTimeIsSentAtOnceAndFarFutureIsRefused() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       for sendAt in ["2026-11-21T08:00:00Z", "2020-01-01T00:00:00Z"] {
@@ -73,8 +73,8 @@ import Testing
     }
   }
 
-  @Test func aScheduledSendIsPausedResumedAndCancelled() async throws {
-    // What waits can be cancelled while the history cannot be read.
+  @Test func scheduledSendIsPausedResumedAndCancelled() async throws {
+    // Also while the history is unavailable.
     for history in [ScriptedHistory(), ScriptedHistory(isReadable: false)] {
       try await Harness.run({ $0.history = history }) { app in
         let id = try await schedule(app)
@@ -104,13 +104,13 @@ import Testing
     }
   }
 
-  @Test func whatIsTakenCannotBeHeldBack() async throws {
+  @Test func sendTakenByTheSchedulerCannotBeCancelled() async throws {
     try await Harness.run { app in
       let (id, broadcast) = (try await schedule(app), try await schedule(app, to: #"{"tag":"news"}"#))
       let due = try #require(UnixTime(Self.time))
       _ = try await app.registry.takeDue(9, for: .random(), until: due + .seconds(30), at: due)
       try await app.request(.post, "/api/sends/\(id)/cancel").expectProblem(409, "notSteerable")
-      // A broadcast can be stopped all the same.
+      // A broadcast can still be cancelled.
       _ = try await app.registry.plan(BroadcastID(hub: .default, send: broadcast), pages: 40, at: due)
       let reply = try await app.request(.post, "/api/sends/\(broadcast)/cancel")
       #expect(reply.status == 200)
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func whatIsScheduledIsListed() async throws {
+  @Test func scheduledSendsAreListed() async throws {
     try await Harness.run { app in
       var ids: [SendID] = []
       for _ in 0..<3 {
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func aRepeatedRequestIsHeldOnce() async throws {
+  @Test func repeatedRequestIsScheduledOnce() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       func post() async throws -> Reply {
@@ -152,7 +152,7 @@ import Testing
       for _ in 0..<2 { #expect(try await post().body == first.body) }
       #expect(try await app.registry.waiting(SendQuery(hub: .default)).map(\.send.id) == [id])
 
-      // Its time comes before its repetition: nothing goes past the store.
+      // The repetition comes after the scheduled time: the send still goes through the schedule.
       let soon = "2026-11-21T08:00:10.000Z"
       func repeated() async throws -> Reply {
         try await app.request(.post, "/api/sends", body: body(soon), headers: [("Idempotency-Key", "soon")])
@@ -170,7 +170,7 @@ import Testing
     }
   }
 
-  @Test func linesOfABatchAreScheduledEachForItself() async throws {
+  @Test func linesOfABatchAreScheduledOneByOne() async throws {
     let sink = RecordingSink { record in
       String(decoding: record.key ?? [], as: UTF8.self) == "username:carol"
         ? .init(code: .queueFull, message: "full") : nil

@@ -8,14 +8,14 @@ import Testing
 
 @testable import FrontEnd
 
-/// Scheduled sends, when their time has come.
+/// Producing scheduled sends when they are due.
 @Suite(.timeLimit(.minutes(2))) struct SchedulerTests {
   private let temporary: TemporaryRegistry
   private let clock = ManualClock()
   private let sink: RecordingSink
   private let refusal: Mutable<RDKafkaError?>
 
-  /// A value that a test changes while others read it.
+  /// A thread-safe variable.
   private final class Mutable<Value: Sendable>: Sendable {
     private let held: Mutex<Value>
     init(_ value: Value) { held = Mutex(value) }
@@ -42,7 +42,7 @@ import Testing
       patience: patience, logger: TestKafka.quietLogger)
   }
 
-  /// A sink that does not answer for one user's sends until it is opened, as where their partition has no leader.
+  /// A sink that answers one user's sends only after `open()`, like a partition without a leader.
   private final class SlowSink: SendSink {
     private let sink: RecordingSink
     private let user: String
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  /// Holds sends that are due so long from now.
+  /// Schedules sends at these delays from now.
   private func hold(_ delays: Duration..., for user: String = "bob") async throws -> [SendID] {
     let sends = delays.map { delay in
       SendRequest(
@@ -78,21 +78,22 @@ import Testing
     return sends.map(\.id)
   }
 
-  @Test func aSendGoesWhenItsTimeHasComeAndNotBefore() async throws {
+  @Test func sendIsProducedWhenDueAndNotBefore() async throws {
     let scheduler = scheduler()
     #expect(await scheduler.fireDue() == Scheduler.interval)
     let due = clock.now() + .milliseconds(900)
     let ids = try await hold(.milliseconds(900))
     #expect(await scheduler.fireDue() == Scheduler.interval)
     clock.advance(by: .milliseconds(600))
-    #expect(await scheduler.fireDue() == .milliseconds(300), "until its time, and no longer")
+    #expect(await scheduler.fireDue() == .milliseconds(300), "until it is due")
     clock.advance(by: .milliseconds(299))
     #expect(await scheduler.fireDue() == .milliseconds(1))
     #expect(sink.isEmpty)
     clock.advance(by: .milliseconds(1))
     #expect(await scheduler.fireDue() == .zero)
     let sends = try sink.sends()
-    #expect(sends.map(\.id) == ids && sends.map(\.acceptedAt) == [due], "its time to live counts from its time")
+    #expect(
+      sends.map(\.id) == ids && sends.map(\.acceptedAt) == [due], "its time to live counts from its scheduled time")
     #expect(sink.records.map { $0.key.map { String(decoding: $0, as: UTF8.self) } } == ["username:bob"])
     #expect(sink.records.map(\.topic) == ["test.sends"])
     clock.advance(by: .seconds(100))
@@ -100,15 +101,15 @@ import Testing
     #expect(sink.records.count == 1)
   }
 
-  @Test func afterAnOutageTheOldestGoFirst() async throws {
+  @Test func oldestSendsAreProducedFirstAfterAnOutage() async throws {
     let ids = try await hold(.seconds(3), .seconds(1), .seconds(2), .seconds(3600))
     clock.advance(by: .seconds(600))
     _ = await scheduler().fireDue()
-    // The worker settles what has expired, and so the ledger knows of it.
+    // Expired sends are produced too; the worker settles them.
     #expect(try sink.sends().map(\.id) == [ids[1], ids[2], ids[0]])
   }
 
-  @Test func ofTwoSchedulersOneFiresEachSend() async throws {
+  @Test func twoSchedulersProduceEachSendOnce() async throws {
     let second = try SQLiteRegistry(temporary.configuration)
     var ids: Set<SendID> = []
     for number in 0..<450 { ids.formUnion(try await hold(.milliseconds(number))) }
@@ -127,12 +128,12 @@ import Testing
     #expect(fired.count == 450 && Set(fired) == ids)
   }
 
-  @Test func whatKafkaRefusesIsTriedAgain() async throws {
+  @Test func sendRefusedByKafkaIsRetriedAfterBackoff() async throws {
     let ids = try await hold(.zero)
     let scheduler = scheduler()
     refusal.value = RDKafkaError(code: .queueFull, message: "full")
     #expect(await scheduler.fireDue() == .zero)
-    #expect(await scheduler.fireDue() == Scheduler.interval, "it rests")
+    #expect(await scheduler.fireDue() == Scheduler.interval, "during backoff")
     #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .held)
     refusal.value = nil
     clock.advance(by: Scheduler.backoff)
@@ -140,13 +141,13 @@ import Testing
     #expect(try sink.sends().map(\.id) == ids)
   }
 
-  /// What is taken comes free when the lease ends, and would go again.
+  /// Otherwise the sends would be taken and produced again when the lease ends.
   @Test(arguments: [Duration.seconds(1), Scheduler.leaseDuration])
-  func `what the store could not be told of it is told before more is taken`(outage: Duration) async throws {
+  func unstoredResultsAreStoredBeforeMoreSendsAreTaken(outage: Duration) async throws {
     let store = TroubledSchedule(over: temporary.registry)
     let scheduler = scheduler(over: store)
     let ids = try await hold(.zero)
-    store.trouble = .cannotBeToldOf
+    store.trouble = .cannotStoreResults
     #expect(await scheduler.fireDue() == Scheduler.interval)
     let more = try await hold(.zero)
     #expect(await scheduler.fireDue() == Scheduler.interval)
@@ -159,10 +160,10 @@ import Testing
     #expect(await scheduler.fireDue() == Scheduler.interval)
     #expect(sink.records.count == 2)
 
-    // And so what Kafka has refused can be cancelled again.
+    // Sends that Kafka refused can then be cancelled again.
     let refused = try await hold(.zero)
     refusal.value = RDKafkaError(code: .queueFull, message: "full")
-    store.trouble = .cannotBeToldOf
+    store.trouble = .cannotStoreResults
     #expect(await scheduler.fireDue() == Scheduler.interval)
     #expect(try await temporary.registry.scheduled(refused[0], hub: .default)?.state == .fired)
     store.trouble = .none
@@ -170,18 +171,18 @@ import Testing
     #expect(try await temporary.registry.scheduled(refused[0], hub: .default)?.state == .held)
   }
 
-  @Test func `a shutdown waits until the store has been told`() async throws {
+  @Test func shutdownWaitsUntilResultsAreStored() async throws {
     let services = Mutable<ServiceGroup?>(nil)
     let troubled = Mutable<TroubledSchedule?>(nil)
     let store = TroubledSchedule(over: temporary.registry) {
       await services.value?.triggerGracefulShutdown()
       troubled.value?.trouble = .none
     }
-    (store.trouble, troubled.value) = (.cannotBeToldOf, store)
+    (store.trouble, troubled.value) = (.cannotStoreResults, store)
     let ids = try await hold(.zero)
     let group = ServiceGroup(services: [scheduler(over: store)], logger: TestKafka.quietLogger)
     services.value = group
-    // It ends when the shutdown does.
+    // Returns at the end of the shutdown.
     try await group.run()
     (services.value, troubled.value) = (nil, nil)
     clock.advance(by: Scheduler.leaseDuration)
@@ -189,7 +190,7 @@ import Testing
     #expect(try sink.sends().map(\.id) == ids)
   }
 
-  @Test func `what others are taking is not asked for at once again`() async throws {
+  @Test func sendsTakenByOthersAreNotQueriedAgainAtOnce() async throws {
     let store = TroubledSchedule(over: temporary.registry)
     let scheduler = scheduler(over: store)
     let ids = try await hold(.zero)
@@ -200,22 +201,22 @@ import Testing
     #expect(try sink.sends().map(\.id) == ids)
   }
 
-  @Test func whatKafkaMayHaveIsNobodysToCancel() async throws {
+  @Test func sendThatKafkaMayHaveCannotBeCancelled() async throws {
     let ids = try await hold(.zero)
     refusal.value = RDKafkaError(code: .possiblyPersisted, message: "late")
     _ = await scheduler().fireDue()
     #expect(try await temporary.registry.scheduled(ids[0], hub: .default)?.state == .fired)
     let held = try await temporary.registry.steer(ids[0], hub: .default, to: .cancelled, at: clock.now())
     #expect(held?.state == .fired)
-    // Another one has it when the lease has ended, under the same id.
+    // It is taken again when the lease has ended, with the same id.
     refusal.value = nil
     clock.advance(by: Scheduler.leaseDuration)
     _ = await scheduler().fireDue()
     #expect(try sink.sends().map(\.id) == ids)
   }
 
-  /// Not even when it is certain of the second attempt that Kafka has not got it.
-  @Test func `what Kafka may have had before is nobody's to cancel`() async throws {
+  /// Not even if Kafka definitely refused the second attempt.
+  @Test func sendThatKafkaMayHaveFromAnEarlierAttemptCannotBeCancelled() async throws {
     let (ids, scheduler) = (try await hold(.zero), scheduler())
     refusal.value = RDKafkaError(code: .possiblyPersisted, message: "late")
     _ = await scheduler.fireDue()
@@ -232,7 +233,7 @@ import Testing
     #expect(try sink.sends().map(\.id) == ids)
   }
 
-  @Test func `what Kafka does not answer does not hold up the rest`() async throws {
+  @Test func unansweredSendsDoNotDelayOthers() async throws {
     let slow = SlowSink(over: sink, for: "bob")
     let scheduler = scheduler(into: slow, patience: .zero)
     let stuck = try await hold(.zero, .milliseconds(1))
@@ -241,12 +242,11 @@ import Testing
     let others = try await hold(.zero, .zero, for: "carol")
     #expect(await scheduler.fireDue() == .zero)
     #expect(Set(try sink.sends().map(\.id)) == Set(others))
-    // What was answered is told at once.
+    // Answered sends are stored at once.
     #expect(try await temporary.registry.nextDue() == clock.now() + Scheduler.leaseDuration)
     #expect(await scheduler.fireDue() == Scheduler.interval)
 
-    // The lease has ended, so they are taken again; what is said of the first time is not taken for what becomes of the
-    // second.
+    // Taken again after the lease. The answers to the first attempt must not count for the second.
     clock.advance(by: Scheduler.leaseDuration)
     #expect(await scheduler.fireDue() == .zero)
     refusal.value = RDKafkaError(code: .notPersisted, message: "late")
@@ -263,7 +263,7 @@ import Testing
     #expect(try sink.sends().suffix(2).map(\.id) == stuck)
   }
 
-  @Test func whoeverCrashesLeavesItsSendsToTheOthers() async throws {
+  @Test func sendsOfACrashedSchedulerAreTakenAfterTheLease() async throws {
     let ids = try await hold(.zero)
     let now = clock.now()
     let taken = try await temporary.registry.takeDue(9, for: .random(), until: now + Scheduler.leaseDuration, at: now)
@@ -275,7 +275,7 @@ import Testing
     #expect(try sink.sends().map(\.id) == ids)
   }
 
-  @Test func aFullClusterAndABrokenStoreAreWaitedFor() async throws {
+  @Test func schedulerWaitsForAFullClusterAndABrokenStore() async throws {
     let ids = try await hold(.zero)
     let isFull = Mutable(true)
     let scheduler = scheduler(hasRoom: { !isFull.value })
@@ -287,7 +287,7 @@ import Testing
     #expect(sink.isEmpty)
   }
 
-  @Test func shutdownEndsIt() async throws {
+  @Test func shutdownEndsTheScheduler() async throws {
     let group = ServiceGroup(services: [scheduler()], logger: TestKafka.quietLogger)
     try await withThrowingTaskGroup { tasks in
       tasks.addTask { try await group.run() }

@@ -6,7 +6,7 @@ import Testing
 @testable import FrontEnd
 
 @Suite(.timeLimit(.minutes(2))) struct SecurePushTests {
-  @Test func onlyTheRecipientReadsIt() async throws {
+  @Test func onlyTheRecipientReadsASecurePayload() async throws {
     try await Harness.runWithKafka { app, kafka, topics in
       let payload = "top \"secret\" <&> 👾\n\u{0}end"
       let reply = try await app.request(.post, "/api/notifications/secure?to_tag=bob", body: try JSON.encoded(payload))
@@ -18,7 +18,7 @@ import Testing
       let stored = try await kafka.sends(in: topics, count: 1)[0]
       #expect(stored.send.id == send && stored.key == "username:bob")
       #expect(stored.send.audience == .user("bob") && stored.send.platforms == .all)
-      #expect(stored.send.timeToLive == 24 * 3600, "nobody hears of it after it has expired")
+      #expect(stored.send.timeToLive == 24 * 3600, "the announcement expires with the payload")
       let apns = try JSON(stored.send.content.apns ?? [])
       let id = try #require(apns["secureId"]?.text)
       #expect(apns == ["aps": ["content-available": 1], "secureId": .string(id)])
@@ -32,7 +32,7 @@ import Testing
       for unknown in ["\(SecurePayloadID.random())", "1", "\(send)"] {
         try await app.request(.get, "/api/notifications/\(unknown)", as: "bob").expectProblem(404, "notFound")
       }
-      // Nobody has got it by that.
+      // HEAD does not count as reading.
       let head = try await app.request(.head, "/api/notifications/\(id)", as: "bob")
       let first = try await app.request(.get, "/api/notifications/\(id)", as: "bob")
       #expect(head.status == 200 && head.body.isEmpty && head["Content-Length"] == "\(first.body.count)")
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func whatCannotBeAnnouncedIsNotKept() async throws {
+  @Test func unannouncedPayloadIsDiscardedUnlessKafkaMayHaveTheSend() async throws {
     let store = CountingStore()
     let sink = RecordingSink { _ in .init(code: .notPersisted, message: "no broker") }
     try await Harness.run({
@@ -60,7 +60,7 @@ import Testing
         .expectProblem(503, "kafkaUnavailable")
       #expect(store.kept == 0 && store.stored == 1)
     }
-    // What may be under way all the same stays, or the device would ask for nothing.
+    // Kafka may have the announcement: the payload stays.
     let unsure = RecordingSink { _ in .init(code: .possiblyPersisted, message: "no answer") }
     try await Harness.run({
       $0.sink = unsure
@@ -76,11 +76,11 @@ import Testing
     }) { app in
       try await app.request(.post, "/api/notifications/secure?to_tag=bob", body: #""x""#).expectProblem(
         503, "overloaded")
-      #expect(store.stored == 2, "nothing is stored when nothing can be announced")
+      #expect(store.stored == 2, "nothing is stored if nothing can be announced")
     }
   }
 
-  @Test func whatIsWrongIsNamed() async throws {
+  @Test func invalidRequestIsRefusedNamingTheParameter() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       try await app.request(.post, "/api/notifications/secure", body: #""x""#)

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct SendTests {
   private static let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-  @Test func aSendBecomesARecordWithAllThatTheCallerSaid() async throws {
+  @Test func recordHasAllMembersOfTheRequest() async throws {
     try await Harness.runWithKafka { app, kafka, topics in
       let whole = try await app.request(
         .post, "/api/sends",
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWrongIsNamedAndNothingIsEnqueued() async throws {
+  @Test func invalidBodyIsRefusedNamingTheMember() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       let to = #""to":{"user":"bob"}"#
@@ -113,13 +113,13 @@ import Testing
           #"{\#(to),"native":{"apns":\#(String(repeating: "{\"a\":", count: 40))1\#(String(repeating: "}", count: 40))}}"#,
           "native.apns"
         ),
-        // Unknown, and what a caller must not choose.
+        // Unknown members, and members that callers must not set.
         (#"{\#(to),\#(message),"urgent":true}"#, "urgent"), (#"{\#(to),\#(message),"hub":"other"}"#, "hub"),
         (#"{\#(to),\#(message),"sender":"bob"}"#, "sender"),
         (#"{\#(to),\#(message),"traceparent":"x"}"#, "traceparent"),
         (#"{\#(to),\#(message),"TTL":1}"#, "TTL"), (#"{\#(to),\#(message),"":1}"#, "\"\""),
         (#"{\#(to),\#(message),"<script>\u0000\n":1}"#, "<script>"),
-        // Given twice, at every level, also in an escaped spelling.
+        // Repeated members at every level, also with escapes.
         (#"{\#(to),\#(to),\#(message)}"#, "to"), (#"{\#(to),\#(message),"ttl":1,"\u0074tl":2}"#, "must be given once"),
         (#"{\#(to),"message":{"body":"a","body":"b"}}"#, "message.body"),
         (#"{\#(to),"message":{"body":"a","data":{"k":"1","k":"2"}}}"#, "message.data.k"),
@@ -132,7 +132,8 @@ import Testing
         try await app.request(.post, "/api/sends", body: body).expectProblem(400, "malformedBody")
       }
       let notUTF8 = "{\(to),\"message\":{\"body\":\"".utf8 + [0xC3, 0x28] + "\"}}".utf8
-      try await app.post(Array(notUTF8), to: "/api/sends").expectProblem(400, "malformedBody")
+      try await app.request(.post, "/api/sends", bytes: Array(notUTF8), type: "application/json").expectProblem(
+        400, "malformedBody")
       for type in ["text/plain", "application/x-ndjson", "application/json;charset=latin1", ";"] {
         try await app.request(.post, "/api/sends", body: "{\(to),\(message)}", type: type)
           .expectProblem(415, "unsupportedMediaType")
@@ -141,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func whatCannotBeDoneIsSaidSo() async throws {
+  @Test func sendWithoutCoveredPlatformIsImpossible() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       for body in [
@@ -155,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func aBodyOfExactlyTheLimitIsTakenAndOneMoreIsNot() async throws {
+  @Test func bodyOverTheLimitIsRefused() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       func body(_ size: Int) -> String {
@@ -172,7 +173,7 @@ import Testing
         }
       }
       try await app.request(.put, "/api/register/x", body: body(65537)).expectProblem(413, "tooLarge")
-      // Escapes are larger in the record than in the body; what the body's limit lets through fits a record.
+      // Escapes may be longer in the record than in the body; a body within its limit fits into a record.
       let heavy = #"{"to":{"user":"bob"},"message":{"body":"\#(String(repeating: #"\u0001"#, count: 10_000))"}}"#
       #expect(try await app.request(.post, "/api/sends", body: heavy).status == 202)
       #expect(sink.records.count == 2)

@@ -11,14 +11,14 @@ import Testing
 @testable import FrontEnd
 
 @Suite(.timeLimit(.minutes(2))) struct ShutdownTests {
-  /// A sink that answers when it is told to.
+  /// A sink that answers after `release()`.
   private final class WaitingSink: SendSink {
     private let asked = AsyncStream<Void>.makeStream()
     private let released = AsyncStream<Void>.makeStream()
 
     func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
       asked.continuation.yield()
-      // A task of its own: like the producer, it does not stop waiting when the request is cancelled.
+      // Detached: like the producer, it keeps waiting if the request is cancelled.
       await Task.detached { [stream = released.stream] in for await _ in stream { break } }.value
       return records.map { .success(RecordPosition(topic: $0.topic, partition: 0, offset: 0)) }
     }
@@ -37,14 +37,10 @@ import Testing
     return try FrontEnd(
       configuration: configuration,
       hubs: [FrontEndHub(name: .default, authenticator: try DemoAuthenticator(boundTo: configuration.host))],
-      dependencies: FrontEnd.Dependencies(
-        registry: temporary.registry, secureStore: temporary.registry, claims: temporary.registry,
-        broadcasts: temporary.registry, schedule: temporary.registry, history: ScriptedHistory(),
-        sink: sink),
-      logger: TestKafka.quietLogger)
+      dependencies: Harness.Setup(sink: sink).dependencies(over: temporary.registry), logger: TestKafka.quietLogger)
   }
 
-  /// Runs a front end until it has been shut down, which `body` does.
+  /// Runs a front end that `body` shuts down.
   private func run(
     sink: any SendSink = RecordingSink(), configure: (inout FrontEndConfiguration) -> Void = { _ in },
     _ body: (Harness, ServiceGroup) async throws -> Void
@@ -60,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func whatWasBegunIsAnsweredBeforeTheEnd() async throws {
+  @Test func openRequestIsAnsweredDuringShutdown() async throws {
     let sink = WaitingSink()
     try await run(sink: sink) { app, services in
       async let reply = app.request(.post, "/api/sends", body: #"{"to":{"user":"bob"},"message":{"body":"b"}}"#)
@@ -72,8 +68,8 @@ import Testing
     }
   }
 
-  /// Who gets only a part of a batch's answer posts the batch again. The longer one is handled part by part.
-  @Test(arguments: [31_000, 32_768]) func `a client that reads slowly gets the whole of its answer`(lines: Int)
+  /// A client that gets a part of its answer would post the batch again. The longer body is handled as parts.
+  @Test(arguments: [31_000, 32_768]) func slowReaderGetsItsWholeAnswerDuringShutdown(lines: Int)
     async throws
   {
     try await run { app, services in
@@ -84,7 +80,7 @@ import Testing
       let text = try await RawConnection.exchange(
         batch, port: app.port,
         pausing: {
-          // An idle connection is closed at once: by that time the other one has been told, too.
+          // An idle connection is closed at once; when it ends, the other one has been notified too.
           _ = try await RawConnection.exchange(
             "GET / HTTP/1.1\r\nHost: x\r\n\r\n", port: app.port,
             pausing: {
@@ -92,14 +88,14 @@ import Testing
             })
         })
       #expect(text.hasPrefix("HTTP/1.1 200"))
-      // Counted outside of #expect, which would show ten megabytes.
+      // Outside of #expect, which would print ten megabytes.
       let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
       let head = RawConnection.split(String(text.prefix(2000)))[0].head.utf8.count { $0 == UInt8(ascii: "\n") } + 2
       #expect(count - head == lines)
     }
   }
 
-  @Test func `a client that reads nothing does not keep the front end from its end`() async throws {
+  @Test func clientThatReadsNothingDoesNotPreventShutdown() async throws {
     let temporary = try TemporaryRegistry()
     let frontEnd = try frontEnd(over: temporary, configure: { $0.drainTimeout = .milliseconds(100) })
     let services = ServiceGroup(services: [frontEnd], logger: TestKafka.quietLogger)
@@ -115,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func aPortThatIsTakenIsSaidSo() async throws {
+  @Test func runFailsIfThePortIsInUse() async throws {
     try await Harness.run { app in
       let second = try frontEnd(over: try TemporaryRegistry(), configure: { $0.port = app.port })
       let error = await #expect(throws: IOError.self) { try await second.run() }

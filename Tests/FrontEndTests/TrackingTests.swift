@@ -4,7 +4,7 @@ import Testing
 
 @testable import FrontEnd
 
-/// Sends listed, and broadcasts watched and steered.
+/// Lists of sends, and reports and control of broadcasts.
 @Suite(.timeLimit(.minutes(2))) struct TrackingTests {
   private let id = SendID.random()
   private let time = UnixTime(milliseconds: 1_795_248_000_000)
@@ -23,7 +23,7 @@ import Testing
     try await app.request(.post, "/api/sends/\(id ?? self.id)/\(verb)", as: user)
   }
 
-  @Test func aBroadcastIsWatchedWhileItRuns() async throws {
+  @Test func reportHasProgressOfARunningBroadcast() async throws {
     let history = ScriptedHistory(reports: [report(counts: [.fcm: [.delivered: 700]])])
     try await Harness.run({ $0.history = history }) { app in
       let broadcast = BroadcastID(hub: .default, send: id)
@@ -50,10 +50,10 @@ import Testing
     }
   }
 
-  @Test func aBroadcastIsPausedResumedAndCancelledForGood() async throws {
+  @Test func broadcastIsPausedResumedAndCancelledForGood() async throws {
     try await Harness.run({ $0.history = ScriptedHistory(reports: [report()]) }) { app in
       let broadcast = BroadcastID(hub: .default, send: id)
-      // In one piece, or not begun.
+      // Not divided into pages, or not begun.
       for (verb, course) in [("pause", BroadcastControl.State.paused), ("resume", .running)] {
         #expect(try await steer(app, verb).status == 202)
         #expect(try await app.registry.controls(of: [broadcast]) == [BroadcastControl(course, because: .caller)])
@@ -71,18 +71,18 @@ import Testing
       try await app.registry.finish(Array(0..<40), of: broadcast, at: app.clock.now())
       for verb in ["pause", "resume"] { try await steer(app, verb).expectProblem(409, "alreadyEnded") }
       let again = try await steer(app, "cancel")
-      #expect(again.status == 200, "the history does not know yet that it has ended so")
+      #expect(again.status == 200, "the history lags behind")
       #expect(try again.json["broadcast"]?["course"] == "cancelled")
     }
   }
 
-  @Test func whatHasEndedOrCannotBeSteeredIsAConflict() async throws {
+  @Test func steeringAnEndedOrSingleSendIsAConflict() async throws {
     let states = SendReport.State.allCases.filter { ![.accepted, .scheduled].contains($0) }
     let ended = states.map { report(.random(), state: $0) }
     let single = report(.random(), isBroadcast: false)
     let finished = report(.random())
     try await Harness.run({ $0.history = ScriptedHistory(reports: ended + [single, finished]) }) { app in
-      // The history does not know yet that the last page is finished.
+      // The history does not contain the end of the last page yet.
       let broadcast = BroadcastID(hub: .default, send: finished.id)
       _ = try await app.registry.plan(broadcast, pages: 1, at: app.clock.now())
       try await app.registry.finish([0], of: broadcast, at: app.clock.now())
@@ -93,7 +93,7 @@ import Testing
             reply.expectProblem(409, "alreadyEnded")
             continue
           }
-          #expect(reply.status == 200, "it is as it is asked for")
+          #expect(reply.status == 200, "it is already cancelled")
           #expect(try reply.json["state"] == "cancelled")
         }
         try await steer(app, verb, id: single.id).expectProblem(409, "notSteerable")
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func everybodyListsTheirOwnAndOperatorsAll() async throws {
+  @Test func operatorsListAllSendsAndUsersTheirOwn() async throws {
     let reports = [
       report(.random()), report(.random(), state: .settled, isBroadcast: false, counts: [.apns: [.delivered: 1]]),
       report(.random(), sender: "bob"), report(.random(), sender: nil),
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func aCursorIsReadBack() {
+  @Test func cursorRoundTrips() {
     for position in [
       SendQuery.Position(acceptedAt: time, send: id), .init(acceptedAt: UnixTime(milliseconds: -1), send: .random()),
     ] {

@@ -5,13 +5,13 @@ import Testing
 
 @testable import FrontEnd
 
-/// What no HTTP client would do, byte by byte.
+/// Requests that no HTTP client sends, byte by byte.
 @Suite(.timeLimit(.minutes(2))) struct WireTests {
   private let authorization = "Authorization: \(Harness.basic("alice", "alice"))"
   private let send = #"{"to":{"user":"bob"},"message":{"body":"b"}}"#
 
-  /// An answer to HEAD with a body would be taken for the beginning of the next answer.
-  @Test func headIsAnsweredWithoutABodyEvenWhenItFails() async throws {
+  /// Clients would read a body after HEAD as the beginning of the next answer.
+  @Test func headIsAnsweredWithoutBodyEvenOnErrors() async throws {
     try await Harness.run { app in
       let text = try await RawConnection.exchange(
         ["/nothing", "/api/sends/1", "/api/notifications"].map { "HEAD \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNotHTTPIsAProblemToo() async throws {
+  @Test func malformedHTTPIsAnsweredWithAProblem() async throws {
     try await Harness.run { app in
       for (request, status, code) in [
         ("nonsense\r\n\r\n", "400", "malformedRequest"),
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func queriesWithBrokenEscapesAreRefused() async throws {
+  @Test func queryWithMalformedEscapeIsRefused() async throws {
     try await Harness.run { app in
       for query in ["handle=%zz", "handle=%2", "handle=%", "handle=%ff%fe", "%zz=1"] {
         let text = try await RawConnection.exchange(
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func aClientThatAsksBeforeItSendsIsToldToGoOn() async throws {
+  @Test func expectContinueIsAnswered100() async throws {
     try await Harness.run { app in
       let text = try await RawConnection.exchange(
         "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nExpect: 100-continue\r\nConnection: close\r\n"
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func aBodyThatDoesNotArriveInTimeCostsTheConnection() async throws {
+  @Test func lateBodyIsAnswered408AndClosesTheConnection() async throws {
     try await Harness.run({ $0.configuration.bodyTimeout = .milliseconds(100) }) { app in
       let text = try await RawConnection.exchange(
         "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nX-Request-Id: late\r\nContent-Length: 100\r\n\r\n{\"to\"",
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func aBodyThatIsTooLargeIsRefusedBeforeItArrives() async throws {
+  @Test func oversizedBodyIsRefusedBeforeItArrives() async throws {
     try await Harness.run { app in
       let text = try await RawConnection.exchange(
         "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: 9999999\r\nConnection: close\r\n\r\n{\"to\"",
@@ -105,8 +105,8 @@ import Testing
     }
   }
 
-  /// What comes in one go is taken apart before anything of it is answered.
-  @Test func `of requests that come in one go only so many are taken, and the client is told`() async throws {
+  /// The parser takes a received buffer apart before anything is answered.
+  @Test func pipelinedRequestsAreLimited() async throws {
     try await Harness.run { app in
       let text = try await RawConnection.exchange(
         String(repeating: "GET / HTTP/1.1\r\nHost: x\r\n\r\n", count: 200), port: app.port)
@@ -118,14 +118,14 @@ import Testing
     }
   }
 
-  /// A few thousand of them would be all connections that there are, for ever.
+  /// Otherwise a few thousand such clients would occupy all connections.
   @Test(arguments: ["GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", nil])
-  func `a client that asks on and on and reads nothing loses its connection`(request: String?) async throws {
+  func clientThatReadsNothingLosesItsConnection(request: String?) async throws {
     try await Harness.run({
       $0.configuration.writeTimeout = .milliseconds(200)
       $0.configuration.maximumConnections = 1
     }) { app in
-      // Or asks once, for much.
+      // Many requests, or one with a long answer.
       let lines = String(repeating: "x\n", count: 31_000)
       let requests =
         request.map { String(repeating: $0, count: 500) }
@@ -134,7 +134,7 @@ import Testing
       _ = try await RawConnection.exchange(
         requests, port: app.port,
         pausing: {
-          // Accepted when the other one has gone.
+          // Accepted when the other connection is closed.
           let text = try await RawConnection.exchange(
             "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)
           #expect(text.hasPrefix("HTTP/1.1 404"))
@@ -142,8 +142,8 @@ import Testing
     }
   }
 
-  /// Small requests are handled as a whole and others part by part: on one connection neither overtakes the other.
-  @Test func requestsOfAllKindsOnOneConnectionAreAnsweredInOrder() async throws {
+  /// Small requests are handled as a whole, others as parts; neither overtakes the other on one connection.
+  @Test func wholeAndStreamedRequestsAreAnsweredInOrder() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in
       let head = "Host: x\r\n\(authorization)\r\n"
@@ -154,7 +154,7 @@ import Testing
       let chunked = "POST /api/sends HTTP/1.1\r\n\(head)Transfer-Encoding: chunked\r\n\r\n\(chunks)"
       let missing = "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
       let requests = small + large + missing + chunked + small + large + large + chunked + missing
-      // What is not HTTP is complained about when everything before it has been answered.
+      // Malformed HTTP is answered after everything before it.
       let text = try await RawConnection.exchange(requests + "nonsense\r\n\r\n", port: app.port)
       let statuses = RawConnection.split(text).map { $0.head.dropFirst(9).prefix(3) }
       #expect(statuses == ["202", "200", "404", "202", "202", "200", "200", "202", "404", "400"])
@@ -162,7 +162,7 @@ import Testing
     }
   }
 
-  @Test func aClientThatHasClosedItsHalfStillGetsItsAnswers() async throws {
+  @Test func halfClosedClientGetsItsAnswers() async throws {
     try await Harness.run { app in
       let post =
         "POST /api/sends HTTP/1.1\r\nHost: x\r\n\(authorization)\r\nContent-Length: \(send.utf8.count)\r\n\r\n\(send)"
@@ -175,7 +175,7 @@ import Testing
     "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
     "POST /nothing HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 2\r\n\r\n{}",
     "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
-  ]) func `after an offer to speak something else nothing more is read, and the client is told`(request: String)
+  ]) func nothingIsReadAfterAnUpgradeOffer(request: String)
     async throws
   {
     try await Harness.run { app in
@@ -185,13 +185,13 @@ import Testing
       #expect(answers.count == 1)
       #expect(answers.first?.head.hasPrefix("HTTP/1.1 4") == true)
       #expect(answers.first?.head.lowercased().contains("\r\nconnection: close") == true)
-      // As much as the system keeps for two sockets, and far less than it moves in the meantime.
+      // At most the buffers of two sockets, far less than can be sent in this time.
       #expect(sent < 64 * 1024 * 1024)
     }
   }
 
   @Test(arguments: ["close", "Close", "keep-alive, CLOSE"])
-  func `a connection that a client wants closed is, although the client has more to say`(option: String) async throws {
+  func connectionCloseIsHonouredDespiteFurtherRequests(option: String) async throws {
     try await Harness.run { app in
       let head = "Host: x\r\n\(authorization)\r\nConnection: \(option)\r\n"
       let chunks = String(send.utf8.count, radix: 16) + "\r\n\(send)\r\n0\r\n\r\n"
@@ -208,12 +208,12 @@ import Testing
     }
   }
 
-  /// Such a client may know no other end of an answer than that of the connection.
-  @Test func `a client of HTTP 1.0 that does not ask to go on gets one answer and the end of the connection`()
+  /// Such a client may detect the end of an answer only by the end of the connection.
+  @Test func http10ConnectionIsClosedAfterOneAnswer()
     async throws
   {
     try await Harness.run({ $0.configuration.idleTimeout = .seconds(3600) }) { app in
-      // Handled part by part.
+      // Handled as parts.
       let lines = String(repeating: send + "\n", count: 70 * 1024 / send.utf8.count)
       let missing = "GET /nothing HTTP/1.0\r\n\r\n"
       for (request, statuses) in [
@@ -232,25 +232,25 @@ import Testing
     }
   }
 
-  /// More than the system keeps for two sockets is still to be written when the client's half is closed.
+  /// More than the sockets' buffers is still to be written when the client closes its half.
   @Test(arguments: ["", "Connection: close\r\n"], [31_000, 32_768])
-  func `a client that has closed its half gets the whole of a long answer`(field: String, lines: Int) async throws {
+  func halfClosedClientGetsALongAnswerCompletely(field: String, lines: Int) async throws {
     try await Harness.run { app in
-      // The longer one is handled part by part.
+      // The longer body is handled as parts.
       let body = String(repeating: lines > 32_000 ? "xx\n" : "x\n", count: lines)
       let text = try await RawConnection.exchange(
         "POST /api/sends/batch HTTP/1.1\r\nHost: x\r\n\(authorization)\r\n\(field)"
           + "Content-Type: application/x-ndjson\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)",
         port: app.port, closesItsHalf: true)
       #expect(text.hasPrefix("HTTP/1.1 200"))
-      // Counted outside of #expect, which would show ten megabytes.
+      // Outside of #expect, which would print ten megabytes.
       let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
       let heads = RawConnection.split(String(text.prefix(2000)))[0].head.utf8.count { $0 == UInt8(ascii: "\n") } + 2
       #expect(count - heads == lines)
     }
   }
 
-  @Test func answersAreDated() async throws {
+  @Test func answersHaveADate() async throws {
     try await Harness.run { app in
       let text = try await RawConnection.exchange(
         "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port: app.port)

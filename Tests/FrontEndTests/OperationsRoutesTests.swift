@@ -5,8 +5,8 @@ import Testing
 
 @testable import FrontEnd
 
-@Suite(.timeLimit(.minutes(2))) struct OperationsTests {
-  @Test func operatorsAreAnsweredOnTheSamePort() async throws {
+@Suite(.timeLimit(.minutes(2))) struct OperationsRoutesTests {
+  @Test func operationsRoutesAreServedOnTheSamePort() async throws {
     let metrics = PrometheusMetrics()
     Counter(label: "fanfare_sends_accepted_total", factory: metrics).increment(by: 3)
     let health = HealthRegistry(readiness: [NamedCheck("kafka") { "no broker" }])
@@ -26,7 +26,7 @@ import Testing
       let wrong = try await app.request(.post, "/healthz", as: nil)
       wrong.expectProblem(405, "methodNotAllowed")
       #expect(wrong["Allow"] == "GET, HEAD")
-      // They belong to the process, not to a hub.
+      // The routes belong to the process, not to a hub.
       try await app.request(.get, "/hubs/default/healthz", as: nil).expectProblem(404, "notFound")
     }
   }

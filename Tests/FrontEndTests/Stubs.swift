@@ -1,0 +1,194 @@
+import FanfareCore
+import RDKafka
+import Synchronization
+
+@testable import FrontEnd
+
+/// A sink that keeps records, or fails as the test decides.
+final class RecordingSink: SendSink {
+  private let kept = Mutex<[ProducerRecord]>([])
+  private let failure: @Sendable (ProducerRecord) -> RDKafkaError?
+
+  init(failure: @escaping @Sendable (ProducerRecord) -> RDKafkaError? = { _ in nil }) {
+    self.failure = failure
+  }
+
+  /// The accepted records, in order.
+  var records: [ProducerRecord] { kept.withLock { $0 } }
+
+  var isEmpty: Bool { records.isEmpty }
+
+  /// The sends of the accepted records.
+  func sends() throws -> [SendRequest] {
+    try records.map { try SendRequest.decode($0.value[...], recordTime: UnixTime(milliseconds: 0)) }
+  }
+
+  func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] { records.map { take($0) } }
+
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
+  {
+    completion(take(record))
+  }
+
+  private func take(_ record: ProducerRecord) -> Result<RecordPosition, RDKafkaError> {
+    if let error = failure(record) { return .failure(error) }
+    return kept.withLock { kept in
+      kept.append(record)
+      return .success(RecordPosition(topic: record.topic, partition: 0, offset: Int64(kept.count)))
+    }
+  }
+}
+
+extension SendSink {
+  /// A default for sinks that do not depend on the order of scheduled sends.
+  func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
+  {
+    Task { completion(await send([record])[0]) }
+  }
+}
+
+/// A history with the reports of a test.
+struct ScriptedHistory: SendHistory {
+  struct Unreadable: Error {}
+
+  var reports: [SendReport] = []
+  var isReadable = true
+
+  func report(of send: SendID, hub: HubName) async throws -> SendReport? {
+    try await check()
+    return reports.first { $0.id == send && $0.hub == hub }
+  }
+
+  func list(_ query: SendQuery) async throws -> SendPage {
+    try await check()
+    let found = reports.filter { report in
+      report.hub == query.hub && (query.state ?? report.state) == report.state
+        && (query.sender ?? report.sender) == report.sender
+    }
+    let position =
+      query.after.map { after in found.firstIndex { $0.id == after.send }.map { $0 + 1 } ?? found.count } ?? 0
+    let page = found[position...].prefix(query.limit)
+    let next = page.endIndex < found.endIndex ? page.last : nil
+    return SendPage(
+      sends: Array(page),
+      next: next.map { SendQuery.Position(acceptedAt: $0.acceptedAt ?? UnixTime(milliseconds: 0), send: $0.id) })
+  }
+
+  func check() async throws {
+    guard isReadable else { throw Unreadable() }
+  }
+}
+
+/// A store that only counts payloads.
+final class CountingStore: SecurePayloadStore {
+  private let counts = Mutex((stored: 0, discarded: 0))
+
+  /// The number of payloads ever stored.
+  var stored: Int { counts.withLock { $0.stored } }
+  /// The number of payloads that were not discarded.
+  var kept: Int { counts.withLock { $0.stored - $0.discarded } }
+
+  func store(_ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime) async throws
+  {
+    counts.withLock { $0.stored += 1 }
+  }
+
+  func read(
+    _ id: SecurePayloadID, hub: HubName, recipient: String, isDelivered: Bool, at now: UnixTime
+  ) async throws -> SecurePayload? { nil }
+
+  func discard(_ id: SecurePayloadID, hub: HubName) async throws {
+    counts.withLock { $0.discarded += 1 }
+  }
+}
+
+/// A schedule that fails as the test decides.
+final class TroubledSchedule: ScheduledSendStore {
+  struct Unreachable: Error {}
+
+  enum Trouble {
+    case none, cannotStoreResults, takenByOthers
+  }
+
+  private let store: any ScheduledSendStore
+  private let whenFailing: @Sendable () async -> Void
+  private let held = Mutex(Trouble.none)
+
+  /// `whenFailing` is called when storing results fails.
+  init(over store: any ScheduledSendStore, whenFailing: @escaping @Sendable () async -> Void = {}) {
+    self.store = store
+    self.whenFailing = whenFailing
+  }
+
+  var trouble: Trouble {
+    get { held.withLock { $0 } }
+    set { held.withLock { $0 = newValue } }
+  }
+
+  func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws { try await store.hold(sends, at: now) }
+
+  func nextDue() async throws -> UnixTime? { try await store.nextDue() }
+
+  func takeDue(
+    _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
+    unreadable: @escaping @Sendable (HubName, SendID) -> Void
+  ) async throws -> [ScheduledSend] {
+    trouble == .takenByOthers
+      ? [] : try await store.takeDue(limit, for: lease, until: end, at: now, unreadable: unreadable)
+  }
+
+  func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws {
+    try await requireAvailability()
+    try await store.finish(sends, of: lease, at: now)
+  }
+
+  func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
+    try await requireAvailability()
+    try await store.release(sends, of: lease, until: moment)
+  }
+
+  private func requireAvailability() async throws {
+    guard trouble == .cannotStoreResults else { return }
+    await whenFailing()
+    throw Unreachable()
+  }
+
+  func steer(_ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime) async throws
+    -> ScheduledSend?
+  {
+    try await store.steer(send, hub: hub, to: state, at: now)
+  }
+
+  func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend? {
+    try await store.scheduled(send, hub: hub)
+  }
+
+  func waiting(_ query: SendQuery) async throws -> [ScheduledSend] { try await store.waiting(query) }
+}
+
+/// A registry whose calls all fail.
+struct BrokenRegistry: DeviceRegistry, RegistrationDirectory {
+  let error: any Error & Sendable
+
+  func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID { throw error }
+  func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration { throw error }
+  func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration { throw error }
+  func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws { throw error }
+  func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? { throw error }
+  func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] { throw error }
+  func page(
+    _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
+  ) async throws -> AudiencePage { throw error }
+  func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] { throw error }
+  func check() async throws { throw error }
+  func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? { throw error }
+  func list(
+    _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
+  ) async throws -> RegistrationPage { throw error }
+  func revise(
+    _ former: Registration, by application: InstallationRequest, at now: UnixTime
+  ) async throws -> Registration { throw error }
+  func expire(
+    seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
+  ) async throws -> ExpiryStep { throw error }
+}
