@@ -45,7 +45,8 @@ let package = Package(
   name: "fanfare",
   products: [
     .executable(name: "fanfare", targets: ["fanfare"]),
-    // For `fanfare bench` alone: see its source.
+    .executable(name: "fanfare-dev", targets: ["fanfare-dev"]),
+    // For `fanfare-dev bench`: see its source.
     .library(name: "PushSink", type: .dynamic, targets: ["CPushSink"]),
   ],
   // Minor releases are taken over by hand: they may deprecate what is used here.
@@ -132,6 +133,23 @@ let package = Package(
       dependencies: [coreMetrics, httpTypes, hummingbird, hummingbirdCore, logging, nioCore, serviceLifecycle],
       swiftSettings: house),
 
+    // The product's settings and its roles as lists of services. The product and the workshop are built on it.
+    .target(
+      name: "Roles",
+      dependencies: [
+        "FanfareCore", "FrontEnd", "Ledger", "Operations", "PostgreSQL", "PushServices", "RDKafka", "Registry",
+        "Worker",
+        argumentParser, configuration, logging, metrics, nioCore, nioPosix, serviceLifecycle, unixSignals, yams,
+      ],
+      swiftSettings: house),
+    // The product.
+    .executableTarget(
+      name: "fanfare",
+      dependencies: [
+        "CJemalloc", "FanfareCore", "RDKafka", "Registry", "Roles", "Worker", argumentParser, crypto, logging,
+      ],
+      swiftSettings: house),
+
     // The workshop: for development, tests and benchmarks; the product depends on none of it.
     // librdkafka's mock cluster as a broker.
     .target(name: "EmbeddedKafka", dependencies: ["CRDKafka", "RDKafka", logging], swiftSettings: house),
@@ -153,18 +171,14 @@ let package = Package(
         serviceLifecycle, swiftASN1, x509,
       ],
       swiftSettings: house),
-
-    // The program.
+    // Demo, simulator, broker, benchmarks, fault tests.
     .executableTarget(
-      name: "fanfare",
+      name: "fanfare-dev",
       dependencies: [
         "CJemalloc", "EmbeddedKafka", "FanfareCore", "FrontEnd", "HTTP2Client", "HTTP2Server", "Ledger", "Operations",
-        "PostgreSQL", "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka",
-        "Registry", "Worker", argumentParser, asyncHTTPClient, configuration, crypto, hummingbird, logging, metrics,
-        nioCore,
-        nioHTTP1,
-        nioPosix, nioSSL, serviceLifecycle,
-        unixSignals, yams,
+        "PostgreSQL", "PrivatePostgreSQL", "PushServices", "PushSimulator", "RDKafka", "Registry", "Roles", "Worker",
+        argumentParser, asyncHTTPClient, hummingbird, logging, nioCore, nioHTTP1, nioPosix, nioSSL,
+        serviceLifecycle, unixSignals,
       ],
       swiftSettings: house),
 
@@ -239,17 +253,24 @@ let package = Package(
     .testTarget(
       name: "FanfareTests",
       dependencies: [
-        "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "PushSimulator",
-        "RDKafka", "Registry", "Support",
+        "fanfare", "EmbeddedKafka", "FanfareCore", "FrontEnd", "PostgreSQL", "PushServices", "RDKafka", "Registry",
+        "Roles", "Support",
         "Worker",
         configuration, logging, yams,
       ],
       swiftSettings: house),
     .testTarget(
+      name: "FanfareDevTests",
+      dependencies: [
+        "fanfare-dev", "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PushSimulator", "RDKafka", "Roles", "Support",
+        configuration, yams,
+      ],
+      swiftSettings: house),
+    .testTarget(
       name: "EndToEnd",
       dependencies: [
-        "fanfare", "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "RDKafka", "Registry",
-        "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
+        "fanfare", "fanfare-dev", "EmbeddedKafka", "FanfareCore", "PostgreSQL", "PrivatePostgreSQL", "RDKafka",
+        "Registry", "Roles", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
       ],
       swiftSettings: house),
   ],

@@ -1,9 +1,10 @@
 import ArgumentParser
-// Linked for its malloc: what one thread allocates here another frees, record by record, and the C library's malloc
-// makes threads wait for one another then.
+// Linked for its malloc. Records are allocated on one thread and freed on another; the C library's malloc makes the
+// threads wait for each other then.
 import CJemalloc
+import Roles
 
-/// The program: one binary, several roles.
+/// The product: one program, several roles.
 @main
 struct Fanfare: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -11,42 +12,18 @@ struct Fanfare: AsyncParsableCommand {
     abstract: "A push-notification dispatcher: HTTP in, Kafka between, APNs, FCM and WNS out.",
     discussion: """
       A deployment runs three roles against one Kafka cluster: any number of `api` and `worker` processes and a `ledger`. \
-      `broker` and `simulator` stand in for Kafka and the push services in development; `demo` is everything in one process.
+      `fanfare-dev` has a broker and simulated push services for development, and a demonstration of everything in one process.
 
-      All roles read one configuration: the YAML file given with --config (else named by FANFARE_CONFIG, else ./fanfare.yaml if it is \
-      there), and over it the environment: the key kafka.bootstrapServers is FANFARE_KAFKA_BOOTSTRAP_SERVERS. \
-      deploy/fanfare.yaml lists every key. SIGTERM and SIGINT drain and end a role with status 0; a configuration that cannot be used \
-      ends it with status 78 and the key's name.
+      All roles read the same configuration: the YAML file given with --config (else named by FANFARE_CONFIG, else ./fanfare.yaml if it \
+      exists). Environment variables override it: the key kafka.bootstrapServers is FANFARE_KAFKA_BOOTSTRAP_SERVERS. \
+      deploy/fanfare.yaml lists every key. SIGTERM and SIGINT drain a role and end it with status 0; a configuration that cannot be used \
+      ends it with status 78 and the name of the key.
       """,
     version: Build.version,
     subcommands: [
-      APICommand.self, WorkerCommand.self, LedgerCommand.self, SimulatorCommand.self, BrokerCommand.self,
-      DemoCommand.self,
-      TopicsCommand.self, AuditCommand.self, DeadLettersCommand.self, RegistrationsCommand.self, ReplayCommand.self,
-      BenchCommand.self,
-      FaultsCommand.self,
-      BenchConstantCommand.self,
+      APICommand.self, WorkerCommand.self, LedgerCommand.self, TopicsCommand.self, AuditCommand.self,
+      DeadLettersCommand.self, RegistrationsCommand.self, ReplayCommand.self,
     ])
 
-  /// Runs the command line; a configuration that cannot be used has an exit status of its own.
-  static func main() async {
-    do {
-      var command = try parseAsRoot()
-      if var asynchronous = command as? any AsyncParsableCommand {
-        try await asynchronous.run()
-      } else {
-        try command.run()
-      }
-      // Success would tell a script that it has all of the output.
-      if let failure = Console.outputFailure {
-        Console.error("fanfare: standard output is not whole: \(failure)")
-        exit(withError: ExitCode.failure)
-      }
-    } catch {
-      guard let error = SettingsError(cause: error) else { exit(withError: error) }
-      Console.error("fanfare: \(error)")
-      // EX_CONFIG of sysexits.h.
-      exit(withError: ExitCode(78))
-    }
-  }
+  static func main() async { await runProgram(named: "fanfare") }
 }

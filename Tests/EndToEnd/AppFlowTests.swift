@@ -2,7 +2,7 @@ import FanfareCore
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// What an app does and a person sees, through every process of a deployment.
 @Suite(.serialized) struct AppFlowTests {

@@ -3,7 +3,7 @@ import Foundation
 import RDKafka
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// `fanfare audit` over a deployment that works.
 @Suite(.serialized) struct AuditTests {

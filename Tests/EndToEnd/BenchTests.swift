@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// The benchmark measures what it says: with small numbers, every push and every record is counted at both ends.
 @Suite(.timeLimit(.minutes(15)))

@@ -2,7 +2,7 @@ import FanfareCore
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// A broadcast in a deployment of processes: watched, paused, and finished although its worker was killed.
 @Suite(.serialized) struct BroadcastTests {

@@ -4,7 +4,7 @@ import RDKafka
 import Support
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// The program as somebody meets it on the command line.
 @Suite(.serialized) struct CommandTests {
@@ -15,7 +15,8 @@ import Testing
     try await withDirectory("command") { directory in
       try Data(repeating: UInt8(ascii: "x"), count: 8192).write(to: directory.appending(path: "notes"))
       let process = try ChildProcess(
-        arguments, name: arguments.first ?? "fanfare", environment: environment, directory: directory)
+        arguments, name: arguments.first ?? "fanfare", environment: environment,
+        program: Self.program(of: arguments), directory: directory)
       defer { process.destroy() }
       let status = try await process.exitStatus(within: limit)
       var lines: [String] = []
@@ -23,6 +24,12 @@ import Testing
       while let line = try? await process.line() { lines.append(line) }
       return (status, lines, process.log)
     }
+  }
+
+  /// The program that has the command.
+  private static func program(of arguments: [String]) -> URL {
+    let isOfWorkshop = ["bench", "broker", "demo", "faults", "simulator"].contains(arguments.first)
+    return isOfWorkshop ? ChildProcess.workshop : ChildProcess.product
   }
 
   @Test(arguments: [
@@ -35,7 +42,8 @@ import Testing
     let (status, lines, _) = try await run(command + ["--help"])
     #expect(status == 0)
     #expect(lines.contains { $0.hasPrefix("OVERVIEW: ") })
-    #expect(lines.contains { $0.contains("USAGE: fanfare \(command.joined(separator: " "))") })
+    let program = Self.program(of: command).lastPathComponent
+    #expect(lines.contains { $0.contains("USAGE: \(program) \(command.joined(separator: " "))") })
   }
 
   @Test(arguments: [
@@ -166,7 +174,7 @@ import Testing
   {
     let (status, _, errors) = try await run(command, environment: environment)
     #expect(status == 78)
-    #expect(errors.contains("fanfare: \(message)"), "\(errors)")
+    #expect(errors.contains("\(Self.program(of: command).lastPathComponent): \(message)"), "\(errors)")
   }
 
   @Test(arguments: [("api", "api.port"), ("worker", "operations.port"), ("demo", "--port")])
@@ -182,7 +190,8 @@ import Testing
       isOption ? [role, key, String(port)] : [role],
       environment: isOption ? [:] : Self.demo.merging([variable: String(port)]) { $1 })
     #expect(status == 78)
-    #expect(errors.contains("fanfare: \(key) is taken by another process"), "\(errors)")
+    let program = Self.program(of: [role]).lastPathComponent
+    #expect(errors.contains("\(program): \(key) is taken by another process"), "\(errors)")
   }
 
   @Test(.timeLimit(.minutes(3))) func theDemoLosesNothing() async throws {
@@ -236,7 +245,7 @@ import Testing
   func onATerminalTheResultHasALineOfItsOwn() async throws {
     try await withDirectory("demo") { directory in
       let demo = try ChildProcess(
-        ["-qec", "'\(ChildProcess.program.path)' demo --broadcast 2001", "/dev/null"], name: "terminal",
+        ["-qec", "'\(ChildProcess.workshop.path)' demo --broadcast 2001", "/dev/null"], name: "terminal",
         environment: ["TMPDIR": directory.path], program: try #require(ChildProcess.find("script")),
         directory: directory)
       defer { demo.destroy() }

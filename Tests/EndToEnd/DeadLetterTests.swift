@@ -3,7 +3,7 @@ import Foundation
 import RDKafka
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// `fanfare dead-letters` over a deployment that has some.
 @Suite(.serialized) struct DeadLetterTests {

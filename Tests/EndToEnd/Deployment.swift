@@ -5,7 +5,7 @@ import RDKafka
 import Support
 import Synchronization
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// A whole deployment in processes of its own: broker, simulator, ledger, and as many front ends and workers as a test
 /// wants. Where `FANFARE_TEST_KAFKA` names a real cluster, that takes the place of the broker, with topics of the
@@ -27,7 +27,11 @@ final class Deployment: Sendable {
     private let all = Mutex<[ChildProcess]>([])
 
     func start(_ role: String, _ environment: [String: String], _ directory: URL) throws -> ChildProcess {
-      let process = try ChildProcess([role], name: role, environment: environment, directory: directory)
+      let process =
+        ["broker", "simulator"].contains(role)
+        ? try ChildProcess([role], name: role, environment: environment, directory: directory)
+        : try .role(
+          [role], environment: environment, isEmbedded: TestKafka.realServers == nil, directory: directory)
       all.withLock { $0.append(process) }
       return process
     }
@@ -90,7 +94,8 @@ final class Deployment: Sendable {
     if let servers = TestKafka.realServers {
       bootstrapServers = servers
       let creation = try ChildProcess(
-        ["topics", "create"], name: "topics", environment: environment, directory: directory)
+        ["topics", "create"], name: "topics", environment: environment, program: ChildProcess.product,
+        directory: directory)
       guard try await creation.exitStatus() == 0 else { throw ChildProcess.Failure("topics create", log: creation.log) }
     } else {
       bootstrapServers = try await processes.start("broker", environment, directory).address()
@@ -119,10 +124,11 @@ final class Deployment: Sendable {
     return caller
   }
 
-  /// Runs one of the program's commands in this deployment until it ends.
+  /// Runs one of the product's commands in this deployment until it ends.
   func run(_ arguments: [String]) async throws -> (status: Int32, output: String, errors: String) {
     let process = try ChildProcess(
-      arguments, name: arguments[0], environment: environment, directory: directory, keepsOutput: true)
+      arguments, name: arguments[0], environment: environment, program: ChildProcess.product, directory: directory,
+      keepsOutput: true)
     defer { process.destroy() }
     let status = try await process.exitStatus(within: .seconds(120))
     return (status, try process.output(), process.log)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// Whatever happens to a deployment, nothing is lost and everything counts once: the rows of the fault suite that are
 /// quick.
@@ -34,7 +34,7 @@ import Testing
     try await withDirectory("interrupted") { directory in
       // Whatever these tests were started with.
       let faults = try ChildProcess(
-        ["--\(hangup)-signal=HUP", ChildProcess.program.path, "faults", "--row", "nothing", "--json"], name: "faults",
+        ["--\(hangup)-signal=HUP", ChildProcess.workshop.path, "faults", "--row", "nothing", "--json"], name: "faults",
         environment: ["TMPDIR": directory.path], program: URL(fileURLWithPath: "/usr/bin/env"), directory: directory,
         keepsOutput: true)
       defer { faults.destroy() }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// Sends of one user reach the device in the order in which they were accepted, however many run beside them.
 @Suite(.timeLimit(.minutes(3))) struct OrderTests {

@@ -6,7 +6,9 @@ import Registry
 import Support
 import Testing
 
+@testable import Roles
 @testable import fanfare
+@testable import fanfare_dev
 
 /// Registrations moved by the program itself, in processes of its own, into and out of both stores.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct RegistrationTransferTests {
@@ -33,8 +35,8 @@ import Testing
   /// Starts `fanfare registrations`.
   private func start(_ arguments: [String], _ directory: URL, _ environment: [String: String]) throws -> ChildProcess {
     try ChildProcess(
-      ["registrations"] + arguments, name: "registrations", environment: environment, directory: directory,
-      keepsOutput: true)
+      ["registrations"] + arguments, name: "registrations", environment: environment, program: ChildProcess.product,
+      directory: directory, keepsOutput: true)
   }
 
   /// Runs it to its end.
@@ -204,7 +206,7 @@ import Testing
     try await withDirectory("output") { directory in
       let script = "\(preparation) && exec \"$0\" registrations import --json /dev/null \(redirection)"
       let process = try ChildProcess(
-        ["-c", script, ChildProcess.program.path], name: "report", environment: ["FANFARE_REGISTRY_PATH": "registry"],
+        ["-c", script, ChildProcess.product.path], name: "report", environment: ["FANFARE_REGISTRY_PATH": "registry"],
         program: URL(fileURLWithPath: "/bin/sh"), directory: directory)
       defer { process.destroy() }
       return (try await process.exitStatus(within: .seconds(120)), process.log)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// A caller who repeats a request, wherever it gets to.
 @Suite(.serialized) struct RepetitionTests {

@@ -3,7 +3,7 @@ import Foundation
 import RDKafka
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// `fanfare replay` over a deployment that has dispatched something.
 @Suite(.serialized) struct ReplayTests {

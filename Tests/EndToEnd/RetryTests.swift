@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// What a push service wants later goes through a retry topic and arrives, once, and counts once.
 @Suite(.timeLimit(.minutes(3))) struct RetryTests {

@@ -2,7 +2,7 @@ import FanfareCore
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// Many users, many sends, several processes of each role, and workers that come and go: every send settles, and every
 /// device gets what it should exactly once.

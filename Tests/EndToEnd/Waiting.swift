@@ -1,4 +1,4 @@
-@testable import fanfare
+@testable import fanfare_dev
 
 /// Asks again and again until the answer is yes: another process's state has no signal to wait for.
 func eventually(

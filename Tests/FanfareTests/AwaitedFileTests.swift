@@ -4,7 +4,7 @@ import RDKafka
 import Support
 import Testing
 
-@testable import fanfare
+@testable import Roles
 
 /// A role is started together with the broker and the simulator that it needs.
 @Suite(.timeLimit(.minutes(1))) struct AwaitedFileTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import fanfare
+@testable import Roles
 
 @Suite struct ConsoleTests {
   /// One that wraps leaves a line behind each time that it is written over.

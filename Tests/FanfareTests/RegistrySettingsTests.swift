@@ -1,7 +1,7 @@
 import PostgreSQL
 import Testing
 
-@testable import fanfare
+@testable import Roles
 
 @Suite struct RegistrySettingsTests {
   @Test func patienceIsForEveryWait() async throws {

@@ -10,7 +10,7 @@ import Testing
 import Worker
 import Yams
 
-@testable import fanfare
+@testable import Roles
 
 @Suite struct SettingsTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -103,7 +103,6 @@ import Yams
   @Test(arguments: [
     ("kafka: {partitions: many}", "kafka.partitions must be a whole number from 1 to 1000"),
     ("kafka: {partitions: 0}", "kafka.partitions must be a whole number from 1 to 1000"),
-    ("kafka: {embedded: perhaps}", "kafka.embedded must be true or false"),
     ("kafka: {properties: [debug]}", "kafka.properties must be a list of texts of the form key=value"),
     ("kafka: {properties: acks}", "kafka.properties must be a list of texts"),
     ("kafka: {properties: [{sasl.password: open-sesame}]}", "kafka.properties must be a list of texts"),
@@ -159,7 +158,6 @@ import Yams
       "hub: {default: {apns: {keyID: ABCDEFGHIJ}}}",
       "hub.default.apns.keyFile is missing: keyID is given without the .p8 file"
     ),
-    ("simulator: {host: '::1'}", "simulator.host must be 127.0.0.1 or localhost"),
     ("log: {level: loud}", "log.level must be one of trace, debug, info, notice, warning, error, critical"),
   ])
   func aBadValueIsRefusedByItsKey(yaml: String, message: String) async throws {
@@ -271,7 +269,7 @@ import Yams
     ("{bootstrapServersFile: /nonexistent/stale}", ["": "environment:1"], "environment:1"),
     ("{bootstrapServersFile: /nonexistent/stale}", ["_FILE": "ANNOUNCED"], "announced:1"),
     ("{bootstrapServers: file:1, bootstrapServersFile: ANNOUNCED}", [:], nil),
-    ("{embedded: true}", ["": "environment:1", "_FILE": "ANNOUNCED"], nil),
+    ("{topicPrefix: mine}", ["": "environment:1", "_FILE": "ANNOUNCED"], nil),
     ("{bootstrapServers: file:1, bootstrapServersFile: ANNOUNCED}", ["": "environment:1"], "environment:1"),
   ])
   func eitherWayToNameTheClusterGoesOverTheFile(kafka: String, environment: [String: String], servers: String?)

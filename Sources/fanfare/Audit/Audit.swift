@@ -1,6 +1,7 @@
 import FanfareCore
 import Logging
 import RDKafka
+import Roles
 import Worker
 
 /// Compares what was accepted with what became of it, over the whole log.
@@ -19,6 +20,19 @@ import Worker
 struct Audit {
   let settings: Settings
   let logger: Logger
+  /// The age at which the cluster deletes a status record; nil on a cluster that deletes by size.
+  let retention: Duration?
+
+  /// By default the topics keep records for as long as those that `fanfare topics create` makes.
+  init(settings: Settings, logger: Logger) {
+    let topic = settings.kafka.specifications(replicationFactor: 1).first { $0.name == settings.kafka.topics.status }
+    let retention = topic?.configuration["retention.ms"].flatMap { Int64($0) }.map { Duration.milliseconds($0) }
+    self.init(settings: settings, logger: logger, retention: retention)
+  }
+
+  init(settings: Settings, logger: Logger, retention: Duration?) {
+    (self.settings, self.logger, self.retention) = (settings, logger, retention)
+  }
 
   /// Reads everything. Throws when Kafka cannot be asked.
   func run() async throws -> AuditReport {
@@ -101,13 +115,5 @@ struct Audit {
     // Asked after the reading: what is gone by now may be as young as that.
     let old = retention.map { SystemWallClock().now() + (.zero - $0) }
     return [youngest, old].compactMap(\.self).min() ?? UnixTime(milliseconds: .max)
-  }
-
-  /// How old a status is at least when it is deleted, on topics that keep records for as long as those that `fanfare
-  /// topics create` makes; nil on the embedded cluster, which goes by their size.
-  private var retention: Duration? {
-    guard !settings.kafka.isEmbedded else { return nil }
-    let topic = settings.kafka.specifications(replicationFactor: 1).first { $0.name == settings.kafka.topics.status }
-    return topic?.configuration["retention.ms"].flatMap { Int64($0) }.map { .milliseconds($0) }
   }
 }

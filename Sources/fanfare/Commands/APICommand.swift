@@ -1,4 +1,5 @@
 import ArgumentParser
+import Roles
 
 /// `fanfare api`
 struct APICommand: AsyncParsableCommand {
@@ -15,7 +16,7 @@ struct APICommand: AsyncParsableCommand {
 
   func run() async throws {
     let runtime = try await common.runtime("api")
-    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
+    try await APIRole.awaitOthers(runtime)
     try await runtime.run(try await APIRole.services(runtime))
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Roles
 
 /// `fanfare audit`
 struct AuditCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FanfareCore
+import Roles
 
 /// `fanfare dead-letters`
 struct DeadLettersCommand: AsyncParsableCommand {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Roles
 
 /// `fanfare ledger`
 struct LedgerCommand: AsyncParsableCommand {
@@ -14,7 +15,7 @@ struct LedgerCommand: AsyncParsableCommand {
 
   func run() async throws {
     let runtime = try await common.runtime("ledger")
-    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
+    try await LedgerRole.awaitOthers(runtime)
     try await runtime.run(try LedgerRole.services(runtime))
   }
 }

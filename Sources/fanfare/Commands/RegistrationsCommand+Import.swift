@@ -2,6 +2,7 @@ import ArgumentParser
 import FanfareCore
 import Foundation
 import Registry
+import Roles
 
 extension RegistrationsCommand {
   /// `fanfare registrations import`

@@ -1,6 +1,7 @@
 import ArgumentParser
 import FanfareCore
 import Registry
+import Roles
 
 /// `fanfare registrations`
 struct RegistrationsCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FanfareCore
+import Roles
 
 /// `fanfare replay`
 struct ReplayCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import RDKafka
+import Roles
 
 /// `fanfare topics`
 struct TopicsCommand: AsyncParsableCommand {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Roles
 
 /// `fanfare worker`
 struct WorkerCommand: AsyncParsableCommand {
@@ -15,8 +16,7 @@ struct WorkerCommand: AsyncParsableCommand {
 
   func run() async throws {
     let runtime = try await common.runtime("worker")
-    let files = [runtime.settings.kafka.awaitedFile] + runtime.settings.hubs.map(\.awaitedFile)
-    for file in files { try await file?.appear(logger: runtime.logger) }
+    try await WorkerRole.awaitOthers(runtime)
     try await runtime.run(try await WorkerRole.services(runtime))
   }
 }

@@ -1,6 +1,7 @@
 import FanfareCore
 import Logging
 import RDKafka
+import Roles
 
 /// The dead-letter topic of a deployment, read from its beginning to the end that it has then.
 struct DeadLetterBox {

@@ -1,6 +1,7 @@
 import FanfareCore
 import Logging
 import RDKafka
+import Roles
 import Worker
 
 /// Puts dead letters' records back onto the topic they came from, with the keys and the bytes they had, and so under

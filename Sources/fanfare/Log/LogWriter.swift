@@ -1,6 +1,7 @@
 import FanfareCore
 import Logging
 import RDKafka
+import Roles
 
 /// Produces records that were in the log before, in batches that fit the producer's queue.
 struct LogWriter {

@@ -1,4 +1,5 @@
 import RDKafka
+import Roles
 
 /// Reads spans of the log to their ends, one batch after another, and says on standard error how far it has come when
 /// that takes long.

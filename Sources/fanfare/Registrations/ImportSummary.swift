@@ -1,4 +1,5 @@
 import Registry
+import Roles
 
 /// What an import has done, as it is printed in the end: of the whole file, whatever number of runs it took.
 struct ImportSummary: Encodable {

@@ -2,6 +2,7 @@ import ArgumentParser
 import FanfareCore
 import Logging
 import Registry
+import Roles
 
 /// Which hub's registrations a command is about.
 struct RegistrationTarget: ParsableArguments {

@@ -1,4 +1,5 @@
 import Foundation
+import Roles
 
 /// A file that is written beside the place where it belongs, and put there only once it is whole: nobody ever sees a
 /// part of it there.

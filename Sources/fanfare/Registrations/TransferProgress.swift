@@ -1,4 +1,5 @@
 import Foundation
+import Roles
 
 /// Tells whoever waits for an import or an export how far it is: on a terminal by a bar that is drawn again and again,
 /// elsewhere by a line every few seconds. Not for more than one task.

@@ -1,6 +1,7 @@
 import FanfareCore
 import Logging
 import RDKafka
+import Roles
 import Worker
 
 /// Puts sends of the log onto the sends topic again.

@@ -4,6 +4,7 @@ import RDKafka
 import Support
 import Testing
 
+@testable import Roles
 @testable import fanfare
 
 /// What the cluster deletes while an audit runs.
@@ -28,8 +29,8 @@ import Testing
     let reader = try LogReader(client: kafka.client("audit"), logger: TestKafka.quietLogger)
     let settings = try await Settings.load(
       file: nil,
-      environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true"])
-    let audit = Audit(settings: settings, logger: TestKafka.quietLogger)
+      environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers])
+    let audit = Audit(settings: settings, logger: TestKafka.quietLogger, retention: nil)
     try await produce(megabytes: 1)
     #expect(try await audit.beginning(of: try await reader.spans(of: [topic.name]), reader) == nil)
     try await produce(megabytes: 6)

@@ -1,27 +1,22 @@
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import Roles
 
 @Suite struct ListenerTests {
   @Test func aPortThatCannotBeHadIsNamedByItsKey() {
     #expect(
-      Listener.refusal(of: "api", code: EACCES)?.description == "api.port cannot be listened on: permission denied")
-    #expect(
-      Listener.refusal(of: "operations", code: EADDRINUSE)?.description == "operations.port is taken by another process"
+      Listener.refusal(of: "api.port", code: EACCES)?.description == "api.port cannot be listened on: permission denied"
     )
-    #expect(Listener.refusal(of: "api", code: ECONNRESET) == nil)
+    #expect(
+      Listener.refusal(of: "operations.port", code: EADDRINUSE)?.description
+        == "operations.port is taken by another process"
+    )
+    #expect(Listener.refusal(of: "api.port", code: ECONNRESET) == nil)
   }
 
   @Test(arguments: [("::1", "[::1]:8080"), ("127.0.0.1", "127.0.0.1:8080"), ("localhost", "localhost:8080")])
   func anAddressIsAnnouncedAsURLsWriteIt(host: String, address: String) {
     #expect(Announcement.address(host: host, port: 8080) == address)
-  }
-
-  /// `simulator.port` is not a key that means anything.
-  @Test func theSimulatorsPortsAreAllNamed() {
-    #expect(
-      Listener.refusal(of: "simulator", code: EADDRINUSE)?.description
-        == "simulator.apnsPort, fcmPort, httpsPort or adminPort is taken by another process")
   }
 }

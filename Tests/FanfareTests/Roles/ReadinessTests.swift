@@ -3,7 +3,7 @@ import RDKafka
 import Support
 import Testing
 
-@testable import fanfare
+@testable import Roles
 
 /// What the roles' readiness goes by.
 @Suite(.timeLimit(.minutes(2))) struct ReadinessTests {

@@ -5,6 +5,7 @@ import RDKafka
 import Support
 import Testing
 
+@testable import Roles
 @testable import fanfare
 
 /// What lies in a retry topic whose delay is not configured any more comes back all the same.

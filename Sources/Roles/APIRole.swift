@@ -1,0 +1,84 @@
+package import FanfareCore
+package import FrontEnd
+import Ledger
+import Operations
+package import RDKafka
+import Registry
+import ServiceLifecycle
+
+/// The front end as a role.
+package enum APIRole {
+  /// Waits for the broker that is started beside the role.
+  package static func awaitOthers(_ runtime: Runtime) async throws {
+    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
+  }
+
+  /// The whole role. `backlog` tells how much waits on the sends topic, on a cluster that drops what it has no room for:
+  /// the front end then refuses sends instead.
+  package static func services(_ runtime: Runtime, backlog: BacklogMonitor? = nil) async throws -> RoleServices {
+    let settings = runtime.settings
+    let registry = try await settings.registry.open(role: "api", waits: true, logger: runtime.logger)
+    let history = try settings.ledger.history(logger: runtime.logger)
+    let (role, frontEnd) = try services(
+      runtime, client: try settings.kafka.client("api"), registry: registry, history: history,
+      configuration: settings.api.frontEnd,
+      hubs: try settings.hubs.map { hub in
+        FrontEndHub(
+          name: hub.name,
+          authenticator: try hub.authenticator(boundTo: settings.api.frontEnd.host, logger: runtime.logger),
+          quota: hub.quota)
+      }, backlog: backlog)
+    var services = role.services
+    services.append(
+      Announcement(name: "api", file: settings.api.announceFile, logger: runtime.logger) {
+        Announcement.address(host: settings.api.frontEnd.host, port: try await frontEnd.boundPort())
+      })
+    return RoleServices(services: services, checks: role.checks)
+  }
+
+  /// The front end over a registry and a ledger that are there.
+  package static func services(
+    _ runtime: Runtime, client: KafkaClientConfiguration, registry: any RegistrySettings.Store,
+    history: any SendHistory,
+    configuration: FrontEndConfiguration, hubs: [FrontEndHub], backlog: BacklogMonitor? = nil
+  ) throws -> (RoleServices, FrontEnd) {
+    let settings = runtime.settings
+    let producer = try Producer(
+      configuration: ProducerConfiguration(client: client), logger: runtime.logger, backlog: backlog)
+    var services: [any Service] = [UntilShutdown { await producer.run() }]
+    var (hasRoom, isInformed): (@Sendable () -> Bool, @Sendable () -> Bool) = ({ true }, { true })
+    if let backlog {
+      services.append(UntilShutdown { await backlog.run() })
+      (hasRoom, isInformed) = ({ backlog.hasRoom() }, { backlog.isInformed })
+    }
+    let checks: [any ReadinessCheck] = [
+      NamedCheck("backlog") { [isInformed] in
+        isInformed() ? nil : "the cluster has not been asked yet how much is waiting"
+      },
+      NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
+      NamedCheck("ledger") { await RoleServices.complaint { try await history.check() } },
+      NamedCheck("kafka") {
+        await RoleServices.complaint {
+          _ = try await producer.prepare(topics: [settings.kafka.topics.sends], timeout: .seconds(2))
+        }
+      },
+    ]
+    let frontEnd = try FrontEnd(
+      configuration: configuration, hubs: hubs,
+      dependencies: FrontEnd.Dependencies(
+        registry: registry, secureStore: registry, claims: registry, broadcasts: registry, schedule: registry,
+        history: history, sink: producer, hasRoom: hasRoom, clock: runtime.clock),
+      operations: runtime.routes(checks: checks), logger: runtime.logger)
+    services.append(
+      Scheduler(
+        store: registry, sink: producer, topics: settings.kafka.topics, hasRoom: hasRoom, clock: runtime.clock,
+        logger: runtime.logger))
+    services.append(Listener(section: "api", service: frontEnd))
+    if let lifetime = settings.registrationLifetime {
+      let expiry = RegistrationExpiry(
+        directory: registry, hubs: hubs.map(\.name), lifetime: lifetime, clock: runtime.clock)
+      services.append(ExpiryService(expiry: expiry, logger: runtime.logger))
+    }
+    return (RoleServices(services: services, checks: checks), frontEnd)
+  }
+}

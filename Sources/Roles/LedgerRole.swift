@@ -1,0 +1,39 @@
+import FanfareCore
+package import Ledger
+import Operations
+package import RDKafka
+import ServiceLifecycle
+
+/// The ledger as a role.
+package enum LedgerRole {
+  /// Waits for the broker that is started beside the role.
+  package static func awaitOthers(_ runtime: Runtime) async throws {
+    try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
+  }
+
+  package static func services(_ runtime: Runtime) throws -> RoleServices {
+    let settings = runtime.settings
+    var (role, _) = try services(runtime, client: try settings.kafka.client("ledger"))
+    role.services += runtime.operations(checks: role.checks)
+    return role
+  }
+
+  /// The ledger alone, and the store it writes.
+  package static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (
+    RoleServices, any LedgerStorage
+  ) {
+    let settings = runtime.settings
+    let store = try settings.ledger.open(clock: runtime.clock, logger: runtime.logger)
+    let ledger = try PatientLedger(
+      configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store,
+      clock: runtime.clock,
+      logger: runtime.logger)
+    // One that has nothing to write sees only so that it could not.
+    let check = NamedCheck("ledger") {
+      if let complaint = ledger.complaint { return complaint }
+      return await RoleServices.complaint { try await store.check() }
+    }
+    let kafka = NamedCheck("kafka") { await RoleServices.complaint { try await ledger.checkKafka() } }
+    return (RoleServices(services: [ledger], checks: [check, kafka]), store)
+  }
+}

@@ -1,0 +1,48 @@
+import FanfareCore
+import Ledger
+import Logging
+import PostgreSQL
+
+/// Where the account is kept, and what of it: a SQLite file on this machine, or a PostgreSQL database that several
+/// ledgers share.
+///
+/// - `ledger.path` (text, default `fanfare-ledger.sqlite`): the file, where there is no `ledger.postgres.url`.
+/// - `ledger.postgres.*`: the database; see `PostgreSQLConfiguration`. `maximumConnections` is 4 by default, and at
+///   least 2: old days are dropped on one of them while sends are written.
+/// - `ledger.retentionDays` (1…3650, default 30): how long a settled send can be looked up.
+/// - `ledger.devicesKept` (0…100000, default 100): a send to more devices keeps its counts only.
+package struct LedgerSettings: Sendable {
+  /// The file; not used where there is a database.
+  let store: LedgerStoreConfiguration
+  /// The database; nil for the file.
+  let postgreSQL: PostgreSQLLedgerConfiguration?
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    var store = LedgerStoreConfiguration(path: try reader.string("ledger.path", default: "fanfare-ledger.sqlite"))
+    store.retention = .seconds(86_400 * (try reader.int("ledger.retentionDays", default: 30, in: 1...3650)))
+    store.maximumDevices = try reader.int("ledger.devicesKept", default: store.maximumDevices, in: 0...100_000)
+    self.store = store
+    var postgreSQL = try PostgreSQLConfiguration("ledger.postgres", connections: 4, fewest: 2, from: reader)
+      .map(PostgreSQLLedgerConfiguration.init(database:))
+    postgreSQL?.retention = store.retention
+    postgreSQL?.maximumDevices = store.maximumDevices
+    self.postgreSQL = postgreSQL
+  }
+
+  /// The store that a ledger writes. Throws when a file cannot be used; a database is connected to when it is first
+  /// needed.
+  func open(clock: any WallClock, logger: Logger) throws -> any LedgerStorage {
+    try database(role: "ledger", clock: clock, logger: logger) ?? LedgerStore(store, clock: clock)
+  }
+
+  /// What the front end reads. Need not be there yet.
+  func history(logger: Logger) throws -> any SendHistory {
+    try database(role: "api", clock: SystemWallClock(), logger: logger) ?? LedgerReader(store)
+  }
+
+  private func database(role: String, clock: any WallClock, logger: Logger) throws -> PostgreSQLLedger? {
+    guard var postgreSQL else { return nil }
+    postgreSQL.database.applicationName = "fanfare-\(role)"
+    return try PostgreSQLLedger(postgreSQL, clock: clock, logger: logger)
+  }
+}

@@ -1,0 +1,60 @@
+package import FanfareCore
+import FoundationEssentials
+package import Logging
+import PostgreSQL
+package import Registry
+
+/// Where devices are registered: a SQLite file on this machine, or a PostgreSQL database that many machines share.
+///
+/// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, where there is no `registry.postgres.url`.
+/// - `registry.postgres.url` (text): libpq's connection string,
+///   `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
+/// - `registry.postgres.passwordFile` (text): a file with the password, where the connection string has none.
+/// - `registry.postgres.maximumConnections` (1…1000, default 8): of each process.
+/// - `registry.postgres.connectSeconds` (seconds, default 5): until one attempt to connect is given up.
+/// - `registry.postgres.statementSeconds` (seconds, default 10): until the server breaks off a statement.
+/// - `registry.postgres.waitSeconds` (seconds, default 5): until who waits for a connection is told that there is none.
+package struct RegistrySettings: Sendable {
+  /// What every store of registrations does.
+  package typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore
+    & BroadcastStore
+    & TombstoneStore
+    & ScheduledSendStore & RegistrationImportStore & PushQuotaStore
+
+  /// The file; not used where there is a database.
+  package let path: String
+  /// The database; nil for the file.
+  let postgreSQL: PostgreSQLConfiguration?
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    path = try reader.string("registry.path", default: "fanfare-registry.sqlite")
+    postgreSQL = try PostgreSQLConfiguration("registry.postgres", connections: 8, from: reader)
+  }
+
+  /// Opens the store, for the role of that name. Throws when it cannot be used now; a role that `waits` is content with
+  /// a database that can be used later. `patience` is how long a statement, and the wait for another process or for a
+  /// connection, may take at least, where nobody waits for an answer. A file that is not there is made, unless it
+  /// `mustExist`.
+  package func open(
+    role: String, patience: Duration = .zero, waits: Bool = false, mustExist: Bool = false, logger: Logger
+  ) async throws -> any Store {
+    guard let database = database(role: role, patience: patience) else {
+      guard !mustExist || FileManager.default.fileExists(atPath: path) else {
+        throw SettingsError("registry.path", "names no registry: \(path)")
+      }
+      var file = SQLiteRegistryConfiguration(path: path)
+      file.busyTimeout = max(file.busyTimeout, patience)
+      return try SQLiteRegistry(file)
+    }
+    return try await PostgreSQLRegistry(database, waits: waits, logger: logger)
+  }
+
+  /// The database as `open` connects to it; nil for the file.
+  func database(role: String, patience: Duration) -> PostgreSQLConfiguration? {
+    guard var postgreSQL else { return nil }
+    postgreSQL.applicationName = "fanfare-\(role)"
+    postgreSQL.statementTimeout = max(postgreSQL.statementTimeout, patience)
+    postgreSQL.waitLimit = max(postgreSQL.waitLimit, patience)
+    return postgreSQL
+  }
+}

@@ -1,0 +1,165 @@
+import Configuration
+import FanfareCore
+import FoundationEssentials
+import Logging
+import Yams
+
+/// Everything that can be configured, read and checked as a whole by every role: one file serves them all.
+///
+/// Values come from a YAML file and, over it, from environment variables: `kafka.bootstrapServers` is
+/// `FANFARE_KAFKA_BOOTSTRAP_SERVERS`. `deploy/fanfare.yaml` lists every key with its default; a test holds it to what
+/// is read here.
+package struct Settings: Sendable {
+  /// How to reach Kafka, and its topics.
+  package var kafka: KafkaSettings
+  /// Where devices are registered.
+  package let registry: RegistrySettings
+  /// How long a registration is kept whose app is not heard of; nil for ever.
+  let registrationLifetime: Duration?
+  /// The ledger's file, and what it keeps.
+  package let ledger: LedgerSettings
+  /// How the front end listens.
+  package let api: APISettings
+  /// What a worker may hold.
+  let worker: WorkerSettings
+  /// Where roles other than the front end answer operators.
+  let operations: OperationsSettings
+  /// The hubs, in the order of the file.
+  package let hubs: [HubSettings]
+  /// What is logged.
+  let logLevel: Logger.Level
+  /// The environment's variables that look as if they were for a key and are for none, in their order.
+  package private(set) var unknownVariables: [String] = []
+
+  /// The consumer group that all workers share.
+  package var workerGroup: String { worker.group ?? "\(kafka.topics.prefix).workers" }
+
+  /// Reads everything. Throws an error that names the key for the first value that cannot be used.
+  init(from reader: SettingsReader) throws(SettingsError) {
+    kafka = try KafkaSettings(from: reader)
+    registry = try RegistrySettings(from: reader)
+    let days = try reader.int("registry.expireAfterDays", default: 0, in: 0...3650)
+    registrationLifetime = days == 0 ? nil : .seconds(Int64(days) * 86_400)
+    ledger = try LedgerSettings(from: reader)
+    api = try APISettings(from: reader, topics: kafka.topics)
+    worker = try WorkerSettings(from: reader)
+    operations = try OperationsSettings(from: reader)
+    let level = try reader.string("log.level", default: Logger.Level.info.rawValue)
+    guard let level = Logger.Level(rawValue: level) else {
+      throw SettingsError(
+        "log.level", "must be one of " + Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    logLevel = level
+    let names = try reader.strings("hubs", default: [HubName.default.rawValue])
+    var hubs: [HubSettings] = []
+    for name in names {
+      guard let hub = HubName(name), !hubs.contains(where: { $0.name == hub }) else {
+        throw SettingsError("hubs", "must list names once each: \(HubName.rule)")
+      }
+      hubs.append(try HubSettings(hub, from: reader))
+    }
+    guard !hubs.isEmpty else { throw SettingsError("hubs", "must name at least one hub") }
+    self.hubs = hubs
+  }
+
+  /// Reads the file, where there is one, with the environment over it. `readFurther` reads the keys that only the
+  /// calling program has. Throws `SettingsError`, also for an unknown key of the file; `unknownVariables` are those of
+  /// the environment.
+  package static func load(
+    file: String?, environment: [String: String],
+    readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
+  ) async throws -> Settings {
+    let spelt = Dictionary(environment.map { (spelling(of: $0.key), $0.value) }) { first, _ in first }
+    var providers: [any ConfigProvider] = [
+      EnvironmentVariablesProvider(environmentVariables: spelt).prefixKeys(with: "fanfare")
+    ]
+    var fileKeys: Set<String> = []
+    if let file {
+      let text: String
+      do { text = try String(contentsOfFile: file, encoding: .utf8) } catch {
+        throw SettingsError("--config", "names a file that cannot be read: \(file)")
+      }
+      do {
+        fileKeys = try Self.keys(of: text, at: file)
+        if !fileKeys.isEmpty {
+          let path = InMemoryProvider(values: ["filePath": ConfigValue(.string(file), isSecret: false)])
+          providers.append(try await FileProvider<YAMLSnapshot>(config: ConfigReader(provider: path)))
+        }
+      } catch let error as SettingsError {
+        throw error
+      } catch {
+        throw SettingsError("--config", "names a file that is not YAML: \(file): \(Self.place(of: error))")
+      }
+    }
+    let reader = SettingsReader(providers: providers)
+    var settings = try Settings(from: reader)
+    try readFurther(reader)
+    if let unknown = fileKeys.subtracting(reader.keys).min() {
+      throw SettingsError(unknown, "is not a key that means anything; deploy/fanfare.yaml lists them all")
+    }
+    let known = Set(reader.keys.map(variable)).union(["FANFARE_CONFIG"])
+    settings.unknownVariables = environment.keys.filter {
+      $0.hasPrefix("FANFARE_") && !known.contains(spelling(of: $0))
+    }.sorted()
+    return settings
+  }
+
+  /// The variable by which swift-configuration looks for a key.
+  private static func variable(of key: String) -> String {
+    let words = key.replacing(/([a-z])([A-Z])/) { "\($0.output.1)_\($0.output.2)" }
+    return "FANFARE_" + String(words.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
+  }
+
+  /// A variable as swift-configuration spells it: of two capitals it takes the second one for no new word, and so looks
+  /// for `keyIDFile` under KEY_IDFILE.
+  private static func spelling(of name: String) -> String {
+    name.hasSuffix("_APNS_KEY_ID_FILE") ? "\(name.dropLast("_FILE".count))FILE" : name
+  }
+
+  /// Where a document is wrong, and how: never what stands there, which may be a password.
+  private static func place(of error: any Error) -> String {
+    switch error {
+    case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
+      YamlError.composer(_, let problem, let mark, _):
+      "line \(mark.line), column \(mark.column): \(problem)"
+    case YamlError.reader(let problem, _, _, _): problem
+    case YamlError.duplicatedKeysInMapping(_, let context): "line \(context.mark.line): a key is given twice"
+    default: "it cannot be read"
+    }
+  }
+
+  /// The dotted keys of all values in a file's text; none of one that says nothing. Throws `YamlError` for what is no
+  /// YAML, `SettingsError` for YAML that cannot be settings.
+  private static func keys(of text: String, at file: String) throws -> Set<String> {
+    // Comments alone are no document, and `---` alone is an empty one.
+    guard let document = try Yams.compose(yaml: text), document.null == nil else { return [] }
+    guard document.mapping != nil else {
+      throw SettingsError("--config", "must name a file with a mapping of keys: \(file)")
+    }
+    return Set(try keys(of: document))
+  }
+
+  /// The dotted keys of all values in a YAML document. A list is a value. Throws for a value that cannot be one, by its
+  /// key alone: what stands there may be a password.
+  static func keys(of node: Yams.Node, under prefix: String = "") throws(SettingsError) -> [String] {
+    guard let mapping = node.mapping else {
+      // The provider would take the word for it, `null` or `~`, as a text.
+      guard node.null == nil else { throw SettingsError(prefix, "must not be empty") }
+      if let list = node.sequence {
+        for element in list {
+          guard element.scalar != nil else { throw SettingsError(prefix, "must be a list of texts") }
+          guard element.null == nil else { throw SettingsError(prefix, "must not have an empty element") }
+        }
+      }
+      return [prefix]
+    }
+    var found: [String] = []
+    for (key, value) in mapping {
+      guard let word = key.string else {
+        throw SettingsError(prefix.isEmpty ? "--config" : prefix, "must have words for keys")
+      }
+      found += try keys(of: value, under: prefix.isEmpty ? word : "\(prefix).\(word)")
+    }
+    return found
+  }
+}

@@ -1,0 +1,103 @@
+package import FanfareCore
+import Operations
+package import RDKafka
+import ServiceLifecycle
+import Worker
+
+/// A worker as a role.
+package enum WorkerRole {
+  /// Waits for the broker and the simulators that are started beside the role.
+  package static func awaitOthers(_ runtime: Runtime) async throws {
+    let files = [runtime.settings.kafka.awaitedFile] + runtime.settings.hubs.map(\.awaitedFile)
+    for file in files { try await file?.appear(logger: runtime.logger) }
+  }
+
+  package static func services(_ runtime: Runtime) async throws -> RoleServices {
+    let settings = runtime.settings
+    let registry = try await settings.registry.open(role: "worker", waits: true, logger: runtime.logger)
+    var senders: [HubName: [any PushSender]] = [:]
+    var watches: [CredentialWatch] = []
+    for hub in settings.hubs {
+      let ofHub = try hub.senders(runtime)
+      senders[hub.name] = ofHub
+      watches += hub.credentialWatches(of: ofHub, logger: runtime.logger)
+    }
+    var role = try services(runtime, client: try settings.kafka.client("worker"), registry: registry, senders: senders)
+    role.services += watches
+    role.services += runtime.operations(
+      checks: role.checks, liveness: [EventLoopsCheck(group: Runtime.pushEventLoopGroup, name: "event loops of pushes")]
+    )
+    return role
+  }
+
+  /// The worker alone, over a registry and senders that are there.
+  package static func services(
+    _ runtime: Runtime, client: KafkaClientConfiguration,
+    registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
+    senders: [HubName: [any PushSender]]
+  ) throws -> RoleServices {
+    let settings = runtime.settings
+    var configuration = settings.worker.configuration
+    configuration.consumerGroup = settings.workerGroup
+    for hub in settings.hubs { configuration.pushesPerMinute[hub.name] = hub.fcmPushesPerMinute.map { [.fcm: $0] } }
+    var consumer = configuration.consumer(client: client, topics: settings.kafka.topics)
+    consumer.instanceID = settings.worker.instance
+    var production = ProducerConfiguration(client: client)
+    production.maximumRecordBytes = StatusRecord.maximumRecordSize
+    // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records
+    // or twenty. But until it is acknowledged, its send is one of those that a worker may hold: of 4 to 40 ms, with 16
+    // partitions, up to 12 were quickest.
+    production.linger = .milliseconds(10)
+    let producer = try Producer(configuration: production, logger: runtime.logger)
+    // But all of a broadcast waits for its segments, and then for the status of each of its pages.
+    production.linger = .zero
+    let broadcastProducer = try Producer(configuration: production, logger: runtime.logger)
+    let worker = try Worker(
+      configuration: configuration, consumer: try Consumer(configuration: consumer, logger: runtime.logger),
+      producer: producer,
+      broadcastProducer: broadcastProducer, registry: registry,
+      senders: senders.mapValues { Dictionary(uniqueKeysWithValues: $0.map { ($0.platform, $0) }) },
+      topics: settings.kafka.topics, clock: runtime.clock, logger: runtime.logger)
+    var pumps: [any Service] = []
+    for retry in settings.kafka.topics.retries {
+      let retries = RetryPump.consumer(client: client, retry: retry)
+      pumps.append(
+        RetryPump(
+          consumer: try Consumer(configuration: retries, logger: runtime.logger), producer: producer,
+          topics: settings.kafka.topics,
+          delay: retry.delay, clock: runtime.clock, logger: runtime.logger))
+    }
+    pumps.append(
+      RetiredRetries(
+        client: client, topics: settings.kafka.topics, producer: producer, clock: runtime.clock, logger: runtime.logger)
+    )
+    let producing = [producer, broadcastProducer].map { producer in UntilShutdown { await producer.run() } }
+    let running = senders.values.flatMap(\.self).map { sender in UntilShutdown { try await sender.run() } }
+    return RoleServices(
+      services: producing + running + pumps + [worker],
+      checks: [
+        NamedCheck("worker") {
+          let complaints = worker.complaints
+          return complaints.isEmpty ? nil : complaints.joined(separator: "; ")
+        },
+        NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
+        NamedCheck("kafka") {
+          await RoleServices.complaint {
+            _ = try await producer.prepare(topics: [settings.kafka.topics.sends], timeout: .seconds(2))
+          }
+        },
+      ])
+  }
+}
+
+extension RoleServices {
+  /// What the check said when it threw; nil when it did not.
+  package static func complaint(_ check: () async throws -> Void) async -> String? {
+    do {
+      try await check()
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import FanfareCore
+import FoundationEssentials
+import FrontEnd
+import Operations
+import PushSimulator
+import Registry
+import Roles
+
+/// What a visitor is shown of a broadcast: how far it is, how it is steered, and that it survives the death of its
+/// worker.
+struct BroadcastTour: Sendable {
+  /// How long nothing may move before it is given up; a worker that was killed is missed after ten seconds.
+  private static let patience = Duration.seconds(120)
+
+  let devices: Int
+  /// Whether the visitor's part is played, too: a pause, and a kill.
+  let isOnce: Bool
+  let frontEnd: FrontEnd
+  let registry: SQLiteRegistry
+  let simulator: PushSimulator
+  let worker: DemoWorker
+  let checks: [any ReadinessCheck]
+
+  /// What comes next of the visitor's part.
+  private enum Step {
+    case pause, resume, kill, nothing
+  }
+
+  /// A send as the HTTP API reports it.
+  private struct Report: Decodable {
+    struct Broadcast: Decodable {
+      let pages: Int
+      let finishedPages: Int
+      let course: String
+      let remainingSeconds: Double?
+    }
+
+    let id: String
+    let state: String
+    let counts: [String: [String: Int]]?
+    let broadcast: Broadcast?
+
+    var delivered: Int { counts?.values.reduce(0) { $0 + ($1["delivered"] ?? 0) } ?? 0 }
+  }
+
+  /// How many devices a page of the broadcast has: a page is what a pause waits for, so there are 20 at least.
+  static func pageDevices(of devices: Int) -> Int { min(5_000, max(1, devices / 20)) }
+
+  /// Pushes a second: a visitor is to have time to look, and the visitor's part, where it is played, time to be played.
+  /// So that takes ten seconds of few devices, which say nothing about speed anyway, and three of many.
+  private var rate: Int {
+    guard isOnce else { return max(100, devices / 60) }
+    return devices / (devices < 100_000 ? 10 : 3)
+  }
+
+  /// Walks through it. True if every device has it once in the account, and the devices agree.
+  func run() async throws -> Bool {
+    Console.print(
+      "Fanfare \(Build.version): a broadcast. Kafka is embedded, the push services are simulated, the worker is a process of its own."
+    )
+    let api = APIClient(base: "http://127.0.0.1:\(try await frontEnd.boundPort())")
+    try await Readiness(checks: checks).wait()
+    Console.print("Registering \(devices) devices …")
+    try await register()
+    try worker.start()
+    defer { worker.kill() }
+    let body = #"{"to":{"everyone":true},"message":{"title":"Goal!","body":"3 to 1"},"maxPerSecond":\#(rate)}"#
+    let answer = try await api.request("POST", "/api/sends", user: "alice", body: body)
+    let id = try JSONDecoder().decode(Report.self, from: answer).id
+    if !isOnce { showCommands(api, id) }
+    let start = ContinuousClock.now
+    let report = try await follow(id, api)
+    let seconds = (ContinuousClock.now - start) / .seconds(1)
+    let counts = simulator.store.counts()
+    let arrived = counts.accepted - counts.duplicates
+    Console.print(
+      """
+      {"devices":\(devices),"state":"\(report.state)","delivered":\(report.delivered),"arrived":\(arrived),\
+      "repeated":\(counts.duplicates),"pages":\(report.broadcast?.pages ?? 0),"seconds":\((seconds * 100).rounded() / 100)}
+      """)
+    return report.state == "cancelled" ? arrived == report.delivered : report.delivered == devices && arrived == devices
+  }
+
+  /// 70 % Android, 28 % iPhones, 2 % Windows, 1.6 devices per user.
+  private func register() async throws {
+    let now = SystemWallClock().now()
+    for first in stride(from: 0, to: devices, by: 5_000) {
+      let applications = (first..<min(first + 5_000, devices)).map { number in
+        let (platform, handle): (Platform, String) =
+          switch number % 50 {
+          case 0..<35: (.fcm, "device-\(number)")
+          case 35..<49: (.apns, Population.handle(number))
+          default: (.wns, "https://cloud.notify.windows.com/?token=\(number)")
+          }
+        return InstallationRequest(
+          installation: "demo-\(number)", hub: .default, user: "user-\(number * 5 / 8)", platform: platform,
+          handle: handle)
+      }
+      _ = try await registry.install(applications, at: now)
+    }
+  }
+
+  /// Shows how far it is until it has ended; another worker takes over from one that was killed. Throws `DemoError`
+  /// when nothing moves any more, the worker fails, or there was no time for the visitor's part.
+  private func follow(_ id: String, _ api: APIClient) async throws -> Report {
+    // What is printed next is not to stand behind the progress.
+    defer { if Console.isTerminal { Console.print() } }
+    var step = Step.pause
+    var last = (course: "", pages: 0, delivered: 0)
+    var lastMove = ContinuousClock.now
+    var failure: (any Error)?
+    while true {
+      if try worker.restartIfEnded() { say("The worker has ended; process \(worker.id ?? 0) takes over.") }
+      var report: Report?
+      // Right after it was accepted the ledger may not know it yet.
+      do { report = try await self.report(of: id, api) } catch { failure = error }
+      if let report {
+        progress(report)
+        guard report.state == "accepted" else {
+          if isOnce, step != .nothing { throw DemoError("the broadcast was over before its worker was killed twice") }
+          return report
+        }
+        let course = report.broadcast?.course ?? ""
+        let place = (course, report.broadcast?.finishedPages ?? 0, report.delivered)
+        // A visitor may leave it paused for as long as it pleases.
+        if place != last || (course == "paused" && !isOnce) { (last, lastMove) = (place, .now) }
+        if isOnce, let broadcast = report.broadcast, broadcast.pages > 0 { try await play(&step, broadcast, id, api) }
+      }
+      guard ContinuousClock.now - lastMove < Self.patience else {
+        let reason = failure.map { ": \($0)" } ?? ""
+        throw DemoError("the broadcast has not moved for \(Self.patience.components.seconds) seconds\(reason)")
+      }
+      try await Task.sleep(for: .milliseconds(isOnce || Console.isTerminal ? 100 : 1000))
+    }
+  }
+
+  private func report(of id: String, _ api: APIClient) async throws -> Report {
+    try JSONDecoder().decode(Report.self, from: try await api.request("GET", "/api/sends/\(id)", user: "alice"))
+  }
+
+  /// The visitor's part: pauses when a quarter is done, kills the worker, resumes; kills it once more when half is
+  /// done.
+  private func play(_ step: inout Step, _ broadcast: Report.Broadcast, _ id: String, _ api: APIClient) async throws {
+    switch step {
+    case .pause where broadcast.finishedPages * 4 >= broadcast.pages:
+      _ = try await api.request("POST", "/api/sends/\(id)/pause", user: "alice", body: "")
+      say("Paused.")
+      worker.kill()
+      say("Killed the worker (process \(worker.id ?? 0)).")
+      step = .resume
+    case .resume:
+      _ = try await api.request("POST", "/api/sends/\(id)/resume", user: "alice", body: "")
+      say("Resumed.")
+      step = .kill
+    case .kill where broadcast.finishedPages * 2 >= broadcast.pages:
+      worker.kill()
+      say("Killed the worker (process \(worker.id ?? 0)) in full swing.")
+      step = .nothing
+    case .pause, .kill, .nothing: break
+    }
+  }
+
+  private func progress(_ report: Report) {
+    guard let broadcast = report.broadcast else { return }
+    let remaining = broadcast.remainingSeconds.map { " · \(Int($0.rounded(.up))) s left" } ?? ""
+    let line =
+      "  \(broadcast.course) · \(broadcast.finishedPages) of \(broadcast.pages) pages · delivered \(report.delivered) of \(devices)\(remaining)"
+    if Console.isTerminal { Console.overwrite(line) } else { Console.print(line) }
+  }
+
+  private func say(_ line: String) {
+    if Console.isTerminal { Console.print() }
+    Console.print(line)
+  }
+
+  private func showCommands(_ api: APIClient, _ id: String) {
+    Console.print(
+      """
+
+      The broadcast is under way. Try, in another terminal:
+
+        curl -u alice:alice \(api.base)/api/sends/\(id)
+        curl -u alice:alice -X POST \(api.base)/api/sends/\(id)/pause
+        curl -u alice:alice -X POST \(api.base)/api/sends/\(id)/resume
+        curl -u alice:alice -X POST \(api.base)/api/sends/\(id)/cancel
+        kill -9 \(worker.id ?? 0)
+
+      """)
+  }
+}

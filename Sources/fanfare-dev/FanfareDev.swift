@@ -1,0 +1,23 @@
+import ArgumentParser
+// As in the product, which the benchmarks measure in this program's roles.
+import CJemalloc
+import Roles
+
+/// The workshop: everything for development that the product does not contain.
+@main
+struct FanfareDev: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fanfare-dev",
+    abstract: "Development tools for Fanfare: demo, push simulator, Kafka broker, benchmarks and fault tests.",
+    discussion: """
+      `broker` and `simulator` stand in for Kafka and the push services; `fanfare` uses them like real ones. They read the same \
+      configuration as `fanfare`, and further keys: deploy/fanfare-dev.yaml lists them.
+      """,
+    version: Build.version,
+    subcommands: [
+      DemoCommand.self, SimulatorCommand.self, BrokerCommand.self, BenchCommand.self, FaultsCommand.self,
+      RoleCommand.self, BenchConstantCommand.self,
+    ])
+
+  static func main() async { await runProgram(named: "fanfare-dev") }
+}

@@ -1,0 +1,275 @@
+import EmbeddedKafka
+import FanfareCore
+import Foundation
+import Ledger
+import Logging
+import NIOCore
+import RDKafka
+import Roles
+import Synchronization
+
+/// A whole deployment in processes of its own, for injuring: this process plays Kafka, so that its brokers can fail on
+/// demand.
+actor FaultDeployment {
+  static let users = 300
+  private static let frontEnds = 2
+  static let workers = 3
+  /// Devices in a page of a broadcast and the head start of the next one.
+  static let pageDevices = 500
+
+  let cluster: EmbeddedCluster
+  let logger: Logger
+  nonisolated let directory: URL
+  private let environment: [String: String]
+  private var processes: [String: ChildProcess] = [:]
+  /// The addresses of front ends, by name.
+  private var callers: [String: APIClient] = [:]
+  private var simulator: APIClient?
+  /// When the injury was over, where the scenario has gone on after that.
+  private(set) var healedAt: ContinuousClock.Instant?
+  /// What a scenario has noted, for looking at the arrivals afterwards.
+  private(set) var moments: [UnixTime] = []
+  /// The broadcast that a scenario has posted.
+  private(set) var broadcast: SendID?
+  nonisolated let history: LedgerReader
+  nonisolated let ledgerDisk: SmallDisk
+
+  private init(directory: URL, topics: FaultTopics, settings: [String: String]) throws {
+    self.directory = directory
+    var logger = Logger(label: "fanfare.faults")
+    logger.logLevel = .error
+    self.logger = logger
+    cluster = try EmbeddedCluster(brokers: 1, topics: topics.specifications, logger: logger)
+    func path(_ name: String) -> String { directory.appending(path: name).path }
+    ledgerDisk = SmallDisk(directory: directory.appending(path: "ledger"))
+    try FileManager.default.createDirectory(at: ledgerDisk.directory, withIntermediateDirectories: true)
+    let common = [
+      "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true",
+      "FANFARE_KAFKA_RETRY_DELAYS": topics.retryDelays.map(String.init).joined(separator: ","),
+      "FANFARE_WORKER_LONGEST_REST": "1",
+      "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
+      "FANFARE_LEDGER_PATH": path("ledger/ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
+      "FANFARE_API_PORT": "0", "FANFARE_SIMULATOR_DIRECTORY": path("simulator"),
+      // Every one: what does not arrive counts as lost.
+      "FANFARE_SIMULATOR_NOTIFICATIONS_PER_DEVICE": "100000",
+      "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator", "FANFARE_LOG_LEVEL": "notice",
+      "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
+    ]
+    environment = common.merging(settings) { $1 }
+    history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
+  }
+
+  /// Runs `body` in a deployment as the scenario wants it, once that is ready, and ends every process of it in any
+  /// case.
+  static func with<Value: Sendable>(
+    _ scenario: FaultScenario, _ body: (FaultDeployment) async throws -> Value
+  ) async throws -> Value {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-faults-\(UUID())")
+    // Nobody else's: what is there already is refused.
+    try FileManager.default.createDirectory(
+      at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    defer {
+      do { try FileManager.default.removeItem(at: directory) } catch {
+        Console.error("Left behind: \(directory.path): \(error)")
+      }
+    }
+    let deployment = try FaultDeployment(directory: directory, topics: scenario.topics, settings: scenario.settings)
+    if scenario.needsSmallDisk { try await deployment.ledgerDisk.mount() }
+    let result: Result<Value, any Error>
+    do {
+      try await deployment.startAll()
+      result = .success(try await body(deployment))
+    } catch {
+      // Whoever has ended it wants no reasons.
+      if !Task.isCancelled { Console.error(await deployment.lastWords) }
+      result = .failure(error)
+    }
+    await deployment.destroy()
+    if scenario.needsSmallDisk { try await deployment.ledgerDisk.unmount() }
+    return try result.get()
+  }
+
+  private func startAll() async throws {
+    simulator = APIClient(base: try await start("simulator").address())
+    _ = try start("ledger")
+    for number in 0..<Self.workers { _ = try start("worker", number) }
+    for number in 0..<Self.frontEnds { try await startFrontEnd(number) }
+    for number in 0..<Self.workers { try await ready("worker", number) }
+  }
+
+  private func destroy() {
+    for process in processes.values { process.destroy() }
+    cluster.close()
+  }
+
+  private var lastWords: String {
+    processes.sorted { $0.key < $1.key }.map { "--- \($0.key)\n\($0.value.lastWords)" }.joined(separator: "\n")
+  }
+
+  /// Starts a process of the role, in the place of the one that was there.
+  @discardableResult
+  func start(_ role: String, _ number: Int = 0) throws -> ChildProcess {
+    var environment = environment
+    environment["FANFARE_OPERATIONS_CLOCK_OFFSET_FILE"] = clockFile(role, number).path
+    let process =
+      role == "simulator"
+      ? try ChildProcess([role], name: role, environment: environment, directory: directory)
+      : try .role([role], environment: environment, isEmbedded: true, directory: directory)
+    processes["\(role)-\(number)"] = process
+    return process
+  }
+
+  /// Starts a front end and waits until it is ready.
+  func startFrontEnd(_ number: Int) async throws {
+    let address = try await start("api", number).address()
+    guard let port = address.split(separator: ":").last.flatMap({ Int($0) }) else {
+      throw BenchError("api listens at \(address)")
+    }
+    callers["api-\(number)"] = APIClient(base: "http://" + address)
+    try await Ready.wait(for: try process("api", number), port: port)
+  }
+
+  /// Waits until the process can do its job.
+  func ready(_ role: String, _ number: Int = 0) async throws { try await Ready.wait(for: try process(role, number)) }
+
+  private func process(_ role: String, _ number: Int) throws -> ChildProcess {
+    guard let process = processes["\(role)-\(number)"] else { throw BenchError("there is no \(role) \(number)") }
+    return process
+  }
+
+  /// Ends the process as a crash would.
+  func kill(_ role: String, _ number: Int = 0) async throws {
+    let process = try process(role, number)
+    process.destroy()
+    _ = try await process.exitStatus()
+  }
+
+  /// Stops the process where it is, as a machine that swaps or a debugger would; `resume` lets it go on.
+  func freeze(_ role: String, _ number: Int = 0) throws { try process(role, number).signal(SIGSTOP) }
+
+  /// Lets a frozen process go on.
+  func resume(_ role: String, _ number: Int = 0) throws { try process(role, number).signal(SIGCONT) }
+
+  /// Sets the clock of one process off from the machine's.
+  nonisolated func setClock(_ role: String, _ number: Int, by offset: Duration) throws {
+    let milliseconds = Int64(offset / .milliseconds(1))
+    try Data("\(milliseconds)\n".utf8).write(to: clockFile(role, number), options: .atomic)
+  }
+
+  private nonisolated func clockFile(_ role: String, _ number: Int) -> URL {
+    directory.appending(path: "clock-\(role)-\(number)")
+  }
+
+  /// The registry's file.
+  nonisolated var registry: String { directory.appending(path: "registry.sqlite").path }
+
+  /// Has something sent to many devices of its own, and notes which send that is.
+  func post(broadcast body: String) async throws -> SendID {
+    struct Answer: Decodable { let id: String }
+    guard let frontEnd = frontEnds.first else { throw BenchError("there is no front end") }
+    let answer = try await frontEnd.request("POST", "/api/sends", user: "faults", body: body)
+    guard let id = SendID(try JSONDecoder().decode(Answer.self, from: answer).id) else {
+      throw BenchError("the send has no id")
+    }
+    broadcast = id
+    return id
+  }
+
+  /// Notes that the injury is over; what is told last counts.
+  func noteHealed() { healedAt = .now }
+
+  /// Notes the moment.
+  func note() { moments.append(SystemWallClock().now()) }
+
+  /// Has the service's key replaced, from now on nothing else is good, and gives the files with the new one.
+  func replaceKey(of service: String) async throws -> [String: String] {
+    let answer = try await simulated().request("POST", "/keys/replace?service=\(service)", user: "faults")
+    return try JSONDecoder().decode([String: String].self, from: answer)
+  }
+
+  /// Puts them where the old ones lie, as an operator would.
+  nonisolated func install(_ files: [String: String]) throws {
+    for (name, text) in files {
+      try Data(text.utf8).write(to: directory.appending(path: "simulator/\(name)"), options: .atomic)
+    }
+  }
+
+  /// Everything that has arrived on the devices of a platform, of which there are few.
+  func arrivals(on platform: Platform) async throws -> [PushArrival] {
+    struct Page: Decodable {
+      struct Device: Decodable { let handle: String }
+      let devices: [Device]
+    }
+    // There are fewer than the most of one page.
+    let list = try await simulated().request("GET", "/devices?platform=\(platform.rawValue)&limit=1000", user: "faults")
+    return try await arrivals(on: platform, at: JSONDecoder().decode(Page.self, from: list).devices.map(\.handle))
+  }
+
+  /// What has arrived on those devices; nothing on one that the simulator has forgotten, as it does when there are more
+  /// than 100,000.
+  func arrivals(on platform: Platform, at devices: [String]) async throws -> [PushArrival] {
+    let simulator = try simulated()
+    var arrivals: [PushArrival] = []
+    for device in devices {
+      let path = device.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? device
+      do {
+        let received = try await simulator.request("GET", "/devices/\(platform.rawValue)/\(path)", user: "faults")
+        arrivals += PushArrival.read(received, platform: platform, device: device)
+      } catch let refusal as APIClient.Refusal where refusal.status == 404 {
+        continue
+      }
+    }
+    return arrivals
+  }
+
+  /// Orders a fault of the simulator: a JSON object, see its admin routes.
+  func order(_ fault: String) async throws {
+    _ = try await simulated().request("POST", "/faults", user: "faults", body: fault)
+  }
+
+  /// Takes back all faults of the simulator.
+  func withdrawFaults() async throws { _ = try await simulated().request("DELETE", "/faults", user: "faults") }
+
+  /// How many pushes the devices have, and how many of them a second time.
+  func arrivals() async throws -> (accepted: Int, repeated: Int) {
+    struct Counts: Decodable {
+      let accepted: Int
+      let duplicates: Int
+    }
+    let counts = try JSONDecoder().decode(
+      Counts.self, from: try await simulated().request("GET", "/counts", user: "faults"))
+    return (counts.accepted, counts.duplicates)
+  }
+
+  private func simulated() throws -> APIClient {
+    guard let simulator else { throw BenchError("there is no simulator") }
+    return simulator
+  }
+
+  /// The front ends that are there, in a fixed order.
+  var frontEnds: [APIClient] { callers.sorted { $0.key < $1.key }.map(\.value) }
+
+  /// Whether a front end says that it is not ready.
+  func hasUnreadyFrontEnd() async -> Bool {
+    for frontEnd in frontEnds {
+      do { _ = try await frontEnd.request("GET", "/readyz", user: "faults") } catch { return true }
+    }
+    return false
+  }
+
+  /// What `fanfare audit` says: its exit status, its JSON object, and the end of what it wrote to standard error.
+  func audit() async throws -> (status: Int32, report: String, words: String) {
+    let audit = try ChildProcess(
+      ["audit", "--json"], name: "audit", environment: environment, program: ChildProcess.product,
+      directory: directory, keepsOutput: true)
+    defer { audit.destroy() }
+    let status = try await audit.exitStatus(within: .seconds(120))
+    return (status, try audit.output(), audit.lastWords)
+  }
+
+  /// A client of the deployment's Kafka, for who writes to the topics without the front end.
+  nonisolated var kafka: KafkaClientConfiguration {
+    KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "faults", tuning: .embedded)
+  }
+}

@@ -1,0 +1,52 @@
+import FanfareCore
+import PushSimulator
+import Synchronization
+import Testing
+
+@testable import fanfare_dev
+
+/// When the demo goes on from its first four sends to the stream.
+@Suite(.timeLimit(.minutes(1))) struct TourTests {
+  private let guests = Visitors(users: 0).guests
+
+  /// An arrival on each of the devices, of more that may come.
+  private func arrivals(on devices: [Visitors.Device]) -> (AsyncStream<ReceivedNotification>, Any) {
+    let (stream, continuation) = AsyncStream.makeStream(of: ReceivedNotification.self)
+    for device in devices {
+      // As the simulator names a WNS device: by its channel's token.
+      let handle = device.handle.split(separator: "=").last.map(String.init) ?? ""
+      continuation.yield(
+        ReceivedNotification(
+          platform: device.platform, handle: handle, time: UnixTime(milliseconds: 0), pushID: nil, headers: [],
+          payload: []))
+    }
+    return (stream, continuation)
+  }
+
+  @Test func itGoesOnWhenEveryGuestHasOne() async throws {
+    let (stream, more) = arrivals(on: [guests[0]] + guests)
+    try await Tour.show(stream, untilAllHaveOne: guests)
+    withExtendedLifetime(more) {}
+  }
+
+  /// Neither is a device that has a push twice two devices, nor is a push waited for that does not come.
+  @Test func itNamesWhoHasNone() async throws {
+    let (stream, more) = arrivals(on: [guests[0]] + guests.dropLast())
+    let error = await #expect(throws: TimeLimitExceeded.self) {
+      try await Tour.show(stream, untilAllHaveOne: guests, within: .milliseconds(50))
+    }
+    #expect(error?.description.contains("carol's PC") == true)
+    withExtendedLifetime(more) {}
+  }
+
+  /// What the ledger settled after the stream has begun would be taken for the stream's.
+  @Test func itWaitsForTheLedger() async throws {
+    let settled = Mutex(0)
+    try await Tour.wait(for: 4) {
+      settled.withLock {
+        $0 += 1; return $0
+      }
+    }
+    #expect(settled.withLock { $0 } == 4)
+  }
+}

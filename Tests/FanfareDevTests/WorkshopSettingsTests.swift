@@ -1,0 +1,49 @@
+import Configuration
+import Foundation
+import Testing
+import Yams
+
+@testable import Roles
+@testable import fanfare_dev
+
+@Suite struct WorkshopSettingsTests {
+  private static let example = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "deploy/fanfare-dev.yaml")
+
+  private static func load(_ yaml: String) async throws -> WorkshopSettings {
+    let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
+    try yaml.write(to: file, atomically: true, encoding: .utf8)
+    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
+    return try await Settings.withWorkshop {
+      try await Settings.load(file: file.path, environment: [:], readFurther: $0)
+    }.1
+  }
+
+  @Test func exampleListsEveryKeyThatIsRead() throws {
+    let reader = SettingsReader(providers: [InMemoryProvider(values: [:])])
+    _ = try WorkshopSettings(from: reader)
+    let text = try String(contentsOf: Self.example, encoding: .utf8)
+    let uncommented = text.replacing(/\n( *)# (?=[a-zA-Z]+: )/) { "\n\($0.output.1)" }
+    let keys = Set(try Settings.keys(of: try #require(try Yams.compose(yaml: uncommented))))
+    #expect(keys.symmetricDifference(reader.keys).sorted() == [])
+  }
+
+  @Test func exampleHasTheDefaults() async throws {
+    func words(_ settings: WorkshopSettings) -> [Substring] {
+      "\(settings)".split { !$0.isLetter && !$0.isNumber }.sorted()
+    }
+    let example = try await Self.load(try String(contentsOf: Self.example, encoding: .utf8))
+    #expect(words(example) == words(try await Self.load("")))
+  }
+
+  @Test(arguments: [
+    ("kafka: {embedded: perhaps}", "kafka.embedded must be true or false"),
+    ("simulator: {host: '::1'}", "simulator.host must be 127.0.0.1 or localhost"),
+    ("broker: {brokers: 10}", "broker.brokers must be a whole number from 1 to 9"),
+    ("simulator: {port: 1}", "simulator.port is not a key that means anything; deploy/fanfare.yaml lists them all"),
+  ])
+  func badValueIsNamedByItsKey(yaml: String, message: String) async throws {
+    let error = await #expect(throws: SettingsError.self) { try await Self.load(yaml) }
+    #expect(error?.description == message)
+  }
+}
