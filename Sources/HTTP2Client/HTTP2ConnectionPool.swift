@@ -2,10 +2,11 @@ package import Logging
 package import NIOCore
 import Synchronization
 
-/// HTTP/2 connections to one host, and the queue of requests for them.
+/// A pool of HTTP/2 connections to one host, with a queue of requests.
 ///
-/// Requests are handed in and reported in batches: between a caller's thread and a connection's event loop there is one
-/// hop per batch and none per request. The pool works while `run()` runs; requests submitted before wait for it.
+/// Requests and completions are passed in batches: there is one hop between a caller's thread and a connection's event
+/// loop per batch, and none per request. The pool works while `run()` runs; requests that are submitted earlier wait
+/// for it.
 package final class HTTP2ConnectionPool: Sendable {
   private struct Guarded {
     var pool: PoolState<ConnectionHandle>
@@ -14,13 +15,13 @@ package final class HTTP2ConnectionPool: Sendable {
 
   private let guarded: Mutex<Guarded>
   private let settings: ClientConnectionSettings
-  /// The event loop of the pool's own timer, where requests that never reached a connection are reported.
+  /// The event loop of the pool's timer, which also reports requests that never reached a connection.
   private let eventLoop: any EventLoop
   private let logger: Logger
   private let observer: (any HTTP2PoolObserver)?
 
-  /// A pool that has no connections yet. Throws `HTTP2ConnectionError` with `invalidConfiguration` if the configuration
-  /// makes no sense, and NIOSSL's error if TLS cannot be set up with it.
+  /// Throws `HTTP2ConnectionError` with `invalidConfiguration` if the configuration is invalid, and NIOSSL's error if
+  /// TLS cannot be set up with it.
   package init(
     configuration: HTTP2PoolConfiguration, eventLoopGroup: any EventLoopGroup, logger: Logger,
     observer: (any HTTP2PoolObserver)? = nil
@@ -35,8 +36,8 @@ package final class HTTP2ConnectionPool: Sendable {
     guarded = Mutex(Guarded(pool: state))
   }
 
-  /// The pool's lifetime: opens connections and serves requests until `close(timeout:)` has done its work. Cancelling
-  /// the task closes the pool with the configured `cancellationTimeout`.
+  /// Opens connections and serves requests until `close(timeout:)` is done. Cancelling the task closes the pool with
+  /// the configured `cancellationTimeout`.
   package func run() async {
     perform(transition { $0.start(now: .now()) })
     let ticks = eventLoop.scheduleRepeatedTask(initialDelay: settings.tickInterval, delay: settings.tickInterval) {
@@ -52,16 +53,15 @@ package final class HTTP2ConnectionPool: Sendable {
     ticks.cancel()
   }
 
-  /// Takes requests in. Never blocks and never calls `completion` before it returns.
+  /// Submits requests. Never blocks, and never calls `completion` before it returns.
   ///
-  /// Every request's end is reported exactly once, whatever happens. `completion` is called on an event loop, with all
-  /// requests of this submission that ended in one turn of it; it must be quick. Calls for requests on different
-  /// connections may run at the same time. Where streams are scarce, requests that are bulk stand behind those that are
-  /// not, of whatever submission.
+  /// The end of every request is reported exactly once. `completion` is called on an event loop, with all requests of
+  /// this submission that ended in one turn of that loop; it must be quick. Calls for requests on different connections
+  /// may run concurrently. Bulk requests wait behind others when streams are scarce.
   ///
-  /// No connection carries requests of two generations. The first of a later generation renews the connections, as
-  /// `renewConnections()` does; those of an earlier one that are not on their way by then fail as `superseded`, and so
-  /// do all that come after.
+  /// Requests of different generations never share a connection. The first request of a later generation renews the
+  /// connections, as `renewConnections()` does; requests of an earlier generation that are not in flight by then, or
+  /// are submitted later, fail as `superseded`.
   package func submit(
     _ requests: [HTTP2Request], generation: Int = 0, completion: @escaping @Sendable ([HTTP2Completion]) -> Void
   ) {
@@ -85,7 +85,7 @@ package final class HTTP2ConnectionPool: Sendable {
     }
   }
 
-  /// Sends one request and waits for its end. Cancelling the task does not cancel the request; its timeout bounds the
+  /// Sends one request and waits for its end. Cancelling the task does not cancel the request; its timeout limits the
   /// wait.
   package func execute(_ request: HTTP2Request) async throws -> HTTP2Response {
     let result: Result<HTTP2Response, HTTP2RequestError> = await withCheckedContinuation { continuation in
@@ -96,14 +96,14 @@ package final class HTTP2ConnectionPool: Sendable {
     return try result.get()
   }
 
-  /// Opens new connections for everything from now on. The old ones finish their streams and close.
+  /// Opens new connections for all further requests. The old ones finish their streams and close.
   package func renewConnections() { perform(transition { $0.renew(now: .now()) }) }
 
-  /// The pool at this moment.
+  /// The current numbers of the pool.
   package var statistics: HTTP2PoolStatistics { guarded.withLock { $0.pool.statistics } }
 
-  /// Ends the pool: waiting requests fail as `closed` at once, those on their way may finish within `timeout` and fail
-  /// then. Returns when all requests are reported and all connections have ended.
+  /// Closes the pool. Waiting requests fail as `closed` at once, requests in flight when `timeout` has passed. Returns
+  /// after all requests are reported and all connections have ended.
   package func close(timeout: Duration) async {
     beginClosing(timeout: timeout)
     await finished()
@@ -133,7 +133,7 @@ package final class HTTP2ConnectionPool: Sendable {
     }
   }
 
-  /// Lets those go on who wait for the end: on the pool's event loop, behind the reports that are on their way there.
+  /// Resumes those who wait for the end: on the pool's event loop, behind the reports that are scheduled there.
   private func resume(_ waiters: [CheckedContinuation<Void, Never>]) {
     eventLoop.execute { for waiter in waiters { waiter.resume() } }
   }
@@ -156,7 +156,7 @@ package final class HTTP2ConnectionPool: Sendable {
     }
   }
 
-  /// Reports requests that ended without a connection: on the pool's event loop, so that a submitter is never called
+  /// Reports requests that ended without a connection. On the pool's event loop, so that a submitter is never called
   /// back from inside its own call.
   private func report(_ batches: [RequestBatch], _ error: HTTP2RequestError) {
     eventLoop.execute {
@@ -169,7 +169,7 @@ package final class HTTP2ConnectionPool: Sendable {
 
 extension HTTP2ConnectionPool: ClientConnectionOwner {
   func opened(_ id: Int, streamLimit: Int) {
-    logger.debug("connection opened", metadata: [LogKeys.connection: "\(id)", LogKeys.streamLimit: "\(streamLimit)"])
+    logger.debug("Connection opened", metadata: [LogKeys.connection: "\(id)", LogKeys.streamLimit: "\(streamLimit)"])
     observer?.pool(settings.configuration.host, didObserve: .opened(connection: id, streamLimit: streamLimit))
     perform(transition { $0.opened(id: id, streamLimit: streamLimit, now: .now()) })
   }
@@ -196,12 +196,12 @@ extension HTTP2ConnectionPool: ClientConnectionOwner {
     let (pause, actions) = transition { $0.ended(id: id, isFailure: isFailure, error: error, now: .now()) }
     if wasOpened {
       logger.debug(
-        "connection closed",
+        "Connection closed",
         metadata: [LogKeys.connection: "\(id)", LogKeys.error: "\(error.map(\.description) ?? "none")"])
       observe(.closed(connection: id, error: error))
     } else if let error {
       logger.info(
-        "connection failed",
+        "Connection failed",
         metadata: [
           LogKeys.connection: "\(id)", LogKeys.error: "\(error)",
           LogKeys.nextAttemptIn: "\(pause.nanoseconds / 1_000_000) ms",
@@ -214,7 +214,7 @@ extension HTTP2ConnectionPool: ClientConnectionOwner {
   func observe(_ event: HTTP2PoolEvent) {
     if case .goAway(let connection, let code, let lastStreamID, _) = event {
       logger.info(
-        "server is going away",
+        "Server sent GOAWAY",
         metadata: [
           LogKeys.connection: "\(connection)", LogKeys.errorCode: "\(code)", LogKeys.lastStreamID: "\(lastStreamID)",
         ])

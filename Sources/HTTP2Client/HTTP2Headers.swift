@@ -1,38 +1,36 @@
 /// A block of header fields, built once and shared by many requests.
 ///
-/// All fields lie in one array of bytes, so a copy costs one reference count and a block read by several event loops
-/// needs no lock. Names must be lower-case (RFC 9113 section 8.2); neither names nor values may contain control
-/// characters. What breaks these rules is refused by the peer, not here.
+/// All fields are in one array of bytes, so that a copy costs one reference count and several event loops can read a
+/// block without a lock. Names must be lower-case (RFC 9113 §8.2), and neither names nor values may contain control
+/// characters; the peer refuses blocks that break these rules, nothing here checks them.
 package struct HTTP2Headers: Sendable {
   /// Per field: the indexing byte, the lengths of name and value (4 bytes each, little-endian), name, value.
   private(set) var storage: [UInt8] = []
 
-  /// How many fields there are.
+  /// The number of fields.
   package private(set) var count = 0
 
-  /// The size of the block as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it: names, values and 32 bytes for each field
-  /// (RFC 9113 section 6.5.2).
+  /// The size of the block as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it: names, values and 32 bytes per field (RFC 9113
+  /// §6.5.2).
   package private(set) var listSize = 0
 
-  /// An empty block.
   package init() {}
 
-  /// The fields of one request: a `:path` that is sent without indexing, because one that names a device never repeats
-  /// soon enough to be worth a place in the table and is no intermediary's to remember, and others behind it.
+  /// The fields of one request: `:path`, then `others`. The path is never indexed: one that names a device does not
+  /// repeat soon enough to be worth a table entry, and intermediaries must not keep it.
   package init(path: String, _ others: HTTP2Headers = HTTP2Headers()) {
     append(":path", path, indexing: .never)
     append(contentsOf: others)
   }
 
-  /// An empty block with room for that many bytes of names and values, in that many fields.
+  /// An empty block with capacity for this many fields and bytes of names and values.
   package init(reservingFields fields: Int, bytes: Int) {
     storage.reserveCapacity(fields * Self.prefixLength + bytes)
   }
 
-  /// Whether there is no field.
   package var isEmpty: Bool { count == 0 }
 
-  /// Whether the first field is a pseudo field (RFC 9113 section 8.3).
+  /// Whether the first field is a pseudo field (RFC 9113 §8.3).
   var startsWithPseudoField: Bool {
     storage.count > Self.prefixLength && storage[Self.prefixLength] == UInt8(ascii: ":")
   }
@@ -63,7 +61,7 @@ package struct HTTP2Headers: Sendable {
     listSize += other.listSize
   }
 
-  /// The value of the first field called `name`, nil if there is none. `name` must be lower-case.
+  /// The value of the first field with this name, which must be lower-case; nil if there is none.
   package subscript(name: String) -> String? {
     var cursor = 0
     while let field = field(at: &cursor) {
@@ -72,7 +70,7 @@ package struct HTTP2Headers: Sendable {
     return nil
   }
 
-  /// The field whose encoding begins at `cursor`, which moves on to the next one; nil at the end.
+  /// The field that begins at `cursor`, which moves to the next one; nil at the end.
   func field(at cursor: inout Int) -> Field? {
     guard cursor < storage.count else { return nil }
     let nameLength = length(at: cursor + 1)
@@ -103,13 +101,10 @@ package struct HTTP2Headers: Sendable {
     listSize += name + value + 32
   }
 
-  /// Where one field lies in `storage`.
+  /// The place of one field in `storage`.
   struct Field {
-    /// How it is to be written.
     let indexing: HPACKIndexing
-    /// The bytes of its name.
     let name: Range<Int>
-    /// The bytes of its value.
     let value: Range<Int>
   }
 }
@@ -131,4 +126,15 @@ extension HTTP2Headers: ExpressibleByDictionaryLiteral {
   package init(dictionaryLiteral fields: (String, String)...) {
     for (name, value) in fields { append(name, value) }
   }
+}
+
+/// How a header field is written into the HPACK block.
+package enum HPACKIndexing: UInt8, Sendable, Hashable {
+  /// Enters the dynamic table: for values that repeat.
+  case incremental = 0
+  /// Never enters a table, here or at an intermediary: for secret values (RFC 7541 §6.2.3).
+  case never = 1
+  /// Only the name enters the dynamic table, with the first value: for values that differ in every request (RFC 7541
+  /// §6.2.2). Apple asks for it for `apns-id`, `apns-expiration` and `apns-collapse-id`.
+  case withoutIndexing = 2
 }

@@ -1,30 +1,29 @@
-/// One request to send, with everything needed to send it once more.
+/// One request, with everything needed to send it again.
 package struct HTTP2Request: Sendable {
-  /// The caller's own number, given back with the completion. It never goes over the wire.
+  /// The caller's own number, returned with the completion. It is not sent.
   package var ticket: UInt64
 
-  /// The fields equal among many requests: the pseudo fields `:method`, `:scheme` and `:authority` first, in this
-  /// order, then `:path` if all have the same, then the rest.
+  /// The fields that many requests share: the pseudo fields `:method`, `:scheme` and `:authority` first, in this order,
+  /// then `:path` if it is shared too, then the rest.
   package var shared: HTTP2Headers
 
-  /// The fields of this request alone. The first is `:path`, unless that is among the shared ones.
+  /// The fields of this request only. The first is `:path`, unless that is shared.
   package var headers: HTTP2Headers
 
-  /// The body; a request without one ends with its header block.
+  /// The body; without one, the header block ends the request.
   package var body: [UInt8]
 
-  /// How long the request may take, from `submit` to the end of the answer, time in the queue and resends included.
+  /// The time from `submit` to the end of the answer, with the time in the queue and resends.
   package var timeout: Duration
 
-  /// How much of that may pass before it is begun: begun later it would be worth nothing. Never more than `timeout`.
+  /// The part of `timeout` after which the request is not started any more, because its content has expired.
   package var patience: Duration
 
-  /// Whether it is one of many that nobody waits for in particular: where streams are scarce, it stands behind those
-  /// that are not.
+  /// Whether it is bulk: when streams are scarce, it waits behind requests that are not.
   package var isBulk: Bool
 
-  /// A request. Its fields are sent as they are: nothing is added. Without a `patience` it waits as long as it may
-  /// take.
+  /// The fields are sent unchanged, and none is added. Without a `patience` the request may be started during its whole
+  /// `timeout`.
   package init(
     ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration,
     patience: Duration? = nil,
@@ -39,6 +38,6 @@ package struct HTTP2Request: Sendable {
     self.isBulk = isBulk
   }
 
-  /// The size of the whole header block as the peer's `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.
+  /// The size of the whole header block, as the peer's `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.
   var headerListSize: Int { shared.listSize + headers.listSize }
 }

@@ -3,16 +3,28 @@ package struct HTTP2Response: Sendable {
   /// The HTTP status, 200…599.
   package var status: Int
 
-  /// The fields whose names are in `HTTP2PoolConfiguration.keptResponseHeaders`; all others are skipped unread.
+  /// The fields named in `HTTP2PoolConfiguration.keptResponseHeaders`; all others are skipped.
   package var headers: HTTP2Headers
 
   /// The body, at most `HTTP2PoolConfiguration.maximumResponseBodyBytes` long.
   package var body: [UInt8]
 
-  /// An answer.
   package init(status: Int, headers: HTTP2Headers = HTTP2Headers(), body: [UInt8] = []) {
     self.status = status
     self.headers = headers
     self.body = body
+  }
+}
+
+/// The end of one request; there is exactly one for every request submitted.
+package struct HTTP2Completion: Sendable {
+  package var ticket: UInt64
+
+  /// The answer, with any status, or the reason why there is none.
+  package var result: Result<HTTP2Response, HTTP2RequestError>
+
+  package init(ticket: UInt64, result: Result<HTTP2Response, HTTP2RequestError>) {
+    self.ticket = ticket
+    self.result = result
   }
 }

@@ -4,7 +4,6 @@ enum LogKeys {
   static let connection = "http2_connection"
   /// The host a pool connects to.
   static let host = "http2_host"
-  /// What went wrong.
   static let error = "error"
   /// The code of a GOAWAY frame.
   static let errorCode = "http2_error_code"
@@ -12,6 +11,6 @@ enum LogKeys {
   static let lastStreamID = "http2_last_stream_id"
   /// The pause before the next connection.
   static let nextAttemptIn = "next_attempt_in"
-  /// How many streams the peer allows at a time.
+  /// The peer's limit of concurrent streams.
   static let streamLimit = "http2_stream_limit"
 }

@@ -4,9 +4,9 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// An HTTP/2 server for fakes and tests: it hands every request that has arrived whole to one handler.
+/// An HTTP/2 server for fakes and tests: passes every complete request to one handler.
 package final class HTTP2Server: Sendable {
-  /// Answers requests. Called on the connection's event loop; it must not block, and may answer at once or later.
+  /// Answers a request, now or later. Called on the connection's event loop; must not block.
   package typealias Handler = @Sendable (HTTP2ServerRequest, HTTP2Responder) -> Void
 
   private struct Guarded {
@@ -22,7 +22,6 @@ package final class HTTP2Server: Sendable {
   private let logger: Logger
   private let guarded = Mutex(Guarded())
 
-  /// A server that does not listen yet.
   package init(
     configuration: HTTP2ServerConfiguration, eventLoopGroup: any EventLoopGroup, logger: Logger,
     handler: @escaping Handler
@@ -33,14 +32,13 @@ package final class HTTP2Server: Sendable {
     self.handler = handler
   }
 
-  /// The port the server listens on, nil before `start()` has returned.
+  /// The bound port; nil before `start()` has returned.
   package var boundPort: Int? { guarded.withLock { $0.listener?.localAddress?.port } }
 
-  /// How many connections are open.
+  /// The number of open connections.
   package var connectionCount: Int { guarded.withLock { $0.connections.count } }
 
-  /// Listens, and returns as soon as connections are accepted. Throws if the address is taken or the TLS configuration
-  /// cannot be used.
+  /// Listens, and returns when connections are accepted. Throws if the address is in use or TLS cannot be set up.
   package func start() async throws {
     let tls = try configuration.tls.map { tls in
       var tls = tls
@@ -62,7 +60,7 @@ package final class HTTP2Server: Sendable {
       return guarded.isClosed
     }
     if isClosed { listener.close(promise: nil) }
-    logger.debug("HTTP/2 server listens", metadata: [LogKeys.port: "\(listener.localAddress?.port ?? 0)"])
+    logger.debug("HTTP/2 server listening", metadata: [LogKeys.port: "\(listener.localAddress?.port ?? 0)"])
   }
 
   /// Listens if `start()` has not been called, and serves until `close()` is called or the task is cancelled.
@@ -109,7 +107,7 @@ package final class HTTP2Server: Sendable {
       greeting.cancel()
       guarded.withLock { _ = $0.connections.removeValue(forKey: ObjectIdentifier(channel)) }
     }
-    // A client that does not take its answers is not asked for more: they would gather here without end.
+    // A client that does not read its answers is not read from, because the answers would pile up here.
     try channel.pipeline.syncOperations.addHandler(BackPressureHandler())
     if let tls {
       guard !configuration.refusesHandshake() else {
@@ -121,5 +119,19 @@ package final class HTTP2Server: Sendable {
     try channel.pipeline.syncOperations.addHandler(
       ServerChannelHandler(
         connection: connection, configuration: configuration, greeting: greeting, handler: handler, logger: logger))
+  }
+}
+
+/// Refuses a TLS handshake: answers the client's hello with a fatal alert and closes.
+final class HandshakeRefusal: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// A TLS 1.2 alert record, valid for any version of the client's hello: fatal (2), handshake_failure (40).
+  private static let alert: [UInt8] = [21, 3, 3, 0, 2, 2, 40]
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: Self.alert)), promise: nil)
+    context.close(promise: nil)
   }
 }

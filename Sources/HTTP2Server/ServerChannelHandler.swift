@@ -7,25 +7,23 @@ import NIOTLS
 final class ServerChannelHandler {
   private let connection: HTTP2ServerConnection
   private let configuration: HTTP2ServerConfiguration
-  /// Closes the connection unless the client's SETTINGS come first.
+  /// Closes the connection if the client's SETTINGS do not arrive in time.
   private let greeting: Scheduled<Void>
   private let handler: HTTP2Server.Handler
   private let logger: Logger
 
   private var context: ChannelHandlerContext?
   private var session: NGHTTP2Session?
-  /// The streams by id: a stream's slot is its id.
+  /// The streams by id; the id is also the slot.
   private var streams: [Int32: ServerStream] = [:]
-  /// The stream whose headers are arriving.
   private var receiving: ServerStream?
   private var outbound = ByteBuffer()
-  /// Submitted only when they are written: until then further requests may be read and handed over, which the frame
-  /// must cover.
+  /// Submitted when they are written: until then further requests may arrive and be handled, which the frame must
+  /// cover.
   private var pendingGoAways: [(lastStreamID: Int32?, code: HTTP2ErrorCode, debugData: [UInt8])] = []
   private var isReading = false
   private var isFlushScheduled = false
 
-  /// A handler for one connection.
   init(
     connection: HTTP2ServerConnection, configuration: HTTP2ServerConfiguration, greeting: Scheduled<Void>,
     handler: @escaping HTTP2Server.Handler, logger: Logger
@@ -37,15 +35,15 @@ final class ServerChannelHandler {
     self.logger = logger
   }
 
-  /// Carries out commands of the application.
+  /// Performs commands of the application.
   func perform(_ commands: [HTTP2ServerConnection.Command]) {
     guard let session else { return }
     for command in commands {
       do throws(NGHTTP2Failure) {
         try perform(command, on: session)
       } catch {
-        // The stream or the session is past the point where the command means anything.
-        logger.debug("HTTP/2 command was dropped", metadata: [LogKeys.error: "\(error.message)"])
+        // The stream or the session has ended before the command.
+        logger.debug("HTTP/2 command dropped", metadata: [LogKeys.error: "\(error.message)"])
       }
     }
     scheduleFlush()
@@ -96,7 +94,7 @@ final class ServerChannelHandler {
     flush()
   }
 
-  /// Writes what there is to write, after everything else that happens in this turn of the event loop.
+  /// Writes after everything else in this turn of the event loop.
   private func scheduleFlush() {
     guard !isReading, !isFlushScheduled else { return }
     isFlushScheduled = true
@@ -200,12 +198,12 @@ extension ServerChannelHandler: SessionDelegate {
 
   func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) {
     guard let stream = receiving, !stream.isAnswered, name.count > 1 else { return }
-    // A small block can stand for a huge list of fields, so the size that was announced is enforced.
+    // A small block can expand to a huge list, so the announced size is enforced.
     guard stream.request.headers.listSize + name.count + value.count <= configuration.maximumHeaderListSize else {
       return refuse(stream)
     }
     guard name[0] == UInt8(ascii: ":") else { return stream.request.headers.append(name: name, value: value) }
-    // The pseudo fields of a request differ in their second letter, except `:scheme`, which nobody asks for.
+    // The pseudo fields of a request differ in their second letter, except `:scheme`, which is not needed.
     switch name[1] {
     case UInt8(ascii: "m"): stream.request.method = String(copying: value)
     case UInt8(ascii: "p"): stream.request.path = String(copying: value)
@@ -246,10 +244,24 @@ extension ServerChannelHandler: SessionDelegate {
     return (stream.body[start..<stream.bodySent], stream.bodySent == stream.body.count)
   }
 
-  /// Ends a stream whose request is too large.
+  /// Resets a stream whose request is too large.
   private func refuse(_ stream: ServerStream) {
     stream.isAnswered = true
-    // The reset fails only if the stream is gone, which is what it is for.
+    // The reset fails only if the stream has ended already.
     try? session?.reset(streamID: stream.request.streamID, code: .enhanceYourCalm)
   }
+}
+
+/// A client's request and its answer. Used on the connection's event loop only.
+final class ServerStream {
+  var request: HTTP2ServerRequest
+  var isHandedOver = false
+  /// Whether an answer or RST_STREAM has been submitted.
+  var isAnswered = false
+  /// The body of the answer.
+  var body: [UInt8] = []
+  /// Bytes of the body that have been sent.
+  var bodySent = 0
+
+  init(id: Int32) { request = HTTP2ServerRequest(streamID: id) }
 }

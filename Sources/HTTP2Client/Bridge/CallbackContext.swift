@@ -1,17 +1,16 @@
 import CNGHTTP2
 
-/// The object behind nghttp2's `user_data`: it turns the library's C callbacks into calls of the delegate.
+/// The object behind nghttp2's `user_data`, which turns the library's C callbacks into calls of the delegate.
 ///
 /// The session keeps it alive for as long as the library may call.
 @safe final class CallbackContext {
-  /// Who is told. Neither retained nor checked, because that would be paid ten times per request: the library calls
-  /// back only from inside calls of the session, and the session is private to its delegate, which is therefore alive.
+  /// Neither retained nor checked, because either would cost about ten operations per request. The library calls back
+  /// only from inside calls of the session, which is private to its delegate, so the delegate is alive.
   private unowned(unsafe) let delegate: any SessionDelegate
 
-  /// A context that tells `delegate`.
   init(delegate: any SessionDelegate) { unsafe self.delegate = delegate }
 
-  /// Registers every callback the connections need.
+  /// Registers all callbacks.
   static func install(in callbacks: OpaquePointer?) {
     unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { session, frame, userData in
       guard let frame = unsafe frame else { return 0 }
@@ -53,10 +52,10 @@ import CNGHTTP2
     }
   }
 
-  /// `slot` as the library's stream user data. One is added, because a null pointer means that there is none.
+  /// `slot` as the library's stream user data, plus one, because a null pointer means that there is none.
   static func pointer(slot: Int) -> UnsafeMutableRawPointer? { unsafe UnsafeMutableRawPointer(bitPattern: slot + 1) }
 
-  /// A provider that asks the delegate for the pieces of the body of `slot`.
+  /// A provider that asks the delegate for the body of `slot`, piece by piece.
   static func bodyProvider(slot: Int) -> nghttp2_data_provider {
     unsafe nghttp2_data_provider(source: nghttp2_data_source(ptr: pointer(slot: slot))) {
       _, _, target, limit, flags, source, userData in
@@ -79,7 +78,7 @@ import CNGHTTP2
     return unsafe Unmanaged<CallbackContext>.fromOpaque(userData)._withUnsafeGuaranteedRef { unsafe $0.delegate }
   }
 
-  /// Hands the request of the stream to `use`; false where there is none.
+  /// Calls `use` with the request of the stream; returns false if there is none.
   func withRequest(_ session: OpaquePointer?, _ streamID: Int32, _ use: (HTTP2Request) -> Void) -> Bool {
     guard let slot = unsafe Self.slot(session, streamID) else { return false }
     return unsafe delegate.sessionNeedsRequest(slot: slot, for: use)

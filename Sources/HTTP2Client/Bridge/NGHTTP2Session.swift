@@ -3,21 +3,21 @@ package import NIOCore
 
 /// One nghttp2 session: bytes in, callbacks out; frames in, bytes out. It does no I/O.
 ///
-/// Not thread-safe; belongs to one event loop. It does not hold its delegate: the delegate owns the session and nobody
-/// else may call it.
+/// Not thread-safe; used on one event loop. It does not retain its delegate, which owns the session and is its only
+/// caller.
 @safe package final class NGHTTP2Session {
   private let session: OpaquePointer
   private let context: CallbackContext
-  /// The fields of the block being submitted, kept for its capacity.
+  /// The fields of the block being submitted; kept for its capacity.
   private var fields: [nghttp2_nv] = unsafe []
   private let isClient: Bool
-  /// Writes the fields of a client's requests.
+  /// Encodes the fields of a client's requests.
   private var encoder = HPACKEncoder()
-  /// The block being written, kept for its capacity.
+  /// The block being written; kept for its capacity.
   private var block: [UInt8] = []
   private var hasFailed = false
 
-  /// A session whose SETTINGS, and whose larger connection window, are the first things `transmit` will write.
+  /// The first call of `transmit` writes the SETTINGS and the enlarged connection window.
   package init(settings: NGHTTP2Settings, delegate: any SessionDelegate) throws(NGHTTP2Failure) {
     var callbacks: OpaquePointer?
     try unsafe NGHTTP2Failure.check(nghttp2_session_callbacks_new(&callbacks))
@@ -27,7 +27,7 @@ package import NIOCore
     var option: OpaquePointer?
     try unsafe NGHTTP2Failure.check(nghttp2_option_new(&option))
     defer { unsafe nghttp2_option_del(option) }
-    // Closed streams are kept only for the priority tree, which nobody uses here.
+    // Closed streams are kept only for the priority tree, which is not used here.
     unsafe nghttp2_option_set_no_closed_streams(option, 1)
     if !settings.answersPings { unsafe nghttp2_option_set_no_auto_ping_ack(option, 1) }
 
@@ -49,8 +49,8 @@ package import NIOCore
 
   // MARK: Bytes
 
-  /// Hands received bytes to the session, which calls the delegate. Throws if the peer broke the protocol; the session
-  /// then still has a GOAWAY to transmit, and is of no other use.
+  /// Passes received bytes to the session, which calls the delegate. Throws if the peer violated the protocol; the
+  /// session then has only a GOAWAY left to transmit.
   package func receive(_ buffer: ByteBuffer) throws(NGHTTP2Failure) {
     let taken = unsafe buffer.withUnsafeReadableBytes { bytes in
       unsafe nghttp2_session_mem_recv(session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
@@ -58,8 +58,8 @@ package import NIOCore
     if taken < 0 { throw NGHTTP2Failure(code: Int32(truncatingIfNeeded: taken)) }
   }
 
-  /// Appends to `buffer` everything the session has to send and may send now. Once this has thrown nothing more is
-  /// sent: what was encoded and not sent is missing in the peer's table of header fields.
+  /// Appends everything that the session may send now. After an error nothing more is sent, because fields that were
+  /// encoded and not sent are missing in the peer's header table.
   package func transmit(into buffer: inout ByteBuffer) throws(NGHTTP2Failure) {
     guard !hasFailed else { return }
     do throws(NGHTTP2Failure) { try transmitAll(into: &buffer) } catch {
@@ -74,7 +74,7 @@ package import NIOCore
       let count = unsafe nghttp2_session_mem_send(session, &data)
       if count < 0 { throw NGHTTP2Failure(code: Int32(truncatingIfNeeded: count)) }
       guard count > 0, let data = unsafe data else { return }
-      // The library gives one frame at a time.
+      // The library returns one frame at a time.
       let frame = unsafe UnsafeBufferPointer(start: data, count: count)
       if isClient, unsafe frame[3] == UInt8(NGHTTP2_HEADERS.rawValue) {
         try unsafe writeRequest(standingIn: frame, to: &buffer)
@@ -84,16 +84,16 @@ package import NIOCore
     }
   }
 
-  /// Writes a request's fields, for which nghttp2 has put together a block with the method alone.
+  /// Writes a request's HEADERS in place of nghttp2's frame, which contains the method only.
   private func writeRequest(
     standingIn frame: UnsafeBufferPointer<UInt8>, to buffer: inout ByteBuffer
   ) throws(NGHTTP2Failure) {
     let id = unsafe frame[5..<9].reduce(0) { $0 << 8 | UInt32($1) }
-    // Worked on in a variable of its own, because every access to a property of a class is checked for exclusivity.
+    // Moved into a local variable, because every access to a property of a class is checked for exclusivity.
     var block = self.block
     self.block = []
     block.removeAll(keepingCapacity: true)
-    // Not given by value, because every copy of a request counts its references.
+    // Passed to a closure, because every copy of a request counts references.
     guard unsafe context.withRequest(session, Int32(id), { encoder.encode($0, into: &block) }) else {
       throw NGHTTP2Failure(code: NGHTTP2_ERR_INVALID_STATE.rawValue)
     }
@@ -103,7 +103,7 @@ package import NIOCore
       let piece = rest.prefix(Self.frameSize)
       rest = rest.dropFirst(Self.frameSize)
       if rest.isEmpty { flags |= UInt8(NGHTTP2_FLAG_END_HEADERS.rawValue) }
-      // RFC 9113 section 4.1.
+      // The frame header (RFC 9113 §4.1).
       buffer.writeMultipleIntegers(
         UInt8(truncatingIfNeeded: piece.count >> 16), UInt16(truncatingIfNeeded: piece.count))
       buffer.writeMultipleIntegers(UInt8(type.rawValue), flags, id)
@@ -113,40 +113,39 @@ package import NIOCore
     self.block = block
   }
 
-  /// What every peer takes in one frame (RFC 9113 section 4.2).
+  /// The largest frame that every peer accepts (RFC 9113 §4.2).
   private static let frameSize = 16384
 
-  /// Whether the session neither expects nor has anything any more, so that the connection may be closed.
+  /// Whether the session neither expects nor has anything more, so that the connection may be closed.
   package var isFinished: Bool {
     unsafe nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
   }
 
   // MARK: The peer's settings
 
-  /// The peer's `SETTINGS_MAX_CONCURRENT_STREAMS`; enormous if it named none.
+  /// The peer's `SETTINGS_MAX_CONCURRENT_STREAMS`; very large if it sent none.
   var peerStreamLimit: Int {
     Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
   }
 
-  /// Keeps no larger table of header fields than the peer's `SETTINGS_HEADER_TABLE_SIZE` allows. `smallest` is the
-  /// smallest that it has named, if several (RFC 7541 section 4.2).
+  /// Limits the header table to the peer's `SETTINGS_HEADER_TABLE_SIZE`. `smallest` is the smallest value, if the peer
+  /// sent several (RFC 7541 §4.2).
   func limitHeaderTable(smallest: Int?) {
     if let smallest { encoder.limitTable(to: smallest) }
     encoder.limitTable(to: Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_HEADER_TABLE_SIZE)))
   }
 
-  /// The peer's `SETTINGS_MAX_HEADER_LIST_SIZE`; enormous if it named none.
+  /// The peer's `SETTINGS_MAX_HEADER_LIST_SIZE`; very large if it sent none.
   var peerHeaderListLimit: Int {
     Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE))
   }
 
   // MARK: Frames
 
-  /// Queues a request and attaches `slot` to its stream; gives the stream's id. When its turn comes the delegate is
-  /// asked for the request, and for the pieces of its body.
+  /// Queues a request, attaches `slot` to its stream, and returns the stream's id. When it is sent, the delegate is
+  /// asked for the request and its body.
   func submit(request: HTTP2Request, slot: Int) throws(NGHTTP2Failure) -> Int32 {
-    // nghttp2 has to know the method, which decides what an answer may look like. The fields are written when they are
-    // sent.
+    // nghttp2 needs the method to judge the answer. The fields are encoded when they are sent.
     try unsafe withFields(request.shared, most: 1) { fields throws(NGHTTP2Failure) in
       var provider = unsafe CallbackContext.bodyProvider(slot: slot)
       let id = unsafe withUnsafePointer(to: &provider) { provider in
@@ -159,7 +158,7 @@ package import NIOCore
     }
   }
 
-  /// Queues the answer to a stream of the peer. With a body, the delegate is asked for its pieces.
+  /// Queues the answer to a stream of the peer. The delegate is asked for the body, if there is one.
   package func submit(responseTo streamID: Int32, status: HTTP2Headers, headers: HTTP2Headers, slot: Int, hasBody: Bool)
     throws(NGHTTP2Failure)
   {
@@ -178,7 +177,7 @@ package import NIOCore
     unsafe nghttp2_session_set_stream_user_data(session, streamID, CallbackContext.pointer(slot: slot))
   }
 
-  /// Queues RST_STREAM; a request of ours whose headers are not sent yet is withdrawn.
+  /// Queues RST_STREAM; a request whose headers are not sent yet is withdrawn.
   package func reset(streamID: Int32, code: HTTP2ErrorCode) throws(NGHTTP2Failure) {
     try unsafe NGHTTP2Failure.check(
       nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), streamID, code.rawValue))
@@ -197,7 +196,7 @@ package import NIOCore
     )
   }
 
-  /// Queues a SETTINGS frame that changes how many streams the peer may have open.
+  /// Queues a SETTINGS frame with another limit of concurrent streams.
   package func setMaximumConcurrentStreams(_ limit: UInt32) throws(NGHTTP2Failure) {
     try submit([
       nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: limit)
@@ -226,14 +225,14 @@ package import NIOCore
       nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count))
   }
 
-  /// Lays out the fields as nghttp2 wants them (it copies them during the call), of the first block so many at most,
-  /// and hands them to `body`.
+  /// Calls `body` with the fields in nghttp2's layout, at most `most` of the first block. nghttp2 copies them during
+  /// the call.
   private func withFields(
     _ first: HTTP2Headers, most: Int = .max, then second: HTTP2Headers = HTTP2Headers(),
     body: (UnsafeBufferPointer<nghttp2_nv>) throws(NGHTTP2Failure) -> Int32
   ) throws(NGHTTP2Failure) -> Int32 {
     var result: Result<Int32, NGHTTP2Failure> = .success(0)
-    // Worked on in a variable of its own, because every access to a property of a class is checked for exclusivity.
+    // Moved into a local variable, because every access to a property of a class is checked for exclusivity.
     var fields = unsafe self.fields
     unsafe self.fields = unsafe []
     unsafe fields.removeAll(keepingCapacity: true)
@@ -250,7 +249,7 @@ package import NIOCore
     return try result.get()
   }
 
-  /// Appends so many fields of `headers`, whose bytes are `bytes`.
+  /// Appends up to `most` fields of `headers`, whose bytes are `bytes`.
   private static func append(
     _ headers: HTTP2Headers, in bytes: UnsafeBufferPointer<UInt8>, most: Int, to fields: inout [nghttp2_nv]
   ) {

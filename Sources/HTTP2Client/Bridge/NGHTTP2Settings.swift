@@ -1,19 +1,19 @@
-/// Our own side's settings and the session's behaviour.
+import CNGHTTP2
+
+/// The settings of this side, and the session's behaviour.
 package struct NGHTTP2Settings {
-  /// Whether the session is the client's.
   var isClient: Bool
   /// `SETTINGS_MAX_CONCURRENT_STREAMS`, nil to leave it out.
   var maximumConcurrentStreams: UInt32?
-  /// `SETTINGS_INITIAL_WINDOW_SIZE`, in bytes: what the peer may send on one stream before we have read it.
+  /// `SETTINGS_INITIAL_WINDOW_SIZE`: the bytes that the peer may send on one stream before they are read.
   var streamWindow: Int32
   /// The same for the connection.
   var connectionWindow: Int32
   /// `SETTINGS_MAX_HEADER_LIST_SIZE`, in bytes.
   var maximumHeaderListSize: UInt32
-  /// Whether PINGs are answered; a server that shall look dead does not.
+  /// Whether PINGs are answered; false for a server that plays dead.
   var answersPings = true
 
-  /// Settings of a client or, for tests, of a server.
   package init(
     isClient: Bool, maximumConcurrentStreams: UInt32? = nil, streamWindow: Int32, connectionWindow: Int32,
     maximumHeaderListSize: UInt32, answersPings: Bool = true
@@ -24,5 +24,23 @@ package struct NGHTTP2Settings {
     self.connectionWindow = connectionWindow
     self.maximumHeaderListSize = maximumHeaderListSize
     self.answersPings = answersPings
+  }
+}
+
+/// An error code of nghttp2.
+package struct NGHTTP2Failure: Error, Hashable {
+  /// The library's number, which is negative.
+  let code: Int32
+
+  package var message: String { unsafe String(cString: nghttp2_strerror(code)) }
+
+  /// Whether no further stream can be opened on the session: its ids are used up, or one side sent GOAWAY.
+  var isEndOfStreams: Bool {
+    code == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue || code == NGHTTP2_ERR_START_STREAM_NOT_ALLOWED.rawValue
+  }
+
+  /// Throws if `result` is one of the library's errors.
+  static func check(_ result: Int32) throws(NGHTTP2Failure) {
+    if result < 0 { throw NGHTTP2Failure(code: result) }
   }
 }

@@ -2,9 +2,8 @@ import Glibc
 import NIOCore
 
 extension SocketAddress {
-  /// The addresses of a host, a name or itself an address, in the order in which the system would try them. Blocks, for
-  /// as long as the system's resolver is set to wait. Throws `HTTP2ConnectionError` with `connectFailed` when there are
-  /// none.
+  /// The addresses of a host name or address, in the order in which the system would try them. Blocks for as long as
+  /// the system's resolver waits. Throws `HTTP2ConnectionError` with `connectFailed` if there are none.
   static func addresses(of host: String, port: Int) throws -> [SocketAddress] {
     var hints = unsafe addrinfo()
     unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

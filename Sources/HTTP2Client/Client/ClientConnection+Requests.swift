@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Beginning and ending requests. Nothing here writes or reports: both happen when the turn ends.
+/// Starting and ending requests. Frames are written and completions reported when the turn ends.
 extension ClientConnection {
   /// Opens a stream for each request of `batch`.
   func start(_ batch: RequestBatch, on session: NGHTTP2Session, now: NIODeadline) {
@@ -18,17 +18,18 @@ extension ClientConnection {
         continue
       }
       do throws(NGHTTP2Failure) {
-        // The session asks for nothing before it transmits, so the stream may take its slot afterwards; thus the
-        // request is not copied.
+        // The session asks for nothing before it transmits, so the stream can take its slot afterwards, and the request
+        // is not copied.
         let id = try session.submit(request: request, slot: streams.nextSlot)
         streams.insert(
           ClientStream(
             request: request, submission: batch.submission, submittedAt: batch.submittedAt, resends: batch.resends,
             deadline: deadline, streamID: id))
         earliestDeadline = min(earliestDeadline, deadline)
-        hasBeenAsked = true
+        history.hasRequested = true
       } catch {
-        // No stream can be opened here any more; these requests have not been sent and count no resend.
+        // No further stream can be opened on this connection. These requests have not been sent, so their resends are
+        // not counted.
         var rest = batch
         rest.requests = batch.requests[index...]
         giveBackFirst.append(rest)
@@ -44,7 +45,7 @@ extension ClientConnection {
     completions.add(HTTP2Completion(ticket: request.ticket, result: .failure(error)), for: batch.submission)
   }
 
-  /// Reports the end of the request in `slot`, unless that has happened already. The stream stays until HTTP/2 closes
+  /// Reports the end of the request in `slot` unless it has been reported already. The stream stays until HTTP/2 closes
   /// it.
   func report(_ slot: Int, _ error: HTTP2RequestError) {
     guard let (ticket, submission) = streams.change(slot, { $0.takeReport() }) ?? nil else { return }
@@ -58,13 +59,13 @@ extension ClientConnection {
     }
     guard let answer = answer ?? nil else { return }
     completions.add(HTTP2Completion(ticket: answer.ticket, result: .success(answer.response)), for: answer.submission)
-    if !hasAnswered {
-      hasAnswered = true
+    if !history.hasAnswered {
+      history.hasAnswered = true
       owner.proved(id)
     }
   }
 
-  /// Has a request sent once more that the server has not processed, or reports it if it has been sent often enough.
+  /// Returns a request that the server has not processed to the pool, or reports it after too many resends.
   func resend(_ stream: ClientStream, after code: HTTP2RequestError.Code) {
     guard stream.resends < settings.configuration.maximumSafeResends else {
       let error = HTTP2RequestError(code, wasPossiblyProcessed: false, message: "sent \(stream.resends + 1) times")
@@ -75,7 +76,7 @@ extension ClientConnection {
     if code == .goAway { giveBackFirst.append(batch) } else { giveBackLast.append(batch) }
   }
 
-  /// Reports `error` for every request that has none of its own, and forgets all streams.
+  /// Reports `error` for every request that has not been reported, and removes all streams.
   func failStreams(_ error: HTTP2RequestError) {
     for slot in Array(streams.occupied) {
       guard let stream = streams.remove(slot) else { continue }
@@ -83,7 +84,7 @@ extension ClientConnection {
     }
   }
 
-  /// Ends the requests whose time is up. Returns whether there is something to send or to report.
+  /// Ends the requests whose deadline has passed. Returns whether there is something to send or report.
   func expireStreams(at now: NIODeadline, on session: NGHTTP2Session) -> Bool {
     guard earliestDeadline <= now else { return false }
     var isBusy = false
@@ -102,13 +103,12 @@ extension ClientConnection {
     return isBusy
   }
 
-  /// Reports the request in `slot` as too late and cancels its stream. A stream is not cancelled in the middle of its
-  /// request, for servers take that badly; it gets a second chance to finish sending, and is cancelled then in any
-  /// case.
+  /// Reports the request in `slot` as late and cancels its stream. Servers react badly to a request that is cancelled
+  /// half-way, so an unfinished one first gets `sendingGrace` to finish.
   private func expire(_ slot: Int, at now: NIODeadline, on session: NGHTTP2Session) {
     guard let stream = streams[slot], !stream.isReset else { return }
     if !stream.isReported {
-      unansweredInARow += 1
+      liveness.requestTimedOut()
       report(slot, HTTP2RequestError(.deadlineExceeded, wasPossiblyProcessed: true, message: "no answer in time"))
       if !stream.isSent {
         streams.change(slot) { $0.deadline = now + Self.sendingGrace }
@@ -132,6 +132,6 @@ extension ClientConnection {
     }
   }
 
-  /// How long a request that is reported as too late may go on being sent.
+  /// How long a request that was reported as late may continue to be sent.
   private static var sendingGrace: TimeAmount { .seconds(5) }
 }

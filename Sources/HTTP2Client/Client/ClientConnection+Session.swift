@@ -1,14 +1,14 @@
 import NIOCore
 
-/// What the session says while it reads. Ends are only noted here and reported when the turn ends.
+/// The session's events. Ends of requests are noted here and reported when the turn ends.
 extension ClientConnection: SessionDelegate {
   func sessionDidBeginHeaders(streamID: Int32, slot: Int?) { receivingSlot = slot }
 
   func sessionDidReceiveHeader(name: Span<UInt8>, value: Span<UInt8>) {
     guard let slot = receivingSlot, name.count > 0 else { return }
     if name[0] == UInt8(ascii: ":") {
-      // nghttp2 has checked that `:status` is the only pseudo field and has three digits. An interim answer (1xx) is
-      // replaced by the final one.
+      // nghttp2 has checked that `:status` is the only pseudo field and has three digits. The final answer replaces an
+      // interim one (1xx).
       var status = 0
       for index in value.indices { status = status * 10 + Int(value[index] &- UInt8(ascii: "0")) }
       streams.change(slot) {
@@ -16,7 +16,7 @@ extension ClientConnection: SessionDelegate {
         if !$0.headers.isEmpty { $0.headers = HTTP2Headers() }
       }
     } else if settings.keptHeaders.contains(where: { $0.span.isEqual(to: name) }) {
-      // A small block can stand for a huge list of fields; what exceeds the size we have announced is not kept.
+      // A small block can expand to a huge list, so fields beyond the announced size are dropped.
       guard let size = streams[slot]?.headers.listSize, size + name.count + value.count <= Self.maximumHeaderListSize
       else {
         return
@@ -43,7 +43,7 @@ extension ClientConnection: SessionDelegate {
   func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2ErrorCode) {
     guard let slot, let stream = streams.remove(slot) else { return }
     if code == .refusedStream {
-      return resend(stream, after: peerGoAway == nil ? .refused : .goAway)
+      return resend(stream, after: history.peerGoAway == nil ? .refused : .goAway)
     }
     let error = HTTP2RequestError(.streamReset(code), wasPossiblyProcessed: code != .http11Required)
     completions.add(HTTP2Completion(ticket: stream.request.ticket, result: .failure(error)), for: stream.submission)
@@ -62,7 +62,7 @@ extension ClientConnection: SessionDelegate {
     if case .handshaking = phase {
       streamLimit = limit
       phase = .open
-      openedAt = .now()
+      history.openedAt = .now()
       owner.opened(id, streamLimit: limit)
     } else if limit != streamLimit {
       streamLimit = limit
@@ -70,10 +70,10 @@ extension ClientConnection: SessionDelegate {
     }
   }
 
-  func sessionDidReceivePingAcknowledgement() { pingAnswered() }
+  func sessionDidReceivePingAcknowledgement() { liveness.pingAnswered() }
 
   func sessionDidReceiveGoAway(lastStreamID: Int32, code: HTTP2ErrorCode, debugData: [UInt8]) {
-    peerGoAway = code
+    history.peerGoAway = code
     owner.observe(.goAway(connection: id, code: code, lastStreamID: lastStreamID, debugData: debugData))
     stopTaking()
   }

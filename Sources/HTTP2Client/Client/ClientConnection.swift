@@ -6,59 +6,46 @@ import NIOTLS
 
 /// One HTTP/2 connection to a server: the last handler of its channel, and the driver of its nghttp2 session.
 ///
-/// Everything happens on the event loop, in turns: what has arrived is read, free streams are filled from the pool's
-/// queue, all frames go out in one write, and what has ended is reported. A turn is ended by `endTurn`.
+/// Runs on its event loop, in turns: received bytes are read, free streams are filled from the pool's queue, all frames
+/// go out in one write, and ended requests are reported. `endTurn` ends a turn.
 final class ClientConnection {
-  /// Where the connection is in its life.
   enum Phase: Hashable {
     /// TCP is being set up.
     case connecting
-    /// TLS and SETTINGS are being exchanged; given up at the deadline.
+    /// TLS and SETTINGS are being exchanged, until the deadline.
     case handshaking(until: NIODeadline)
     /// Takes requests.
     case open
-    /// Finishes its streams.
+    /// Takes no requests and finishes its streams.
     case draining
-    /// All requests are reported; only the channel is still to be closed.
+    /// All requests are reported; the channel is closing.
     case ended
   }
 
-  /// The number of the connection in its pool.
+  /// The connection's number in its pool.
   let id: Int
-  /// What all connections of the pool have in common.
   let settings: ClientConnectionSettings
-  /// The pool.
   let owner: any ClientConnectionOwner
   private let eventLoop: any EventLoop
 
-  /// Where the connection is in its life.
   var phase = Phase.connecting
-  /// The session, from the end of the TLS handshake until the channel is gone.
+  /// The session, from the end of the TLS handshake until the channel is removed.
   var session: NGHTTP2Session?
-  /// The requests on their way.
   var streams = ClientStreamTable()
   /// The slot of the stream whose headers are arriving.
   var receivingSlot: Int?
-  /// How many streams may be open at a time, by the peer's SETTINGS and our configuration; 0 before SETTINGS.
+  /// The limit of concurrent streams by the peer's SETTINGS and the configuration; 0 before SETTINGS.
   var streamLimit = 0
-  /// The peer's `SETTINGS_MAX_HEADER_LIST_SIZE`, within reason.
+  /// The peer's `SETTINGS_MAX_HEADER_LIST_SIZE`, at most `largestHeaderList`.
   var headerListLimit = largestHeaderList
-  /// Whether the peer has said GOAWAY, and whether it complained about our load with it.
-  var peerGoAway: HTTP2ErrorCode?
-  /// When the peer's SETTINGS came.
-  var openedAt: NIODeadline?
-  /// Whether anything has been asked for.
-  var hasBeenAsked = false
-  /// Whether a complete answer has come.
-  var hasAnswered = false
-  /// Requests given up for time since the last byte came in.
-  var unansweredInARow = 0
+  var history: ConnectionHistory
+  var liveness = Liveness()
 
-  /// What ended in this turn, to be reported at its end.
+  /// Requests that ended in this turn, reported at its end.
   var completions = CompletionCollector()
-  /// What is to be sent again before all others, given back at the end of the turn.
+  /// Requests to resend before all others, returned to the pool at the end of the turn.
   var giveBackFirst: [RequestBatch] = []
-  /// What is to be sent again behind all others, given back at the end of the turn.
+  /// Requests to resend after all others, returned to the pool at the end of the turn.
   var giveBackLast: [RequestBatch] = []
 
   private var context: ChannelHandlerContext?
@@ -66,31 +53,29 @@ final class ClientConnection {
   private var isNextTurnScheduled = false
   private var outbound = ByteBuffer()
   private var ticks: RepeatedTask?
-  private var lastInbound = NIODeadline.now()
-  private var pingSentAt: NIODeadline?
   private var isReceiving = false
-  /// A failure found while the session was reading; acted on as soon as it is not.
+  /// A failure found while the session was reading; handled as soon as it is not.
   private var pendingFailure: HTTP2ConnectionError?
   /// No stream's deadline is before this moment.
   var earliestDeadline = NIODeadline.distantFuture
 
-  /// A connection that is not open yet.
   init(id: Int, settings: ClientConnectionSettings, eventLoop: any EventLoop, owner: any ClientConnectionOwner) {
     self.id = id
     self.settings = settings
+    history = ConnectionHistory(longestBackoff: TimeAmount(settings.configuration.maximumReconnectBackoff))
     self.eventLoop = eventLoop
     self.owner = owner
   }
 
-  /// The most that a request's fields may take, in bytes, whatever the peer accepts.
+  /// The most bytes of a request's fields, whatever the peer accepts.
   static let largestHeaderList = 64 * 1024
 
-  /// Our own `SETTINGS_MAX_HEADER_LIST_SIZE`, in bytes.
+  /// The client's own `SETTINGS_MAX_HEADER_LIST_SIZE`, in bytes.
   static let maximumHeaderListSize = 32 * 1024
 
   // MARK: Opening
 
-  /// Connects. The handlers are added once TCP is up, because several addresses may be tried with a channel each.
+  /// Connects. The handlers are added once TCP is up, because each address that is tried has a channel of its own.
   func open() {
     eventLoop.assertInEventLoop()
     let (configuration, timeout) = (settings.configuration, TimeAmount(settings.configuration.connectTimeout))
@@ -136,7 +121,7 @@ final class ClientConnection {
     }
   }
 
-  /// Speaks HTTP/2 from now on: the preface and our SETTINGS go out.
+  /// Starts HTTP/2: sends the preface and SETTINGS.
   private func startSession() {
     guard session == nil, case .handshaking = phase else { return }
     do throws(NGHTTP2Failure) {
@@ -153,7 +138,7 @@ final class ClientConnection {
 
   // MARK: Turns
 
-  /// Ends a turn: free streams are filled, frames written, ends reported. May be called at any time on the event loop.
+  /// Ends a turn: fills free streams, writes frames, reports ends. May be called at any time on the event loop.
   func endTurn() {
     guard !isInTurn, let session, phase != .ended else { return }
     isInTurn = true
@@ -163,11 +148,11 @@ final class ClientConnection {
     flush(session)
     settle()
     if phase == .draining, streams.count == 0 { return close() }
-    // nghttp2 answers most violations with GOAWAY alone, and ignores what it is given from then on.
+    // nghttp2 answers most violations with GOAWAY only, and ignores further input.
     if session.isFinished {
       return fail(HTTP2ConnectionError(.protocolViolation, "the server broke the rules of HTTP/2"))
     }
-    // Streams that were reset have closed while the frames were written, and left room.
+    // Streams that were reset have closed during the write and left room.
     if hasMore || streams.count < openStreams { scheduleTurn() }
   }
 
@@ -195,7 +180,7 @@ final class ClientConnection {
     if outbound.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(outbound), promise: nil) }
   }
 
-  /// Reports what has ended and gives back what must be sent again.
+  /// Reports ended requests and returns those to resend.
   private func settle() {
     if !giveBackFirst.isEmpty || !giveBackLast.isEmpty {
       let (first, last) = (giveBackFirst, giveBackLast)
@@ -206,7 +191,7 @@ final class ClientConnection {
     completions.deliver()
   }
 
-  /// Has another turn after what else the event loop has to do.
+  /// Schedules another turn on the event loop.
   private func scheduleTurn() {
     guard !isNextTurnScheduled else { return }
     isNextTurnScheduled = true
@@ -224,49 +209,35 @@ final class ClientConnection {
     case .open, .draining:
       guard let session else { return }
       let isBusy = expireStreams(at: now, on: session)
-      if unansweredInARow >= Self.unansweredLimit, now - lastInbound >= settings.pingTimeout {
-        return fail(
-          HTTP2ConnectionError(.unresponsive, "several requests in a row timed out without a byte from the server"))
+      switch liveness.check(at: now, settings) {
+      case .dead(let reason): fail(HTTP2ConnectionError(.unresponsive, reason))
+      case .sendPing:
+        ping(session, at: now)
+        endTurn()
+      case .alive: if isBusy { endTurn() }
       }
-      if checkPing(at: now, on: session) || isBusy { endTurn() }
     case .connecting, .ended: break
     }
   }
 
-  /// So many requests that time out while nothing at all comes in mean that the connection is dead.
-  private static let unansweredLimit = 3
-
-  /// Looks whether the peer is alive. Returns whether there is something to send.
-  private func checkPing(at now: NIODeadline, on session: NGHTTP2Session) -> Bool {
-    guard let interval = settings.idlePingInterval else { return false }
-    if let pingSentAt {
-      if now - pingSentAt >= settings.pingTimeout {
-        fail(HTTP2ConnectionError(.unresponsive, "PING was not answered in time"))
-      }
-      return false
-    }
-    guard now - lastInbound >= interval else { return false }
+  private func ping(_ session: NGHTTP2Session, at now: NIODeadline) {
     do throws(NGHTTP2Failure) {
       try session.ping()
-      pingSentAt = now
+      liveness.pingSent(at: now)
     } catch {
       fail(HTTP2ConnectionError(.internalFailure, error.message))
     }
-    return true
   }
-
-  /// The peer has answered a PING.
-  func pingAnswered() { pingSentAt = nil }
 
   // MARK: Ending
 
-  /// Takes no requests any more and ends with the last stream. GOAWAY tells the peer.
+  /// Stops taking requests and ends with the last stream; GOAWAY tells the peer.
   func drain() {
     eventLoop.assertInEventLoop()
     switch phase {
     case .open, .draining:
       stopTaking()
-      // The connection ends soon in any case; GOAWAY is a courtesy.
+      // The connection ends in any case; GOAWAY is a courtesy.
       try? session?.goAway(lastStreamID: nil, code: .noError, debugData: [])
       endTurn()
     case .connecting, .handshaking: end(nil)
@@ -274,32 +245,31 @@ final class ClientConnection {
     }
   }
 
-  /// Takes no requests any more.
+  /// Stops taking requests.
   func stopTaking() {
     guard phase == .open else { return }
     phase = .draining
-    // What is on its way may still be answered.
-    owner.draining(id, isFailure: peerGoAway == .enhanceYourCalm || (wasSentAway && streams.count == 0))
+    // Requests in flight may still be answered.
+    owner.draining(id, isFailure: history.peerGoAway == .enhanceYourCalm || (history.wasSentAway && streams.count == 0))
   }
 
-  /// Ends at once; what is on its way fails as `closed`.
+  /// Ends at once; requests in flight fail as `closed`.
   func abort() {
     eventLoop.assertInEventLoop()
     failStreams(HTTP2RequestError(.closed, wasPossiblyProcessed: true))
     end(nil)
   }
 
-  /// Ends at once because the connection is of no use any more; what is on its way fails as `connectionLost`.
+  /// Ends at once because of a failure; requests in flight fail as `connectionLost`.
   func fail(_ error: HTTP2ConnectionError) {
     guard phase != .ended else { return }
     if isReceiving {
-      // nghttp2 must not be asked to write from inside its own callbacks.
+      // nghttp2 must not write from inside its own callbacks.
       pendingFailure = error
       return
     }
     if let session, let context {
-      // The last words of the session, a GOAWAY that says what the peer did wrong; if they cannot be had, there are
-      // none.
+      // Sends the session's GOAWAY, which names the peer's error; without it the connection is closed all the same.
       outbound.clear()
       try? session.transmit(into: &outbound)
       if outbound.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(outbound), promise: nil) }
@@ -307,22 +277,12 @@ final class ClientConnection {
     end(error)
   }
 
-  /// Ends in peace: no stream is left.
+  /// Ends as planned, without streams.
   private func close() {
-    end(wasSentAway ? HTTP2ConnectionError(.closedByPeer, "GOAWAY before the first answer") : nil)
+    end(history.wasSentAway ? HTTP2ConnectionError(.closedByPeer, "GOAWAY before the first answer") : nil)
   }
 
-  /// Whether the peer has said GOAWAY without having answered anything, and so soon that without a pause there would be
-  /// no end to it.
-  private var wasSentAway: Bool { peerGoAway != nil && !hasAnswered && wasBrief }
-
-  /// Whether it has not been open for so long that the next one may come at once, even if none is ever of use.
-  private var wasBrief: Bool {
-    guard let openedAt else { return true }
-    return .now() - openedAt < TimeAmount(settings.configuration.maximumReconnectBackoff)
-  }
-
-  /// The one way out: reports everything exactly once and closes the channel.
+  /// The only way to end: reports everything exactly once and closes the channel.
   private func end(_ error: HTTP2ConnectionError?) {
     guard phase != .ended else { return }
     let wasOpened = phase == .open || phase == .draining
@@ -331,14 +291,12 @@ final class ClientConnection {
     let cause = error.map { String(describing: $0) } ?? ""
     failStreams(HTTP2RequestError(.connectionLost, wasPossiblyProcessed: true, message: cause))
     settle()
-    // One on which nothing was asked for, and that a proxy ends for idleness, has done its duty.
-    let isFailure = peerGoAway == .enhanceYourCalm || (error != nil && !hasAnswered && (hasBeenAsked || wasBrief))
-    owner.ended(id, wasOpened: wasOpened, isFailure: isFailure, error: error)
+    owner.ended(id, wasOpened: wasOpened, isFailure: history.isFailure(endingWith: error), error: error)
     context?.close(promise: nil)
   }
 }
 
-// The handler is used on its own event loop only; NIO checks that when it adds it synchronously.
+// Used on its own event loop only; NIO checks that when the handler is added synchronously.
 extension ClientConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -374,8 +332,7 @@ extension ClientConnection: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard let session, phase != .ended else { return }
-    lastInbound = .now()
-    unansweredInARow = 0
+    liveness.received(at: .now())
     isReceiving = true
     do throws(NGHTTP2Failure) {
       try session.receive(unwrapInboundIn(data))

@@ -2,31 +2,30 @@ import NIOCore
 
 /// The pool as its connections see it. Called on the connections' event loops.
 protocol ClientConnectionOwner: AnyObject, Sendable {
-  /// TLS is up and the peer's SETTINGS are in force. Comes once, before the first `take`.
+  /// The peer's SETTINGS are in force. Called once, before the first `take`.
   func opened(_ id: Int, streamLimit: Int)
 
-  /// Asks for requests, as many as `streamLimit` has room for; comes at the end of every turn. If `more` is true, the
+  /// Takes as many requests as `streamLimit` has room for; called at the end of every turn. If `more` is true, the
   /// connection asks again after the turn.
   func take(_ id: Int, openStreams: Int, streamLimit: Int, mayTake: Bool, now: NIODeadline) -> (
     batches: [RequestBatch], more: Bool
   )
 
-  /// The first answer has come.
+  /// The first answer has arrived.
   func proved(_ id: Int)
 
-  /// Requests that the peer guaranteed not to have processed: `first` are to be sent before all others, `last` behind
+  /// Returns requests that the peer guarantees not to have processed: `first` are sent before all others, `last` after
   /// them.
   func giveBack(_ id: Int, first: [RequestBatch], last: [RequestBatch])
 
-  /// The connection takes no requests any more. May come more than once. `isFailure`: the peer asked for calm, or has
-  /// sent the connection away before it was of any use.
+  /// The connection takes no more requests; may be called more than once. `isFailure`: the peer sent ENHANCE_YOUR_CALM,
+  /// or closed the connection before any use.
   func draining(_ id: Int, isFailure: Bool)
 
-  /// The connection is gone and all its requests are reported or given back. Comes exactly once. `error` is nil if we
-  /// closed it in peace; `isFailure`: it did not serve what it was needed for or ended soon, without one answer, or the
-  /// peer asked for calm.
+  /// The connection has ended and all its requests are reported or returned; called exactly once. `error` is nil if
+  /// this side closed it as planned. `isFailure`: it ended without an answer, early or with requests, or the peer sent
+  /// ENHANCE_YOUR_CALM.
   func ended(_ id: Int, wasOpened: Bool, isFailure: Bool, error: HTTP2ConnectionError?)
 
-  /// Something worth counting.
   func observe(_ event: HTTP2PoolEvent)
 }

@@ -2,30 +2,24 @@ import Dispatch
 import NIOCore
 import NIOSSL
 
-/// What all connections of a pool have in common, in the form they need it.
+/// The settings that all connections of a pool share, in the form in which they need them.
 struct ClientConnectionSettings: Sendable {
-  /// The pool's configuration.
   let configuration: HTTP2PoolConfiguration
-  /// TLS, nil for cleartext.
+  /// Nil for cleartext.
   let tls: NIOSSLContext?
-  /// The name for SNI and verification, nil where the peer is called by its address.
+  /// The name for SNI and verification; nil if the peer is given by its address.
   let tlsServerName: String?
-  /// The names of the response fields to keep, as bytes.
   let keptHeaders: [[UInt8]]
-  /// `handshakeTimeout` as NIO counts it.
   let handshakeTimeout: TimeAmount
-  /// `idlePingInterval` as NIO counts it.
   let idlePingInterval: TimeAmount?
-  /// `pingTimeout` as NIO counts it.
   let pingTimeout: TimeAmount
-  /// `acknowledgementTimeout` in milliseconds, as `TCP_USER_TIMEOUT` counts it.
+  /// In milliseconds, for `TCP_USER_TIMEOUT`.
   let acknowledgementTimeout: Int
-  /// `tickInterval` as NIO counts it.
   let tickInterval: TimeAmount
-  /// Where the host is looked up, by one connection after another.
+  /// Runs the name lookups, one at a time.
   let lookUpQueue = DispatchQueue(label: "http2.look-up")
 
-  /// Throws if a setting is out of range or the TLS configuration cannot be used.
+  /// Throws if a setting is out of range or TLS cannot be set up.
   init(_ configuration: HTTP2PoolConfiguration) throws {
     try Self.check(configuration)
     self.configuration = configuration
@@ -37,8 +31,8 @@ struct ClientConnectionSettings: Sendable {
       return try NIOSSLContext(configuration: tls)
     }
     let name = configuration.serverName ?? configuration.host
-    // Neither SNI nor the check of a DNS name works for an address; certificates for addresses are checked against the
-    // peer's own. What is thrown is the answer "not an address".
+    // SNI and the verification of a DNS name do not work for an address; a certificate for an address is verified
+    // against the peer's own. An error means "not an address".
     tlsServerName = (try? SocketAddress(ipAddress: name, port: 0)) == nil ? name : nil
     keptHeaders = configuration.keptResponseHeaders.map { Array($0.utf8) }
     handshakeTimeout = TimeAmount(configuration.handshakeTimeout)

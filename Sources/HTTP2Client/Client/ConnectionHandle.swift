@@ -1,20 +1,17 @@
 import NIOCore
 
-/// A connection as the pool holds it: reachable from every thread.
+/// A connection as the pool holds it, usable from every thread.
 final class ConnectionHandle: Sendable {
-  /// The number of the connection.
   let id: Int
   private let eventLoop: any EventLoop
   private let connection: NIOLoopBoundBox<ClientConnection?>
 
-  /// A handle without a connection yet.
   init(id: Int, eventLoop: any EventLoop) {
     self.id = id
     self.eventLoop = eventLoop
     connection = .makeEmptyBox(eventLoop: eventLoop)
   }
 
-  /// Opens the connection.
   func connect(settings: ClientConnectionSettings, owner: any ClientConnectionOwner) {
     eventLoop.execute { [self] in
       let opening = ClientConnection(id: id, settings: settings, eventLoop: eventLoop, owner: owner)
@@ -29,6 +26,6 @@ final class ConnectionHandle: Sendable {
   /// Lets the connection finish its streams and end; one that is not open yet ends at once.
   func drain() { eventLoop.execute { [self] in connection.value?.drain() } }
 
-  /// Ends the connection; what is on its way fails as `closed`.
+  /// Ends the connection; requests in flight fail as `closed`.
   func abort() { eventLoop.execute { [self] in connection.value?.abort() } }
 }

@@ -2,17 +2,17 @@ import Dispatch
 import NIOCore
 import NIOPosix
 
-/// One look-up of a host's addresses, begun at once, on a queue of its pool's.
+/// One lookup of a host's addresses, started at once on a queue of its pool.
 ///
-/// NIO's own look-ups wait for one another on each event loop, so that one name whose servers are silent would keep all
-/// pools of the loop from connecting.
+/// NIO's own lookups wait for one another on each event loop, so that one name with unresponsive servers would keep all
+/// pools of that loop from connecting.
 struct HostLookup: Resolver, Sendable {
-  /// Finds the addresses of a host at a port. Blocks.
+  /// Looks up the addresses of a host. Blocks.
   typealias Function = @Sendable (String, Int) throws -> [SocketAddress]
 
   private let addresses: EventLoopFuture<[SocketAddress]>
 
-  /// Looks up with `function`, unless nobody waits any more at `deadline`, when the queue comes to it.
+  /// Skips the lookup if `deadline` has passed when the queue reaches it.
   init(
     of host: String, port: Int, until deadline: NIODeadline, on queue: DispatchQueue, eventLoop: any EventLoop,
     _ function: @escaping Function
@@ -38,6 +38,6 @@ struct HostLookup: Resolver, Sendable {
     addresses.map { $0.filter { $0.protocol == .inet6 } }
   }
 
-  /// Nothing stops a look-up that has begun.
+  /// A lookup that has started cannot be stopped.
   func cancelQueries() {}
 }

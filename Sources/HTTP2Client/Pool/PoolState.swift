@@ -1,12 +1,12 @@
 import NIOCore
 
-/// The decisions of a connection pool: which connections to open, wake and end, and which requests wait. It performs
-/// nothing; every transition returns what the pool has to do.
+/// State machine of a connection pool: which connections to open, wake and close, and which requests wait. It performs
+/// nothing; every transition returns actions for the pool.
 ///
-/// Connections pull: each takes from the common queue what it has room for, so work goes where there is time for it,
-/// and a request waits in one place only.
+/// Connections pull: each takes from the common queue as many requests as it has room for, so work goes to the
+/// connection that is free, and a request waits in one place only.
 struct PoolState<Handle: Sendable> {
-  /// What the pool has to do after a transition.
+  /// An action for the pool.
   enum Action {
     /// Open the connection behind this handle.
     case connect(Handle)
@@ -18,41 +18,39 @@ struct PoolState<Handle: Sendable> {
     case abort(Handle)
     /// Report these requests as failed.
     case fail([RequestBatch], HTTP2RequestError)
-    /// The pool has come to its end.
+    /// The pool is closed.
     case finish
   }
 
-  /// Where the pool is in its life.
   enum Phase: Hashable {
-    /// Not run yet: requests wait, nothing is opened.
+    /// Not running yet: requests wait, no connection is opened.
     case idle
     /// Works.
     case running
     /// Takes no requests; the connections finish theirs.
     case closing
-    /// Has no connections and will have none.
+    /// Has no connections and opens none.
     case closed
   }
 
-  /// The longest run of requests a connection takes in one turn: enough to fill the socket, few enough that answers are
-  /// read and other connections get their share meanwhile.
+  /// The most requests that a connection takes in one turn: enough to fill the socket, few enough that answers are read
+  /// and other connections get their share.
   static var takeLimit: Int { 128 }
 
-  /// Where the pool is in its life.
   private(set) var phase = Phase.idle
   private var queue = RequestQueue()
-  /// In the order of their numbers.
+  /// In the order of their ids.
   private var connections: [PooledConnection<Handle>] = []
   private var nextID = 1
-  /// That of all requests that wait, and of all that a connection which is not draining has ever taken.
+  /// The generation of all waiting requests, and of all requests on connections that are not draining.
   private var generation = 0
   private var backoff: ReconnectBackoff
-  /// Why the last connection failed, nil once one has become ready.
+  /// Why the last connection failed; nil after one has become ready.
   private var lastFailure: HTTP2ConnectionError?
   private let configuration: HTTP2PoolConfiguration
   private let makeHandle: @Sendable (Int) -> Handle
 
-  /// A pool without connections; `makeHandle` makes the handle of the connection with the given number.
+  /// `makeHandle` makes the handle of the connection with the given id.
   init(configuration: HTTP2PoolConfiguration, makeHandle: @escaping @Sendable (Int) -> Handle) {
     self.configuration = configuration
     self.makeHandle = makeHandle
@@ -60,7 +58,6 @@ struct PoolState<Handle: Sendable> {
       first: TimeAmount(configuration.reconnectBackoff), longest: TimeAmount(configuration.maximumReconnectBackoff))
   }
 
-  /// The pool at this moment.
   var statistics: HTTP2PoolStatistics {
     var statistics = HTTP2PoolStatistics()
     statistics.queued = queue.count
@@ -79,14 +76,13 @@ struct PoolState<Handle: Sendable> {
 
   // MARK: The pool's own life
 
-  /// The pool begins to work.
   mutating func start(now: NIODeadline) -> [Action] {
     guard phase == .idle else { return [] }
     phase = .running
     return openConnections(now: now)
   }
 
-  /// No new requests from now on; what waits has failed; connections finish.
+  /// Refuses new requests, fails the waiting ones, and lets the connections finish.
   mutating func beginClosing() -> [Action] {
     guard phase == .idle || phase == .running else { return [] }
     phase = .closing
@@ -105,10 +101,10 @@ struct PoolState<Handle: Sendable> {
     return actions + finishIfPossible()
   }
 
-  /// What is still open when closing must end.
+  /// Closes the remaining connections when the time for closing is over.
   mutating func abortAll() -> [Action] { connections.map { .abort($0.handle) } }
 
-  /// New connections for everything from now on; the old ones finish their streams.
+  /// Replaces all connections; the old ones finish their streams.
   mutating func renew(now: NIODeadline) -> [Action] {
     guard phase == .running else { return [] }
     var actions: [Action] = []
@@ -126,7 +122,7 @@ struct PoolState<Handle: Sendable> {
     return actions + openConnections(now: now)
   }
 
-  /// Time has passed.
+  /// Handles expired requests and everything that depends on time.
   mutating func tick(now: NIODeadline) -> [Action] {
     var actions: [Action] = []
     let expired = queue.takeExpired(at: now)
@@ -141,7 +137,7 @@ struct PoolState<Handle: Sendable> {
 
   // MARK: Requests
 
-  /// Takes a batch in. Gives back the part for which there is no room.
+  /// Queues a batch. Returns the part for which there is no room.
   mutating func submit(_ batch: RequestBatch, now: NIODeadline) -> (rejected: RequestBatch?, actions: [Action]) {
     guard phase == .idle || phase == .running else { return (batch, []) }
     guard batch.submission.generation >= generation else { return (nil, [.fail([batch], Self.superseded)]) }
@@ -152,7 +148,7 @@ struct PoolState<Handle: Sendable> {
     return (rejected.requests.isEmpty ? nil : rejected, renewal.isEmpty ? actions : renewal + actions)
   }
 
-  /// Leaves the connections there are, and what waits for them, behind if they are of an earlier generation.
+  /// Replaces the connections, and fails the requests that wait for them, if they are of an earlier generation.
   private mutating func renew(for generation: Int, now: NIODeadline) -> [Action] {
     guard generation > self.generation else { return [] }
     self.generation = generation
@@ -162,8 +158,8 @@ struct PoolState<Handle: Sendable> {
 
   private static var superseded: HTTP2RequestError { HTTP2RequestError(.superseded, wasPossiblyProcessed: false) }
 
-  /// Puts requests back that a connection was not able to have processed: `first` before all others (their turn had
-  /// come), `last` behind them (the server is short of room).
+  /// Queues requests again that a connection could not get processed: `first` before all others (it was their turn),
+  /// `last` after them (the server is overloaded).
   mutating func giveBack(first: [RequestBatch], last: [RequestBatch], now: NIODeadline) -> [Action] {
     guard phase == .running else {
       return [.fail(first + last, HTTP2RequestError(.closed, wasPossiblyProcessed: false))]
@@ -174,8 +170,8 @@ struct PoolState<Handle: Sendable> {
     return (late.isEmpty ? [] : [.fail(late, Self.superseded)]) + wakeHungry() + openConnections(now: now)
   }
 
-  /// A connection says how it stands and takes the requests it has room for. If `more` is true it should come again
-  /// after this turn.
+  /// A connection reports its state and takes the requests it has room for. If `more` is true it should ask again after
+  /// this turn.
   mutating func take(id: Int, openStreams: Int, streamLimit: Int, mayTake: Bool, now: NIODeadline) -> (
     batches: [RequestBatch], more: Bool
   ) {
@@ -197,17 +193,17 @@ struct PoolState<Handle: Sendable> {
 
   // MARK: Connections
 
-  /// A connection has got its first answer: the peer can be reached and works. Not where the next connection is to wait
+  /// A connection got its first answer: the peer is reachable and works. Ignored if the next connection has to wait
   /// because of this one.
   mutating func proved(id: Int) {
     guard let index = index(of: id), !connections[index].hasFailed else { return }
     backoff.reset()
   }
 
-  /// A connection has become usable.
+  /// A connection is usable.
   mutating func opened(id: Int, streamLimit: Int, now: NIODeadline) -> [Action] {
     guard let index = index(of: id) else { return [] }
-    // It was to end before it was begun: that the pool closes may overtake that it connects.
+    // The pool may close before the connection's `connect` action is performed.
     guard connections[index].phase != .draining else { return [.drain(connections[index].handle)] }
     guard connections[index].phase == .connecting else { return [] }
     connections[index].phase = .ready
@@ -222,8 +218,8 @@ struct PoolState<Handle: Sendable> {
     return [.drain(connections[predecessor].handle)]
   }
 
-  /// A connection takes no requests any more, by its own decision or the peer's. `isFailure`: it was of no use, or the
-  /// peer asked for calm, so the next one must wait.
+  /// A connection takes no more requests, by its own decision or the peer's. `isFailure`: it was of no use or the peer
+  /// sent ENHANCE_YOUR_CALM, so the next one must wait.
   mutating func draining(id: Int, isFailure: Bool, now: NIODeadline) -> [Action] {
     guard let index = index(of: id) else { return [] }
     connections[index].phase = .draining
@@ -231,8 +227,8 @@ struct PoolState<Handle: Sendable> {
     return openConnections(now: now)
   }
 
-  /// A connection is gone. `isFailure`: it never worked, was of no use, or the peer asked for calm, so the next one
-  /// must wait; the pause is given back.
+  /// A connection has ended. `isFailure`: it never worked, was of no use or the peer sent ENHANCE_YOUR_CALM, so the
+  /// next one must wait. Returns the pause.
   mutating func ended(
     id: Int, isFailure: Bool, error: HTTP2ConnectionError?, now: NIODeadline
   ) -> (pause: TimeAmount, [Action]) {
@@ -250,10 +246,10 @@ struct PoolState<Handle: Sendable> {
 
   private func index(of id: Int) -> Int? { connections.firstIndex { $0.id == id } }
 
-  /// Connections that take requests or soon will.
+  /// Connections that take requests now or soon.
   private var usable: Int { connections.count { $0.phase != .draining } }
 
-  /// Counts a connection's failure once, and gives what is left of the pause.
+  /// Counts a connection's failure once, and returns the remaining pause.
   private mutating func recordFailure(of index: Int, at now: NIODeadline) -> TimeAmount {
     guard !connections[index].hasFailed else { return max(.zero, backoff.notBefore - now) }
     connections[index].hasFailed = true
@@ -267,8 +263,7 @@ struct PoolState<Handle: Sendable> {
     return .connect(handle)
   }
 
-  /// Opens what is missing to the minimum, and one where requests wait and nobody will take them. After a failure one
-  /// at a time.
+  /// Opens connections up to the minimum, and one if requests wait and there is none. After a failure, one at a time.
   private mutating func openConnections(now: NIODeadline) -> [Action] {
     guard phase == .running, backoff.notBefore <= now else { return [] }
     var actions: [Action] = []
@@ -279,7 +274,7 @@ struct PoolState<Handle: Sendable> {
     return actions
   }
 
-  /// Opens one more where the queue has waited long enough while all connections are full.
+  /// Opens one more if the queue has waited for `growthDelay` while all connections are full.
   private mutating func grow(now: NIODeadline) -> [Action] {
     guard let oldest = queue.oldestSubmission, now - oldest >= TimeAmount(configuration.growthDelay),
       backoff.notBefore <= now,
@@ -289,7 +284,7 @@ struct PoolState<Handle: Sendable> {
     return [connect()]
   }
 
-  /// Replaces connections past their age, one at a time and each only once its successor is ready.
+  /// Replaces connections that are too old, one at a time and only when the successor is ready.
   private mutating func replaceAged(now: NIODeadline) -> [Action] {
     guard let age = configuration.maximumConnectionAge, backoff.notBefore <= now,
       !connections.contains(where: { $0.phase == .connecting }),
@@ -302,8 +297,8 @@ struct PoolState<Handle: Sendable> {
     return [connect(replacing: connections[index].id)]
   }
 
-  /// Ends connections beyond the minimum that have been idle for long; not while another one is being set up, which may
-  /// be meant to replace one of them.
+  /// Closes connections above the minimum that have been idle for `idleShrinkTime`; not while another one is being set
+  /// up, which may replace one of them.
   private mutating func shrink(now: NIODeadline) -> [Action] {
     guard queue.count == 0, !connections.contains(where: { $0.phase == .connecting }) else { return [] }
     var actions: [Action] = []
@@ -320,8 +315,8 @@ struct PoolState<Handle: Sendable> {
     return actions
   }
 
-  /// Wakes as many hungry connections as the queue keeps busy for a turn. The first ones come first: what is not needed
-  /// stays idle and can be given up.
+  /// Wakes as many hungry connections as the queue can keep busy for a turn. Older ones first, so that the others stay
+  /// idle and can be closed.
   private mutating func wakeHungry() -> [Action] {
     var actions: [Action] = []
     var waiting = queue.count

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// How long to wait after connections that failed: doubling from `first` to `longest`, each with up to half of it taken
-/// off at random, so that many processes do not come back in step.
+/// Backoff after failed connections: doubles from `first` to `longest`, with a random part of up to half taken off, so
+/// that many processes do not reconnect in step.
 struct ReconnectBackoff {
   /// The pause after the first failure.
   let first: TimeAmount
@@ -12,13 +12,12 @@ struct ReconnectBackoff {
   /// No connection may be opened before this moment.
   private(set) var notBefore = NIODeadline.uptimeNanoseconds(0)
 
-  /// No failures so far.
   init(first: TimeAmount, longest: TimeAmount) {
     self.first = first
     self.longest = longest
   }
 
-  /// Counts a failure at `now` and gives the pause. Connections that fail during the pause were opened before it, and
+  /// Counts a failure at `now` and returns the pause. Connections that fail during a pause were opened before it and
   /// are part of the same failure.
   mutating func recordFailure(at now: NIODeadline) -> TimeAmount {
     guard now >= notBefore else { return notBefore - now }
@@ -30,7 +29,7 @@ struct ReconnectBackoff {
     return pause
   }
 
-  /// Forgets the failures: a connection has proved to work.
+  /// Resets the backoff after a connection has proved to work.
   mutating func reset() {
     failures = 0
     notBefore = .uptimeNanoseconds(0)

@@ -1,21 +1,20 @@
 import DequeModule
 
-/// Writes the header blocks of one connection's requests (RFC 7541), and keeps the table that the peer keeps.
+/// Encodes the header blocks of one connection's requests (RFC 7541), and mirrors the peer's dynamic table.
 ///
-/// nghttp2's own encoder never puts `authorization` into the table, so that each push would carry some hundred bytes of
-/// token, and compresses by Huffman what both sides then work on for longer than on anything else. Of Apple's two pages
-/// about it one has the token indexed and the other has not; either is HPACK, and a service that wants no table says so
-/// in its SETTINGS. Here what is the same in many requests is a few bytes, which are written once and copied, and the
-/// rest goes out as it is.
+/// nghttp2's own encoder never indexes `authorization`, so that every push would carry some hundred bytes of token, and
+/// uses Huffman coding, which costs both sides more time than anything else. (One of Apple's two pages has the token
+/// indexed, the other has not; both are valid HPACK, and a service that wants no table says so in its SETTINGS.) Here
+/// the fields that requests share are a few bytes, encoded once and copied; the rest is written without compression.
 ///
 /// Blocks must be sent in the order in which they were encoded, and all of them.
 struct HPACKEncoder {
-  /// A field that the peer keeps, too.
+  /// An entry of the dynamic table.
   private struct Entry {
-    /// The name, and behind it the value.
+    /// The name, followed by the value.
     let bytes: [UInt8]
     let nameLength: Int
-    /// RFC 7541 section 4.1.
+    /// The size as RFC 7541 §4.1 counts it.
     var size: Int { bytes.count + 32 }
 
     init(_ name: Span<UInt8>, _ value: Span<UInt8>) {
@@ -28,30 +27,30 @@ struct HPACKEncoder {
     }
   }
 
-  /// Fields that many requests have in common, as they are written for as long as the table stays as it is.
+  /// The encoding of shared fields, valid while the table is unchanged.
   private struct Written {
     let headers: HTTP2Headers
     let changes: Int
     let bytes: [UInt8]
   }
 
-  /// The largest table that is kept, in bytes as RFC 7541 counts them: what a peer keeps that says nothing about it
-  /// (RFC 9113 section 6.5.2).
+  /// The largest table, in bytes as RFC 7541 counts them: the default of a peer that sends no limit (RFC 9113 §6.5.2).
   private static let largestCapacity = 4096
-  /// Blocks of common fields that are remembered: the classes of pushes under one token, and under the one before.
+  /// How many blocks of shared fields are remembered: the classes of pushes under the current token and the previous
+  /// one.
   private static let remembered = 8
 
-  /// The newest first: the first one has the index 62.
+  /// The newest entry first; it has the index 62.
   private var table: Deque<Entry> = []
   private var size = 0
   private var capacity = largestCapacity
-  /// The smallest capacity since the last block, if it has changed: the peer is told with the next one.
+  /// The smallest capacity since the last block, if it has changed; the next block announces it.
   private var smallestCapacity: Int?
-  /// Counts what has happened to the table.
+  /// Counts the changes of the table.
   private var changes = 0
   private var written: [Written] = []
 
-  /// Keeps no larger table than the peer's `SETTINGS_HEADER_TABLE_SIZE` allows, in bytes.
+  /// Limits the table to the peer's `SETTINGS_HEADER_TABLE_SIZE`, in bytes.
   mutating func limitTable(to bytes: Int) {
     let allowed = min(bytes, Self.largestCapacity)
     guard allowed != capacity else { return }
@@ -61,19 +60,18 @@ struct HPACKEncoder {
     changes += 1
   }
 
-  /// Appends the block of a request.
   mutating func encode(_ request: HTTP2Request, into block: inout [UInt8]) {
     announceCapacity(into: &block)
-    // The path is a pseudo field: it goes before those that are none.
+    // The path is a pseudo field, which must precede regular fields.
     var cursor = 0
     if request.headers.startsWithPseudoField { encodeField(of: request.headers, at: &cursor, into: &block) }
     encode(common: request.shared, into: &block)
     while encodeField(of: request.headers, at: &cursor, into: &block) {}
   }
 
-  /// Appends fields that many requests have in common.
+  /// Appends shared fields.
   private mutating func encode(common headers: HTTP2Headers, into block: inout [UInt8]) {
-    // Equal storages are one and the same, as a rule, which takes no look at their bytes.
+    // The storages are usually identical, so that the comparison does not read their bytes.
     if let known = written.first(where: { $0.changes == changes && $0.headers.storage == headers.storage }) {
       block.append(contentsOf: known.bytes)
       return
@@ -86,13 +84,12 @@ struct HPACKEncoder {
     written.append(Written(headers: headers, changes: changes, bytes: Array(block[start...])))
   }
 
-  /// Appends fields one by one.
   mutating func encode(_ headers: HTTP2Headers, into block: inout [UInt8]) {
     var cursor = 0
     while encodeField(of: headers, at: &cursor, into: &block) {}
   }
 
-  /// Appends the field at `cursor`, which moves on to the next one; false at the end.
+  /// Appends the field at `cursor`, which moves to the next one; false at the end.
   @discardableResult
   private mutating func encodeField(of headers: HTTP2Headers, at cursor: inout Int, into block: inout [UInt8]) -> Bool {
     guard let field = headers.field(at: &cursor) else { return false }
@@ -101,7 +98,7 @@ struct HPACKEncoder {
     return true
   }
 
-  /// Tells the peer how large a table is kept from now on (RFC 7541 section 4.2).
+  /// Announces a changed table size (RFC 7541 §4.2).
   mutating func announceCapacity(into block: inout [UInt8]) {
     guard let smallest = smallestCapacity else { return }
     smallestCapacity = nil
@@ -114,9 +111,9 @@ struct HPACKEncoder {
   ) {
     let (index, isWhole) = find(name, indexing == .incremental ? value : nil)
     if isWhole { return Self.append(index, prefix: 7, pattern: 0x80, to: &block) }
-    // What nothing is known of by name is known from now on, but nobody may keep a secret.
+    // An unknown name enters the table, so that later fields can refer to it; but never with a secret value.
     let isToEnter = indexing == .incremental || (indexing == .withoutIndexing && index == 0)
-    // What would drive out half of what is known is not worth it.
+    // An entry that would evict half of the table is not worth it.
     guard isToEnter, name.count + value.count + 32 <= capacity / 2 else {
       let kind: HPACKIndexing = indexing == .never ? .never : .withoutIndexing
       return appendLiteral(kind, nameIndex: index, name: name, value: value, to: &block)
@@ -125,11 +122,11 @@ struct HPACKEncoder {
     enter(Entry(name, value))
   }
 
-  /// The index of the field, or of one with its name alone; 0 where there is none. Without a value the name alone is
-  /// looked for.
+  /// The index of the field, or of an entry with the same name; 0 if there is none. Without a value only the name is
+  /// compared.
   private func find(_ name: Span<UInt8>, _ value: Span<UInt8>?) -> (index: Int, isWhole: Bool) {
     var named = 0
-    // The lengths first, which nearly always decide, and for which no entry is held on to.
+    // The lengths nearly always decide, and comparing them retains no entry.
     for place in table.indices where table[place].nameLength == name.count {
       let (bytes, index) = (table[place].bytes, HPACKStaticTable.fields.count + 1 + place)
       guard name.isEqual(to: bytes.span.extracting(first: name.count)) else { continue }
@@ -158,7 +155,7 @@ struct HPACKEncoder {
 
   // MARK: The wire
 
-  /// Appends a field that is no entry of a table; its name may be one's.
+  /// Appends a literal field; its name may be an index.
   private func appendLiteral(
     _ indexing: HPACKIndexing, nameIndex: Int, name: Span<UInt8>, value: Span<UInt8>, to block: inout [UInt8]
   ) {
@@ -171,12 +168,12 @@ struct HPACKEncoder {
       Self.append(name.count, prefix: 7, pattern: 0, to: &block)
       block.append(copying: name)
     }
-    // The highest bit, which is not set, would say that Huffman has been at work.
+    // The highest bit would mean Huffman coding.
     Self.append(value.count, prefix: 7, pattern: 0, to: &block)
     block.append(copying: value)
   }
 
-  /// Appends a number whose first bits share a byte with a pattern (RFC 7541 section 5.1).
+  /// Appends an integer whose first bits share a byte with a pattern (RFC 7541 §5.1).
   private static func append(_ number: Int, prefix bits: Int, pattern: UInt8, to block: inout [UInt8]) {
     let most = 1 << bits - 1
     guard number >= most else { return block.append(pattern | UInt8(truncatingIfNeeded: number)) }
@@ -188,4 +185,28 @@ struct HPACKEncoder {
     }
     block.append(UInt8(truncatingIfNeeded: rest))
   }
+}
+
+/// The static table (RFC 7541 appendix A).
+enum HPACKStaticTable {
+  /// In order; the first has the index 1.
+  static let fields: [(name: [UInt8], value: [UInt8])] = [
+    (":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/"), (":path", "/index.html"),
+    (":scheme", "http"),
+    (":scheme", "https"), (":status", "200"), (":status", "204"), (":status", "206"), (":status", "304"),
+    (":status", "400"),
+    (":status", "404"), (":status", "500"), ("accept-charset", ""), ("accept-encoding", "gzip, deflate"),
+    ("accept-language", ""), ("accept-ranges", ""), ("accept", ""), ("access-control-allow-origin", ""), ("age", ""),
+    ("allow", ""), ("authorization", ""), ("cache-control", ""), ("content-disposition", ""), ("content-encoding", ""),
+    ("content-language", ""), ("content-length", ""), ("content-location", ""), ("content-range", ""),
+    ("content-type", ""),
+    ("cookie", ""), ("date", ""), ("etag", ""), ("expect", ""), ("expires", ""), ("from", ""), ("host", ""),
+    ("if-match", ""),
+    ("if-modified-since", ""), ("if-none-match", ""), ("if-range", ""), ("if-unmodified-since", ""),
+    ("last-modified", ""),
+    ("link", ""), ("location", ""), ("max-forwards", ""), ("proxy-authenticate", ""), ("proxy-authorization", ""),
+    ("range", ""), ("referer", ""), ("refresh", ""), ("retry-after", ""), ("server", ""), ("set-cookie", ""),
+    ("strict-transport-security", ""), ("transfer-encoding", ""), ("user-agent", ""), ("vary", ""), ("via", ""),
+    ("www-authenticate", ""),
+  ].map { (Array($0.0.utf8), Array($0.1.utf8)) }
 }
