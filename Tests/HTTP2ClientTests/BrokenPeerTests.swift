@@ -38,14 +38,14 @@ import Testing
     return nil
   }
 
-  @Test func endsAConnectionWhosePeerBreaksTheProtocol() async throws {
+  @Test func protocolViolationEndsTheConnection() async throws {
     try await run(try await RawServer([.settings, .nonsense])) { _, events in
       let error = try await end(events)
       #expect(error?.code == .protocolViolation)
     }
   }
 
-  @Test func comesBackLaterToAServerThatSendsEverybodyAway() async throws {
+  @Test func reconnectsWithBackoffToAServerThatRefusesEverybody() async throws {
     let server = try await RawServer([.settings, .goAway])
     try await run(server) { pool, events in
       let error = try await end(events)
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func comesBackLaterToAServerThatAsksForCalm() async throws {
+  @Test func reconnectsWithBackoffAfterEnhanceYourCalm() async throws {
     try await Bench.run(pool: {
       $0.reconnectBackoff = .seconds(100)
       $0.maximumReconnectBackoff = .seconds(100)
@@ -76,7 +76,7 @@ import Testing
   }
 
   /// A restart is no reason to wait.
-  @Test func comesBackAtOnceToAServerThatAnswersBeforeItGoes() async throws {
+  @Test func reconnectsAtOnceToAServerThatHasAnswered() async throws {
     try await Bench.run(pool: {
       $0.reconnectBackoff = .seconds(100)
       $0.maximumReconnectBackoff = .seconds(100)
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func givesUpAPeerThatTakesNothing() async throws {
+  @Test func peerThatReadsNothingIsDisconnected() async throws {
     try await run(
       try await RawServer([.settings], reads: false), configure: { $0.acknowledgementTimeout = .milliseconds(300) }
     ) {

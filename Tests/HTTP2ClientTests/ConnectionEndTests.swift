@@ -47,22 +47,22 @@ import Testing
     return ends[0]
   }
 
-  @Test func anOldConnectionThatNobodyNeededHasNotFailed() async throws {
+  @Test func oldUnusedConnectionHasNotFailed() async throws {
     let end = try await end(of: RawServer([.settings, .nonsense]), longest: .zero)
     #expect(end == (true, false))
   }
 
-  @Test func aConnectionThatEndsSoonHasFailed() async throws {
+  @Test func briefConnectionHasFailed() async throws {
     let end = try await end(of: RawServer([.settings, .nonsense]), longest: .seconds(100))
     #expect(end == (true, true))
   }
 
-  @Test func aConnectionThatNeverOpensHasFailed() async throws {
+  @Test func connectionThatNeverOpensHasFailed() async throws {
     let end = try await end(of: RawServer([.nonsense]), longest: .zero)
     #expect(end == (false, true))
   }
 
-  @Test func anOldConnectionThatOwesAnAnswerHasFailed() async throws {
+  @Test func oldConnectionThatOwesAnAnswerHasFailed() async throws {
     let request = Bench.request(1, body: Array(repeating: 0, count: 20_000))
     let end = try await end(of: RawServer([.settings], limit: 10_000), longest: .zero, requests: [request])
     #expect(end == (true, true))

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct FaultTests {
-  @Test func resendsWhatWasRefused() async throws {
+  @Test func refusedRequestsAreResent() async throws {
     let arrivals = Mutex(0)
     let processed = Probe<String>()
     try await Bench.run { request, responder in
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func givesUpOnWhatIsAlwaysRefused() async throws {
+  @Test func requestRefusedTooOftenFails() async throws {
     let arrivals = Mutex(0)
     try await Bench.run { _, responder in
       arrivals.withLock { $0 += 1 }
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func resendsWhatAGoingServerDidNotTake() async throws {
+  @Test func requestsNotCoveredByGoAwayAreResent() async throws {
     // The first connection says after 10 requests that it has taken only the first 5, and answers those.
     let held = Probe<(HTTP2ServerRequest, HTTP2Responder)>()
     let processed = Probe<String>()
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func whatHasWaitedTooLongIsNotBegun() async throws {
+  @Test func expiredRequestIsNotStarted() async throws {
     let gate = LimitTests.Gate()
     try await Bench.run(server: { $0.maximumConcurrentStreams = 1 }, handler: { gate.hold($0, $1) }) { bench in
       bench.submit(tickets: 0..<1)
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func expiredRequestsKeepNoStreamFromOthers() async throws {
+  @Test func expiredRequestsFreeTheirStreams() async throws {
     let gate = LimitTests.Gate()
     // The pool's own clock does not tick during the test, so that the connection meets the expired requests.
     try await Bench.run(server: { $0.maximumConcurrentStreams = 1 }) {

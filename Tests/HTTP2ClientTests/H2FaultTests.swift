@@ -79,7 +79,7 @@ struct H2FaultTests {
     #expect(lines.count { $0.refused == true } >= 500 / 7)
   }
 
-  @Test func losesAndRepeatsNothingWhenServersGoAway() async throws {
+  @Test func goAwayLosesAndRepeatsNothing() async throws {
     let lines = try await run(count: 400, ["--goaway-after", "50", "--delay-ms", "2"]) {
       $0.maximumStreamsPerConnection = 40
     }

@@ -18,7 +18,7 @@ struct HPACKEncoderTests {
     return stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0..<$0 + 2]), radix: 16) }
   }
 
-  @Test func writesWhatTheStandardShows() {
+  @Test func encoderMatchesTheExamplesOfTheRFC() {
     // RFC 7541 appendix C.3.
     var encoder = HPACKEncoder()
     #expect(
@@ -41,7 +41,7 @@ struct HPACKEncoderTests {
         ]) == Self.bytes("8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65"))
   }
 
-  @Test func aSecretEntersNoTable() {
+  @Test func secretEntersNoTable() {
     // RFC 7541 appendix C.2.3.
     var encoder = HPACKEncoder()
     var headers = HTTP2Headers()
@@ -51,7 +51,7 @@ struct HPACKEncoderTests {
     }
   }
 
-  @Test func onlyTheNameIsRememberedOfWhatIsDifferentEachTime() {
+  @Test func onlyTheNameOfAVaryingFieldIsIndexed() {
     var encoder = HPACKEncoder()
     func block(_ value: String) -> [UInt8] {
       var headers = HTTP2Headers()
@@ -64,7 +64,7 @@ struct HPACKEncoderTests {
     for value in ["2", "1"] { #expect(block(value) == Self.bytes("0f2f 01") + Array(value.utf8)) }
   }
 
-  @Test func thePeerIsToldOfASmallerTable() {
+  @Test func smallerTableIsAnnounced() {
     var encoder = HPACKEncoder()
     let token: HTTP2Headers = ["authorization": "bearer"]
     let literal = Self.bytes("57 06") + Array("bearer".utf8)
@@ -83,7 +83,7 @@ struct HPACKEncoderTests {
     #expect(Self.block(&encoder, token) == Self.bytes("20 3fe1 1f") + literal)
   }
 
-  @Test func whatIsSharedIsForgottenWithTheTableThatItRefersTo() {
+  @Test func sharedBlockIsEncodedAgainAfterTheTableChanges() {
     var encoder = HPACKEncoder()
     let shared: HTTP2Headers = [":method": "POST", "authorization": "bearer"]
     func block(_ headers: HTTP2Headers) -> [UInt8] {

@@ -2,7 +2,7 @@ import HTTP2Client
 import Testing
 
 struct HTTP2HeadersTests {
-  @Test func keepsFieldsInOrder() {
+  @Test func fieldsKeepTheirOrder() {
     var headers: HTTP2Headers = ["a": "1", "b": ""]
     headers.append("c", String(repeating: "x", count: 70_000), indexing: .never)
     headers.append(name: Array("a".utf8), value: Array("2".utf8))
@@ -14,7 +14,7 @@ struct HTTP2HeadersTests {
     #expect(headers.count == 4)
   }
 
-  @Test func countsItsSizeAsThePeerDoes() {
+  @Test func sizeIsCountedAsThePeerCountsIt() {
     // RFC 9113 section 6.5.2: name, value and 32 bytes for each field.
     let headers: HTTP2Headers = [":path": "/1", "x": ""]
     #expect(headers.listSize == (5 + 2 + 32) + (1 + 0 + 32))

@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func refusesHeadersTheServerWillNotTake() async throws {
+  @Test func headersBeyondTheServersLimitAreRefused() async throws {
     try await Bench.run(server: { $0.maximumHeaderListSize = 1000 }) { request, responder in
       Bench.answer(request, responder)
     } _: { bench in
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func refusesHeadersThatDoNotFitIntoFrames() async throws {
+  @Test func headersBeyondTheFrameLimitAreRefused() async throws {
     try await Bench.run(server: { $0.maximumHeaderListSize = 1 << 30 }) { request, responder in
       Bench.answer(request, responder)
     } _: { bench in
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func refusesAnswersThatAreTooLong() async throws {
+  @Test func longAnswersAreRefused() async throws {
     try await Bench.run(pool: { $0.maximumResponseBodyBytes = 1000 }) { request, responder in
       Bench.answer(request, responder, body: [UInt8](repeating: 1, count: request.path == "/1" ? 100_000 : 1000))
     } _: { bench in
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func serversRefuseRequestsThatAreTooLarge() async throws {
+  @Test func serverRefusesLargeRequests() async throws {
     try await Bench.run(server: { $0.maximumBodyBytes = 1000 }) { request, responder in
       Bench.answer(request, responder)
     } _: { bench in
@@ -141,7 +141,7 @@ import Testing
     }
   }
 
-  @Test func refusesWhatTheQueueHasNoRoomFor() async throws {
+  @Test func requestsBeyondTheQueueLimitAreRefused() async throws {
     let gate = Gate()
     try await Bench.run(server: { $0.maximumConcurrentStreams = 1 }) {
       $0.maximumQueuedRequests = 5

@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func failsWhatIsNotDoneWhenClosingTakesTooLong() async throws {
+  @Test func closingFailsRequestsThatTakeTooLong() async throws {
     let arrived = Probe<String>()
     try await Bench.run { request, _ in
       arrived.add(request.path)
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func reportsEverythingBeforeItIsClosed() async throws {
+  @Test func everythingIsReportedBeforeClosed() async throws {
     let pool = try Bench.pool(port: 1, events: Probe()) { _ in }
     let completions = Probe<HTTP2Completion>()
     pool.submit((0..<100).map { Bench.request($0) }) { completions.add(contentsOf: $0) }
@@ -82,7 +82,7 @@ import Testing
   }
 
   /// NIO's own look-ups wait for one another on each event loop.
-  @Test func aNameThatNobodyAnswersForKeepsNoOtherPoolFromConnecting() async throws {
+  @Test func slowNameLookupDelaysNoOtherPool() async throws {
     let eventLoop = Bench.group.next()
     let (asked, answered) = (Probe<String>(), DispatchSemaphore(value: 0))
     try await Bench.run { request, responder in
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test func refusesSettingsThatMakeNoSense() {
+  @Test func invalidSettingsAreRefused() {
     for configure: (inout HTTP2PoolConfiguration) -> Void in [
       { $0.port = 0 }, { $0.minimumConnections = 2 }, { $0.maximumStreamsPerConnection = 0 },
       { $0.tickInterval = .zero },

@@ -48,7 +48,7 @@ struct PoolStateTests {
     _ = state.take(id: id, openStreams: 0, streamLimit: limit, mayTake: true, now: now)
   }
 
-  @Test mutating func `bulk requests stand behind others, and get their share`() {
+  @Test mutating func everyEighthRequestIsBulkWhileBothLanesWait() {
     _ = state.start(now: now)
     open(1, limit: 100)
     _ = state.submit(batch(1000, isBulk: true), now: now)
@@ -87,7 +87,7 @@ struct PoolStateTests {
     #expect(state.statistics.queued == 5)
   }
 
-  @Test mutating func takesInPortionsAndSharesTheRest() {
+  @Test mutating func connectionsTakeInPortionsAndShareTheRest() {
     _ = state.start(now: now)
     open(1, limit: 1000)
     _ = state.submit(batch(300), now: now)
@@ -96,7 +96,7 @@ struct PoolStateTests {
     #expect(more)
   }
 
-  @Test mutating func wakesOnlyAsManyAsHaveWork() {
+  @Test mutating func onlyConnectionsWithWorkAreWoken() {
     state = Self.make {
       $0.minimumConnections = 3
       $0.maximumConnections = 3
@@ -123,7 +123,7 @@ struct PoolStateTests {
     }
   }
 
-  @Test mutating func pausesAfterFailures() {
+  @Test mutating func poolPausesAfterFailures() {
     #expect(words(state.start(now: now)) == ["connect 1"])
     let error = HTTP2ConnectionError(.connectFailed, "refused")
     var pauses: [TimeAmount] = []
@@ -144,7 +144,7 @@ struct PoolStateTests {
     #expect(words(state.ended(id: 11, isFailure: false, error: nil, now: now).1) == ["connect 12"])
   }
 
-  @Test mutating func expiresWhatWaitsTooLong() {
+  @Test mutating func waitingRequestsExpire() {
     _ = state.submit(batch(3, timeout: .seconds(1)), now: now)
     _ = state.submit(batch(2, timeout: .seconds(5)), now: now)
     #expect(words(state.tick(now: now + .milliseconds(999))).isEmpty)
@@ -153,7 +153,7 @@ struct PoolStateTests {
     #expect(state.statistics.queued == 0)
   }
 
-  @Test mutating func putsRequestsBackInOrder() {
+  @Test mutating func returnedRequestsKeepTheirOrder() {
     _ = state.start(now: now)
     open(1)
     _ = state.submit(batch(2), now: now)
@@ -184,7 +184,7 @@ struct PoolStateTests {
     #expect(state.statistics.draining == 1)
   }
 
-  @Test mutating func aLaterGenerationLeavesConnectionsAndWhatWaitsBehind() {
+  @Test mutating func laterGenerationReplacesConnectionsAndWaitingRequests() {
     _ = state.start(now: now)
     open(1)
     _ = state.submit(batch(12), now: now)
@@ -200,7 +200,7 @@ struct PoolStateTests {
     #expect(batches.map(\.requests.count) == [2, 3, 6])
   }
 
-  @Test mutating func aConnectionThatOpensAfterThePoolHasClosedEnds() {
+  @Test mutating func connectionThatOpensAfterThePoolHasClosedEnds() {
     #expect(words(state.start(now: now)) == ["connect 1"])
     // Overtakes the connecting on another thread, and finds nothing there.
     #expect(words(state.beginClosing()) == ["abort 1"])
@@ -208,7 +208,7 @@ struct PoolStateTests {
     #expect(words(state.ended(id: 1, isFailure: false, error: nil, now: now).1) == ["finish"])
   }
 
-  @Test mutating func finishesWhenTheLastConnectionIsGone() {
+  @Test mutating func poolFinishesWithItsLastConnection() {
     _ = state.start(now: now)
     open(1)
     _ = state.submit(batch(20), now: now)

@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func fieldsArriveAsSentWhateverThePeerRemembers() async throws {
+  @Test func fieldsArriveAsSentWithAnyTableSize() async throws {
     // Names and values that come again or do not, are too large for the table, or drive everything out of it; blocks of
     // several frames.
     var random = SeededGenerator(seed: 11)
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func refusesAServerOfAnotherName() async throws {
+  @Test func serverWithAnotherNameIsRefused() async throws {
     // NIOSSL is content with a certificate that names the peer's address, so this one must not.
     let certificates = try TestCertificates(coversAddress: false)
     let (serverTLS, clientTLS) = (try certificates.serverTLS(), try certificates.clientTLS())
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func refusesAnUnknownAuthority() async throws {
+  @Test func unknownAuthorityIsRefused() async throws {
     let stranger = try TestCertificates().serverTLS()
     try await Bench.run(server: { $0.tls = stranger }) { request, responder in
       Bench.answer(request, responder)
@@ -172,7 +172,7 @@ import Testing
     try await listener.close()
   }
 
-  @Test func givesUpOnASilentServer() async throws {
+  @Test func silentServerIsAbandoned() async throws {
     let listener = try await ServerBootstrap(group: Bench.group).bind(host: "127.0.0.1", port: 0).get()
     let events = Probe<HTTP2PoolEvent>()
     let pool = try Bench.pool(port: #require(listener.localAddress?.port), events: events) {

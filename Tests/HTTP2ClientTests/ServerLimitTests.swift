@@ -6,7 +6,7 @@ import Testing
 
 /// What the server does not let a client make of it.
 @Suite(.timeLimit(.minutes(1))) struct ServerLimitTests {
-  @Test(arguments: [true, false]) func whoSaysNothingIsSentAway(isSecure: Bool) async throws {
+  @Test(arguments: [true, false]) func silentClientIsDisconnected(isSecure: Bool) async throws {
     try await Bench.run(
       server: {
         $0.handshakeTimeout = .seconds(1)
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func whoTakesNoAnswersIsNotReadAnyFurther() async throws {
+  @Test func clientThatReadsNoAnswersIsNotRead() async throws {
     let total = 3000
     let asked = Probe<Int32>()
     var configuration = HTTP2ServerConfiguration(tls: nil)

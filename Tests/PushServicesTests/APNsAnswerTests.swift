@@ -29,7 +29,7 @@ import Testing
     APNsAnswer(status: status, body: Array(body.utf8), retryAfter: retryAfter, now: Fixtures.now).outcome
   }
 
-  @Test(arguments: rows) func everyReason(status: Int, reason: String, verdict: PushOutcome.Verdict) {
+  @Test(arguments: rows) func everyReasonHasItsVerdict(status: Int, reason: String, verdict: PushOutcome.Verdict) {
     #expect(outcome(status, "{\"reason\":\"\(reason)\"}") == PushOutcome(verdict, reason: reason, status: status))
   }
 
@@ -41,7 +41,7 @@ import Testing
     #expect(outcome(200, "") == PushOutcome(.accepted, status: 200))
   }
 
-  @Test func timestampOfADeadToken() {
+  @Test func goneTokenCarriesItsTimestamp() {
     let gone = outcome(410, #"{"reason":"Unregistered","timestamp":1700000000123}"#)
     #expect(gone.since == UnixTime(milliseconds: 1_700_000_000_123))
     #expect(outcome(410, #"{"timestamp":"x","reason":"ExpiredToken"}"#).since == nil)
@@ -50,7 +50,7 @@ import Testing
     #expect(outcome(400, #"{"reason":"BadCollapseId","timestamp":1}"#).since == nil)
   }
 
-  @Test func retryAfterIsObeyedWhereItAppears() {
+  @Test func retryAfterIsHonoured() {
     #expect(outcome(429, #"{"reason":"TooManyRequests"}"#, retryAfter: "7").retryAfter == .seconds(7))
     let date = "Sat, 21 Nov 2026 08:01:00 GMT"
     #expect(outcome(503, #"{"reason":"Shutdown"}"#, retryAfter: date).retryAfter == .seconds(60))
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func bodyThatIsNotUTF8() {
+  @Test func bodyThatIsNotUTF8IsUnknownReason() {
     let answer = APNsAnswer(status: 410, body: [0x7B, 0xFF, 0xFE], retryAfter: nil, now: Fixtures.now)
     #expect(answer.outcome.verdict == .rejected)
   }

@@ -9,7 +9,7 @@ import Testing
   private static let renewed = Fixtures.now + ProviderTokenState.renewalAge
 
   /// A connection whose token has expired calls any other expired, too.
-  @Test func whatAnOldTokenHasSpentNoYoungerOneUses() throws {
+  @Test func youngerTokenNeverUsesASpentConnection() throws {
     let credential = try Self.credential()
     let first = try credential.fields(now: Fixtures.now)
     let second = try credential.fields(now: Self.renewed)
@@ -25,7 +25,7 @@ import Testing
     #expect(try credential.fields(now: Self.renewed).connectionGeneration == last.connectionGeneration)
   }
 
-  @Test func theTokenThatFollowsInItsTimeGoesElsewhere() throws {
+  @Test func regularReplacementUsesOtherConnections() throws {
     let credential = try Self.credential()
     let first = try credential.fields(now: Fixtures.now)
     // Too young to be replaced.
@@ -36,7 +36,7 @@ import Testing
     #expect(second.connectionGeneration > first.connectionGeneration)
   }
 
-  @Test func theTokenOfBeforeGoesElsewhereToo() throws {
+  @Test func previousTokenUsesOtherConnectionsToo() throws {
     let credential = try Self.credential()
     _ = try credential.fields(now: Fixtures.now)
     let second = try credential.fields(now: Self.renewed)

@@ -32,7 +32,7 @@ import Testing
     #expect(field(data, "apns-priority") == "5")
   }
 
-  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
+  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesUnchanged(text: String) throws {
     let message = Message(title: text, body: text + text, data: ["key" + text: text], sound: text)
     let parsed = try Fixtures.object(try render(Fixtures.send(message)).body)
     #expect(member(parsed, "aps", "alert", "title") as? String == text)

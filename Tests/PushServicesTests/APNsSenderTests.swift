@@ -42,7 +42,7 @@ import Testing
     try await Outcomes.verdicts(pushes, to: sender)
   }
 
-  @Test func whatArrives() async throws {
+  @Test func requestArrivesAsDocumented() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
     try await Outcomes.running(sender(double)) { sender in
       let outcomes = try await submit(
@@ -74,7 +74,7 @@ import Testing
   }
 
   /// Nobody on the way may keep what names a device, and no field may go before the pseudo fields.
-  @Test func thePathIsFirstAndNobodyRemembersIt() throws {
+  @Test func pathIsFirstAndNeverIndexed() throws {
     let now = clock.now()
     let fields = try APNsCredential(TestKeys.apns(port: 1, trustRoots: "")).fields(now: now)
     var writer = APNsRequestWriter(fields: fields, now: now, timeout: .seconds(1))
@@ -116,7 +116,7 @@ import Testing
     #expect(TestKeys.p256.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
   }
 
-  @Test func whatNeedsNoRequestIsReportedWithoutOne() async throws {
+  @Test func expiredAndInvalidPushesAreReportedWithoutRequest() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
     try await Outcomes.running(sender(double)) { sender in
       let outcomes = try await submit(
@@ -129,7 +129,7 @@ import Testing
     await double.close()
   }
 
-  @Test func anExpiredTokenIsSignedAnewOnANewConnectionButNotWithinTwentyMinutes() async throws {
+  @Test func expiredTokenIsReplacedOnNewConnectionButNotWithinTwentyMinutes() async throws {
     let refuses = Mutex(true)
     let double = try await HTTP2Double(Self.certificates.get()) { _ in
       refuses.withLock { $0 }
@@ -151,7 +151,7 @@ import Testing
     await double.close()
   }
 
-  @Test func anotherKeyNeedsAnotherConnectionOnce() async throws {
+  @Test func unrelatedKeyAnswerRenewsConnectionsOnce() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       request.headers["apns-expiration"] == String(Fixtures.now.seconds + 60)
         ? .answer(.init(status: 403, body: #"{"reason":"UnrelatedKeyIdInToken"}"#)) : .answer(.init())
@@ -168,7 +168,7 @@ import Testing
 
   /// Apple binds a connection to the keys of its first push: what was made with the old key, and waits, must not be
   /// that.
-  @Test func noPushGoesOutWithAnotherKeyThanItsConnection() async throws {
+  @Test func pushNeverUsesAConnectionOfAnotherKey() async throws {
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       guard request.path.hasSuffix("00") else { return .answer(.init()) }
@@ -194,7 +194,7 @@ import Testing
   }
 
   /// A connection is of no use once a token on it has expired: what waits with that token must not go to the next one.
-  @Test func whatWaitsWithAnExpiredTokenIsLeftBehind() async throws {
+  @Test func waitingRequestsWithAnExpiredTokenAreDiscarded() async throws {
     let expired = Mutex<String?>(nil)
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       expired.withLock { $0 } == request.headers["authorization"]
@@ -227,7 +227,7 @@ import Testing
     await double.close()
   }
 
-  @Test func aRefusalOfTheAppIsComplainedOfUntilSomethingWorks() async throws {
+  @Test func refusalOfTheAppIsAProblemUntilAPushIsAccepted() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       request.path.hasSuffix("ff")
         ? .answer(.init(status: 400, body: #"{"reason":"TopicDisallowed"}"#)) : .answer(.init())
@@ -242,7 +242,7 @@ import Testing
     await double.close()
   }
 
-  @Test func whatBefallsEveryPushIsSaidOnce() async throws {
+  @Test func repeatedFaultIsLoggedOnce() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       request.path.hasSuffix("00")
         ? .answer(.init(status: 429, body: #"{"reason":"TooManyProviderTokenUpdates"}"#))
@@ -260,7 +260,7 @@ import Testing
     await double.close()
   }
 
-  @Test func silenceAndBrokenConnectionsAreUnknown() async throws {
+  @Test func silenceAndBrokenConnectionsAreUnknownOutcomes() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { request in
       request.path.hasSuffix("00") ? .silence : request.path.hasSuffix("11") ? .close : .answer(.init())
     }
@@ -274,7 +274,7 @@ import Testing
     await double.close()
   }
 
-  @Test func aServiceOutOfReachIsComplainedOf() async throws {
+  @Test func unreachableServiceIsAReadinessProblem() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
     // Its certificate is not to be trusted.
     let stranger = try TestCertificates()
@@ -294,7 +294,7 @@ import Testing
     await double.close()
   }
 
-  @Test func nothingIsTakenAfterTheEnd() async throws {
+  @Test func closedSenderAcceptsNothing() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
     let sender = try sender(double)
     try await Outcomes.running(sender) { _ in }
@@ -302,7 +302,7 @@ import Testing
     await double.close()
   }
 
-  @Test func aThousandPushesInOneBatch() async throws {
+  @Test func thousandPushesInOneBatchAreAllReported() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
     try await Outcomes.running(sender(double)) { sender in
       let rendering = try sender.render(Fixtures.send(Message(body: "hello")))

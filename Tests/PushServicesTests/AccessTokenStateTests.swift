@@ -25,14 +25,14 @@ import Testing
     state.refused(generation: generation, reason: reason, now: time)
   }
 
-  @Test func isFetchedOnceHoweverManyWait() {
+  @Test func manyWaitersShareOneFetch() {
     #expect(use() == ("wait", true))
     #expect(use() == ("wait", false))
     grant()
     #expect(use() == ("t", false))
   }
 
-  @Test func isRenewedFiveMinutesBeforeItsEndWhileItServes() {
+  @Test func tokenIsRenewedFiveMinutesBeforeItExpires() {
     _ = use()
     grant()
     time = time + .seconds(3600 - 301)
@@ -44,7 +44,7 @@ import Testing
     #expect(use() == ("u", false))
   }
 
-  @Test func aShortLivedOneIsNotRenewedAllTheTime() {
+  @Test func shortLivedTokenIsNotRenewedAllTheTime() {
     _ = use()
     grant(seconds: 60)
     #expect(use() == ("t", false))
@@ -52,7 +52,7 @@ import Testing
     #expect(use() == ("t", true))
   }
 
-  @Test func aFailedRenewalKeepsTheOldOneUntilItsEnd() {
+  @Test func failedRenewalKeepsTheOldTokenUntilItExpires() {
     _ = use()
     grant()
     time = time + .seconds(3400)
@@ -69,7 +69,7 @@ import Testing
     #expect(use() == ("configurationError invalid_grant", false))
   }
 
-  @Test func pausesGrowAndEnd() {
+  @Test func backoffGrowsAndEnds() {
     _ = use()
     for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
       state.fetched(.unavailable(status: 0, retryAfter: nil), now: time)
@@ -81,7 +81,7 @@ import Testing
   }
 
   /// It is as if there were no connection: an outage, which lasts longer than the pause until the next fetch.
-  @Test(arguments: [0, 200, 408, 429, 503]) func whatTheEndpointAnswersIsNotThePushServicesWord(status: Int) {
+  @Test(arguments: [0, 200, 408, 429, 503]) func tokenEndpointFailureIsReportedAsTokenUnavailable(status: Int) {
     _ = use()
     state.fetched(.unavailable(status: status, retryAfter: .seconds(30)), now: time)
     guard case .refuse(let outcome) = state.use(now: time).0 else {
@@ -91,7 +91,7 @@ import Testing
     #expect(outcome == PushOutcome(.retryLater, reason: "TokenUnavailable", status: 0, retryAfter: nil))
   }
 
-  @Test func aRefusedTokenIsReplacedOnce() {
+  @Test func refusedTokenIsReplacedOnce() {
     _ = use()
     grant("a")
     state.worked(generation: 1)
@@ -113,7 +113,7 @@ import Testing
     #expect(!state.hasWorked(generation: 2))
   }
 
-  @Test func aTokenThatWorksIsNotThrownAwayForOneAnswer() {
+  @Test func workingYoungTokenSurvivesOneRefusal() {
     _ = use()
     grant("a")
     state.worked(generation: 1)
@@ -121,7 +121,7 @@ import Testing
     #expect(use() == ("a", false))
   }
 
-  @Test func aTokenThatWorkedIsUsedAgainWhileThereIsNoOther() {
+  @Test func refusedTokenThatWorkedIsUsedAgainWhileNoneCanBeFetched() {
     _ = use()
     grant("a")
     state.worked(generation: 1)
@@ -145,7 +145,7 @@ import Testing
     #expect(refused(4, "UNAUTHENTICATED") == (.configurationError, false))
   }
 
-  @Test func aTokenThatWorkedIsNotUsedAgainOnceTheCredentialIsRefusedOrReplaced() {
+  @Test func refusedTokenIsNotUsedAgainOnceTheCredentialIsRefusedOrReplaced() {
     for isReplaced in [false, true] {
       state = AccessTokenState()
       _ = use()
@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  @Test func anotherCredentialIsUsedAtOnceWhateverIsGrantedToTheOneBefore() {
+  @Test func newCredentialIsUsedAtOnceAlthoughTheOldOneGotAToken() {
     #expect(use() == ("wait", true))
     _ = state.credentialReplaced(now: time)
     grant("old")
@@ -180,7 +180,7 @@ import Testing
     #expect(use() == ("new", false))
   }
 
-  @Test func anotherCredentialIsTriedAtOnceWhateverTheOneBeforeWasTold() {
+  @Test func newCredentialIsTriedAtOnceAlthoughTheOldOneWasRefused() {
     _ = use()
     state.fetched(.refused(reason: "invalid_grant", status: 400), now: time)
     #expect(use() == ("configurationError invalid_grant", false))
@@ -191,7 +191,7 @@ import Testing
     #expect(use() == ("t", false))
   }
 
-  @Test func whatTheCredentialBeforeIsRefusedMeanwhileSaysNothing() {
+  @Test func lateRefusalOfTheOldCredentialIsIgnored() {
     #expect(use() == ("wait", true))
     let startsAnother = state.credentialReplaced(now: time)
     #expect(!startsAnother)

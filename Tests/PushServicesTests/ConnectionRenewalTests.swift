@@ -4,7 +4,7 @@ import Testing
 @testable import PushServices
 
 @Suite struct ConnectionRenewalTests {
-  @Test func isDueOnceForAllAnswersOfAnEpochAndNotAgainAtOnce() {
+  @Test func renewalIsDueOncePerEpochAndNotAgainAtOnce() {
     var renewal = ConnectionRenewal()
     let now = Fixtures.now
     let answers = [(0, 0), (0, 60), (1, 29), (1, 30)].map { (epoch, seconds) in

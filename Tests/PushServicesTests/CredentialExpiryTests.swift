@@ -23,14 +23,14 @@ import Testing
     }
   }
 
-  @Test func aQuietHubsProviderTokenIsReplaced() async throws {
+  @Test func providerTokenOfAnIdleHubIsReplaced() async throws {
     let gauges = LastValues()
     let configuration = TestKeys.apns(port: 1, trustRoots: try Self.certificates.get().authorityPEM)
     try await staysInTheFuture(
       gauges, of: sender(configuration, measuredBy: gauges, checkInterval: .milliseconds(5)), startingWith: 3600)
   }
 
-  @Test func aQuietHubsAccessTokenIsReplaced() async throws {
+  @Test func accessTokenOfAnIdleHubIsReplaced() async throws {
     let endpoint = try await HTTP1Server(Self.certificates.get()) { _ in
       .init(status: .ok, body: #"{"access_token":"t","expires_in":3600}"#)
     }
@@ -74,7 +74,7 @@ import Testing
 
   private static let gauge = "fanfare_push_credential_expiry_timestamp_seconds"
 
-  @Test func theGaugeFollowsTheProviderTokenInUse() async throws {
+  @Test func gaugeShowsTheProviderTokenInUse() async throws {
     let isExpired = Mutex(false)
     let double = try await HTTP2Double(Self.certificates.get()) { _ in
       isExpired.withLock { $0 }

@@ -96,7 +96,7 @@ import Testing
     #expect(outcome(404, Self.body(404, "NOT_FOUND", code: "UNREGISTERED"), retryAfter: "9").retryAfter == nil)
   }
 
-  @Test func quotaOfOneDevice() {
+  @Test func quotaOfOneDeviceHasItsOwnReason() {
     let detail =
       #"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"subject":"s","description":"Device message rate exceeded"}]}"#
     let outcome = outcome(429, Self.body(429, "RESOURCE_EXHAUSTED", code: "QUOTA_EXCEEDED", details: [detail]))

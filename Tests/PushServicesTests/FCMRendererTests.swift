@@ -43,7 +43,7 @@ import Testing
   }
 
   /// To Apple a badge or a sound is something to show, as it is where APNs is reached without FCM.
-  @Test func aBadgeOrASoundAloneIsNoBackgroundPush() throws {
+  @Test func badgeOrSoundAloneIsNoBackgroundPush() throws {
     for content in [Message(data: ["k": "v"], badge: 0), Message(sound: "default")] {
       let apns = try Self.message(Fixtures.send(content))["apns"]
       #expect(member(apns, "headers") as? [String: String] == ["apns-expiration": "1795248060"])
@@ -81,7 +81,7 @@ import Testing
     #expect(try FCMRenderer.render(later).body == FCMRenderer.render(Fixtures.send(content)).body)
   }
 
-  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
+  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesUnchanged(text: String) throws {
     let content = Message(title: text, body: text, data: ["key" + text: text], sound: text)
     let message = try Self.message(Fixtures.send(content, collapseKey: "c" + text), token: "t\"\\" + text)
     #expect(member(message, "notification", "title") as? String == text)

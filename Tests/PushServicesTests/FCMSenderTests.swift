@@ -73,7 +73,7 @@ import Testing
       expiresAt: clock.now() + .seconds(60), isBulk: isBulk)
   }
 
-  @Test func aTokenThatNeverArrivesWholeIsFetchedAgain() async throws {
+  @Test func truncatedTokenAnswerIsFetchedAgain() async throws {
     let laboratory = try await laboratory(tokenTimeout: .milliseconds(500))
     laboratory.tokens.answer.withLock { $0 = .init(status: .ok, body: #"{"access_token":"#, isWhole: false) }
     try await Outcomes.running(laboratory.sender) { sender in
@@ -91,7 +91,7 @@ import Testing
     try await laboratory.close()
   }
 
-  @Test func noPushWaitsForAStreamLongerThanItLives() async throws {
+  @Test func pushIsNotSentAfterItsExpiry() async throws {
     let laboratory = try await laboratory()
     let push = try push(laboratory.sender)
     for (lifetime, patience) in [
@@ -104,7 +104,7 @@ import Testing
     try await laboratory.close()
   }
 
-  @Test func whatArrives() async throws {
+  @Test func requestArrivesAsDocumented() async throws {
     let laboratory = try await laboratory()
     try await Outcomes.running(laboratory.sender) { sender in
       expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.accepted, status: 200)])
@@ -163,7 +163,7 @@ import Testing
     try await laboratory.close()
   }
 
-  @Test func aRefusedTokenIsReplacedAndThenTheCredentialIsToBlame() async throws {
+  @Test func refusedReplacementTokenIsAConfigurationError() async throws {
     let laboratory = try await laboratory { request in
       request.headers["authorization"] == "Bearer ya29.3"
         ? .answer(.init()) : .answer(.init(status: 401, body: #"{"error":{"status":"UNAUTHENTICATED"}}"#))
@@ -181,7 +181,7 @@ import Testing
     try await laboratory.close()
   }
 
-  @Test func aRefusalByADevicesOwnServiceIsSaidButDoesNotStopTheSender() async throws {
+  @Test func thirdPartyRefusalIsLoggedAndDoesNotStopTheSender() async throws {
     let detail =
       #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"THIRD_PARTY_AUTH_ERROR"}"#
     let log = LogRecorder()
@@ -205,7 +205,7 @@ import Testing
     try await laboratory.close()
   }
 
-  @Test func aTokenEndpointThatRefusesIsTheOperatorsBusiness() async throws {
+  @Test func refusalByTheTokenEndpointIsAConfigurationError() async throws {
     let laboratory = try await laboratory()
     laboratory.tokens.answer.withLock { $0 = .init(status: .badRequest, body: #"{"error":"invalid_grant"}"#) }
     try await Outcomes.running(laboratory.sender) { sender in
@@ -227,7 +227,7 @@ import Testing
     try await laboratory.close()
   }
 
-  @Test func aBlamedTokenIsGivenUpOnlyIfThePayloadHasPassed() async throws {
+  @Test func blamedTokenIsRemovedOnlyIfThePayloadIsProven() async throws {
     let laboratory = try await laboratory { request in
       guard String(decoding: request.body, as: UTF8.self).contains(#""token":"bad""#) else { return .answer(.init()) }
       let violation =
@@ -243,7 +243,7 @@ import Testing
     try await laboratory.close()
   }
 
-  @Test func everyBroadcastsPayloadThatHasPassedIsKnown() async throws {
+  @Test func acceptedPayloadOfEveryBroadcastIsProven() async throws {
     let laboratory = try await laboratory { request in
       guard String(decoding: request.body, as: UTF8.self).contains(#""token":"bad""#) else { return .answer(.init()) }
       let violation =
@@ -261,7 +261,7 @@ import Testing
   }
 
   /// FCM as it is to an iPhone: what shows nothing and is no background push it answers as if the token were none.
-  @Test func noDeviceIsGivenUpForWhatOnlyAppleFindsWrong() async throws {
+  @Test func payloadForOnePlatformIsNeverProven() async throws {
     let laboratory = try await laboratory { request in
       let body = String(decoding: request.body, as: UTF8.self)
       let isBackground = body.contains(#""apns-priority":"5""#) && body.contains(#""content-available":1"#)
@@ -294,7 +294,7 @@ import Testing
     try await laboratory.close()
   }
 
-  @Test func whatWaitsForATokenIsReportedAtTheEnd() async throws {
+  @Test func pushesWaitingForATokenAreReportedAtTheEnd() async throws {
     let laboratory = try await laboratory()
     let sender = laboratory.sender
     async let outcomes = Outcomes.submit([push(sender)], to: sender)

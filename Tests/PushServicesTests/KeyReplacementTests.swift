@@ -9,7 +9,7 @@ import Testing
 
 /// Another key while a sender runs: what the service thinks of the old one, and that the new one needs no restart.
 @Suite struct KeyReplacementTests {
-  @Test func anotherKeyForApple() async throws {
+  @Test func newAPNsKeyIsUsedWithoutRestart() async throws {
     try await SimulatorTests.running { simulator, endpoints in
       try await Outcomes.running(SimulatorTests.apns(simulator.credentials, endpoints)) { sender in
         let device = String(repeating: "ab", count: 32)
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func anotherKeyForGoogle() async throws {
+  @Test func newServiceAccountKeyIsUsedWithoutRestart() async throws {
     try await SimulatorTests.running { simulator, endpoints in
       try await Outcomes.running(SimulatorTests.fcm(simulator.credentials, endpoints)) { sender in
         func push() async throws -> PushOutcome {
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func anotherSecretForMicrosoft() async throws {
+  @Test func newWNSSecretIsUsedWithoutRestart() async throws {
     try await SimulatorTests.running { simulator, endpoints in
       var mistaken = simulator.credentials
       mistaken.windows.packageSecret = "mistaken"

@@ -15,7 +15,7 @@ import Testing
     return (found as? NSObject) == (expected as? NSObject)
   }
 
-  @Test func dataBecomesText() throws {
+  @Test func legacyDataBecomesText() throws {
     let legacy = #"""
       {"priority":"high","data":{"s":"x","i":7,"d":1.50,"e":1e3,"t":true,"f":false,"n":null,"o":{ "a" : [1, " b " ] },"l":[ ]}}
       """#
@@ -103,7 +103,7 @@ import Testing
 
   /// What it names counts from the acceptance of the send, not from each attempt; and the send, which ends after a
   /// minute, bounds it.
-  @Test func aTimeToLiveIsCountedDown() throws {
+  @Test func timeToLiveIsCountedDown() throws {
     for (remaining, text) in [(Int64(60), "30"), (40, "10"), (30, "0"), (10, "0")] {
       let message = try message(#"{"time_to_live":30,"data":{"k":"v"}}"#, timeToLive: remaining)
       #expect(member(message, "android", "ttl") as? String == text + "s")
@@ -118,7 +118,7 @@ import Testing
     #expect(try Fixtures.object(body)["validate_only"] as? Bool == true)
   }
 
-  @Test func theCallersPriorityHoldsWhereTheMessageSaysNothing() throws {
+  @Test func sendPriorityAppliesIfTheMessageHasNone() throws {
     #expect(member(try message(#"{"data":{"k":1}}"#, priority: .normal), "android", "priority") as? String == "NORMAL")
   }
 
@@ -127,7 +127,7 @@ import Testing
     #expect(throws: PushOutcome(.rejected, reason: "BadCollapseId")) { try message(legacy) }
   }
 
-  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesAsItIs(text: String) throws {
+  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesUnchanged(text: String) throws {
     let legacy: [String: Any] = [
       "priority": "high", "data": ["k": text, "o": ["x": text]],
       "notification": ["title": text, "tag": text, "sound": text],

@@ -16,7 +16,7 @@ import Testing
   }
   private func valueIfSigningFails() throws -> String { try state.token(now: time) { _ in throw Broken() }.value }
 
-  @Test func isKeptForFortyFiveMinutes() throws {
+  @Test func tokenIsKeptForFortyFiveMinutes() throws {
     let first = try value()
     time = time + .seconds(45 * 60 - 1)
     #expect(try value() == first)
@@ -24,7 +24,7 @@ import Testing
     #expect(try value() != first)
   }
 
-  @Test func isSignedAtMostEveryTwentyMinutes() throws {
+  @Test func tokenIsSignedAtMostEveryTwentyMinutes() throws {
     let first = try generation()
     time = time + .seconds(20 * 60 - 1)
     #expect(try !expired(first))
@@ -39,7 +39,7 @@ import Testing
     #expect(try generation() == second)
   }
 
-  @Test func fallsBackWhenThereWereTooMany() throws {
+  @Test func previousTokenIsUsedAfterTooManyUpdates() throws {
     let first = try value()
     time = time + .seconds(45 * 60)
     let second = try value()
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// Too lately signed is a smaller fault than being an hour old.
-  @Test func fallsForwardWhenTheOldOneHasEnded() throws {
+  @Test func newerTokenIsUsedWhenThePreviousOneHasExpired() throws {
     _ = try value()
     time = time + .seconds(45 * 60)
     let second = try value()
@@ -70,13 +70,13 @@ import Testing
     #expect(try generation() > fallback)
   }
 
-  @Test func tooManyWithoutAnOlderOneChangesNothing() throws {
+  @Test func tooManyUpdatesWithoutPreviousTokenChangesNothing() throws {
     let first = try value()
     state.updatedTooOften(generation: try generation(), now: time)
     #expect(try value() == first)
   }
 
-  @Test func aFailureToSignLeavesTheOldOne() throws {
+  @Test func failedSignatureKeepsTheOldToken() throws {
     #expect(throws: Broken.self) { try self.valueIfSigningFails() }
     let first = try value()
     time = time + .seconds(50 * 60)
@@ -86,7 +86,7 @@ import Testing
   }
 
   /// APNs refuses what is of the future, and nothing else would replace it.
-  @Test(arguments: [2, 30, 44]) func whatAClockAheadHasSignedIsReplacedWhenItIsRight(minutes: Int64) throws {
+  @Test(arguments: [2, 30, 44]) func tokenFromTheFutureIsReplacedWhenTheClockIsCorrected(minutes: Int64) throws {
     let first = try value()
     let generation = try generation()
     time = time + .seconds(-60 * minutes)
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func aClockThatWasAheadForAWhileCostsNoSignature() throws {
+  @Test func clockThatWasAheadForAWhileCostsNoSignature() throws {
     let first = try value()
     time = time + .seconds(50 * 60)
     let ahead = try value()
@@ -112,7 +112,7 @@ import Testing
     #expect(next != first && next != ahead)
   }
 
-  @Test func survivesAClockThatStepsBack() throws {
+  @Test func tokenSurvivesAClockThatStepsBack() throws {
     let first = try value()
     time = time + .seconds(-60)
     #expect(try value() == first)

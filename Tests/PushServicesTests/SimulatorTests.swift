@@ -87,7 +87,7 @@ import Testing
   static let portable = Fixtures.send(
     Message(title: "T", body: "quotes \" < & 👋\n", data: ["k": "v"], badge: 3, sound: "default"), collapseKey: "score")
 
-  @Test func appleTakesWhatWeSend() async throws {
+  @Test func simulatedAPNsAcceptsOurRequests() async throws {
     try await Self.running { simulator, endpoints in
       try await Outcomes.running(Self.apns(simulator.credentials, endpoints)) { sender in
         let device = String(repeating: "ab", count: 32)
@@ -116,7 +116,7 @@ import Testing
   }
 
   /// A connection on which a token has expired is of no use any more.
-  @Test func anExpiredTokenIsReplacedOnAnotherConnection() async throws {
+  @Test func expiredTokenIsReplacedOnAnotherConnection() async throws {
     let clock = ManualClock()
     try await Self.running(clock: clock) { simulator, endpoints in
       try await Outcomes.running(Self.apns(simulator.credentials, endpoints, clock: clock)) { sender in
@@ -133,7 +133,7 @@ import Testing
   }
 
   /// However lately connections were renewed, a token that takes an expired one's place goes where that has not been.
-  @Test func theTokenAfterAnExpiredOneNeverGoesToItsConnection() async throws {
+  @Test func tokenAfterAnExpiredOneNeverUsesItsConnection() async throws {
     let clock = ManualClock()
     try await Self.running(clock: clock) { simulator, endpoints in
       try await Outcomes.running(Self.apns(simulator.credentials, endpoints, clock: clock)) { sender in
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func googleTakesWhatWeSend() async throws {
+  @Test func simulatedFCMAcceptsOurRequests() async throws {
     try await Self.running { simulator, endpoints in
       try await Outcomes.running(Self.fcm(simulator.credentials, endpoints)) { sender in
         let device = "device:" + String(repeating: "A", count: 140)
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func microsoftTakesWhatWeSend(isStore: Bool) async throws {
+  @Test(arguments: [true, false]) func simulatedWNSAcceptsOurRequests(isStore: Bool) async throws {
     try await Self.running { simulator, endpoints in
       try await Outcomes.running(Self.wns(simulator.credentials, endpoints, isStore: isStore)) { sender in
         let device = "https://cloud.notify.windows.com/?token=AwY%2bx%2f%3d"

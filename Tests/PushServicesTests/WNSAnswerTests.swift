@@ -28,14 +28,14 @@ import Testing
     (418, nil, .rejected, "UnknownReason"),
   ]
 
-  @Test(arguments: rows) func everyStatus(status: Int, word: String?, verdict: PushOutcome.Verdict, reason: String) {
+  @Test(arguments: rows) func everyStatusHasItsOutcome(status: Int, word: String?, verdict: PushOutcome.Verdict, reason: String) {
     let outcome = outcome(status, word)
     #expect(outcome.verdict == verdict)
     #expect(outcome.reason == reason)
     #expect(outcome.status == status)
   }
 
-  @Test func forbiddenCondemnsTheChannelOnlyWhenTheAppWorksAndTheAppNever() {
+  @Test func forbiddenRemovesTheChannelOnlyIfTheAppWorks() {
     #expect(outcome(403, appWorks: false) == PushOutcome(.retryLater, reason: "Forbidden", status: 403))
     #expect(outcome(403, appWorks: true) == PushOutcome(.deviceGone, reason: "ChannelForbidden", status: 403))
   }

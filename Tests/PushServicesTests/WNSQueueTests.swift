@@ -41,7 +41,7 @@ import Testing
     return taken
   }
 
-  @Test func `pushes of broadcasts stand behind single ones, and get their share`() throws {
+  @Test func everyEighthPushIsBulkWhileBothLanesWait() throws {
     queue = WNSQueue(maximumInFlight: 4, maximumWaiting: 1000)
     #expect(queue.append(try items(200, host: "busy", isBulk: true)).isEmpty)
     #expect(queue.append(try items(20, host: "busy")).isEmpty)
@@ -54,7 +54,7 @@ import Testing
     #expect(queue.close().count == 196)
   }
 
-  @Test func aHostThatDoesNotAnswerLeavesRoomForTheOthers() throws {
+  @Test func silentHostLeavesRoomForOthers() throws {
     try append(200, host: "dead")
     try append(1, host: "good")
     let taken = take()
@@ -65,7 +65,7 @@ import Testing
     #expect(take().map(\.ticket) == [16])
   }
 
-  @Test func hostsThatDoNotAnswerLeaveRoomTogether() throws {
+  @Test func silentHostsTogetherLeaveRoomForOthers() throws {
     try append(100, host: "good")
     #expect(take().count == 16)
     for number in 1...5 { try append(100, host: "dead\(number)") }
@@ -81,7 +81,7 @@ import Testing
     #expect(take().count == 1)
   }
 
-  @Test func aHostThatAnswersGetsAllPlaces() throws {
+  @Test func answeringHostMayUseAllPlaces() throws {
     try append(200, host: "good")
     #expect(take().count == 16)
     queue.ended("good.notify.windows.com", answered: true, now: now)
@@ -109,7 +109,7 @@ import Testing
     #expect(queue.isFinished)
   }
 
-  @Test func theFailureOfOneHostIsNoOutageWhileAnotherAnswers() throws {
+  @Test func failureOfOneHostIsNoOutageWhileAnotherAnswers() throws {
     #expect(!queue.othersAnswer(than: "dead", now: now))
     try append(1, host: "good")
     #expect(take().count == 1)
@@ -121,7 +121,7 @@ import Testing
     #expect(!queue.answers("good.notify.windows.com", now: now + .seconds(10)))
   }
 
-  @Test func ofTwoHostsThatAnswerEachIsProofForTheOther() throws {
+  @Test func eachOfTwoAnsweringHostsProvesTheServiceForTheOther() throws {
     for host in ["a", "b", "b", "c", "b"] {
       try append(1, host: host)
       #expect(take().count == 1)

@@ -63,7 +63,7 @@ import Testing
       ])
   }
 
-  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesButForWhatXMLForbids(text: String) throws {
+  @Test(arguments: Fixtures.hostileTexts) func hostileTextArrivesWithoutCharactersForbiddenInXML(text: String) throws {
     let message = Message(title: text, body: "x" + text, data: ["k" + text: text])
     let reader = try read(WNSRenderer.render(Fixtures.send(message)).body)
     #expect(reader.texts == [allowed(text), "x" + allowed(text)])
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "seventeenletters1", "a b", "a-b", "é", "a\r\nx-evil: 1"]) func tagsThatDoNotFitAreLeftOut(
+  @Test(arguments: ["", "seventeenletters1", "a b", "a-b", "é", "a\r\nx-evil: 1"]) func invalidTagsAreLeftOut(
     key: String
   )
     throws

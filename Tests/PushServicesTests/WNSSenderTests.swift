@@ -53,7 +53,7 @@ import Testing
     server.requests.filter { !$0.head.uri.hasPrefix("/token") }
   }
 
-  @Test func whatArrives() async throws {
+  @Test func requestArrivesAsDocumented() async throws {
     let server = try await server()
     try await Outcomes.running(sender(server)) { sender in
       expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.accepted, status: 200)])
@@ -80,7 +80,7 @@ import Testing
     try await server.close()
   }
 
-  @Test func theFlowOfEntraID() async throws {
+  @Test func entraFlowFetchesItsToken() async throws {
     let server = try await server()
     let flow = WNSConfiguration.Flow.entra(tenant: "t", applicationID: "app", secret: "s")
     try await Outcomes.running(sender(server, flow: flow)) { sender in
@@ -114,7 +114,7 @@ import Testing
     try await server.close()
   }
 
-  @Test func answers() async throws {
+  @Test func everyAnswerHasItsOutcome() async throws {
     let server = try await server { request in
       switch request.head.uri {
       case "/?token=gone": .init(status: .gone, body: "expired")
@@ -152,7 +152,7 @@ import Testing
     try await server.close()
   }
 
-  @Test func aMalformedMessageIsSaidOnceAndNotForEveryDevice() async throws {
+  @Test func malformedMessageIsLoggedOnce() async throws {
     let server = try await server { _ in .init(status: .badRequest) }
     let log = LogRecorder()
     try await Outcomes.running(sender(server, log: log)) { sender in
@@ -174,7 +174,7 @@ import Testing
     try await server.close()
   }
 
-  @Test func moreThanMayWaitIsGivenBack() async throws {
+  @Test func pushesBeyondTheQueueLimitAreReturned() async throws {
     let server = try await server()
     let sender = try sender(server) { $0.maximumQueuedPushes = 2 }
     let pushes = try (0..<3).map { try push(sender, ticket: $0) }
@@ -185,7 +185,7 @@ import Testing
   }
 
   /// Nobody has seen what was to go over connections that end before they are one; and the log is told once.
-  @Test func whatFindsNoConnectionIsNotInDoubt() async throws {
+  @Test func pushWithoutConnectionIsNotUnknown() async throws {
     let server = try await server()
     let connections = Mutex(0)
     let closing = try await listener {
@@ -210,7 +210,7 @@ import Testing
   }
 
   /// The client fails all that waits when it cannot make one of its connections.
-  @Test func oneConnectionThatCannotBeMadeHoldsUpNothing() async throws {
+  @Test func oneFailedConnectionDelaysNoOtherPush() async throws {
     let server = try await server()
     let resetting = try await HTTP1Server(Self.certificates.get(), resetting: 2) { _ in .init(status: .ok) }
     try await Outcomes.running(sender(server) { $0.connectTo = ("localhost", resetting.port) }) { sender in
@@ -225,7 +225,7 @@ import Testing
   }
 
   /// A name may be found when nobody asks for it any more.
-  @Test func theThreadOutlivesItsClient() async throws {
+  @Test func threadOutlivesItsClient() async throws {
     let (loops, used) = AsyncStream.makeStream(of: (any EventLoop).self)
     await HTTPClient.withPushService(tls: .makeClientConfiguration(), maximumConnectionsPerHost: 1) { client in
       used.yield(client.eventLoopGroup.any())
@@ -236,7 +236,7 @@ import Testing
     }
   }
 
-  @Test func whatHasNoConnectionInTimeIsNotInDoubt() async throws {
+  @Test func pushWithoutConnectionInTimeIsNotUnknown() async throws {
     let server = try await server()
     let connections = Mutex<[any Channel]>([])
     let silent = try await listener { channel in connections.withLock { $0.append(channel) } }
@@ -268,7 +268,7 @@ import Testing
       .bind(host: "127.0.0.1", port: 0).get()
   }
 
-  @Test func silenceIsUnknown() async throws {
+  @Test func silenceIsUnknownOutcome() async throws {
     let server = try await server { $0.head.uri == "/?token=silent" ? nil : .init(status: .ok) }
     try await Outcomes.running(sender(server) { $0.requestTimeout = .seconds(1) }) { sender in
       try await Outcomes.warmUp(sender, push(sender))
@@ -279,7 +279,7 @@ import Testing
     try await server.close()
   }
 
-  @Test func nothingIsTakenAfterTheEnd() async throws {
+  @Test func closedSenderAcceptsNothing() async throws {
     let server = try await server()
     let sender = try sender(server)
     try await Outcomes.running(sender) { _ in }

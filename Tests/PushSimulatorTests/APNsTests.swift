@@ -118,7 +118,7 @@ struct APNsTests {
     return try await laboratory.send(laboratory.apns, path: "/3/device/" + device, fields, body: body, timeout: timeout)
   }
 
-  @Test func everyRuleAnswersAsTheTableSays() async throws {
+  @Test func everyRuleGivesItsAnswer() async throws {
     try await Laboratory.run { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       for one in Self.cases {
@@ -173,7 +173,7 @@ struct APNsTests {
     }
   }
 
-  @Test func aTokenMayChangeOncePerTwentyMinutes() async throws {
+  @Test func tokenMayChangeOncePerTwentyMinutes() async throws {
     let clock = StandingClock()
     var configuration = SimulatorConfiguration()
     configuration.clock = clock

@@ -50,7 +50,7 @@ struct AdminTests {
   }
 
   /// A prefix may be given as the platform gives handles out.
-  @Test func aChannelsFaultMayNameItsURI() async throws {
+  @Test func faultMayNameAChannelByItsURI() async throws {
     try await Laboratory.run { laboratory in
       let uri = "https://cloud.notify.windows.com/?token=chan%2fnel"
       let order = #"{"service":"wns","action":"answer","status":503,"handlePrefix":"\#(uri)"}"#
@@ -61,7 +61,7 @@ struct AdminTests {
     }
   }
 
-  @Test func aFaultCanBeOfFewRequests() async throws {
+  @Test func faultMayBeLimitedToFewRequests() async throws {
     try await Laboratory.run { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       laboratory.simulator.faults.add(Fault(.apns, .answer(status: 503), count: 2))
@@ -72,7 +72,7 @@ struct AdminTests {
     }
   }
 
-  @Test func connectionsAreSentAway() async throws {
+  @Test func goAwayIsSentOnDemand() async throws {
     try await Laboratory.run { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       laboratory.simulator.faults.add(Fault(.apns, .goAway, count: 1))
@@ -163,7 +163,7 @@ struct AdminTests {
     }
   }
 
-  @Test func answersCanBeLate() async throws {
+  @Test func latencyIsAddedOnDemand() async throws {
     try await Laboratory.run { laboratory in
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       #expect(

@@ -21,7 +21,7 @@ import Testing
     #expect(store.counts().accepted == 5)
   }
 
-  @Test func letsTheOldestDeviceGo() {
+  @Test func oldestDeviceIsEvicted() {
     var configuration = SimulatorConfiguration()
     configuration.maximumDevices = 2
     let store = DeviceStore(configuration)
@@ -34,7 +34,7 @@ import Testing
   }
 
   /// A device that was removed and comes back is the newest, whatever it was before.
-  @Test func aRemovedDeviceComesBackAsTheNewest() {
+  @Test func removedDeviceReturnsAsTheNewest() {
     var configuration = SimulatorConfiguration()
     configuration.maximumDevices = 2
     let store = DeviceStore(configuration)

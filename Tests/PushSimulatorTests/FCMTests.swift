@@ -140,7 +140,7 @@ struct FCMTests {
     (#"{"message":{"topic":"t","data":{"k":"\#(String(repeating: "x", count: 2048))"}}}"#, 400, "too big"),
   ]
 
-  @Test func everyRuleAnswersAsTheTableSays() async throws {
+  @Test func everyRuleGivesItsAnswer() async throws {
     try await Laboratory.run { laboratory in
       let token = try await Self.accessToken(laboratory)
       for (body, status, text) in Self.bodies {

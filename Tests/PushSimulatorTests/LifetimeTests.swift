@@ -73,7 +73,7 @@ struct LifetimeTests {
     }
   }
 
-  @Test func aTakenPortEndsTheRun() async throws {
+  @Test func portInUseEndsTheRun() async throws {
     try await Laboratory.run { laboratory in
       var configuration = SimulatorConfiguration()
       configuration.credentials = laboratory.credentials

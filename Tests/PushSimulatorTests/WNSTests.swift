@@ -50,7 +50,7 @@ struct WNSTests {
       timeout: timeout)
   }
 
-  @Test func tokensAreGivenToThoseWhoKnowTheSecret() async throws {
+  @Test func tokensAreIssuedForTheRightSecret() async throws {
     try await Laboratory.run { laboratory in
       let app = laboratory.credentials.windows
       let live = laboratory.endpoints.liveTokenURL
@@ -108,7 +108,7 @@ struct WNSTests {
     ([:], "<toast>" + String(repeating: "x", count: 4986) + "</toast>", 413),
   ]
 
-  @Test func everyRuleAnswersAsTheTableSays() async throws {
+  @Test func everyRuleGivesItsAnswer() async throws {
     try await Laboratory.run { laboratory in
       let token = try await Self.accessToken(laboratory)
       for one in Self.cases {
@@ -173,7 +173,7 @@ struct WNSTests {
     }
   }
 
-  @Test func aChannelIsKnownByItsURI() async throws {
+  @Test func channelIsKnownByItsURI() async throws {
     try await Laboratory.run { laboratory in
       let token = try await Self.accessToken(laboratory)
       #expect(try await Self.push(laboratory, token: token, fields: ["ms-cv": "one.0"]).status == 200)

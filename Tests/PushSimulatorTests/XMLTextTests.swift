@@ -24,7 +24,7 @@ import Testing
     #expect(XMLText.rootElement(of: Array(text.utf8)) == nil)
   }
 
-  @Test func refusesWhatIsNotUTF8() {
+  @Test func textThatIsNotUTF8IsRefused() {
     #expect(XMLText.rootElement(of: Array("<toast>".utf8) + [0xFF] + Array("</toast>".utf8)) == nil)
   }
 }
