@@ -1,10 +1,10 @@
 package import FanfareCore
 import Synchronization
 
-/// What arrived on the devices, and how everything was answered.
+/// The notifications that arrived on the devices, and counts of all answers.
 ///
-/// Keeps the newest notifications of each device up to a limit, and a limited number of devices; the counts stay exact.
-/// All methods may be called from any thread, and none waits for another but for the length of one insertion.
+/// Keeps a limited number of devices, and the newest notifications of each; the counts stay exact. All methods may be
+/// called from any thread.
 package final class DeviceStore: Sendable {
   private let stripes: [Stripe]
   private let keepsNotifications: Bool
@@ -19,7 +19,7 @@ package final class DeviceStore: Sendable {
   /// An empty store with the configuration's limits.
   init(_ configuration: SimulatorConfiguration) {
     keepsNotifications = configuration.recordsPushes
-    // A small store is one stripe, so that its limits are exact.
+    // A small store has one stripe, so that its limits are exact.
     let count = configuration.maximumDevices >= 1000 ? 64 : 1
     stripes = (0..<count).map { _ in
       Stripe(
@@ -37,18 +37,18 @@ package final class DeviceStore: Sendable {
     package let received: Int
   }
 
-  /// The notifications kept of a device, oldest first. `handle` is as the platform gives it out: case of an APNs token
-  /// does not matter, and a WNS channel may be given as its whole URI.
+  /// The notifications kept for a device, oldest first. `handle` may be in the platform's own form: an APNs token in
+  /// any case, a whole WNS channel URI.
   package func notifications(_ platform: Platform, _ handle: String) -> [ReceivedNotification] {
     record(platform, handle)?.notifications ?? []
   }
 
-  /// How many notifications a device has received since the store began to keep it; nil for one it does not know.
+  /// The number of notifications a device has received since it has been in the store; nil for an unknown device.
   package func received(_ platform: Platform, _ handle: String) -> Int? {
     record(platform, handle)?.received
   }
 
-  /// Up to `limit` devices in the order of platform and handle, those after the given one; of one platform or of all.
+  /// Up to `limit` devices of one platform or all, ordered by platform and handle, after the given one.
   package func devices(platform: Platform? = nil, after: (Platform, String)? = nil, limit: Int) -> [Device] {
     let start = after.map { DeviceKey(platform: $0.0, handle: $0.1) }
     let found = stripes.flatMap { stripe in
@@ -61,14 +61,14 @@ package final class DeviceStore: Sendable {
     }
   }
 
-  /// All counts, each exact; pushes that arrive meanwhile may be in some and not in others.
+  /// All counts. Each is exact, but a push that arrives during the call may be in some and not in others.
   package func counts() -> SimulatorCounts {
     var counts = SimulatorCounts()
     for stripe in stripes { stripe.state.withLock { $0.add(to: &counts) } }
     return counts
   }
 
-  /// Forgets a device; false when it was not there.
+  /// Removes a device; returns false if it is unknown.
   package func remove(_ platform: Platform, _ handle: String) -> Bool {
     let key = DeviceKey(platform: platform, handle: Self.normalized(handle, platform: platform))
     return stripe(of: key.handle).state.withLock { state in
@@ -78,21 +78,20 @@ package final class DeviceStore: Sendable {
     }
   }
 
-  /// Forgets all devices and sets all counts to zero.
+  /// Removes all devices and resets all counts.
   package func reset() {
     for stripe in stripes { stripe.state.withLock { $0.reset() } }
   }
 
-  /// Every notification accepted from now on. One that is not read in time makes room for the newest: a reader never
-  /// slows a push down.
+  /// The notifications accepted from now on. A slow reader loses the oldest unread ones, and never delays a push.
   package func events(bufferingNewest limit: Int = 10_000) -> AsyncStream<ReceivedNotification> {
     observers.stream(bufferingNewest: limit)
   }
 
-  /// Whether another reader over HTTP may be let in. Those in this process are its own business.
+  /// Whether another reader over HTTP may be admitted.
   var hasRoomForObserver: Bool { observers.count < 100 }
 
-  /// Counts and keeps an accepted push.
+  /// Counts an accepted push and keeps it.
   func accept(_ notification: ReceivedNotification) {
     stripe(of: notification.handle).state.withLock { state in
       if keepsNotifications {
@@ -104,12 +103,12 @@ package final class DeviceStore: Sendable {
     observers.notify(notification)
   }
 
-  /// Counts a token that was given out.
+  /// Counts an issued token.
   func countAccepted(_ service: SimulatedService) {
     stripe(of: "").state.withLock { $0.countAccepted(service) }
   }
 
-  /// Takes it back that what was accepted last for the handle, the empty one for a token, was answered.
+  /// Corrects the counts: the last accepted push for the handle (the empty one for a token) got no answer.
   func countUnanswered(_ service: SimulatedService, handle: String) {
     stripe(of: handle).state.withLock { $0.countUnanswered(service) }
   }
@@ -134,9 +133,34 @@ package final class DeviceStore: Sendable {
   }
 
   private func stripe(of handle: String) -> Stripe {
-    // FNV-1a over the last bytes: handles differ most at the end, and the dictionary hashes the whole anyway.
+    // FNV-1a over the last bytes, where handles differ most.
     var hash: UInt32 = 2_166_136_261
     for byte in handle.utf8.suffix(8) { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
     return stripes[Int(hash >> 8) % stripes.count]
   }
+}
+
+/// The answers since the simulator started or was last reset; exact, even for devices that the store has removed.
+package struct SimulatorCounts: Hashable, Sendable {
+  /// The answers of one service.
+  package struct Service: Hashable, Sendable {
+    /// Pushes or token requests that were accepted.
+    package var accepted = 0
+    /// Accepted pushes that their device had accepted before.
+    package var duplicates = 0
+    /// The number of each answer: `200`, `410 Unregistered`; without an answer, `silence` or `connection dropped`.
+    package var answers: [String: Int] = [:]
+  }
+
+  package var services: [SimulatedService: Service] = [:]
+  /// Devices in the store.
+  package var devices = 0
+
+  /// The answers of a service; zeroes if there are none.
+  package subscript(service: SimulatedService) -> Service { services[service] ?? Service() }
+
+  /// Pushes accepted on all platforms.
+  package var accepted: Int { self[.apns].accepted + self[.fcm].accepted + self[.wns].accepted }
+  /// Duplicates accepted on all platforms.
+  package var duplicates: Int { self[.apns].duplicates + self[.fcm].duplicates + self[.wns].duplicates }
 }

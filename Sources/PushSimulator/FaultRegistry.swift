@@ -1,11 +1,13 @@
 import Synchronization
 
-/// The faults in force. Of several that fit a request the oldest one decides how it ends; the milder ones (latency,
-/// GOAWAY, stream limit) add to each other. Callable from any thread.
+/// The active faults.
+///
+/// If several match a request, the oldest decides how it ends; the milder ones (latency, GOAWAY, stream limit) add up.
+/// Callable from any thread.
 package final class FaultRegistry: Sendable {
   private let limit: Int
   private let rules = Mutex(Rules())
-  /// Spares the lock while there is no fault, which is the rule.
+  /// Avoids the lock while there is no fault, the usual case.
   private let hasRules = Atomic<Bool>(false)
 
   private struct Rules {
@@ -15,19 +17,18 @@ package final class FaultRegistry: Sendable {
     mutating func forgetWhatIsOver() { list.removeAll { $0.fault.count == 0 } }
   }
 
-  /// One fault in force.
+  /// An active fault.
   package struct Rule: Sendable {
-    /// Its number, for removing it.
     package let id: Int
-    /// The fault; its `count` is what is left.
+    /// The fault; its `count` is the number of requests left.
     package fileprivate(set) var fault: Fault
-    /// How many requests have met it.
+    /// The number of requests that it was applied to.
     package fileprivate(set) var hits = 0
-    /// Requests that fitted, for spreading the share evenly.
+    /// The number of requests that matched, for spreading the share evenly.
     fileprivate var seen = 0
   }
 
-  /// What faults do to one request.
+  /// The combined effects of all faults on one request.
   struct Effects {
     var ending: Fault.Action?
     var delay: Duration = .zero
@@ -35,12 +36,12 @@ package final class FaultRegistry: Sendable {
     var streamLimit: Int?
   }
 
-  /// A registry for at most `limit` faults at a time.
+  /// A registry of at most `limit` faults.
   init(limit: Int) {
     self.limit = limit
   }
 
-  /// Puts a fault in force and gives its number; nil when there are too many already.
+  /// Adds a fault and returns its number; nil if the registry is full.
   @discardableResult
   package func add(_ fault: Fault) -> Int? {
     rules.withLock { rules in
@@ -52,10 +53,10 @@ package final class FaultRegistry: Sendable {
     }
   }
 
-  /// The faults in force, oldest first.
+  /// The active faults, oldest first.
   package var list: [Rule] { rules.withLock { $0.list } }
 
-  /// Removes a fault; false when it was not in force.
+  /// Removes a fault; returns false if it is not active.
   @discardableResult
   package func remove(_ id: Int) -> Bool {
     rules.withLock { rules in
@@ -66,7 +67,6 @@ package final class FaultRegistry: Sendable {
     }
   }
 
-  /// Removes all faults.
   package func removeAll() {
     rules.withLock { rules in
       rules.list = []
@@ -74,7 +74,7 @@ package final class FaultRegistry: Sendable {
     }
   }
 
-  /// Whether a new connection is refused in its TLS handshake; counts it against the fault that does so.
+  /// Whether the TLS handshake of a new connection is refused; counts it for the fault that does so.
   func refusesHandshake(of service: SimulatedService) -> Bool {
     guard hasRules.load(ordering: .acquiring) else { return false }
     return rules.withLock { rules in
@@ -90,7 +90,7 @@ package final class FaultRegistry: Sendable {
     }
   }
 
-  /// What is to be done to a request; counts it against the faults it meets. Nil, and cheap, when none fits.
+  /// The effects on a request, counted for the faults that apply; nil, at little cost, if there are none.
   func effects(on service: SimulatedService, handle: String) -> Effects? {
     guard hasRules.load(ordering: .acquiring) else { return nil }
     return rules.withLock { rules in
@@ -121,7 +121,7 @@ extension FaultRegistry.Rule {
   fileprivate mutating func apply(to effects: inout FaultRegistry.Effects?) {
     seen += 1
     if let share = fault.share {
-      // The request is hit when the share of all so far passes another whole number.
+      // The fault applies when the share of all matching requests reaches another whole number.
       guard Int(Double(seen) * share) > Int(Double(seen - 1) * share) else { return }
     }
     hits += 1

@@ -1,14 +1,14 @@
 package import FanfareCore
 
-/// The faults that a handle brings with it: a device whose handle begins with one of these letters always gets the same
-/// answer, provided that nothing else is wrong with the push.
+/// A fault by handle: a device whose handle has this prefix always gets the same answer, if nothing else is wrong with
+/// the push.
 ///
-/// APNs tokens are hexadecimal, so their prefixes are: of random tokens one in 6,000 begins with one of them.
+/// APNs tokens are hexadecimal, and so are their prefixes; one random token in 6,000 has one of them.
 package struct HandlePrefix: Hashable, Sendable {
   package let platform: Platform
   package let prefix: String
   package let action: Fault.Action
-  /// What happens, in words.
+  /// The effect, in words.
   package let meaning: String
 
   private init(_ platform: Platform, _ prefix: String, _ action: Fault.Action, _ meaning: String) {
@@ -18,7 +18,7 @@ package struct HandlePrefix: Hashable, Sendable {
     self.meaning = meaning
   }
 
-  /// All of them. Where one prefix begins another, the longer comes first.
+  /// All prefixes. If one is the beginning of another, the longer one comes first.
   package static let table: [HandlePrefix] = [
     HandlePrefix(
       .apns, "dead00",
@@ -72,7 +72,7 @@ package struct HandlePrefix: Hashable, Sendable {
     HandlePrefix(.wns, "hangup", .dropConnection, "connection dropped"),
   ]
 
-  /// The table by platform and first letter: nearly every handle is done with after one look.
+  /// The table by platform and first letter, so that nearly every handle is decided by one look.
   private static let apns = byFirstLetter(.apns)
   private static let fcm = byFirstLetter(.fcm)
   private static let wns = byFirstLetter(.wns)
@@ -85,7 +85,7 @@ package struct HandlePrefix: Hashable, Sendable {
     return index
   }
 
-  /// What the handle brings with it.
+  /// The fault of a handle, if it has one.
   static func action(for handle: String, platform: Platform) -> Fault.Action? {
     guard let first = handle.utf8.first else { return nil }
     let candidates =

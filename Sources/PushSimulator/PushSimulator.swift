@@ -9,16 +9,17 @@ import NIOSSL
 import ServiceLifecycle
 import Synchronization
 
-/// APNs, FCM, WNS and the vendors' token endpoints, played by one process over real TLS and HTTP/2.
+/// A simulator of APNs, FCM, WNS and the vendors' token endpoints in one process, over real TLS and HTTP/2.
 ///
-/// Validates what the real services validate and answers as they do, misbehaves when asked to, and keeps what each
-/// device has received. It shares no code with the senders: what it accepts was understood twice.
+/// It validates what the real services validate, answers as they do, injects faults, and keeps the notifications of
+/// each device. It shares no code with the senders, so that each vendor's documentation is implemented twice,
+/// independently.
 package final class PushSimulator: Service {
-  /// What callers must prove to have.
+  /// The keys and secrets that callers must have.
   package let credentials: SimulatorCredentials
-  /// What has arrived.
+  /// The notifications that have arrived.
   package let store: DeviceStore
-  /// The faults in force.
+  /// The active faults.
   package let faults: FaultRegistry
 
   private let configuration: SimulatorConfiguration
@@ -32,8 +33,8 @@ package final class PushSimulator: Service {
   private let wns: WNSService
   private let readiness = Readiness()
 
-  /// Makes a simulator that does not listen yet, and keys for it where the configuration has none. Throws
-  /// `SimulatorConfigurationError` for a host that it does not serve, and when a given key or certificate is none.
+  /// Makes a simulator that does not listen yet, with new keys if the configuration has none. Throws
+  /// `SimulatorConfigurationError` for a host that it does not serve, and an error for an invalid key or certificate.
   package init(
     configuration: SimulatorConfiguration = SimulatorConfiguration(), eventLoopGroup: any EventLoopGroup, logger: Logger
   ) throws {
@@ -64,26 +65,25 @@ package final class PushSimulator: Service {
     wns = WNSService(configuration, tokens: microsoftTokens, injector: injector)
   }
 
-  /// Where the simulator listens: suspends until all listeners are bound. Throws what kept one from it, or
-  /// `CancellationError`.
+  /// Waits until all listeners are bound, and returns the endpoints. Throws what prevented it, or `CancellationError`.
   package func ready() async throws -> SimulatorEndpoints {
     try await readiness.endpoints()
   }
 
-  /// Serves until the task is cancelled or graceful shutdown begins; open requests in HTTP/1.1 then have
-  /// `shutdownTimeout` to end, and those in HTTP/2 none. Throws when a listener cannot be bound. Callable once.
+  /// Serves until the task is cancelled or graceful shutdown begins. Open HTTP/1.1 requests then have `shutdownTimeout`
+  /// to end; HTTP/2 connections are closed at once. Throws if a listener cannot be bound. Call it once.
   package func run() async throws {
     do {
       try await serve()
       readiness.settle(.failure(CancellationError()))
     } catch {
       readiness.settle(.failure(error))
-      // A cancelled server ends with one error or another; that is the end that was asked for.
+      // A cancelled server ends with an arbitrary error, which is expected.
       if !Task.isCancelled { throw error }
     }
   }
 
-  /// Runs the simulator for as long as `body` does, and hands it the endpoints.
+  /// Runs the simulator while `body` runs, and passes it the endpoints.
   package func withRunning<Value: Sendable>(
     _ body: @Sendable (SimulatorEndpoints) async throws -> Value
   ) async throws -> Value {
@@ -97,17 +97,15 @@ package final class PushSimulator: Service {
     }
   }
 
-  /// Makes every access token and provider token that is in use count as expired, of one service or of all: callers
-  /// must get new ones.
+  /// Expires every access token and provider token in use, of one service or of all.
   package func expireTokens(of service: SimulatedService? = nil) {
     if service == nil || service == .apns { apns.tokens.expireAll() }
     if service == nil || service == .fcm || service == .googleToken { google.tokens.expireAll() }
     if service == nil || service == .wns || service == .microsoftToken { microsoft.tokens.expireAll() }
   }
 
-  /// Has a new key made for APNs or for Google's service account, as their consoles do, and refuses everything signed
-  /// with the one before; access tokens that it has got are of no use any more. `credentials` stay what they were.
-  /// Throws when no key can be made.
+  /// Replaces the key of APNs or of Google's service account, as their consoles do. Everything signed with the old key
+  /// is refused, and access tokens obtained with it end. `credentials` is not changed.
   package func replaceKey(of service: SimulatedService) throws -> SimulatorCredentials {
     var renewed = credentials
     switch service {
@@ -154,7 +152,7 @@ package final class PushSimulator: Service {
       }
       group.addTask {
         try await self.announce(apnsServer, fcmServer, httpsPort: httpsPort, adminPort: adminPort)
-        // Stays until the rest ends, so that only listeners are counted below.
+        // Waits for the rest, so that the loop below counts all five tasks.
         try await gracefulShutdown()
         return .listener
       }
@@ -185,7 +183,7 @@ package final class PushSimulator: Service {
       adminPort: admin)
     google.setOwnURL(endpoints.googleTokenURL)
     logger.info(
-      "Push simulator listens",
+      "Push simulator listening",
       metadata: [
         "apns": "\(endpoints.apnsPort)", "fcm": "\(endpoints.fcmPort)", "https": "\(https)",
         "admin": "\(endpoints.adminURL)",
@@ -210,7 +208,7 @@ package final class PushSimulator: Service {
       eventLoopGroupProvider: .shared(eventLoopGroup), logger: quietLogger)
   }
 
-  /// Without the server's own announcements.
+  /// Suppresses the server's own startup messages.
   private var quietLogger: Logger {
     var logger = logger
     logger.logLevel = max(logger.logLevel, .warning)
@@ -223,7 +221,7 @@ package final class PushSimulator: Service {
       certificateChain: chain.map { .certificate($0) },
       privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(credentials.certificateKeyPEM.utf8), format: .pem)))
     tls.minimumTLSVersion = .tlsv12
-    // A client that has gone away says no goodbye; waiting for it would only make the end longer.
+    // A client that has left does not answer close_notify; waiting for it only delays the end.
     tls.shutdownTimeout = .seconds(1)
     return tls
   }

@@ -1,6 +1,6 @@
 package import FanfareCore
 
-/// One of the services that the simulator plays: what faults are aimed at and answers are counted by.
+/// A service that the simulator plays; faults and counts are per service.
 package enum SimulatedService: String, CaseIterable, Sendable, Codable {
   /// Apple Push Notification service.
   case apns
@@ -13,7 +13,7 @@ package enum SimulatedService: String, CaseIterable, Sendable, Codable {
   /// Microsoft's two OAuth 2 token endpoints.
   case microsoftToken = "microsoft-token"
 
-  /// The platform whose devices the service reaches; nil for a token endpoint.
+  /// The platform of the service; nil for a token endpoint.
   package var platform: Platform? {
     switch self {
     case .apns: .apns
@@ -23,7 +23,7 @@ package enum SimulatedService: String, CaseIterable, Sendable, Codable {
     }
   }
 
-  /// The service that reaches the devices of a platform.
+  /// The service of a platform.
   package init(_ platform: Platform) {
     switch platform {
     case .apns: self = .apns

@@ -1,11 +1,11 @@
 package import FanfareCore
 
-/// Where the simulator listens, whom it lets in, and how much it keeps.
+/// The listeners, credentials and limits of a simulator.
 package struct SimulatorConfiguration: Sendable {
-  /// The address of all listeners, and what clients connect to: `127.0.0.1`, `::1` or `localhost`. The certificate is
-  /// for these, and the admin routes ask nobody for a password.
+  /// The address of all listeners: `127.0.0.1`, `::1` or `localhost`, because the certificate is for these and the
+  /// admin routes have no authentication.
   package var host = "127.0.0.1"
-  /// The APNs port; with 0, here and below, the kernel chooses.
+  /// The APNs port; 0, here and below, lets the kernel choose.
   package var apnsPort = 0
   /// The FCM port.
   package var fcmPort = 0
@@ -14,40 +14,50 @@ package struct SimulatorConfiguration: Sendable {
   /// The port of the admin routes.
   package var adminPort = 0
 
-  /// What callers must prove to have; nil makes a set of keys when the simulator is made.
+  /// The keys and secrets that callers must have; nil generates them.
   package var credentials: SimulatorCredentials?
-  /// How long an access token of Google is good for.
+  /// The lifetime of Google's access tokens.
   package var googleTokenLifetime: Duration = .seconds(3600)
-  /// How long an access token of Microsoft is good for.
+  /// The lifetime of Microsoft's access tokens.
   package var microsoftTokenLifetime: Duration = .seconds(86_400)
 
-  /// Streams that APNs allows on a connection before a push with a valid token has succeeded on it.
+  /// The stream limit of an APNs connection before its first accepted push.
   package var apnsInitialStreams = 1
-  /// Streams that APNs allows afterwards.
+  /// The stream limit of an APNs connection afterwards.
   package var apnsStreams = 1000
-  /// Streams that FCM allows.
+  /// The stream limit of an FCM connection.
   package var fcmStreams = 100
 
-  /// Whether what arrives is kept. Off, it is only counted, and duplicates are not seen.
+  /// Whether notifications are kept. If not, they are only counted, and duplicates are not detected.
   package var recordsPushes = true
-  /// Whether handles that begin with certain letters get a fault; see `HandlePrefix`.
+  /// Whether handles with certain prefixes get a fault; see `HandlePrefix`.
   package var honoursHandlePrefixes = true
 
-  /// Notifications kept of each device: the newest.
+  /// The notifications kept for each device: the newest.
   package var notificationsPerDevice = 50
-  /// Devices kept, all platforms together; the device seen first goes first.
+  /// The devices kept for all platforms together; the one that appeared first is removed first.
   package var maximumDevices = 100_000
-  /// Pushes back to which a duplicate is recognised, all platforms together, while they are spread over many devices;
-  /// of those to a single device, and in a store of 1,000 devices or more, a 64th of that, at least.
+  /// The number of pushes within which a duplicate is detected, for all platforms together, while they are spread over
+  /// many devices; for a single device in a store of 1,000 devices or more, at least a 64th of it.
   package var duplicateWindow = 2_000_000
-  /// Faults in force at a time, at most.
+  /// The most active faults.
   package var maximumFaults = 1000
 
-  /// How long token requests and WNS's may take after the simulator has been asked to stop. Connections of APNs and FCM
-  /// are closed at once: what they have not answered by then a sender cannot know.
+  /// The time for open token and WNS requests after shutdown begins. APNs and FCM connections are closed at once, so
+  /// the outcome of their unanswered pushes is unknown to the sender.
   package var shutdownTimeout: Duration = .seconds(5)
-  /// What tells the ages of tokens and stamps what arrives.
+  /// The clock for the ages of tokens and the times of notifications.
   package var clock: any WallClock = SystemWallClock()
 
   package init() {}
+}
+
+/// Why a simulator cannot be made from its configuration.
+package struct SimulatorConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The configuration's property.
+  package let field: String
+  /// The end of a sentence that begins with the field.
+  package let problem: String
+
+  package var description: String { "simulator.\(field) \(problem)" }
 }

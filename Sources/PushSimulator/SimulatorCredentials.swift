@@ -1,5 +1,5 @@
-/// Everything that callers must know to get in: keys and secrets of one app on every service, and the certificate
-/// authority of the simulator's own TLS certificate. Made up for the purpose; good nowhere else.
+/// The keys and secrets of one app on every service, and the certificate authority of the simulator's TLS certificate.
+/// They are made up and valid nowhere else.
 package struct SimulatorCredentials: Sendable {
   /// The root that clients must trust, PEM.
   package var authorityPEM: String
@@ -16,7 +16,7 @@ package struct SimulatorCredentials: Sendable {
 
   /// An app that pushes through APNs with a provider token.
   package struct APNsApp: Sendable {
-    /// The ES256 key as the `.p8` file has it: PKCS#8, PEM. Secret.
+    /// The ES256 key as in the `.p8` file: PKCS #8, PEM. Secret.
     package var privateKeyPEM: String
     /// The key's id, ten characters.
     package var keyID: String
@@ -34,11 +34,11 @@ package struct SimulatorCredentials: Sendable {
     package var clientEmail: String
     /// The key's id.
     package var privateKeyID: String
-    /// The RS256 key as the key file has it: PKCS#8, PEM. Secret.
+    /// The RS256 key as in the key file: PKCS #8, PEM. Secret.
     package var privateKeyPEM: String
   }
 
-  /// An app that pushes through WNS, with the credentials of both of Microsoft's ways to get a token.
+  /// An app that pushes through WNS, with the credentials of both token flows.
   package struct WindowsApp: Sendable, Codable {
     /// The package SID, `ms-app://S-1-15-2-…`: the client id of `login.live.com`.
     package var packageSID: String

@@ -1,6 +1,6 @@
-/// Where a running simulator listens.
+/// The addresses of a running simulator.
 package struct SimulatorEndpoints: Hashable, Sendable, Codable {
-  /// The name or address of this machine that all listeners are bound to.
+  /// The host that all listeners are bound to.
   package let host: String
   /// APNs: HTTP/2 over TLS.
   package let apnsPort: Int
@@ -23,7 +23,7 @@ package struct SimulatorEndpoints: Hashable, Sendable, Codable {
   package var googleTokenURL: String { "https://\(authority):\(httpsPort)/token" }
   /// Microsoft's token endpoint of apps with a package SID.
   package var liveTokenURL: String { "https://\(authority):\(httpsPort)/accesstoken.srf" }
-  /// WNS; a channel is requested with its own path and query here.
+  /// WNS; channels keep their own path and query here.
   package var wnsURL: String { "https://\(authority):\(httpsPort)" }
   /// The admin routes.
   package var adminURL: String { "http://\(authority):\(adminPort)" }
@@ -33,6 +33,6 @@ package struct SimulatorEndpoints: Hashable, Sendable, Codable {
     "https://\(authority):\(httpsPort)/\(tenant)/oauth2/v2.0/token"
   }
 
-  /// The host as URLs write it.
+  /// The host as written in URLs.
   var authority: String { host.contains(":") ? "[\(host)]" : host }
 }

@@ -28,7 +28,9 @@ import Testing
     (418, nil, .rejected, "UnknownReason"),
   ]
 
-  @Test(arguments: rows) func everyStatusHasItsOutcome(status: Int, word: String?, verdict: PushOutcome.Verdict, reason: String) {
+  @Test(arguments: rows) func everyStatusHasItsOutcome(
+    status: Int, word: String?, verdict: PushOutcome.Verdict, reason: String
+  ) {
     let outcome = outcome(status, word)
     #expect(outcome.verdict == verdict)
     #expect(outcome.reason == reason)

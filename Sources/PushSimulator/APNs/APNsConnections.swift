@@ -1,30 +1,29 @@
 import FanfareCore
 import Synchronization
 
-/// What APNs remembers of each connection: whether a push has succeeded on it, the key that it is bound to, and the
-/// provider token in use.
+/// The state of each APNs connection: whether a push has succeeded, its key and its provider token.
 final class APNsConnections: Sendable {
-  /// Apple: a token may be replaced once in 20 minutes on a connection.
+  /// Apple: a connection's token may be replaced once in 20 minutes.
   private static let tokenUpdateInterval: Duration = .seconds(20 * 60)
-  /// Connections remembered. Numbers grow, so the smallest are those of connections long closed; one forgotten too
-  /// early is only taken for a new one.
+  /// The most connections kept. Numbers increase, so the smallest are of connections that closed long ago; one that is
+  /// removed too early counts as new.
   private static let limit = 4096
 
   private let states = Mutex<[Int: State]>([:])
 
   private struct State {
-    /// The key of the first good token, to which a connection belongs for good. APNs binds it to a family of keys;
-    /// which keys are related is not said, so here none are.
+    /// The key of the first valid token, which stays the connection's key. APNs allows a family of related keys; which
+    /// keys are related is undocumented, so here none are.
     let keyID: String
     var authorization: String
     var updatedAt: UnixTime?
     var hasSucceeded = false
-    /// Whether a token has expired on it, after which it is of no use any more.
+    /// Whether a token has expired on the connection, which makes it unusable.
     var isSpent = false
   }
 
-  /// Why the connection is not to be used with this credential of this key, which is good in itself; nil when it is.
-  func complaint(about authorization: String, keyID: @autoclosure () -> String, on connection: Int, now: UnixTime)
+  /// Why this credential, valid in itself, may not be used on the connection; nil if it may.
+  func refusal(of authorization: String, keyID: @autoclosure () -> String, on connection: Int, now: UnixTime)
     -> APNsReason?
   {
     states.withLock { states in
@@ -44,7 +43,7 @@ final class APNsConnections: Sendable {
     }
   }
 
-  /// Notes that a token has expired on the connection.
+  /// A token has expired on the connection.
   func spend(_ connection: Int) {
     states.withLock { states in
       if states[connection] == nil { Self.add(State(keyID: "", authorization: ""), for: connection, to: &states) }
@@ -52,7 +51,7 @@ final class APNsConnections: Sendable {
     }
   }
 
-  /// Notes that a push has succeeded; true when it was the connection's first.
+  /// A push has succeeded; returns true for the connection's first.
   func didSucceed(_ connection: Int) -> Bool {
     states.withLock { states in
       guard states[connection]?.hasSucceeded == false else { return false }

@@ -1,5 +1,4 @@
-/// Apple's words for why a push was refused (the table "Response error strings" of "Handling notification responses
-/// from APNs").
+/// The reasons of a refusal (Apple, "Handling notification responses from APNs", table "Response error strings").
 enum APNsReason: String, CaseIterable, Sendable {
   case badCollapseID = "BadCollapseId"
   case badDeviceToken = "BadDeviceToken"
@@ -30,7 +29,6 @@ enum APNsReason: String, CaseIterable, Sendable {
   case serviceUnavailable = "ServiceUnavailable"
   case shutdown = "Shutdown"
 
-  /// The HTTP status that goes with it.
   var status: Int {
     switch self {
     case .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID, .badPriority, .badTopic,
@@ -48,7 +46,7 @@ enum APNsReason: String, CaseIterable, Sendable {
     }
   }
 
-  /// The usual reason behind a status, for a fault that names only the status.
+  /// The usual reason of a status, for a fault that gives only the status.
   init(status: Int) {
     switch status {
     case 403: self = .forbidden

@@ -1,4 +1,4 @@
-/// A push as it came to APNs, its header fields sorted out.
+/// A push to APNs, with its header fields.
 struct APNsRequest {
   var method = ""
   var path = ""
@@ -9,19 +9,18 @@ struct APNsRequest {
   var priority: String?
   var expiration: String?
   var collapseID: String?
-  /// Whether a field that may occur once occurred twice.
+  /// Whether a single-value field occurred twice.
   var hasDuplicates = false
-  /// The fields worth keeping: all but the credential.
+  /// The fields to keep: all but the credential.
   var kept: [HeaderField] = []
   var body: [UInt8]
 
-  /// A request without header fields.
   init(body: [UInt8]) {
     self.body = body
     kept.reserveCapacity(8)
   }
 
-  /// Takes in one header field; pseudo fields are set by themselves.
+  /// Adds a header field other than a pseudo field.
   mutating func add(_ name: String, _ value: String) {
     var isFirst = true
     switch name {
@@ -41,7 +40,7 @@ struct APNsRequest {
     kept.append(HeaderField(name, value))
   }
 
-  /// The device token in the path, in lower case as the store has it; nil when the path is another.
+  /// The device token in the path, in lower case as in the store; nil for another path.
   var deviceToken: String? {
     let prefix = "/3/device"
     guard path.utf8.starts(with: prefix.utf8) else { return nil }
@@ -53,10 +52,43 @@ struct APNsRequest {
     return isUpperCase ? String(Substring(token)).lowercased() : String(Substring(token))
   }
 
-  /// Sets a field; false when it was set before.
+  /// Sets a field; returns false if it was set before.
   private static func set(_ field: inout String?, _ value: String) -> Bool {
     guard field == nil else { return false }
     field = value
     return true
   }
+}
+
+/// The values of `apns-push-type` (Apple, "Sending notification requests to APNs").
+enum APNsPushType: String, CaseIterable, Sendable {
+  case alert
+  case background
+  case voip
+  case complication
+  case controls
+  case widgets
+  case fileprovider
+  case liveactivity
+  case location
+  case mdm
+  case pushtotalk
+
+  /// The suffix of the topic after the bundle id.
+  var topicSuffix: String {
+    switch self {
+    case .alert, .background, .mdm: ""
+    case .voip: ".voip"
+    case .complication: ".complication"
+    case .controls: ".push-type.controls"
+    case .widgets: ".push-type.widgets"
+    case .fileprovider: ".pushkit.fileprovider"
+    case .liveactivity: ".push-type.liveactivity"
+    case .location: ".location-query"
+    case .pushtotalk: ".voip-ptt"
+    }
+  }
+
+  /// The most bytes of a payload.
+  var payloadLimit: Int { self == .voip ? 5120 : 4096 }
 }

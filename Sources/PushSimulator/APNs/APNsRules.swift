@@ -1,23 +1,21 @@
 import FanfareCore
 
-/// What APNs demands of a push's header fields and payload.
+/// The rules of APNs for header fields and payloads.
 struct APNsRules: Sendable {
-  /// Topics by push type that the credential may push to, ready made: nothing is put together while a push is checked.
+  /// The allowed topics by push type, prepared so that a check builds no strings.
   private let topics: [APNsPushType: [String]]
   private let bundleIDs: [String]
 
-  /// The rules for an app with these bundle ids.
   init(bundleIDs: [String]) {
     self.bundleIDs = bundleIDs
     topics = Dictionary(
       uniqueKeysWithValues: APNsPushType.allCases.map { type in (type, bundleIDs.map { $0 + type.topicSuffix }) })
   }
 
-  /// Why the push is refused; nil when nothing is wrong with it. The device token is looked at by
-  /// `complaint(aboutDeviceToken:)`.
-  func complaint(about request: APNsRequest) -> APNsReason? {
+  /// Why the push is refused; nil if it is valid. `refusal(ofDeviceToken:)` checks the device token.
+  func refusal(of request: APNsRequest) -> APNsReason? {
     if request.hasDuplicates { return .duplicateHeaders }
-    // Only the canonical lower-case form: Apple's examples have no other.
+    // Only the canonical lower-case form, as in Apple's examples.
     if let id = request.id, !Self.isCanonicalUUID(id) { return .badMessageID }
     guard let topic = request.topic, !topic.isEmpty else { return .missingTopic }
     var type = APNsPushType.alert
@@ -25,43 +23,42 @@ struct APNsRules: Sendable {
       guard let known = APNsPushType(rawValue: name) else { return .invalidPushType }
       type = known
     }
-    if let reason = complaint(aboutTopic: topic, type: type, isTyped: request.pushType != nil) { return reason }
-    if let reason = complaint(aboutPriority: request.priority, type: type) { return reason }
+    if let reason = refusal(ofTopic: topic, type: type, isTyped: request.pushType != nil) { return reason }
+    if let reason = refusal(ofPriority: request.priority, type: type) { return reason }
     if let expiration = request.expiration, !Self.isUnixTime(expiration) { return .badExpirationDate }
     if let collapseID = request.collapseID, collapseID.isEmpty || collapseID.utf8.count > 64 { return .badCollapseID }
-    return complaint(aboutPayload: request.body, type: type)
+    return refusal(ofPayload: request.body, type: type)
   }
 
-  /// Why the text is not a device token: an even number of 2…400 hexadecimal digits.
-  func complaint(aboutDeviceToken token: String) -> APNsReason? {
+  /// Why the text is no device token: an even number of 2…400 hexadecimal digits.
+  func refusal(ofDeviceToken token: String) -> APNsReason? {
     if token.isEmpty { return .missingDeviceToken }
     let length = token.utf8.count
     return length % 2 == 0 && length <= 400 && token.utf8.allSatisfy { Hexadecimal.value(of: $0) != nil }
       ? nil : .badDeviceToken
   }
 
-  private func complaint(aboutTopic topic: String, type: APNsPushType, isTyped: Bool) -> APNsReason? {
-    // An MDM topic is in the push certificate, not in an app; Apple gives all of them this prefix.
+  private func refusal(ofTopic topic: String, type: APNsPushType, isTyped: Bool) -> APNsReason? {
+    // An MDM topic belongs to the push certificate, not to an app; Apple gives all of them this prefix.
     if type == .mdm { return topic.hasPrefix("com.apple.mgmt.") ? nil : .badTopic }
     if topics[type]?.contains(topic) == true { return nil }
     let belongs = bundleIDs.contains { topic == $0 || topic.hasPrefix($0 + ".") }
     guard belongs else { return .topicDisallowed }
-    // Without a push type the topic alone says what the push is.
+    // Without a push type, the topic alone gives the type.
     return !isTyped && topics.values.contains { $0.contains(topic) } ? nil : .badTopic
   }
 
-  private func complaint(aboutPriority priority: String?, type: APNsPushType) -> APNsReason? {
+  private func refusal(ofPriority priority: String?, type: APNsPushType) -> APNsReason? {
     switch priority {
     case "5": nil
-    // Apple of background pushes: "Always use priority 5. Using priority 10 is an error." 10 is also what a missing one
-    // means.
+    // Apple on background pushes: "Always use priority 5. Using priority 10 is an error." A missing priority means 10.
     case nil, "10": type == .background ? .badPriority : nil
     case "1": type == .background ? .badPriority : nil
     default: .badPriority
     }
   }
 
-  private func complaint(aboutPayload body: [UInt8], type: APNsPushType) -> APNsReason? {
+  private func refusal(ofPayload body: [UInt8], type: APNsPushType) -> APNsReason? {
     guard !body.isEmpty else { return .payloadEmpty }
     guard body.count <= type.payloadLimit else { return .payloadTooLarge }
     do {
@@ -70,14 +67,13 @@ struct APNsRules: Sendable {
       try reader.finish()
       return type == .background && !isBackground ? .invalidPushType : nil
     } catch {
-      // Apple has no word of its own for a body that is not a JSON dictionary.
+      // Apple has no reason for a body that is no JSON dictionary.
       return .payloadEmpty
     }
   }
 
-  /// Whether the payload is one of a background push: `content-available` is 1, and there is no alert, badge or sound.
-  /// Where the push type says that it is and it is not, Apple announces an error, a delay or a silent loss; here it is
-  /// the error.
+  /// Whether the payload is a background push: `content-available` is 1, and there is no alert, badge or sound. For a
+  /// mismatch with the push type Apple documents an error, a delay or a silent loss; here it is an error.
   private static func readsAsBackground(_ reader: inout JSONReader) throws(JSONError) -> Bool {
     var isAvailable = false
     var showsSomething = false

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// APNs, but for the wire: what it answers to a push.
+/// APNs without the transport: the reaction to a push.
 final class APNsService: Sendable {
   let tokens: ProviderTokens
   private let rules: APNsRules
@@ -10,7 +10,7 @@ final class APNsService: Sendable {
   private let streams: Int
   private let connections = APNsConnections()
 
-  /// Throws when the credential's key is none.
+  /// Throws if the credential's key is invalid.
   init(_ configuration: SimulatorConfiguration, credentials: SimulatorCredentials.APNsApp, injector: FaultInjector)
     throws
   {
@@ -28,7 +28,7 @@ final class APNsService: Sendable {
     let token = request.deviceToken
     let handle = token ?? ""
     let id = request.id ?? PushID.random().description
-    let refusal = complaint(about: request, on: connection, deviceToken: token, now: now).map {
+    let refusal = refusal(of: request, on: connection, deviceToken: token, now: now).map {
       Self.answer($0, id: id, now: now)
     }
     var reaction = injector.reaction(of: .apns, platform: .apns, handle: handle, refusal: refusal) { fault in
@@ -45,24 +45,24 @@ final class APNsService: Sendable {
     return reaction
   }
 
-  private func complaint(
-    about request: APNsRequest, on connection: Int, deviceToken: String?, now: UnixTime
+  private func refusal(
+    of request: APNsRequest, on connection: Int, deviceToken: String?, now: UnixTime
   ) -> APNsReason? {
     guard request.method == "POST" else { return .methodNotAllowed }
     guard let deviceToken else { return .badPath }
-    // The scheme is in lower case in all that Apple has written.
+    // Apple always writes the scheme in lower case.
     let scheme = "bearer "
     guard let authorization = request.authorization, authorization.utf8.starts(with: scheme.utf8),
       authorization.utf8.count > scheme.utf8.count
     else { return .missingProviderToken }
-    if let reason = tokens.complaint(about: authorization, schemeLength: scheme.utf8.count, now: now) {
+    if let reason = tokens.refusal(of: authorization, schemeLength: scheme.utf8.count, now: now) {
       if reason == .expiredProviderToken { connections.spend(connection) }
       return reason
     }
-    if let reason = connections.complaint(about: authorization, keyID: tokens.keyID, on: connection, now: now) {
+    if let reason = connections.refusal(of: authorization, keyID: tokens.keyID, on: connection, now: now) {
       return reason
     }
-    return rules.complaint(about: request) ?? rules.complaint(aboutDeviceToken: deviceToken)
+    return rules.refusal(of: request) ?? rules.refusal(ofDeviceToken: deviceToken)
   }
 
   private static func answer(_ reason: APNsReason, id: String, now: UnixTime) -> ServiceAnswer {

@@ -4,18 +4,17 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// The routes with which a test or a person looks at the devices and orders faults. They ask for no password: the
-/// listener is bound to the machine itself.
+/// The routes for inspecting devices and ordering faults. They need no authentication, because the listener is bound to
+/// the local machine.
 struct AdminRoutes: Sendable {
   let simulator: PushSimulator
 
-  /// Devices on one page, at most.
+  /// The most devices on one page.
   static let pageLimit = 1000
 
-  /// All routes.
   func router() -> Router<ChannelContext> {
     let router = Router(context: ChannelContext.self)
-    router.get("/healthz") { _, _ in JSONResponse(#"{"status":"ok"}"#) }
+    router.get("/healthz") { _, _ in JSONResponse(Array(#"{"status":"ok"}"#.utf8)) }
     router.get("/endpoints") { _, _ in try await endpoints() }
     addDeviceRoutes(to: router)
     addFaultRoutes(to: router)
@@ -29,8 +28,7 @@ struct AdminRoutes: Sendable {
     return router
   }
 
-  /// The new key as the files that its vendor hands out, by name; until they are where the sender reads them, it is
-  /// refused.
+  /// The new key as its vendor's files, by name. The sender is refused until it reads them.
   private func replaceKey(of service: SimulatedService?) async throws -> [String: String] {
     guard let service, service == .apns || service == .fcm else {
       throw HTTPError(.badRequest, message: "service must be one of apns, fcm")
@@ -69,7 +67,7 @@ struct AdminRoutes: Sendable {
     router.post("/faults") { request, context in
       let document = try await request.decode(as: FaultDocument.self, context: context)
       let fault: Fault
-      do throws(FaultDocument.Complaint) { fault = try document.fault() } catch {
+      do throws(FaultDocument.Invalid) { fault = try document.fault() } catch {
         throw HTTPError(.badRequest, message: error.description)
       }
       guard let id = simulator.faults.add(fault) else {
@@ -122,7 +120,7 @@ struct AdminRoutes: Sendable {
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
       body: ResponseBody { writer in
-        // A comment, so that the caller knows that it will miss nothing from here on.
+        // A comment, which tells the caller that it misses nothing from here on.
         try await writer.write(ByteBuffer(string: ": watching\n\n"))
         try await request.body.consumeWithCancellationOnInboundClose { _ in
           for await notification in stream.cancelOnGracefulShutdown()
@@ -136,7 +134,7 @@ struct AdminRoutes: Sendable {
 
   private func device(_ request: Request, _ context: ChannelContext) throws -> (Platform, String) {
     let platform = try self.platform(try context.parameters.require("platform"))
-    // Taken from the path as it was sent: a handle may contain escaped slashes, and the router undoes escapes.
+    // From the path as it was sent: a handle may contain escaped slashes, which the router would unescape.
     let parts = (request.head.path ?? "").prefix { $0 != "?" }.split(separator: "/", maxSplits: 2)
     guard parts.count == 3 else { throw HTTPError(.badRequest, message: "the handle is missing") }
     return (platform, PercentEncoding.decode(parts[2].utf8))
@@ -156,5 +154,19 @@ struct AdminRoutes: Sendable {
       throw HTTPError(.badRequest, message: "service must be one of \(names)")
     }
     return service
+  }
+}
+
+/// An answer whose body is JSON already.
+struct JSONResponse: ResponseGenerator {
+  private let body: ByteBuffer
+
+  init(_ bytes: [UInt8]) {
+    body = ByteBuffer(bytes: bytes)
+  }
+
+  func response(from request: Request, context: some RequestContext) -> Response {
+    Response(
+      status: .ok, headers: [.contentType: "application/json; charset=utf-8"], body: ResponseBody(byteBuffer: body))
   }
 }

@@ -1,7 +1,7 @@
 import FanfareCore
 import Hummingbird
 
-/// A fault as the admin routes read and write it: flat, with the members that its action needs.
+/// A fault in the JSON of the admin routes: flat, with the members that its action needs.
 struct FaultDocument: Codable, Sendable {
   var id: Int?
   var service: String
@@ -9,29 +9,28 @@ struct FaultDocument: Codable, Sendable {
   var handlePrefix: String?
   var count: Int?
   var share: Double?
-  /// Of `answer`.
+  /// For `answer`.
   var status: Int?
-  /// Of `answer`: the service's own word.
+  /// For `answer`: the service's own word.
   var reason: String?
-  /// Of `answer`: seconds.
+  /// For `answer`: seconds.
   var retryAfter: Int?
-  /// Of `answer`, for 410 of APNs: milliseconds since 1970.
+  /// For `answer` with 410 of APNs: milliseconds since 1970.
   var timestamp: Int64?
-  /// Of `latency`.
+  /// For `latency`.
   var milliseconds: Int64?
-  /// Of `reset`.
+  /// For `reset`.
   var code: UInt32?
-  /// Of `stream-limit`.
+  /// For `stream-limit`.
   var streams: Int?
-  /// How many requests have met it.
+  /// The number of requests that it was applied to.
   var hits: Int?
 
-  /// Why a document describes no fault.
-  struct Complaint: Error, CustomStringConvertible {
+  /// Why a document is no fault.
+  struct Invalid: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// A fault's document.
   init(_ fault: Fault) {
     service = fault.service.rawValue
     handlePrefix = fault.handlePrefix
@@ -61,33 +60,31 @@ struct FaultDocument: Codable, Sendable {
     }
   }
 
-  /// The document of a fault in force.
   init(_ rule: FaultRegistry.Rule) {
     self.init(rule.fault)
     id = rule.id
     hits = rule.hits
   }
 
-  /// The fault that the document describes.
-  func fault() throws(Complaint) -> Fault {
+  func fault() throws(Invalid) -> Fault {
     guard let service = SimulatedService(rawValue: service) else {
-      throw Complaint(
+      throw Invalid(
         description: "service must be one of \(SimulatedService.allCases.map(\.rawValue).joined(separator: ", "))")
     }
-    if let count, count < 1 { throw Complaint(description: "count must be at least 1") }
-    if let share, !(share > 0 && share <= 1) { throw Complaint(description: "share must be more than 0 and at most 1") }
+    if let count, count < 1 { throw Invalid(description: "count must be at least 1") }
+    if let share, !(share > 0 && share <= 1) { throw Invalid(description: "share must be more than 0 and at most 1") }
     guard action != "refuse-handshake" || service == .apns || service == .fcm else {
-      throw Complaint(description: "the action refuse-handshake is for apns and fcm only")
+      throw Invalid(description: "the action refuse-handshake is for apns and fcm only")
     }
     guard handlePrefix == nil || (service.platform != nil && action != "refuse-handshake") else {
-      throw Complaint(
+      throw Invalid(
         description: "handlePrefix is for requests with a handle: not for token endpoints, and not for refuse-handshake"
       )
     }
     return Fault(service, try faultAction(), handlePrefix: handlePrefix, count: count, share: share)
   }
 
-  private func faultAction() throws(Complaint) -> Fault.Action {
+  private func faultAction() throws(Invalid) -> Fault.Action {
     switch action {
     case "answer":
       let status = try require(status, "status", in: 200...599)
@@ -103,7 +100,7 @@ struct FaultDocument: Codable, Sendable {
     case "stream-limit": return .streamLimit(try require(streams, "streams", in: 0...1_000_000))
     case "refuse-handshake": return .refuseHandshake
     default:
-      throw Complaint(
+      throw Invalid(
         description:
           "action must be one of answer, latency, goaway, drop, accept-and-drop, silence, reset, stream-limit, refuse-handshake"
       )
@@ -111,11 +108,11 @@ struct FaultDocument: Codable, Sendable {
   }
 
   private func require<Value: Comparable>(_ value: Value?, _ name: String, in range: ClosedRange<Value>)
-    throws(Complaint)
+    throws(Invalid)
     -> Value
   {
     guard let value, range.contains(value) else {
-      throw Complaint(
+      throw Invalid(
         description: "\(name) must be \(range.lowerBound) to \(range.upperBound) for the action \(action)")
     }
     return value

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// The store's contents as JSON, written by hand because payloads go in as they are.
+/// The store's contents as JSON, written by hand because payloads are inserted unchanged.
 enum StoreJSON {
   /// `{"notifications":[…]}`, oldest first.
   static func notifications(_ notifications: [ReceivedNotification]) -> [UInt8] {
@@ -11,19 +11,19 @@ enum StoreJSON {
     return output
   }
 
-  /// One event of the stream of arrivals (WHATWG HTML, server-sent events).
+  /// One event of the stream of notifications (WHATWG HTML, server-sent events).
   static func event(_ notification: ReceivedNotification) -> [UInt8] {
     var output: [UInt8] = []
     output.append(literal: "event: notification\ndata: ")
     let start = output.count
     output.append(notification: notification)
-    // A payload is kept as it was sent, and JSON may contain line ends between its values; an event's data may not.
+    // A payload may contain line ends between its JSON tokens; an event's data may not.
     for index in start..<output.count where output[index] == 0x0A || output[index] == 0x0D { output[index] = 0x20 }
     output.append(literal: "\n\n")
     return output
   }
 
-  /// `{"devices":[{"platform","handle","received"}…],"next":…}`; `next` is missing on the last page.
+  /// `{"devices":[{"platform","handle","received"}…],"next":…}`, without `next` on the last page.
   static func devices(_ devices: [DeviceStore.Device], limit: Int) -> [UInt8] {
     var output: [UInt8] = []
     output.append(literal: #"{"devices":["#)
@@ -90,7 +90,7 @@ enum StoreJSON {
     return output
   }
 
-  /// The endpoints with their URLs.
+  /// The URLs of all endpoints.
   static func endpoints(_ endpoints: SimulatorEndpoints, tenant: String) -> [UInt8] {
     let urls = [
       ("apns", "https://\(endpoints.authority):\(endpoints.apnsPort)"),
@@ -111,7 +111,7 @@ enum StoreJSON {
 }
 
 extension [UInt8] {
-  /// Appends the elements with commas between them.
+  /// Appends the elements, separated by commas.
   fileprivate mutating func append<Item>(list: [Item], _ body: (inout [UInt8], Item) -> Void) {
     for (index, element) in list.enumerated() {
       if index > 0 { append(UInt8(ascii: ",")) }
@@ -119,8 +119,8 @@ extension [UInt8] {
     }
   }
 
-  /// Appends `{"platform","handle","time","pushId","headers":{…},"payload":…}`: a payload that is JSON as JSON, another
-  /// as a string.
+  /// Appends `{"platform","handle","time","pushId","headers":{…},"payload":…}`. A payload that is not JSON becomes a
+  /// string.
   fileprivate mutating func append(notification: ReceivedNotification) {
     append(literal: #"{"platform":"#)
     appendJSON(notification.platform.rawValue)

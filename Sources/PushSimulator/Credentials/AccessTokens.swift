@@ -1,7 +1,7 @@
 import FanfareCore
 import Synchronization
 
-/// The bearer tokens that one token endpoint has given out and that are still good.
+/// The valid bearer tokens of one token endpoint.
 final class AccessTokens: Sendable {
   private let prefix: String
   private let lifetime: Duration
@@ -10,24 +10,22 @@ final class AccessTokens: Sendable {
 
   private struct State {
     var expiries: [String: UnixTime] = [:]
-    /// In the order they were given out, which is the order they expire in.
+    /// In the order of issue, which is the order of expiry.
     var order: [String] = []
   }
 
-  /// As many tokens may be good at a time; the oldest goes before its time when there are more.
+  /// The most valid tokens; beyond it the oldest end early.
   static let limit = 10_000
 
-  /// Tokens that begin with `prefix` and live for `lifetime`.
   init(prefix: String, lifetime: Duration, clock: any WallClock) {
     self.prefix = prefix
     self.lifetime = lifetime
     self.clock = clock
   }
 
-  /// The lifetime in whole seconds.
   var seconds: Int64 { lifetime.components.seconds }
 
-  /// Gives out a new token.
+  /// Issues a new token.
   func issue() -> String {
     let token = prefix + Identifier<AccessTokens>.random().description + Identifier<AccessTokens>.random().description
     let now = clock.now()
@@ -43,13 +41,13 @@ final class AccessTokens: Sendable {
     return token
   }
 
-  /// Whether the token was given out here and is still good.
+  /// Whether the token was issued here and is still valid.
   func isGood(_ token: String) -> Bool {
     guard let expiry = state.withLock({ $0.expiries[token] }) else { return false }
     return clock.now() < expiry
   }
 
-  /// Ends all tokens at once.
+  /// Expires all tokens.
   func expireAll() {
     state.withLock { $0 = State() }
   }

@@ -1,18 +1,17 @@
 import FanfareCore
 import FoundationEssentials
 
-/// A JSON Web Token in compact form, taken apart and not yet believed (RFC 7515 §3.1).
+/// A JSON Web Token in compact form, parsed but not verified (RFC 7515 §3.1).
 struct CompactToken {
   /// Header parameters whose values are strings.
   let header: [String: String]
   /// The claims that both vendors' tokens use.
   let claims: Claims
-  /// What the signature is over.
+  /// The bytes that are signed.
   let signedBytes: [UInt8]
-  /// The signature.
   let signature: [UInt8]
 
-  /// The claims that are looked at. Others are allowed and skipped.
+  /// The claims in use; others are skipped.
   struct Claims {
     var issuer: String?
     var audience: String?
@@ -21,7 +20,7 @@ struct CompactToken {
     var expiresAt: Int64?
   }
 
-  /// Takes a token apart; nil unless it is three parts of unpadded base64url with JSON objects in the first two.
+  /// Nil unless the text has three parts of unpadded base64url, the first two of which are JSON objects.
   init?(_ text: some Collection<UInt8>) {
     let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 3, let headerBytes = Self.decodeBase64URL(parts[0]),

@@ -4,20 +4,19 @@ import Synchronization
 
 /// Checks APNs provider tokens (ES256, one key).
 ///
-/// A token is verified once and then recognised by its bytes: verifying takes longer than everything else that a push
-/// needs.
+/// A token is verified once and then recognised by its bytes, because verification takes longer than the rest of a
+/// push.
 final class ProviderTokens: Sendable {
-  /// A token is good for an hour from its `iat`; Apple: "APNs rejects any token whose timestamp is not within the last
-  /// hour".
+  /// The lifetime after `iat`, in seconds. Apple: "APNs rejects any token whose timestamp is not within the last hour".
   static let lifetime: Int64 = 3600
   /// How far a signer's clock may be ahead, in seconds.
   static let clockSkew: Int64 = 60
-  /// Tokens remembered as good, and as many as expired: more than an hour of signing can fill.
+  /// The most verified tokens, and the most revoked ones: more than an hour of signing produces.
   static let limit = 1000
 
   private let state: Mutex<State>
 
-  /// The app's key, and the ids that belong to it.
+  /// The app's key and its ids.
   private struct Issuer {
     let key: P256.Signing.PublicKey
     let keyID: String
@@ -32,16 +31,16 @@ final class ProviderTokens: Sendable {
 
   private struct State {
     var issuer: Issuer
-    /// Issue times of verified tokens, in seconds, by the whole field. Bounded: emptied when it has grown to the limit.
+    /// Issue times (seconds) of verified tokens by the whole header field. Emptied when it reaches `limit`.
     var verified: [String: Int64] = [:]
-    /// The token asked about last, which is nearly always the one asked about next.
+    /// The token checked last, which is nearly always the next one too.
     var last: (token: String, issuedAt: Int64)?
-    /// Issue times of tokens that count as expired whatever their age. Bounded: the oldest go first, which end soonest
-    /// by themselves.
+    /// Issue times of tokens that count as expired at any age. The oldest, which expire first anyway, are removed
+    /// first.
     var revoked: [String: Int64] = [:]
   }
 
-  /// Tokens of the app's key. Throws when the key is not a P-256 key in PEM.
+  /// Throws if the key is not a P-256 key in PEM.
   init(_ app: SimulatorCredentials.APNsApp) throws {
     state = Mutex(State(issuer: try Issuer(app)))
   }
@@ -49,17 +48,17 @@ final class ProviderTokens: Sendable {
   /// The id of the key.
   var keyID: String { state.withLock { $0.issuer.keyID } }
 
-  /// Takes another key instead: nothing that was signed with the one before is good any more. Throws as `init` does.
+  /// Replaces the key; nothing signed with the old one is valid any more. Throws as `init` does.
   func replaceKey(_ app: SimulatorCredentials.APNsApp) throws {
     let issuer = try Issuer(app)
     state.withLock { $0 = State(issuer: issuer) }
   }
 
-  /// Why a push with this `authorization`, whose token begins behind the scheme, is refused at `now`; nil when it is
-  /// not.
+  /// Why a push with this `authorization` is refused at `now`; nil if it is accepted.
   ///
-  /// The field is remembered as it is: cutting the token out would cost a copy per push.
-  func complaint(about token: String, schemeLength: Int, now: UnixTime) -> APNsReason? {
+  /// `token` is the whole field, of which the scheme takes `schemeLength` bytes: cutting it would copy it for every
+  /// push.
+  func refusal(of token: String, schemeLength: Int, now: UnixTime) -> APNsReason? {
     let (known, isRevoked) = state.withLock { state -> (Int64?, Bool) in
       if let last = state.last, last.token == token { return (last.issuedAt, false) }
       guard let issuedAt = state.verified[token] else { return (nil, state.revoked[token] != nil) }
@@ -73,8 +72,8 @@ final class ProviderTokens: Sendable {
     return nil
   }
 
-  /// Makes every token that has been good so far, of the newest `limit`, count as expired. By their bytes and not by
-  /// their age, so that a token signed anew in the same second is good.
+  /// Expires the newest `limit` tokens that were valid. By their bytes and not their age, so that a token signed again
+  /// in the same second is valid.
   func expireAll() {
     state.withLock { state in
       state.revoked.merge(state.verified) { $1 }
@@ -91,7 +90,7 @@ final class ProviderTokens: Sendable {
     guard let parsed = CompactToken(token.utf8.dropFirst(schemeLength)), parsed.header["alg"] == "ES256",
       parsed.header["kid"] == issuer.keyID,
       parsed.claims.issuer == issuer.teamID, let issuedAt = parsed.claims.issuedAt,
-      // A signature that is not r‖s in 64 bytes, such as DER, is refused: RFC 7518 §3.4.
+      // A signature other than r‖s in 64 bytes, such as DER, is refused (RFC 7518 §3.4).
       let signature = Self.signature(parsed.signature), issuer.key.isValidSignature(signature, for: parsed.signedBytes)
     else { return nil }
     state.withLock { state in
@@ -102,7 +101,7 @@ final class ProviderTokens: Sendable {
   }
 
   private static func signature(_ bytes: [UInt8]) -> P256.Signing.ECDSASignature? {
-    // The initialiser throws only for a wrong length, which is the answer.
+    // The initialiser throws only for a wrong length.
     try? P256.Signing.ECDSASignature(rawRepresentation: bytes)
   }
 }

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// The credentials as the files in which each vendor hands them out, so that another process can be pointed at them.
+/// The credentials as files in the vendors' formats, for another process.
 extension SimulatorCredentials {
   /// The names of the files in a directory of credentials.
   package enum FileName {
@@ -22,7 +22,7 @@ extension SimulatorCredentials {
     package static let endpoints = "endpoints.json"
   }
 
-  /// Writes the files into a directory, which is made when missing; those with secrets only their owner can read. With
+  /// Writes the files into a directory and creates it if necessary; only the owner can read those with secrets. With
   /// endpoints, the service account's `token_uri` is the simulator's, and `endpoints.json` is written too.
   package func write(to directory: String, endpoints: SimulatorEndpoints? = nil) throws {
     try FileManager.default.createDirectory(
@@ -57,7 +57,7 @@ extension SimulatorCredentials {
     return try encoder.encode(value)
   }
 
-  /// Reads what `write(to:)` has written. Throws the file system's and the decoder's errors.
+  /// Reads the files of `write(to:)`. Throws the errors of the file system and the decoder.
   package init(contentsOf directory: String) throws {
     func read(_ name: String) throws -> Data { try Data(contentsOf: URL(filePath: directory + "/" + name)) }
     func text(_ name: String) throws -> String { String(decoding: try read(name), as: UTF8.self) }
@@ -76,13 +76,13 @@ extension SimulatorCredentials {
       windows: try decoder.decode(WindowsApp.self, from: read(FileName.windows)))
   }
 
-  /// Whether the directory holds credentials that `write(to:)` has written.
+  /// Whether the directory holds the files of `write(to:)`.
   package static func exist(in directory: String) -> Bool {
     FileManager.default.fileExists(atPath: directory + "/" + FileName.windows)
   }
 
   private static func write(_ data: Data, to path: String, permissions: Int) throws {
-    // The empty file gets its permissions before there is anything to read in it; the second write keeps them.
+    // The empty file gets its permissions before it has content; the second write keeps them.
     guard FileManager.default.createFile(atPath: path, contents: Data(), attributes: [.posixPermissions: permissions])
     else {
       throw CocoaError(.fileWriteUnknown)
@@ -103,7 +103,7 @@ private struct APNsFile: Codable {
   }
 }
 
-/// Google's service-account key file: the members that senders use.
+/// The members of Google's key file that senders use.
 private struct ServiceAccountFile: Codable {
   var type = "service_account"
   let projectID: String

@@ -6,22 +6,21 @@ import SwiftASN1
 import X509
 
 extension SimulatorCredentials {
-  /// The hosts of this machine that the simulator's certificate is good for.
+  /// The local hosts in the simulator's certificate.
   static let certificateHosts = ["127.0.0.1", "::1", "localhost"]
 
-  /// The names that the simulator's certificate is good for: those of the machine itself, and those of the services it
-  /// plays, for clients that are led here while they believe to talk to the real ones.
+  /// The names in the simulator's certificate: the local machine, and the services it plays, for clients that are
+  /// redirected here.
   static let certificateNames = [
     "localhost", "api.push.apple.com", "api.sandbox.push.apple.com", "fcm.googleapis.com", "oauth2.googleapis.com",
     "*.notify.windows.com", "login.live.com", "login.microsoftonline.com",
   ]
 
-  /// What must be left of the certificate's year when a simulator starts: if it ended later, nobody would say why no
-  /// sender gets in.
+  /// The least remaining lifetime of the certificate when a simulator starts, so that it does not expire while it runs.
   private static let leastCertificateDays: Int64 = 30
 
-  /// Makes new keys and secrets, with a certificate that is good for a year from `now`. Takes some tenths of a second,
-  /// for the RSA key.
+  /// Generates keys and secrets, with a certificate valid for a year from `now`. The RSA key takes some tenths of a
+  /// second.
   package static func generate(
     bundleIDs: [String] = ["com.example.fanfare"], projectID: String = "fanfare-simulator",
     now: UnixTime = SystemWallClock().now()
@@ -37,9 +36,8 @@ extension SimulatorCredentials {
         applicationSecret: randomText(40)))
   }
 
-  /// Makes another authority and certificate, for a year from `now`, where the present certificate ends within 30 days;
-  /// all else stays. Whoever trusts the authority must then be told of the new one. False where it is good for longer.
-  /// Throws when the certificate is none.
+  /// Replaces authority and certificate, for a year from `now`, if the certificate ends within 30 days. Returns whether
+  /// it did; then clients must trust the new authority. Throws if the certificate is invalid.
   package mutating func renewCertificate(now: UnixTime = SystemWallClock().now()) throws -> Bool {
     let end = try Certificate(pemEncoded: certificatePEM).notValidAfter
     guard end < Self.date(now, daysLater: Self.leastCertificateDays) else { return false }
@@ -47,7 +45,7 @@ extension SimulatorCredentials {
     return true
   }
 
-  /// An authority, a certificate of it, and the certificate's key, all PEM.
+  /// An authority, a certificate issued by it, and the certificate's key, all in PEM.
   private static func makeTLS(now: UnixTime) throws -> (authority: String, certificate: String, key: String) {
     let (authorityKey, key) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
     let authority = try makeAuthority(key: authorityKey, now: now)
@@ -82,7 +80,7 @@ extension SimulatorCredentials {
     ]
     return try Certificate(
       version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key),
-      // A year is under the 398 days that TLS clients grant at most.
+      // A year is below the 398 days that TLS clients accept.
       notValidBefore: date(now, daysLater: -1), notValidAfter: date(now, daysLater: 365),
       issuer: authority.subject, subject: try DistinguishedName { CommonName("Fanfare push simulator") },
       signatureAlgorithm: .ecdsaWithSHA256,
@@ -110,7 +108,6 @@ extension SimulatorCredentials {
 }
 
 extension SimulatorCredentials.APNsApp {
-  /// A new key of a team.
   static func generate(teamID: String, bundleIDs: [String]) -> Self {
     Self(
       privateKeyPEM: P256.Signing.PrivateKey().pemRepresentation,
@@ -120,7 +117,7 @@ extension SimulatorCredentials.APNsApp {
 }
 
 extension SimulatorCredentials.GoogleServiceAccount {
-  /// A new key of a project's account. Throws when the library cannot make one.
+  /// Throws if the key cannot be generated.
   static func generate(projectID: String) throws -> Self {
     Self(
       projectID: projectID, clientEmail: "sender@\(projectID).iam.gserviceaccount.com",

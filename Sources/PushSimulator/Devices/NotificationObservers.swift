@@ -1,16 +1,15 @@
 import Synchronization
 
-/// Those who want to see each notification as it arrives.
+/// The readers that see each notification as it arrives.
 final class NotificationObservers: Sendable {
   private let continuations = Mutex<[Int: AsyncStream<ReceivedNotification>.Continuation]>([:])
   private let nextNumber = Atomic<Int>(0)
-  /// Spares the lock while nobody watches, which is the rule.
+  /// Avoids the lock while there is no reader, the usual case.
   private let hasObservers = Atomic<Bool>(false)
 
-  /// How many there are.
   var count: Int { continuations.withLock { $0.count } }
 
-  /// A stream of what arrives from now on, which keeps the newest `limit` unread ones.
+  /// A stream of the notifications from now on, which buffers the newest `limit`.
   func stream(bufferingNewest limit: Int) -> AsyncStream<ReceivedNotification> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: ReceivedNotification.self, bufferingPolicy: .bufferingNewest(max(limit, 1)))
@@ -23,10 +22,9 @@ final class NotificationObservers: Sendable {
     return stream
   }
 
-  /// Shows a notification to all.
   func notify(_ notification: ReceivedNotification) {
     guard hasObservers.load(ordering: .acquiring) else { return }
-    // Taken out of the lock, because a stream that has ended calls `remove`.
+    // Outside the lock, because a stream that has ended calls `remove`.
     let current = continuations.withLock { Array($0.values) }
     for continuation in current { continuation.yield(notification) }
   }

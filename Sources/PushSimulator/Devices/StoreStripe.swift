@@ -1,18 +1,17 @@
 import FanfareCore
 
-/// One part of the store, under a lock of its own. Devices are spread over the stripes, so that the event loops seldom
-/// meet.
+/// A part of the store with a lock of its own. Devices are spread over the stripes, so that event loops rarely contend.
 struct StoreStripe {
   private let deviceLimit: Int
   private let notificationLimit: Int
   private let window: Int
   private var devices: [DeviceKey: DeviceRecord] = [:]
-  /// Devices in the order they appeared; those before `firstKept` are gone.
+  /// Devices in order of appearance; those before `firstKept` have been removed.
   private var order: [DeviceKey] = []
   private var firstKept = 0
   private var identities: RecentIdentities
   private var accepted = [Int](repeating: 0, count: SimulatedService.allCases.count)
-  /// Of those accepted, the ones whose answer was withheld.
+  /// Accepted pushes whose answer was withheld.
   private var unanswered = [Int](repeating: 0, count: SimulatedService.allCases.count)
   private var duplicates = [Int](repeating: 0, count: SimulatedService.allCases.count)
   private var answers: [AnswerKey: Int] = [:]
@@ -22,7 +21,7 @@ struct StoreStripe {
     let label: String
   }
 
-  /// An empty part that holds its share of the limits.
+  /// An empty stripe with its share of the limits.
   init(deviceLimit: Int, notificationLimit: Int, window: Int) {
     self.deviceLimit = deviceLimit
     self.notificationLimit = notificationLimit
@@ -30,7 +29,6 @@ struct StoreStripe {
     identities = RecentIdentities(window: window)
   }
 
-  /// Counts an accepted push, and keeps it.
   mutating func accept(_ notification: ReceivedNotification) {
     let service = SimulatedService(notification.platform)
     accepted[service.index] += 1
@@ -50,36 +48,33 @@ struct StoreStripe {
     order.append(key)
   }
 
-  /// Counts an accepted push or token request without keeping it.
+  /// Counts without keeping anything.
   mutating func countAccepted(_ service: SimulatedService) {
     accepted[service.index] += 1
   }
 
-  /// Takes it back that an accepted push or token request was answered.
+  /// Corrects the counts: an accepted push or token request got no answer.
   mutating func countUnanswered(_ service: SimulatedService) {
     unanswered[service.index] += 1
   }
 
-  /// Counts an answer that accepts nothing.
+  /// Counts an answer that accepted nothing.
   mutating func count(_ label: String, by service: SimulatedService) {
     answers[AnswerKey(service: service, label: label), default: 0] += 1
   }
 
-  /// What is kept of a device.
   func record(of key: DeviceKey) -> DeviceRecord? { devices[key] }
 
-  /// The devices for which `predicate` holds, with the number of notifications each has received; in no order.
+  /// The devices for which `predicate` holds, with their number of notifications, in no order.
   func summaries(where predicate: (DeviceKey) -> Bool) -> [(key: DeviceKey, received: Int)] {
     devices.filter { predicate($0.key) }.map { ($0.key, $0.value.received) }
   }
 
-  /// Forgets a device.
   mutating func remove(_ key: DeviceKey) {
     guard devices.removeValue(forKey: key) != nil, let place = order[firstKept...].firstIndex(of: key) else { return }
     order.remove(at: place)
   }
 
-  /// Adds this part's numbers.
   func add(to counts: inout SimulatorCounts) {
     counts.devices += devices.count
     for service in SimulatedService.allCases {
@@ -93,7 +88,7 @@ struct StoreStripe {
     }
   }
 
-  /// Forgets everything, the numbers too.
+  /// Removes everything and resets the counts.
   mutating func reset() {
     self = StoreStripe(deviceLimit: deviceLimit, notificationLimit: notificationLimit, window: window)
   }
@@ -111,7 +106,7 @@ struct StoreStripe {
 }
 
 extension SimulatedService {
-  /// A small number for tables.
+  /// An index for tables.
   var index: Int {
     switch self {
     case .apns: 0
@@ -120,5 +115,63 @@ extension SimulatedService {
     case .googleToken: 3
     case .microsoftToken: 4
     }
+  }
+}
+
+/// The key of a device in the store.
+struct DeviceKey: Hashable, Sendable, Comparable {
+  let platform: Platform
+  let handle: String
+
+  /// The order in which devices are listed: by platform, then handle.
+  static func < (left: Self, right: Self) -> Bool {
+    left.platform == right.platform ? left.handle < right.handle : left.platform.rawValue < right.platform.rawValue
+  }
+}
+
+/// The notifications of one device.
+struct DeviceRecord {
+  /// The number of notifications received, removed ones included.
+  private(set) var received = 0
+  /// The newest notifications; a ring buffer once it is full.
+  private var ring: [ReceivedNotification] = []
+  private var oldest = 0
+
+  /// Adds a notification, and removes the oldest if there are `limit` already.
+  mutating func append(_ notification: ReceivedNotification, limit: Int) {
+    received += 1
+    guard limit > 0 else { return }
+    if ring.count < limit {
+      ring.append(notification)
+    } else {
+      ring[oldest] = notification
+      oldest = (oldest + 1) % limit
+    }
+  }
+
+  /// Oldest first.
+  var notifications: [ReceivedNotification] { Array(ring[oldest...] + ring[..<oldest]) }
+}
+
+/// A set of hashes that remembers at least the last `window` of them, at most twice as many.
+///
+/// Two generations instead of a ring, so that a lookup is one or two set probes, and forgetting is one assignment.
+struct RecentIdentities {
+  private let window: Int
+  private var current: Set<Int> = []
+  private var previous: Set<Int> = []
+
+  init(window: Int) {
+    self.window = max(window, 1)
+  }
+
+  /// Adds a hash; returns false if it was remembered already.
+  mutating func insert(_ hash: Int) -> Bool {
+    guard !previous.contains(hash), current.insert(hash).inserted else { return false }
+    if current.count >= window {
+      previous = current
+      current = []
+    }
+    return true
   }
 }

@@ -1,39 +1,39 @@
 import FanfareCore
 
-/// An error answer of FCM, in the shape of all of Google's APIs (google.rpc.Status with details).
+/// An error answer of FCM in the form of all Google APIs (google.rpc.Status with details).
 struct FCMError: Error, Sendable {
   /// The HTTP status.
   let status: Int
-  /// The canonical code's name.
+  /// The name of the canonical code.
   let name: String
-  /// FCM's own code in the details; nil where the answer has no such detail.
+  /// FCM's own code in the details, if the answer has one.
   let code: String?
   let message: String
-  /// The request's field that is wrong, dotted.
+  /// The invalid field, dotted.
   var field: String?
 
-  /// A request that is wrong in itself.
+  /// An invalid request.
   static func invalidArgument(field: String?, _ message: String) -> FCMError {
     FCMError(status: 400, name: "INVALID_ARGUMENT", code: "INVALID_ARGUMENT", message: message, field: field)
   }
 
-  /// A message that is too big: an answer without any detail.
+  /// A message that is too big; its answer has no details.
   static let messageTooBig = FCMError(
     status: 400, name: "INVALID_ARGUMENT", code: nil, message: "Android message is too big")
-  /// No bearer token, or not a good one.
+  /// A missing or invalid bearer token.
   static let unauthenticated = FCMError(
     status: 401, name: "UNAUTHENTICATED", code: nil,
     message:
       "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "
       + "authentication credential.")
-  /// Another project.
+  /// A request for another project.
   static let permissionDenied = FCMError(
     status: 403, name: "PERMISSION_DENIED", code: nil,
     message: "Permission 'cloudmessaging.messages.create' denied on the project (or it may not exist).")
   /// Another path.
   static let notFound = FCMError(status: 404, name: "NOT_FOUND", code: nil, message: "Method not found.")
 
-  /// The usual error of a status, with the code that a fault asks for.
+  /// The usual error of a status, with the code of a fault.
   init(status: Int, code: String?) {
     let (name, usual, message) =
       switch status {
@@ -57,7 +57,6 @@ struct FCMError: Error, Sendable {
     self.field = field
   }
 
-  /// The answer's body.
   var body: [UInt8] {
     var body: [UInt8] = []
     body.append(literal: #"{"error":{"code":"#)

@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// What FCM takes as the value of a field, as its documentation writes it: in proto3 JSON, where names may be written
-/// in either way, and null is no value. Its other ways to write a number, or one of a list of names, are not taken.
+/// The type of a field in FCM's documentation, in proto3 JSON: every name has two spellings, and null is no value.
+/// Other proto3 spellings of numbers and enum values are refused.
 indirect enum FCMFieldType: Sendable {
   case string
   case boolean
@@ -11,17 +11,17 @@ indirect enum FCMFieldType: Sendable {
   case fraction
   /// One of these names.
   case name([String])
-  /// A string for which the check holds; what it must be, otherwise.
+  /// A string for which the check holds; the text says what it must be.
   case text(String, @Sendable (String) -> Bool)
   case list(FCMFieldType)
-  /// Strings by names that are the caller's own.
+  /// Strings by names that the caller chooses.
   case strings
-  /// An object of whatever the caller likes.
+  /// Any object.
   case object
   /// A message with these fields, in snake case.
   case message([String: FCMFieldType])
 
-  /// Reads a value and throws when it is none of the type.
+  /// Reads a value; throws if it has another type.
   func check(_ reader: inout JSONReader) throws(JSONError) {
     switch self {
     case .string: _ = try reader.readString()

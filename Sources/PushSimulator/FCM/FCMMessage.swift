@@ -1,23 +1,23 @@
 import FanfareCore
 
-/// A message as FCM understands it, read from the body of `messages:send`.
+/// A message as FCM interprets it, read from the body of `messages:send`.
 struct FCMMessage {
-  /// The one target: a token or installation id as it is, a topic as `/topics/NAME`, a condition as it is.
+  /// The target: a token or installation id, `/topics/NAME` for a topic, or a condition.
   private(set) var handle = ""
   /// Whether the target is a device.
   private(set) var isForDevice = false
-  /// What names the push wherever it is repeated.
+  /// The id that identifies repetitions of the push.
   private(set) var pushID: String?
-  /// Whether the message is only to be checked.
+  /// Whether the message is validated only.
   private(set) var validateOnly = false
-  /// Bytes of keys and values in `data` and `notification`, as the documentation counts the payload.
+  /// Bytes of keys and values in `data` and `notification`, which the documentation counts as the payload.
   private var payloadSize = 0
   private var targets = 0
-  /// Whether it shows something by itself on devices of any kind but Apple's, or of all kinds.
+  /// Whether it shows something by itself on all kinds of devices, or on any but Apple's.
   private var hasNotification = false
   private var hasAndroid = false
   private var hasAndroidV2 = false
-  /// What `apns` says of the priority; nil where it does not, or is about a live activity.
+  /// The priority in `apns`; nil without one, or for a live activity.
   private var applePriority: String?
   /// Whether the payload in `apns` shows something by itself.
   private var showsOnApple = false
@@ -53,7 +53,7 @@ struct FCMMessage {
     guard !hasAndroid || !hasAndroidV2 else {
       throw FCMError.invalidArgument(field: "message.android_v2", "Only one of android and android_v2 may be set.")
     }
-    // To Apple's devices data alone goes with priority 5 only. A message that says nothing of it may be for others.
+    // Apple devices take data alone with priority 5 only. A message without a priority may be for other devices.
     guard hasNotification || showsOnApple || applePriority ?? "5" == "5" else {
       throw FCMError.invalidArgument(field: nil, "Request contains an invalid argument.")
     }
@@ -64,7 +64,7 @@ struct FCMMessage {
 
   private mutating func readMessage(_ reader: inout JSONReader) throws(JSONError) {
     try reader.readObject { (key, reader) throws(JSONError) in
-      // In proto3 JSON that is no value.
+      // In proto3 JSON, null is no value.
       if try reader.readNull() { return }
       switch key {
       case "token", "fid":
@@ -104,7 +104,7 @@ struct FCMMessage {
     }
   }
 
-  /// `data` is a map of strings, and some keys are Google's own.
+  /// `data` is a map of strings; some keys are reserved.
   private mutating func readData(_ reader: inout JSONReader) throws(JSONError) {
     try reader.readObject { (key, reader) throws(JSONError) in
       let name = key.text
@@ -154,7 +154,7 @@ struct FCMMessage {
     }
   }
 
-  /// `android_v2`, as far as its fields are listed anywhere; others are taken as they are.
+  /// `android_v2`: known fields are checked, others are skipped.
   private func readAndroidV2(_ reader: inout JSONReader) throws(JSONError) {
     try reader.readObject { (key, reader) throws(JSONError) in
       switch key {
@@ -202,7 +202,7 @@ struct FCMMessage {
     !text.isEmpty && text.utf8.count <= 4096 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
   }
 
-  /// Whether the name of a topic, or a label, may have the byte.
+  /// Whether the byte may occur in a topic's name or a label.
   static func isNameByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -213,7 +213,7 @@ struct FCMMessage {
     }
   }
 
-  /// Whether the text is a protobuf duration of at most so many seconds: `3600s`, `3.5s`.
+  /// Whether the text is a protobuf duration (`3600s`, `3.5s`) of at most `most` seconds.
   static func isDuration(_ text: String, most: Double) -> Bool {
     guard text.hasSuffix("s"), let seconds = Double(text.dropLast()) else { return false }
     return text.utf8.dropLast().allSatisfy {

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// FCM's HTTP v1 API, but for the wire: what it answers to `messages:send`.
+/// FCM's HTTP v1 API without the transport: the reaction to `messages:send`.
 final class FCMService: Sendable {
   private let tokens: AccessTokens
   private let projectID: String
@@ -8,7 +8,7 @@ final class FCMService: Sendable {
   private let store: DeviceStore
   private let clock: any WallClock
 
-  /// FCM for one project, which lets in the bearers of the given tokens.
+  /// FCM for one project; accepts the given tokens.
   init(_ configuration: SimulatorConfiguration, projectID: String, tokens: AccessTokens, injector: FaultInjector) {
     self.projectID = projectID
     self.tokens = tokens
@@ -17,7 +17,6 @@ final class FCMService: Sendable {
     clock = configuration.clock
   }
 
-  /// The reaction to one request.
   func react(to request: FCMRequest) -> Reaction {
     let now = clock.now()
     var message: FCMMessage?
@@ -43,7 +42,7 @@ final class FCMService: Sendable {
     guard request.method == "POST", request.path.hasPrefix(prefix), request.path.hasSuffix(suffix),
       request.path.utf8.count > prefix.utf8.count + suffix.utf8.count
     else { throw .notFound }
-    // Google takes the scheme in any case, as RFC 9110 §11.1 has it.
+    // Google accepts the scheme in any case, as in RFC 9110 §11.1.
     guard let authorization = request.authorization, authorization.prefix(7).lowercased() == "bearer ",
       tokens.isGood(String(authorization.dropFirst(7)))
     else { throw .unauthenticated }
@@ -89,12 +88,38 @@ final class FCMService: Sendable {
     case 200:
       return ServiceAnswer(status: 200, headers: jsonHeaders, body: Array("{}".utf8), label: "200 without delivery")
     case 502, 504:
-      // Google's front ends answer these in HTML.
+      // Google's front ends answer these with HTML.
       let page = "<!DOCTYPE html><html lang=en><title>Error \(fault.status) (Server Error)!!1</title></html>"
       return ServiceAnswer(
         status: fault.status, headers: [HeaderField("content-type", "text/html; charset=UTF-8")] + fault.headers,
         body: Array(page.utf8), label: String(fault.status))
     default: return answer(FCMError(status: fault.status, code: fault.reason), headers: fault.headers)
+    }
+  }
+}
+
+/// A request to FCM, with its header fields.
+struct FCMRequest {
+  var method = ""
+  var path = ""
+  var authority = ""
+  var authorization: String?
+  var contentType: String?
+  /// The fields to keep: all but the credential.
+  var kept: [HeaderField] = []
+  var body: [UInt8]
+
+  init(body: [UInt8]) {
+    self.body = body
+  }
+
+  /// Adds a header field other than a pseudo field.
+  mutating func add(_ name: String, _ value: String) {
+    if name == "authorization" {
+      authorization = value
+    } else {
+      if name == "content-type" { contentType = value }
+      kept.append(HeaderField(name, value))
     }
   }
 }

@@ -1,17 +1,15 @@
 import FanfareCore
 
-/// Decides between what a service should answer and what a fault makes of it, and counts the outcome.
+/// Decides whether a service or a fault answers, and counts the outcome.
 ///
-/// The order: an ordered fault, then what is wrong with the request, then the fault that the handle brings with it,
-/// then acceptance.
+/// In this order: an ordered fault, the service's refusal, the fault of the handle's prefix, acceptance.
 struct FaultInjector: Sendable {
   let store: DeviceStore
   let faults: FaultRegistry
   let honoursHandlePrefixes: Bool
 
-  /// The reaction to one request. `refusal` is what the service answers because something is wrong with the request;
-  /// `render` gives a fault's answer the service's form; `accept` takes the request and answers, and is called at most
-  /// once, only when it is to be taken.
+  /// The reaction to one request. `refusal` is the service's answer to an invalid request; `render` puts a fault's
+  /// answer into the service's form; `accept` accepts the request and answers, and is called at most once.
   func reaction(
     of service: SimulatedService, platform: Platform?, handle: String, refusal: ServiceAnswer?,
     render: (FaultAnswer) -> ServiceAnswer, accept: () -> ServiceAnswer
@@ -49,7 +47,7 @@ struct FaultInjector: Sendable {
 
   private func count(_ reaction: Reaction, _ service: SimulatedService, _ handle: String) {
     switch reaction.ending {
-    // What is accepted counts itself where it is kept.
+    // Accepted pushes are counted where they are kept.
     case .answer(let answer) where answer.isAccepted: break
     case .answer(let answer): store.count(answer.label, by: service, handle: handle)
     case .silence: store.count("silence", by: service, handle: handle)
@@ -59,13 +57,53 @@ struct FaultInjector: Sendable {
   }
 }
 
-/// An answer ordered by a fault, before its service gives it the service's form.
+/// An answer ordered by a fault, before it has the service's form.
 struct FaultAnswer: Sendable {
   let status: Int
   let reason: String?
   let retryAfter: Int?
   let timestamp: UnixTime?
 
-  /// `Retry-After`, where there is one.
+  /// `Retry-After`, if there is one.
   var headers: [HeaderField] { retryAfter.map { [HeaderField("retry-after", String($0))] } ?? [] }
+}
+
+/// What a service does with one request.
+struct Reaction: Sendable {
+  enum Ending: Sendable {
+    case answer(ServiceAnswer)
+    /// No answer.
+    case silence
+    /// The connection is dropped.
+    case dropConnection
+    /// RST_STREAM with this code; in HTTP/1.1 as `dropConnection`.
+    case reset(UInt32)
+  }
+
+  var ending: Ending
+  /// The delay of the answer.
+  var delay: Duration = .zero
+  /// Whether GOAWAY is sent before the answer.
+  var goAway = false
+  /// The connection's new stream limit.
+  var streamLimit: Int?
+
+  init(_ answer: ServiceAnswer) {
+    ending = .answer(answer)
+  }
+
+  init(ending: Ending) {
+    self.ending = ending
+  }
+}
+
+/// An HTTP answer of a service.
+struct ServiceAnswer: Sendable {
+  var status: Int
+  var headers: [HeaderField] = []
+  var body: [UInt8] = []
+  /// The name under which it is counted: the status and the service's word.
+  var label: String
+  /// Whether the push was accepted.
+  var isAccepted = false
 }

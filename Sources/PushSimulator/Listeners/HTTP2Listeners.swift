@@ -4,7 +4,7 @@ import Logging
 import NIOCore
 import NIOSSL
 
-/// The listeners that speak HTTP/2: APNs and FCM.
+/// The HTTP/2 listeners of APNs and FCM.
 enum HTTP2Listeners {
   /// APNs: one stream at a time until a push has succeeded.
   static func apns(
@@ -41,7 +41,29 @@ enum HTTP2Listeners {
     }
   }
 
-  /// What APNs says in a GOAWAY, and what FCM does.
+  /// The debug data of a GOAWAY of APNs, and of FCM.
   private static let shutdown = Array(#"{"reason":"Shutdown"}"#.utf8)
   private static let maximumAge = Array("max_age".utf8)
+}
+
+extension HTTP2Responder {
+  /// Performs a reaction. `goAwayReason` is the debug data of a GOAWAY.
+  func perform(_ reaction: Reaction, goAwayReason: [UInt8]) {
+    if let limit = reaction.streamLimit { connection.setMaximumConcurrentStreams(limit) }
+    if reaction.goAway { connection.goAway(debugData: goAwayReason) }
+    guard reaction.delay > .zero else { return perform(reaction.ending) }
+    connection.eventLoop.scheduleTask(in: TimeAmount(reaction.delay)) { perform(reaction.ending) }
+  }
+
+  private func perform(_ ending: Reaction.Ending) {
+    switch ending {
+    case .answer(let answer):
+      var headers = HTTP2Headers()
+      for field in answer.headers { headers.append(field.name, field.value, indexing: .withoutIndexing) }
+      respond(status: answer.status, headers: headers, body: answer.body)
+    case .silence: break
+    case .dropConnection: connection.close()
+    case .reset(let code): reset(HTTP2ErrorCode(rawValue: code))
+    }
+  }
 }

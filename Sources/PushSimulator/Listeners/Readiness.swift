@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Tells those who wait where the listeners are, once all are bound, or why they never will be.
+/// Publishes the endpoints when all listeners are bound, or the error that prevented it.
 final class Readiness: Sendable {
   private let state = Mutex(State())
 
@@ -9,7 +9,7 @@ final class Readiness: Sendable {
     var waiters: [AsyncStream<Result<SimulatorEndpoints, any Error>>.Continuation] = []
   }
 
-  /// Ends the waiting; only the first call counts.
+  /// Sets the outcome; only the first call counts.
   func settle(_ outcome: Result<SimulatorEndpoints, any Error>) {
     let waiters = state.withLock { state in
       guard state.outcome == nil else { return state.waiters }
@@ -23,7 +23,7 @@ final class Readiness: Sendable {
     }
   }
 
-  /// The endpoints, as soon as they are known.
+  /// Waits for the endpoints.
   func endpoints() async throws -> SimulatorEndpoints {
     let (stream, continuation) = AsyncStream.makeStream(of: Result<SimulatorEndpoints, any Error>.self)
     let outcome = state.withLock { state in

@@ -2,8 +2,8 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// Everything that is served in HTTP/1.1 over TLS: both vendors' token endpoints, told from each other by their paths,
-/// and WNS, which has all other paths.
+/// The HTTP/1.1 services over TLS: both vendors' token endpoints, recognised by their paths, and WNS for all other
+/// paths.
 struct SecureResponder: HTTPResponder {
   typealias Context = ChannelContext
 
@@ -11,9 +11,9 @@ struct SecureResponder: HTTPResponder {
   let microsoft: MicrosoftToken
   let wns: WNSService
 
-  /// Bytes of a request's body at most.
+  /// The most bytes of a request's body.
   static let maximumBodyBytes = 64 * 1024
-  /// How long a request that is never answered is kept.
+  /// How long an unanswered request is kept.
   private static let patience: Duration = .seconds(600)
 
   func respond(to request: Request, context: ChannelContext) async throws -> Response {
@@ -48,7 +48,7 @@ struct SecureResponder: HTTPResponder {
       for field in answer.headers {
         if let name = HTTPField.Name(field.name) { headers.append(HTTPField(name: name, value: field.value)) }
       }
-      // HTTP/1.1's way to send a client away.
+      // The HTTP/1.1 counterpart of GOAWAY.
       if reaction.goAway { headers[.connection] = "close" }
       return Response(
         status: .init(code: answer.status), headers: headers,
@@ -58,12 +58,12 @@ struct SecureResponder: HTTPResponder {
       fallthrough
     case .dropConnection, .reset:
       channel.close(promise: nil)
-      // Nobody reads this any more.
+      // The channel is closed, so nobody reads this.
       return Response(status: .internalServerError)
     }
   }
 
-  /// The form of a token request. A body that is not said to be one has no fields.
+  /// The form of a token request; empty if the content type is another.
   private static func form(_ request: Request, body: [UInt8]) -> FormBody {
     let mediaType = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
     return FormBody(mediaType == "application/x-www-form-urlencoded" ? body : [])
@@ -73,5 +73,16 @@ struct SecureResponder: HTTPResponder {
     WNSRequest(
       method: request.method.rawValue, target: target,
       headers: request.headers.map { HeaderField($0.name.rawName, $0.value) }, body: body)
+  }
+}
+
+/// A request context with the connection, for faults that break it.
+struct ChannelContext: RequestContext {
+  var coreContext: CoreRequestContextStorage
+  let channel: any Channel
+
+  init(source: ApplicationRequestContextSource) {
+    coreContext = CoreRequestContextStorage(source: source)
+    channel = source.channel
   }
 }

@@ -1,17 +1,16 @@
-/// What WNS demands of a notification's header fields and payload.
+/// The rules of WNS for header fields and payloads.
 enum WNSRules {
   /// The most bytes of a payload.
   static let payloadLimit = 5000
 
-  /// Why a notification is refused.
-  struct Complaint {
+  struct Refusal {
     let status: Int
     let description: String
   }
 
-  /// What is wrong with the notification; nil when nothing is.
-  static func complaint(about request: WNSRequest) -> Complaint? {
-    guard request.method == "POST" else { return Complaint(status: 405, description: "The method must be POST.") }
+  /// Why the notification is refused; nil if it is valid.
+  static func refusal(of request: WNSRequest) -> Refusal? {
+    guard request.method == "POST" else { return Refusal(status: 405, description: "The method must be POST.") }
     if request["transfer-encoding"] != nil { return bad("Chunked encoding is not supported.") }
     guard request["content-length"] != nil else { return bad("The Content-Length header is missing.") }
     guard let type = request["x-wns-type"] else { return bad("The X-WNS-Type header is missing.") }
@@ -22,9 +21,9 @@ enum WNSRules {
     guard mediaType == (type == "wns/raw" ? "application/octet-stream" : "text/xml") else {
       return bad("The Content-Type header does not match the notification type.")
     }
-    if let complaint = complaintAboutOptionalHeaders(of: request) { return complaint }
+    if let refusal = refusalOfOptionalHeaders(of: request) { return refusal }
     guard request.body.count <= payloadLimit else {
-      return Complaint(status: 413, description: "The payload exceeds 5000 bytes.")
+      return Refusal(status: 413, description: "The payload exceeds 5000 bytes.")
     }
     guard !request.body.isEmpty else { return bad("The payload is empty.") }
     if type != "wns/raw", XMLText.rootElement(of: request.body) != String(type.dropFirst(4)) {
@@ -33,7 +32,7 @@ enum WNSRules {
     return nil
   }
 
-  private static func complaintAboutOptionalHeaders(of request: WNSRequest) -> Complaint? {
+  private static func refusalOfOptionalHeaders(of request: WNSRequest) -> Refusal? {
     if let policy = request["x-wns-cache-policy"], policy != "cache", policy != "no-cache" {
       return bad("The X-WNS-Cache-Policy header is invalid.")
     }
@@ -55,8 +54,8 @@ enum WNSRules {
     return nil
   }
 
-  private static func bad(_ description: String) -> Complaint {
-    Complaint(status: 400, description: description)
+  private static func bad(_ description: String) -> Refusal {
+    Refusal(status: 400, description: description)
   }
 }
 

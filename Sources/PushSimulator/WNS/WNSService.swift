@@ -1,13 +1,13 @@
 import FanfareCore
 
-/// WNS, but for the wire: what it answers to a notification.
+/// WNS without the transport: the reaction to a notification.
 final class WNSService: Sendable {
   private let tokens: AccessTokens
   private let injector: FaultInjector
   private let store: DeviceStore
   private let clock: any WallClock
 
-  /// WNS that lets in the bearers of the given tokens.
+  /// Accepts the given tokens.
   init(_ configuration: SimulatorConfiguration, tokens: AccessTokens, injector: FaultInjector) {
     self.tokens = tokens
     self.injector = injector
@@ -15,12 +15,11 @@ final class WNSService: Sendable {
     clock = configuration.clock
   }
 
-  /// The reaction to one request.
   func react(to request: WNSRequest) -> Reaction {
     let channel = ChannelToken.token(ofURI: request.target)
     let handle = channel ?? ""
     let trace = Trace(request)
-    let refusal = complaint(about: request, channel: channel).map {
+    let refusal = refusal(of: request, channel: channel).map {
       Self.answer($0.status, error: $0.description, trace: trace)
     }
     return injector.reaction(of: .wns, platform: .wns, handle: handle, refusal: refusal) { fault in
@@ -35,12 +34,12 @@ final class WNSService: Sendable {
     }
   }
 
-  private func complaint(about request: WNSRequest, channel: String?) -> WNSRules.Complaint? {
+  private func refusal(of request: WNSRequest, channel: String?) -> WNSRules.Refusal? {
     guard channel != nil else { return .init(status: 404, description: "The channel URI is not valid.") }
     guard let authorization = request["authorization"], authorization.prefix(7).lowercased() == "bearer ",
       tokens.isGood(String(authorization.dropFirst(7)))
     else { return .init(status: 401, description: "The authorization header is missing or its token is not valid.") }
-    return WNSRules.complaint(about: request)
+    return WNSRules.refusal(of: request)
   }
 
   private static func answer(
@@ -80,7 +79,7 @@ final class WNSService: Sendable {
 }
 
 extension WNSService {
-  /// What every answer repeats or adds for tracing.
+  /// The tracing fields of every answer.
   fileprivate struct Trace {
     let headers: [HeaderField]
     let wantsStatus: Bool
@@ -94,5 +93,37 @@ extension WNSService {
         + (request["ms-cv"].map { [HeaderField("MS-CV", $0)] } ?? [])
       wantsStatus = request["x-wns-requestforstatus"] == "true"
     }
+  }
+}
+
+/// A request to WNS.
+struct WNSRequest {
+  var method: String
+  /// Path and query, byte for byte.
+  var target: String
+  /// All header fields, in order.
+  var headers: [HeaderField]
+  var body: [UInt8]
+
+  /// The first field with this name, which is given in lower case.
+  subscript(name: String) -> String? {
+    headers.first { $0.name.lowercased() == name }?.value
+  }
+
+  /// The fields to keep: all but the credential.
+  var kept: [HeaderField] { headers.filter { $0.name.lowercased() != "authorization" } }
+}
+
+/// The token in a WNS channel's URI, which identifies the channel.
+enum ChannelToken {
+  /// The decoded `token` of the query of a URI, or of its path and query; nil if there is none.
+  static func token(ofURI uri: some StringProtocol) -> String? {
+    guard let mark = uri.utf8.firstIndex(of: UInt8(ascii: "?")) else { return nil }
+    for pair in uri.utf8[uri.utf8.index(after: mark)...].split(separator: UInt8(ascii: "&"))
+    where pair.starts(with: "token=".utf8) {
+      let token = PercentEncoding.decode(pair.dropFirst(6))
+      return token.isEmpty ? nil : token
+    }
+    return nil
   }
 }

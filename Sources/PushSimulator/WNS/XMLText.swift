@@ -1,16 +1,16 @@
-/// Checks that a text is a well-formed XML document, as far as notification payloads go: elements, attributes, text,
-/// comments, CDATA, the predefined and numeric references, a declaration. A document type is refused, as WNS does for
-/// everybody's safety.
+/// Checks that a text is a well-formed XML document, as far as notification payloads need it: elements, attributes,
+/// text, comments, CDATA, predefined and numeric references, a declaration. A document type is refused, as by WNS,
+/// because it could declare external entities.
 struct XMLText {
-  /// As deep as elements may nest.
+  /// The deepest nesting of elements.
   static let maximumDepth = 64
 
   private let bytes: [UInt8]
   private var position = 0
 
-  /// The name of a document's root element; nil when it is not well-formed.
+  /// The name of a document's root element; nil if the document is not well-formed.
   static func rootElement(of bytes: [UInt8]) -> String? {
-    // Only UTF-8, and only characters that XML 1.0 §2.2 allows.
+    // Only UTF-8 with the characters of XML 1.0 §2.2.
     guard let text = String(validating: bytes, as: UTF8.self), text.unicodeScalars.allSatisfy(isCharacter) else {
       return nil
     }
@@ -30,7 +30,7 @@ struct XMLText {
     return root
   }
 
-  /// Reads the root element with all in it; nil when something is wrong.
+  /// Reads the root element with its content; nil if it is malformed.
   private mutating func readElements() -> String? {
     var open: [String] = []
     var root: String?
