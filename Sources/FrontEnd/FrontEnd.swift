@@ -102,8 +102,9 @@ package final class FrontEnd: Service {
     let channel = HTTP1Channel.Configuration(
       additionalChannelHandlers: [
         ConnectionGuard(
-          bodyTimeout: configuration.bodyTimeout, writeTimeout: configuration.writeTimeout,
-          drainTimeout: configuration.drainTimeout, maximumBodyBytes: maximumBodyBytes)
+          limits: ConnectionGuard.Limits(
+            bodyTimeout: configuration.bodyTimeout, writeTimeout: configuration.writeTimeout,
+            drainTimeout: configuration.drainTimeout, maximumBodyBytes: maximumBodyBytes))
       ],
       idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: decoder)
     // Not Hummingbird's `Application`, which makes a logger with metadata and a task-local value for every request.

@@ -43,7 +43,7 @@ package final class HtpasswdAuthenticator: Authenticator {
   /// Reads the file, so that a reload does not wait behind passwords. One waits: a reload may follow another at once,
   /// and the thread is free only a moment after the work has returned.
   private let reader = HashingPool(concurrency: 1, maximumWaiting: 1)
-  private let verified: VerifiedCredentials
+  private let verified: CredentialCache
   private let state: Mutex<State>
 
   /// Reads the file. Throws `.htpasswd` if it cannot be read, or with the number of the first invalid line.
@@ -55,7 +55,7 @@ package final class HtpasswdAuthenticator: Authenticator {
     self.configuration = configuration
     self.logger = logger
     pool = HashingPool(concurrency: configuration.concurrency, maximumWaiting: configuration.maximumWaiting)
-    verified = VerifiedCredentials(
+    verified = CredentialCache(
       capacity: configuration.cacheCapacity, timeToLive: configuration.cacheTimeToLive, now: configuration.now)
     // Before reading: a change during reading is then detected as a later change.
     let stamp = FileStamp(path: path)

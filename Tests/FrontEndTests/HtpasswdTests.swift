@@ -269,7 +269,7 @@ import Testing
 
   @Test func concurrentRequestsShareOneCheck() async throws {
     let time = ContinuousClock.now
-    let verified = VerifiedCredentials(capacity: 10, timeToLive: .seconds(60), now: { time })
+    let verified = CredentialCache(capacity: 10, timeToLive: .seconds(60), now: { time })
     let pool = HashingPool(concurrency: 1, maximumWaiting: 0)
     let known = try credentials("a", "b")
     let checks = Count()
@@ -289,7 +289,7 @@ import Testing
 
   @Test func cachedCredentialsAreBoundedInTimeAndNumber() async throws {
     let time = Mutex(ContinuousClock.now)
-    let verified = VerifiedCredentials(capacity: 3, timeToLive: .seconds(60), now: { time.withLock { $0 } })
+    let verified = CredentialCache(capacity: 3, timeToLive: .seconds(60), now: { time.withLock { $0 } })
     let checks = Count()
     func check(_ user: String, isRight: Bool = true, generation: Int = 0) async throws -> Bool {
       try await verified.verify(try credentials(user, "p"), generation: generation) { () throws(AuthenticationError) in

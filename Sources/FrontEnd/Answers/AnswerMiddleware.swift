@@ -40,7 +40,7 @@ struct AnswerMiddleware: RouterMiddleware {
     if error is HTTPError, refusal.code == .notFound {
       refusal = routes.refusal(of: request.method, path: request.uri.path)
     }
-    let level = refusal.code.appearance.logLevel
+    let level = refusal.code.answer.logLevel
     if context.logger.logLevel <= level {
       var metadata: Logger.Metadata = [
         LogKeys.requestID: "\(context.requestID)", LogKeys.code: "\(refusal.code.rawValue)",

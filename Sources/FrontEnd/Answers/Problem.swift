@@ -11,11 +11,11 @@ struct Problem {
 
   /// The standard's members, `code` and `requestId`.
   var document: [UInt8] {
-    let (code, appearance) = (refusal.code.rawValue, refusal.code.appearance)
+    let (code, answer) = (refusal.code.rawValue, refusal.code.answer)
     return JSONWriter.object {
       $0.member("type", "urn:fanfare:problem:" + code)
-      $0.member("title", appearance.title)
-      $0.member("status", appearance.status.code)
+      $0.member("title", answer.title)
+      $0.member("status", answer.status.code)
       $0.member("detail", refusal.detail)
       $0.member("code", code)
       $0.member("requestId", requestID)
@@ -25,7 +25,7 @@ struct Problem {
   /// `Content-Type`, `Cache-Control`, and the header fields that the status requires.
   var headers: HTTPFields {
     var fields: HTTPFields = [.contentType: Self.mediaType, .cacheControl: "no-store"]
-    if let seconds = refusal.retryAfter ?? refusal.code.appearance.retryAfter { fields[.retryAfter] = String(seconds) }
+    if let seconds = refusal.retryAfter ?? refusal.code.answer.retryAfter { fields[.retryAfter] = String(seconds) }
     switch refusal.code {
     // RFC 7617 §2.1: the charset tells clients how to encode names that are not ASCII.
     case .unauthenticated: fields[.wwwAuthenticate] = #"Basic realm="fanfare", charset="UTF-8""#
@@ -38,7 +38,7 @@ struct Problem {
   /// The complete answer.
   var response: Response {
     Response(
-      status: refusal.code.appearance.status, headers: headers,
+      status: refusal.code.answer.status, headers: headers,
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: document)))
   }
 }

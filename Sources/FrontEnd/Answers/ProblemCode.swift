@@ -59,7 +59,7 @@ enum ProblemCode: String, CaseIterable, Sendable {
 
 extension ProblemCode {
   /// How a failure is answered and logged.
-  struct Appearance {
+  struct Answer {
     let status: HTTPResponse.Status
     let title: String
     /// The value of the `Retry-After` field, in seconds.
@@ -75,35 +75,35 @@ extension ProblemCode {
   }
 
   /// The answer to each kind of failure.
-  var appearance: Appearance {
+  var answer: Answer {
     switch self {
-    case .malformedRequest: Appearance(.badRequest, "Malformed request")
-    case .malformedBody: Appearance(.badRequest, "Malformed body")
-    case .invalidField: Appearance(.badRequest, "Invalid field")
-    case .invalidParameter: Appearance(.badRequest, "Invalid query parameter")
-    case .unauthenticated: Appearance(.unauthorized, "Authentication required")
-    case .forbidden: Appearance(.forbidden, "Not allowed")
-    case .notFound: Appearance(.notFound, "Not found")
-    case .methodNotAllowed: Appearance(.methodNotAllowed, "Method not allowed")
-    case .requestTimeout: Appearance(.requestTimeout, "Request took too long")
-    case .conflict: Appearance(.conflict, "Conflict")
-    case .keyReused: Appearance(.conflict, "Key used for another request")
-    case .alreadyEnded: Appearance(.conflict, "Has ended already")
-    case .notSteerable: Appearance(.conflict, "Cannot be steered")
-    case .gone: Appearance(.gone, "Registration is gone")
-    case .tooLarge: Appearance(.contentTooLarge, "Too large")
-    case .unsupportedMediaType: Appearance(.unsupportedMediaType, "Unsupported media type")
-    case .impossible: Appearance(.unprocessableContent, "Impossible request")
-    case .headersTooLarge: Appearance(.requestHeaderFieldsTooLarge, "Header fields too large")
-    case .overQuota: Appearance(.tooManyRequests, "Over quota", retryAfter: 1)
-    case .overloaded: Appearance(.serviceUnavailable, "Overloaded", retryAfter: 1, log: .info)
-    case .kafkaUnavailable: Appearance(.serviceUnavailable, "Not accepted", retryAfter: 5, log: .warning)
-    case .outcomeUnknown: Appearance(.serviceUnavailable, "Not confirmed", retryAfter: 5, log: .warning)
-    case .registryUnavailable: Appearance(.serviceUnavailable, "Registry unavailable", retryAfter: 2, log: .warning)
-    case .historyUnavailable: Appearance(.serviceUnavailable, "History unavailable", retryAfter: 2, log: .warning)
+    case .malformedRequest: Answer(.badRequest, "Malformed request")
+    case .malformedBody: Answer(.badRequest, "Malformed body")
+    case .invalidField: Answer(.badRequest, "Invalid field")
+    case .invalidParameter: Answer(.badRequest, "Invalid query parameter")
+    case .unauthenticated: Answer(.unauthorized, "Authentication required")
+    case .forbidden: Answer(.forbidden, "Not allowed")
+    case .notFound: Answer(.notFound, "Not found")
+    case .methodNotAllowed: Answer(.methodNotAllowed, "Method not allowed")
+    case .requestTimeout: Answer(.requestTimeout, "Request took too long")
+    case .conflict: Answer(.conflict, "Conflict")
+    case .keyReused: Answer(.conflict, "Key used for another request")
+    case .alreadyEnded: Answer(.conflict, "Has ended already")
+    case .notSteerable: Answer(.conflict, "Cannot be steered")
+    case .gone: Answer(.gone, "Registration is gone")
+    case .tooLarge: Answer(.contentTooLarge, "Too large")
+    case .unsupportedMediaType: Answer(.unsupportedMediaType, "Unsupported media type")
+    case .impossible: Answer(.unprocessableContent, "Impossible request")
+    case .headersTooLarge: Answer(.requestHeaderFieldsTooLarge, "Header fields too large")
+    case .overQuota: Answer(.tooManyRequests, "Over quota", retryAfter: 1)
+    case .overloaded: Answer(.serviceUnavailable, "Overloaded", retryAfter: 1, log: .info)
+    case .kafkaUnavailable: Answer(.serviceUnavailable, "Not accepted", retryAfter: 5, log: .warning)
+    case .outcomeUnknown: Answer(.serviceUnavailable, "Not confirmed", retryAfter: 5, log: .warning)
+    case .registryUnavailable: Answer(.serviceUnavailable, "Registry unavailable", retryAfter: 2, log: .warning)
+    case .historyUnavailable: Answer(.serviceUnavailable, "History unavailable", retryAfter: 2, log: .warning)
     case .authenticationUnavailable:
-      Appearance(.serviceUnavailable, "Authentication unavailable", retryAfter: 2, log: .warning)
-    case .internalError: Appearance(.internalServerError, "Internal error", log: .error)
+      Answer(.serviceUnavailable, "Authentication unavailable", retryAfter: 2, log: .warning)
+    case .internalError: Answer(.internalServerError, "Internal error", log: .error)
     }
   }
 }

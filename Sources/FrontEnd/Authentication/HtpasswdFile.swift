@@ -29,16 +29,10 @@ struct HtpasswdFile: Sendable {
       guard UserName.isValid(name) else { throw fail("has an invalid user name: it must be \(UserName.rule)") }
       // Shadow files have further fields behind the hash.
       let hash = line[line.index(after: colon)...].prefix { $0 != ":" && !$0.isWhitespace }
-      do {
-        guard users.updateValue(try PasswordHash(String(hash)), forKey: Array(name.utf8)) == nil else {
-          throw fail("repeats a user of an earlier line")
-        }
-      } catch let error as PasswordHash.Invalid {
-        throw fail(error.reason)
-      } catch let error as FrontEndError {
-        throw error
-      } catch {
-        throw fail("is invalid")
+      let valid: PasswordHash
+      do throws(PasswordHash.Invalid) { valid = try PasswordHash(String(hash)) } catch { throw fail(error.reason) }
+      guard users.updateValue(valid, forKey: Array(name.utf8)) == nil else {
+        throw fail("repeats a user of an earlier line")
       }
     }
     self.users = users

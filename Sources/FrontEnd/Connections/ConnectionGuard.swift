@@ -26,10 +26,33 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// times as much memory.
   private static let maximumPipelined = 128
 
-  private let bodyTimeout: TimeAmount
-  private let writeTimeout: TimeAmount
-  private let drainTimeout: TimeAmount
-  private let maximumBodyBytes: Int
+  /// The limits of one connection.
+  struct Limits {
+    /// The time for a request's body to arrive.
+    let bodyTimeout: Duration
+    /// The time after which a client that reads nothing of its answers loses the connection.
+    let writeTimeout: Duration
+    /// The time for a client to read its answers when the server shuts down.
+    let drainTimeout: Duration
+    /// The most bytes of a body that are read. Larger than any route accepts: it limits how much of a refused body is
+    /// read to keep the connection.
+    let maximumBodyBytes: Int
+  }
+
+  private struct Timers {
+    var body: Scheduled<Void>?
+    var write: Scheduled<Void>?
+    var drain: Scheduled<Void>?
+    var linger: Scheduled<Void>?
+
+    mutating func cancel() {
+      for timer in [body, write, drain, linger] { timer?.cancel() }
+      self = Timers()
+    }
+  }
+
+  private let limits: Limits
+  private var timers = Timers()
   private var isReadingBody = false
   /// The header fields of the request whose body is being read.
   private var fields: HTTPFields = [:]
@@ -38,29 +61,16 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// Whether the client has offered another protocol (`Upgrade`, `CONNECT`). From then on the parser keeps all further
   /// bytes without parsing them, so that reading must stop.
   private var isOffered = false
-  private var closing: Scheduled<Void>?
   private var bodyBytes = 0
-  private var bodyDeadline: Scheduled<Void>?
   /// Requests whose answer has not ended.
   private var openRequests = 0
   private var isWritingResponse = false
   /// The number of answers that have ended, whether written or not.
   private var endedResponses = 0
-  private var writeWatch: Scheduled<Void>?
-  private var drainDeadline: Scheduled<Void>?
   private var parserError: HTTPParserError?
 
-  /// - Parameters:
-  ///   - bodyTimeout: The time for a request's body to arrive.
-  ///   - writeTimeout: The time after which a client that reads nothing of its answers loses the connection.
-  ///   - drainTimeout: The time for a client to read its answers when the server shuts down.
-  ///   - maximumBodyBytes: The most bytes of a body that are read. Larger than any route accepts: it limits how much of
-  ///     a refused body is read to keep the connection.
-  init(bodyTimeout: Duration, writeTimeout: Duration, drainTimeout: Duration, maximumBodyBytes: Int) {
-    self.bodyTimeout = TimeAmount(bodyTimeout)
-    self.writeTimeout = TimeAmount(writeTimeout)
-    self.drainTimeout = TimeAmount(drainTimeout)
-    self.maximumBodyBytes = maximumBodyBytes
+  init(limits: Limits) {
+    self.limits = limits
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -88,20 +98,20 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       }
     case .body(let bytes):
       bodyBytes += bytes.readableBytes
-      guard bodyBytes <= maximumBodyBytes else { return context.close(promise: nil) }
+      guard bodyBytes <= limits.maximumBodyBytes else { return context.close(promise: nil) }
     case .end:
       isReadingBody = false
       fields = [:]
-      bodyDeadline?.cancel()
-      bodyDeadline = nil
+      timers.body?.cancel()
+      timers.body = nil
     }
     context.fireChannelRead(data)
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
     // Most requests arrive whole and need no timer.
-    if isReadingBody, bodyDeadline == nil {
-      bodyDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: bodyTimeout) {
+    if isReadingBody, timers.body == nil {
+      timers.body = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.bodyTimeout)) {
         self.bodyIsLate(context: context)
       }
     }
@@ -137,21 +147,16 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     let promise = promise ?? context.eventLoop.makePromise()
     // Otherwise the framework would wait until the client closes its half, or until the idle timeout.
     promise.futureResult.assumeIsolated().whenComplete { _ in
-      guard context.channel.isActive, self.closing == nil else { return }
-      self.closing = context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) { context.close(promise: nil) }
+      guard context.channel.isActive, self.timers.linger == nil else { return }
+      self.timers.linger = context.eventLoop.assumeIsolated().scheduleTask(in: Self.lingering) {
+        context.close(promise: nil)
+      }
     }
     context.close(mode: mode, promise: promise)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    bodyDeadline?.cancel()
-    bodyDeadline = nil
-    closing?.cancel()
-    closing = nil
-    writeWatch?.cancel()
-    writeWatch = nil
-    drainDeadline?.cancel()
-    drainDeadline = nil
+    timers.cancel()
     context.fireChannelInactive()
   }
 
@@ -186,11 +191,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// Answers 408 and closes the connection, unless the body has arrived. An answer that is already being written, such
   /// as an early refusal, is not interrupted.
   private func bodyIsLate(context: ChannelHandlerContext) {
-    bodyDeadline = nil
+    timers.body = nil
     guard isReadingBody else { return }
     if openRequests == 1, !isWritingResponse {
       write(
-        Refusal(.requestTimeout, "the body did not arrive within \(bodyTimeout.nanoseconds / 1_000_000) ms"),
+        Refusal(.requestTimeout, "the body did not arrive within \(limits.bodyTimeout)"),
         context: context)
       context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
@@ -201,11 +206,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   ///
   /// Bytes are added only together with the end of an answer: if both numbers are unchanged, nothing was read.
   private func watchWrites(_ context: ChannelHandlerContext) {
-    guard context.channel.isActive, writeWatch == nil else { return }
+    guard context.channel.isActive, timers.write == nil else { return }
     let seen = (endedResponses, unwrittenBytes(context))
     guard seen.1 > 0 else { return }
-    writeWatch = context.eventLoop.assumeIsolated().scheduleTask(in: writeTimeout) {
-      self.writeWatch = nil
+    timers.write = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.writeTimeout)) {
+      self.timers.write = nil
       if seen == (self.endedResponses, self.unwrittenBytes(context)) {
         context.close(promise: nil)
       } else {
@@ -216,9 +221,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// Closes the connection after `drainTimeout`, unless it still waits for an answer of the server.
   private func limitDrain(_ context: ChannelHandlerContext) {
-    guard context.channel.isActive, drainDeadline == nil else { return }
-    drainDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: drainTimeout) {
-      self.drainDeadline = nil
+    guard context.channel.isActive, timers.drain == nil else { return }
+    timers.drain = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limits.drainTimeout)) {
+      self.timers.drain = nil
       if self.openRequests > 0, self.unwrittenBytes(context) == 0 {
         self.limitDrain(context)
       } else {
@@ -238,7 +243,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     let requestID = RequestIdentity.requestID(of: fields)
     let problem = Problem(refusal: refusal, requestID: requestID)
     let document = problem.document
-    var head = HTTPResponse(status: refusal.code.appearance.status, headerFields: problem.headers)
+    var head = HTTPResponse(status: refusal.code.answer.status, headerFields: problem.headers)
     head.headerFields[.connection] = "close"
     head.headerFields[.contentLength] = String(document.count)
     head.headerFields[.requestID] = requestID

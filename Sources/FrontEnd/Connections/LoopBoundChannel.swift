@@ -8,12 +8,12 @@ import NIOHTTPTypes
 
 /// An HTTP/1.1 connection whose requests are handled on its own event loop, which saves hops between threads.
 ///
-/// Requests with small bodies are handed over as a whole (`WholeRequests`), which saves suspensions.
+/// Requests with small bodies are handed over as a whole (`RequestAggregator`), which saves suspensions.
 struct LoopBoundChannel: ServerChildChannel {
   /// A connection with both ways of handling its requests.
   struct Value: ServerChildChannelValue {
     let streamed: HTTP1Channel.Value
-    let whole: NIOLoopBound<WholeRequests>
+    let whole: NIOLoopBound<RequestAggregator>
 
     var channel: any Channel { streamed.channel }
   }
@@ -41,7 +41,7 @@ struct LoopBoundChannel: ServerChildChannel {
       // In front of the handler that drops the HTTP version.
       try pipeline.addHandler(
         LastRequestMarker(), position: .after(pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)))
-      let whole = WholeRequests(maximumBodySize: maximumBodySize)
+      let whole = RequestAggregator(maximumBodySize: maximumBodySize)
       // Behind the handler that counts open requests.
       try pipeline.addHandler(whole, position: .after(pipeline.handler(type: HTTPConnectionStateHandler.self)))
       return Value(streamed: streamed, whole: NIOLoopBound(whole, eventLoop: channel.eventLoop))
@@ -71,9 +71,9 @@ struct LoopBoundChannel: ServerChildChannel {
   }
 }
 
-/// Writes the body of the answer to a request of `WholeRequests`.
+/// Writes the body of the answer to a request of `RequestAggregator`.
 private struct AnswerWriter: ResponseBodyWriter {
-  let requests: NIOLoopBound<WholeRequests>
+  let requests: NIOLoopBound<RequestAggregator>
   let isLast: Bool
 
   func write(_ buffer: ByteBuffer) async throws { requests.value.write(.body(buffer)) }

@@ -52,7 +52,7 @@ struct InstallationPatchOperation: Hashable {
     }
     guard let kind else { throw reader.error("must have an op") }
     guard let pointer, let place = Place(pointer) else { throw reader.error("must have a path: \(Place.expectation)") }
-    path = place.description
+    path = if case .name = place { "/tags/TAG" } else { pointer }
     do throws(Invalid) {
       change = try Self.change(kind, place, value)
     } catch {
@@ -85,11 +85,8 @@ struct InstallationPatchOperation: Hashable {
   }
 
   /// The target of a path (RFC 6901).
-  private enum Place: CustomStringConvertible {
-    case platform
-    case handle(member: String)
-    case tags
-    case end
+  private enum Place {
+    case platform, handle, tags, end
     case index(Int)
     case name(String)
 
@@ -99,7 +96,7 @@ struct InstallationPatchOperation: Hashable {
       let prefix = "/tags/"
       switch pointer {
       case "/platform": self = .platform
-      case "/handle", "/deviceToken", "/channelUri": self = .handle(member: pointer)
+      case "/handle", "/deviceToken", "/channelUri": self = .handle
       case "/tags": self = .tags
       case "/tags/-": self = .end
       case _ where pointer.hasPrefix(prefix):
@@ -113,17 +110,6 @@ struct InstallationPatchOperation: Hashable {
           self = .name(tag)
         }
       default: return nil
-      }
-    }
-
-    var description: String {
-      switch self {
-      case .platform: "/platform"
-      case .handle(let member): member
-      case .tags: "/tags"
-      case .end: "/tags/-"
-      case .index(let index): "/tags/\(index)"
-      case .name: "/tags/TAG"
       }
     }
   }

@@ -14,7 +14,7 @@ import NIOHTTPTypes
 ///
 /// States: `idle` → `collecting` → `answering` → `idle` for a whole request; `idle` → `passing` → `idle` for one in
 /// parts, which may be answered before it is read to its end; `closed` from any state.
-final class WholeRequests: ChannelDuplexHandler {
+final class RequestAggregator: ChannelDuplexHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
@@ -206,4 +206,4 @@ final class WholeRequests: ChannelDuplexHandler {
 
 // Confined to its event loop; the connection's task calls it there.
 @available(*, unavailable)
-extension WholeRequests: Sendable {}
+extension RequestAggregator: Sendable {}

@@ -6,24 +6,29 @@ import Synchronization
 ///
 /// Concurrent requests with the same credentials share one check. The cache contains neither names nor passwords, only
 /// their HMAC under a key that never leaves the process.
-final class VerifiedCredentials: Sendable {
-  fileprivate typealias Outcome = Result<Bool, AuthenticationError>
+final class CredentialCache: Sendable {
+  private typealias Outcome = Result<Bool, AuthenticationError>
 
-  fileprivate enum Entry {
+  private enum Entry {
     case valid(until: ContinuousClock.Instant)
-    /// Being checked; others wait for the result.
-    case pending([CheckedContinuation<Answer, Never>])
+    /// Being checked; others wait for the outcome.
+    case pending([CheckedContinuation<Outcome?, Never>])
   }
 
-  fileprivate enum Answer {
-    case outcome(Outcome)
-    /// No check is running: the caller must check and settle.
-    case unknown
-  }
-
-  fileprivate struct State {
+  private struct State {
     var entries: [[UInt8]: Entry] = [:]
     var generation = 0
+
+    /// Makes room for one entry: removes expired entries first, then arbitrary ones.
+    mutating func makeRoom(capacity: Int, at moment: ContinuousClock.Instant) {
+      guard entries.count >= capacity else { return }
+      entries = entries.filter { if case .valid(let until) = $0.value { until > moment } else { true } }
+      while entries.count >= capacity {
+        let victim = entries.first { if case .valid = $0.value { true } else { false } }
+        guard let victim else { return }
+        entries.removeValue(forKey: victim.key)
+      }
+    }
   }
 
   private let secret = SymmetricKey(size: .bits256)
@@ -53,10 +58,7 @@ final class VerifiedCredentials: Sendable {
       return until > moment
     }
     if isKnown { return true }
-    switch await join(key) {
-    case .outcome(let outcome): return try outcome.get()
-    case .unknown: break
-    }
+    if let outcome = await join(key) { return try outcome.get() }
     let outcome: Outcome
     do {
       outcome = .success(try await check())
@@ -75,8 +77,8 @@ final class VerifiedCredentials: Sendable {
     }
   }
 
-  /// Waits for the running check. Returns `.unknown` if there is none: then the caller must check and call `settle`.
-  private func join(_ key: [UInt8]) async -> Answer {
+  /// Waits for the running check. Returns nil if none is running: then the caller must check, and call `settle`.
+  private func join(_ key: [UInt8]) async -> Outcome? {
     await withCheckedContinuation { continuation in
       let isWaiting = state.withLock { state in
         guard case .pending(var waiting) = state.entries.removeValue(forKey: key) else {
@@ -87,13 +89,13 @@ final class VerifiedCredentials: Sendable {
         state.entries[key] = .pending(waiting)
         return true
       }
-      if !isWaiting { continuation.resume(returning: .unknown) }
+      if !isWaiting { continuation.resume(returning: nil) }
     }
   }
 
   private func settle(_ key: [UInt8], _ outcome: Outcome, generation: Int) {
     let moment = now()
-    let waiting: [CheckedContinuation<Answer, Never>] = state.withLock { state in
+    let waiting: [CheckedContinuation<Outcome?, Never>] = state.withLock { state in
       guard case .pending(let waiting) = state.entries.removeValue(forKey: key) else { return [] }
       if case .success(true) = outcome, generation == state.generation {
         state.makeRoom(capacity: capacity, at: moment)
@@ -101,25 +103,12 @@ final class VerifiedCredentials: Sendable {
       }
       return waiting
     }
-    for continuation in waiting { continuation.resume(returning: .outcome(outcome)) }
+    for continuation in waiting { continuation.resume(returning: outcome) }
   }
 
   private func digest(_ credentials: BasicCredentials, generation: Int) -> [UInt8] {
     // Names contain no colon, so that different pairs have different texts.
     let text = "\(generation):\(credentials.user):\(credentials.password)"
     return Array(HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: secret))
-  }
-}
-
-extension VerifiedCredentials.State {
-  /// Makes room for one entry: removes expired entries first, then arbitrary ones.
-  fileprivate mutating func makeRoom(capacity: Int, at moment: ContinuousClock.Instant) {
-    guard entries.count >= capacity else { return }
-    entries = entries.filter { if case .valid(let until) = $0.value { until > moment } else { true } }
-    while entries.count >= capacity {
-      let victim = entries.first { if case .valid = $0.value { true } else { false } }
-      guard let victim else { return }
-      entries.removeValue(forKey: victim.key)
-    }
   }
 }
