@@ -1,41 +1,76 @@
-/// How to reach a database, and how much of it one process may use.
+/// How to connect to a database, and the limits of one pool.
 package struct PostgreSQLConfiguration: Sendable {
-  /// libpq's connection string: a URI (`postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`) or words
-  /// (`host=… dbname=…`). A standby is not connected to, unless it says otherwise (`target_session_attrs`).
+  /// libpq's connection string: a URI (`postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`) or
+  /// keywords (`host=… dbname=…`). Connects to primaries only, unless `target_session_attrs` says otherwise.
   package var connection: String
-  /// The password, where the connection string has none. Appears in no log, error or description.
+  /// The password, if the connection string has none. Appears in no log, error or description.
   package var password: String?
-  /// The name under which the connections show up at the server, unless the connection string gives one.
+  /// The `application_name` of the sessions, unless the connection string has one.
   package var applicationName = "fanfare"
-  /// The most connections of one pool, at least 1. They are opened as they are needed.
+  /// The maximum number of connections, at least 1. They are opened on demand.
   package var maximumConnections = 8
-  /// The longest that opening one connection to one host may take; at least two seconds are granted.
+  /// The time limit for connecting to one host; at least two seconds.
   package var connectTimeout: Duration = .seconds(5)
-  /// The longest that one statement may take at the server, and a little more until its answer must be here.
+  /// The server's time limit for one statement. The client waits for the answer two seconds longer.
   package var statementTimeout: Duration = .seconds(10)
-  /// The longest that a caller waits for a connection to be free.
+  /// The longest wait of a caller for a free connection.
   package var waitLimit: Duration = .seconds(5)
-  /// How old a connection is at least that is given up because its server takes no changes.
+  /// The minimum age of a connection before it is replaced because its server is read-only.
   package var replacementInterval: Duration = .seconds(5)
-  /// The most callers that wait for a connection.
+  /// The maximum number of callers that wait for a connection.
   package var maximumWaiting = 1000
-  /// Further settings of each session at the server, for example its `search_path`; sound names and values without
-  /// spaces.
+  /// Further settings of each session, for example `search_path`. Names and values are not escaped: no spaces.
   package var settings: [String: String] = [:]
-  /// How often a transaction is repeated that collided with others.
+  /// How often a transaction is retried after a serialization failure or a deadlock.
   package var maximumRepetitions = 10
 
-  /// The defaults, for a connection string.
+  /// The default limits, with a connection string.
   package init(connection: String) {
     self.connection = connection
   }
 }
 
+extension PostgreSQLConfiguration {
+  /// `idle_in_transaction_session_timeout`: the server ends a session that is silent within a transaction for longer.
+  private static let idleLimit: Duration = .seconds(60)
+
+  /// Throws `configuration` when libpq cannot parse the connection string.
+  package func validate() throws(PostgreSQLError) { _ = try parameters() }
+
+  /// libpq's connection parameters: those of the connection string, and defaults for the others. Throws
+  /// `configuration`.
+  func parameters() throws(PostgreSQLError) -> [String: String] {
+    var words = try ConnectionInfo.parse(connection)
+    func fallback(_ key: String, _ value: String) { if words[key] == nil { words[key] = value } }
+    if let password { fallback("password", password) }
+    fallback("application_name", applicationName)
+    // libpq takes whole seconds and treats 1 as 2.
+    fallback("connect_timeout", "\(max(2, connectTimeout.components.seconds))")
+    // A standby refuses every change, and its answers may be stale. `primary` rather than `read-write`: the reads of a
+    // primary that is read-only because its disk is full are still correct.
+    fallback("target_session_attrs", "primary")
+    // Detect a peer that has vanished: keepalives for an idle connection, the user timeout for unacknowledged data.
+    fallback("keepalives_idle", "30")
+    fallback("tcp_user_timeout", "\(Int((statementTimeout + .seconds(2)) / .milliseconds(1)))")
+    words["client_encoding"] = "UTF8"
+    // A client that vanishes within a transaction must not hold its row locks until the server notices the dead TCP
+    // connection, which may take hours. A server refuses a session with a setting that it does not know; every
+    // PostgreSQL-compatible engine knows these two.
+    var options = [
+      words["options"], "-c statement_timeout=\(Int(statementTimeout / .milliseconds(1)))",
+      "-c idle_in_transaction_session_timeout=\(Int(Self.idleLimit / .milliseconds(1)))",
+    ].compactMap(\.self)
+    options += settings.sorted { $0.key < $1.key }.map { "-c \($0.key)=\($0.value)" }
+    words["options"] = options.joined(separator: " ")
+    return words
+  }
+}
+
 extension PostgreSQLConfiguration: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Nothing of the connection string, which may hold a password.
+  /// Omits the connection string, which may hold a password.
   package var description: String { "PostgreSQL as \(applicationName), at most \(maximumConnections) connections" }
 
-  /// As ``description``: debugging output ends up in logs, too.
+  /// Equal to ``description``: debugging output also ends up in logs.
   package var debugDescription: String { description }
 
   /// Keeps `dump` and the interpolation of an enclosing struct from printing the password.

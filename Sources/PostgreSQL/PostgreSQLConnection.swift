@@ -1,34 +1,34 @@
-/// One session with the database, lent by a ``PostgreSQLPool`` to a block of code that runs on a thread which may wait.
+import Synchronization
+
+/// A session with the database. A ``PostgreSQLPool`` lends it to a block, which runs on a thread that may block.
 ///
-/// Not to be kept after the block has returned.
+/// It must not escape the block. After an error within a transaction every statement fails until the transaction ends.
 package final class PostgreSQLConnection {
   private let handle: ConnectionHandle
   private let timeout: Duration
   private var prepared: Set<Int> = []
   private var isLost = false
-  /// From when on an answer that the server takes no changes is the end of this connection.
-  private let staysUntil: ContinuousClock.Instant
+  /// From this moment on a read-only error (25006) closes the connection.
+  private let replaceableFrom: ContinuousClock.Instant
 
   init(handle: ConnectionHandle, timeout: Duration, replacementInterval: Duration) {
     self.handle = handle
     self.timeout = timeout
-    staysUntil = .now + replacementInterval
+    replaceableFrom = .now + replacementInterval
   }
 
-  /// Whether the next user can have it: it works, and the last one has left no transaction open.
+  /// Whether another job can use it: the connection works, and no transaction is open.
   var isReusable: Bool { !isLost && !handle.isBroken && !handle.isInTransaction }
 
-  /// Whether the server has gone away in the meantime.
+  /// Whether the server has closed the idle connection, or is about to.
   func isStale() -> Bool { handle.isStale() }
 
-  /// Runs a statement, which is prepared when this connection meets it first: one round trip from then on, two before.
-  ///
-  /// A transaction in which something has thrown does nothing any more but end.
+  /// Runs a prepared statement in one round trip; the first time on a connection it is prepared, which takes another.
   @discardableResult
   package func query(_ statement: PreparedStatement, _ parameters: [Parameter] = []) throws(PostgreSQLError)
     -> ResultRows
   {
-    try spoken { () throws(PostgreSQLError) in
+    try tracked { () throws(PostgreSQLError) in
       let name = "s\(statement.number)"
       if !prepared.contains(statement.number) {
         try handle.prepare(name, statement.sql, types: parameters.map(\.oid), deadline: deadline)
@@ -38,24 +38,27 @@ package final class PostgreSQLConnection {
     }
   }
 
-  /// Runs one statement that is not worth preparing, or cannot be; it is planned for the values of its parameters.
+  /// Runs one statement without preparing it. The server plans it for these parameter values.
   @discardableResult
   package func execute(_ sql: String, _ parameters: [Parameter] = []) throws(PostgreSQLError) -> ResultRows {
-    try spoken { () throws(PostgreSQLError) in try handle.run(.once(sql), parameters, deadline: deadline) }
+    try tracked { () throws(PostgreSQLError) in try handle.run(.once(sql), parameters, deadline: deadline) }
   }
 
-  /// Runs any number of statements, separated by semicolons; all of them or none, unless they say otherwise. May take
-  /// as long as given, which the server must have been told (`SET LOCAL statement_timeout`).
+  /// Runs statements separated by semicolons, as one transaction unless they contain transaction commands.
+  ///
+  /// A `timeout` longer than the pool's also needs `SET LOCAL statement_timeout` before.
   package func executeScript(_ sql: String, timeout: Duration? = nil) throws(PostgreSQLError) {
-    try spoken { () throws(PostgreSQLError) in try handle.executeScript(sql, deadline: .now + (timeout ?? self.timeout))
+    try tracked { () throws(PostgreSQLError) in
+      try handle.executeScript(sql, deadline: .now + (timeout ?? self.timeout))
     }
   }
 
-  /// Runs a `COPY … FROM STDIN (FORMAT binary)` with the rows that the closure writes, and gives their number. When the
-  /// closure throws, none of the rows is there. A `statement_timeout` counts for the whole of it: a long one needs `SET
-  /// statement_timeout = 0` before.
+  /// Runs a `COPY … FROM STDIN (FORMAT binary)` with the rows that the closure writes. Returns the number of rows.
+  ///
+  /// When the closure throws, no row is stored. The `statement_timeout` limits the whole copy: a long one needs
+  /// `SET statement_timeout = 0` before.
   package func copyIn(_ sql: String, _ body: (inout CopyWriter) throws -> Void) throws -> Int {
-    try spoken { () throws(PostgreSQLError) in try handle.beginCopy(sql, deadline: deadline) }
+    try tracked { () throws(PostgreSQLError) in try handle.beginCopy(sql, deadline: deadline) }
     var writer = CopyWriter { [handle, timeout] piece in try handle.send(piece, deadline: .now + timeout) }
     do {
       try body(&writer)
@@ -64,7 +67,7 @@ package final class PostgreSQLConnection {
       if (error as? PostgreSQLError)?.isConnectionLost == true {
         isLost = true
       } else {
-        // The answer to this is the error that was asked for.
+        // The server answers an abandoned copy with an error; that is expected.
         do { _ = try handle.endCopy(abandoning: true, deadline: deadline) } catch  where !error.isConnectionLost {
         } catch {
           isLost = true
@@ -72,13 +75,14 @@ package final class PostgreSQLConnection {
       }
       throw error
     }
-    return try spoken { () throws(PostgreSQLError) in try handle.endCopy(abandoning: false, deadline: deadline) }
+    return try tracked { () throws(PostgreSQLError) in try handle.endCopy(abandoning: false, deadline: deadline) }
   }
 
-  /// Runs a `COPY … TO STDOUT` and hands over its pieces as they come: in the text format one row each, its newline
-  /// included. When the closure throws, the connection is given up, since the rest of the rows is on its way.
+  /// Runs a `COPY … TO STDOUT` and passes each piece to the closure: in text format one row with its newline.
+  ///
+  /// When the closure throws, the connection is closed, because the rest of the rows is still being sent.
   package func copyOut(_ sql: String, _ body: ([UInt8]) throws -> Void) throws {
-    try spoken { () throws(PostgreSQLError) in try handle.beginCopy(sql, deadline: deadline) }
+    try tracked { () throws(PostgreSQLError) in try handle.beginCopy(sql, deadline: deadline) }
     do {
       while let piece = try handle.receive(deadline: deadline) { try body(piece) }
     } catch {
@@ -87,19 +91,36 @@ package final class PostgreSQLConnection {
     }
   }
 
-  /// The time by which the server has kept or broken its own limit.
+  /// The end of the client's wait: later than the server's own `statement_timeout`.
   private var deadline: ContinuousClock.Instant { .now + timeout }
 
-  private func spoken<Value>(_ body: () throws(PostgreSQLError) -> Value) throws(PostgreSQLError) -> Value {
+  private func tracked<Value>(_ body: () throws(PostgreSQLError) -> Value) throws(PostgreSQLError) -> Value {
     do throws(PostgreSQLError) {
       return try body()
     } catch {
       var error = error
-      // It may be the primary of yesterday, and its name lead to another one already: only a new connection finds out.
-      // Where it is the same again, as a primary without disk is, nothing is gained by asking at once.
-      if error.sqlState == "25006", staysUntil <= .now { error.isConnectionLost = true }
+      // 25006, read-only: the server may be a demoted primary whose host name already leads to its successor, which
+      // only a new connection finds out. Not at once: a primary with a full disk would be reconnected all the time.
+      if error.sqlState == "25006", replaceableFrom <= .now { error.isConnectionLost = true }
       if error.isConnectionLost { isLost = true }
       throw error
     }
+  }
+}
+
+/// A statement that each connection prepares once, at its first use.
+///
+/// Hold it in a static constant: connections never forget a prepared statement.
+package struct PreparedStatement: Sendable {
+  /// The text. Parameters are `$1`, `$2` …; the ``Parameter`` values of the first use fix their types.
+  package let sql: String
+  /// Unique in the process; names the statement at the server.
+  let number: Int
+
+  private static let counter = Atomic(0)
+
+  package init(_ sql: String) {
+    self.sql = sql
+    number = Self.counter.wrappingAdd(1, ordering: .relaxed).newValue
   }
 }

@@ -1,49 +1,46 @@
-/// Why the database did not do what it was asked.
+/// A failed statement or connection.
 ///
-/// What is printed is the kind, the five characters of the SQLSTATE and, where a constraint failed, its name: never the
-/// server's own text, which may repeat values.
+/// The description has the kind, the SQLSTATE and the name of a violated constraint, but never the server's own text,
+/// which may repeat stored values.
 package struct PostgreSQLError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The kinds of errors. A struct, so that a kind can be added without breaking a caller's switch.
+  /// The kinds of errors. A struct, so that a new kind does not break a caller's switch.
   package struct Code: Hashable, Sendable, CustomStringConvertible {
     private enum Value: String {
-      case unavailable = "the database cannot be used now"
-      case conflict = "the database refused a change that conflicts with what is stored"
-      case configuration = "the connection to the database is not described properly"
-      case programming = "the database does not understand the program"
+      case unavailable = "the database is unavailable"
+      case conflict = "the change conflicts with stored data or another transaction"
+      case configuration = "the database connection is not configured correctly"
+      case programming = "the statement does not fit the database schema"
     }
 
     private let value: Value
 
-    /// No connection, no answer in time, no free connection in time, or a server that is not able to: the same call can
-    /// succeed later.
+    /// No connection, a timeout, or a server that is overloaded or stopping: the same call can succeed later.
     package static let unavailable = Self(value: .unavailable)
-    /// A constraint was violated, or a transaction collided with others more often than it was repeated.
+    /// A constraint was violated, or a transaction still collided with others after its last retry.
     package static let conflict = Self(value: .conflict)
-    /// The connection string, or what it points to, cannot be used: change the configuration.
+    /// The connection string, the login or the database name is wrong: change the configuration.
     package static let configuration = Self(value: .configuration)
-    /// Anything else: the statement does not fit the schema, or a value its type.
+    /// Any other error: a statement does not fit the schema, or a value its type.
     package static let programming = Self(value: .programming)
 
-    /// The kind in words.
     package var description: String { value.rawValue }
   }
 
-  /// What the caller can do about it.
+  /// The kind of error.
   package var code: Code
-  /// The server's classification, five characters; nil where the server did not say anything.
+  /// The server's SQLSTATE, five characters; nil when the error did not come from the server.
   package var sqlState: String?
-  /// The constraint that was violated.
+  /// The violated constraint.
   package var constraint: String?
-  /// What else is known and contains no value, in a few fixed words.
+  /// More about the cause, in fixed words without stored values.
   package var hint: String?
-  /// Whether the connection is gone, or of no use any more.
+  /// Whether the connection is closed or no longer usable.
   package var isConnectionLost = false
-  /// Whether the server was given up because it did not answer: whoever asked has waited long enough.
+  /// Whether the server did not answer in time. Such a call is not retried: the caller has waited long enough.
   package var isTimeout = false
-  /// Whether the change may have happened: the connection was lost while a commit was under way.
+  /// Whether the change may have been made: the connection was lost during the commit.
   package var isOutcomeUnknown = false
 
-  /// Makes an error.
   package init(_ code: Code, sqlState: String? = nil, constraint: String? = nil, hint: String? = nil) {
     self.code = code
     self.sqlState = sqlState
@@ -51,26 +48,26 @@ package struct PostgreSQLError: Error, Hashable, Sendable, CustomStringConvertib
     self.hint = hint
   }
 
-  /// To be thrown by a transaction's body that has seen that somebody else was quicker: the transaction is begun anew.
-  package static let overtaken = Self(.conflict, sqlState: "40001", hint: "somebody else was quicker")
+  /// Thrown by a transaction's block that finds its rows changed by another transaction: the pool retries it.
+  package static let overtaken = Self(.conflict, sqlState: "40001", hint: "another transaction was faster")
 
-  /// Whether the transaction only has to be repeated: it was serialised after another one, or sacrificed in a deadlock.
+  /// Whether a retry of the transaction may succeed: a serialization failure (40001) or a deadlock (40P01).
   package var isRepeatable: Bool { sqlState == "40001" || sqlState == "40P01" }
 
-  /// The kind, the SQLSTATE, the constraint, the hint.
   package var description: String {
-    let known = [sqlState, constraint, hint, isOutcomeUnknown ? "the change may have happened" : nil].compactMap(\.self)
+    let known = [sqlState, constraint, hint, isOutcomeUnknown ? "the change may have been made" : nil].compactMap(
+      \.self)
     return known.isEmpty ? "\(code)" : "\(code) (\(known.joined(separator: ", ")))"
   }
 }
 
 extension PostgreSQLError {
-  /// The error that a SQLSTATE stands for.
+  /// Classifies an error of the server by its SQLSTATE; nil is an error of libpq itself.
   init(sqlState: String?, constraint: String?) {
     let code: Code =
       switch sqlState?.prefix(2) {
-      // No state: libpq itself. 08 connection, 25006 a standby, 25P03 a session ended for idleness, 53 resources, 55P03
-      // a lock, 57 an operator or a time-out, 58 and XX the system.
+      // Classes: 08 connection, 53 insufficient resources, 57 operator intervention or timeout, 58 and XX system error.
+      // States: 25006 read-only, 25P03 idle in transaction for too long, 55P03 lock not available.
       case nil, "08", "53", "57", "58", "XX": .unavailable
       case "25" where sqlState == "25006" || sqlState == "25P03": .unavailable
       case "55" where sqlState == "55P03": .unavailable
@@ -79,7 +76,7 @@ extension PostgreSQLError {
       default: .programming
       }
     self.init(code, sqlState: sqlState, constraint: constraint)
-    // What ends a session comes as an answer first, and the end is seen afterwards.
+    // 57P…: the server ends the session. The error arrives before the connection closes.
     isConnectionLost = sqlState?.hasPrefix("57P") == true
   }
 }

@@ -2,25 +2,24 @@ import Dispatch
 package import Logging
 import Synchronization
 
-/// A bounded number of connections to one database, for any task at any time.
+/// A bounded pool of connections to one database; thread-safe.
 ///
-/// Each connection has a thread of its own, on which the block of whoever has borrowed it runs: a block may wait for
-/// the server, and never holds up the cooperative pool. Connections are made when they are needed, kept, and replaced
-/// when they break, more and more slowly while the server cannot be reached. Every wait is bounded: for a connection,
-/// for connecting, for an answer.
+/// Each connection has its own thread, on which the callers' blocks run: a block may wait for the server without
+/// blocking the cooperative pool. Connections are opened on demand, kept, and replaced when they break, with
+/// exponential backoff. Every wait is bounded: for a free connection, for connecting, for an answer.
 package final class PostgreSQLPool: Sendable {
   private let configuration: PostgreSQLConfiguration
-  private let words: [String: String]
+  private let parameters: [String: String]
   private let logger: Logger
   private let state: Mutex<PoolState>
-  private let reconnection = Mutex(Reconnection())
+  private let backoff = Mutex(ReconnectBackoff())
   private let jobNumber = Atomic<UInt64>(0)
 
-  /// Checks the configuration; connects to nothing yet. Throws `configuration`.
+  /// Checks the configuration without connecting. Throws `configuration`.
   package init(_ configuration: PostgreSQLConfiguration, logger: Logger) throws(PostgreSQLError) {
     self.configuration = configuration
     self.logger = logger
-    words = try configuration.words()
+    parameters = try configuration.parameters()
     state = Mutex(
       PoolState(maximumSlots: configuration.maximumConnections, maximumWaiting: configuration.maximumWaiting))
   }
@@ -29,27 +28,26 @@ package final class PostgreSQLPool: Sendable {
     close()
   }
 
-  /// Runs a block of single statements, each of which is a transaction of its own. Never done again: what was done on a
-  /// connection that broke is unknown.
+  /// Runs a block in which each statement is its own transaction. Never retried: when the connection breaks, it is
+  /// unknown which statements took effect.
   package func withConnection<Value: Sendable>(
     _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
   ) async throws -> Value {
-    try await run { [self] slot in try attempt(on: slot, again: { _ in false }, body) }
+    try await run { [self] slot in try attempt(on: slot, mayRetry: { _ in false }, body) }
   }
 
-  /// Runs a block that changes nothing. Done again, once, when the connection broke.
+  /// Runs a block that only reads. Retried once when the connection breaks.
   package func read<Value: Sendable>(
     _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
   ) async throws -> Value {
-    try await run { [self] slot in try attempt(on: slot, again: { _ in true }, body) }
+    try await run { [self] slot in try attempt(on: slot, mayRetry: { _ in true }, body) }
   }
 
-  /// Runs a block as one transaction: when this has returned it is durable, and when it throws it has not happened,
-  /// unless the error says that this is unknown.
+  /// Runs a block as one transaction. It is durable when this returns and rolled back when this throws, unless the
+  /// error has `isOutcomeUnknown`.
   ///
-  /// It is begun anew when the server gave it up for others (40001, 40P01) or the block threw
-  /// ``PostgreSQLError/overtaken``, and, once, when the connection broke before the commit: so the block must do
-  /// nothing but talk to the database.
+  /// Retried after a serialization failure or deadlock (40001, 40P01) or ``PostgreSQLError/overtaken``, and once when
+  /// the connection breaks before the commit: so the block must have no effects outside the database.
   package func transaction<Value: Sendable>(
     _ body: @escaping @Sendable (PostgreSQLConnection) throws -> Value
   ) async throws -> Value {
@@ -57,32 +55,32 @@ package final class PostgreSQLPool: Sendable {
       var repetition = 0
       while true {
         do {
-          return try attempt(on: slot, again: { !$0.isOutcomeUnknown }) { connection in
+          return try attempt(on: slot, mayRetry: { !$0.isOutcomeUnknown }) { connection in
             try Self.transact(connection, body)
           }
         } catch let error as PostgreSQLError where error.isRepeatable && repetition < configuration.maximumRepetitions {
           repetition += 1
-          // Whoever collided comes again at another moment.
+          // A random pause: transactions that collided must not collide again.
           Pause.upTo(milliseconds: 2 << min(repetition, 6))
         }
       }
     }
   }
 
-  /// Throws when the database does not answer now.
+  /// Throws when the database does not answer.
   package func check() async throws {
-    try await read { connection in _ = try connection.query(Self.nothing) }
+    try await read { connection in _ = try connection.query(Self.probe) }
   }
 
-  /// Closes all connections as they become free; every later call throws.
+  /// Closes the pool: every later call throws, and busy connections are closed after their job.
   package func close() {
     let (jobs, slots) = state.withLock { $0.close() }
     for job in jobs { job.refuse(Self.closed) }
     for slot in slots { slot.close() }
   }
 
-  private static let nothing = PreparedStatement("SELECT 1")
-  private static let closed = PostgreSQLError(.unavailable, hint: "the connections are closed")
+  private static let probe = PreparedStatement("SELECT 1")
+  private static let closed = PostgreSQLError(.unavailable, hint: "the connection pool is closed")
 
   private static func transact<Value>(
     _ connection: PostgreSQLConnection, _ body: (PostgreSQLConnection) throws -> Value
@@ -90,7 +88,7 @@ package final class PostgreSQLPool: Sendable {
     try connection.execute("BEGIN")
     let value: Value
     do { value = try body(connection) } catch {
-      // Where this does not work the connection is thrown away, and the transaction with it.
+      // If the rollback fails, `tidy` closes the connection, which ends the transaction as well.
       do { try connection.execute("ROLLBACK") } catch {}
       throw error
     }
@@ -102,21 +100,21 @@ package final class PostgreSQLPool: Sendable {
     return value
   }
 
-  /// Runs the body with the slot's connection, and again with a new one where that one was lost and `again` says that
-  /// nothing speaks against it.
+  /// Runs the body with the slot's connection. Retries it once on a new connection when the first was lost, `mayRetry`
+  /// allows it and the server did not time out.
   private func attempt<Value: Sendable>(
-    on slot: Slot, again: (PostgreSQLError) -> Bool, _ body: (PostgreSQLConnection) throws -> Value
+    on slot: Slot, mayRetry: (PostgreSQLError) -> Bool, _ body: (PostgreSQLConnection) throws -> Value
   ) throws -> Value {
-    var mayRepeat = false
+    var isRetryAllowed = false
     do {
       defer { slot.tidy() }
       return try slot.withConnection(connect: connect) { connection in
         do { return try body(connection) } catch let error as PostgreSQLError where error.isConnectionLost {
-          mayRepeat = again(error)
+          isRetryAllowed = mayRetry(error)
           throw error
         }
       }
-    } catch let error as PostgreSQLError where error.isConnectionLost && !error.isTimeout && mayRepeat {
+    } catch let error as PostgreSQLError where error.isConnectionLost && !error.isTimeout && isRetryAllowed {
       defer { slot.tidy() }
       return try slot.withConnection(connect: connect, body)
     }
@@ -124,41 +122,39 @@ package final class PostgreSQLPool: Sendable {
 
   private func connect() throws -> sending PostgreSQLConnection {
     let deadline = ContinuousClock.now + configuration.waitLimit
-    // Looked at again after each pause: another attempt may have failed meanwhile.
-    while let notBefore = reconnection.withLock({ $0.notBefore }), notBefore > .now {
-      // Whoever would wait too long is told at once.
+    // Checked again after each pause: an attempt on another slot may have failed meanwhile.
+    while let notBefore = backoff.withLock({ $0.notBefore }), notBefore > .now {
+      // Fail at once when the backoff ends after the caller's deadline.
       guard notBefore <= deadline else { throw PostgreSQLError(.unavailable, hint: "no connection") }
       Pause.until(notBefore)
     }
-    do {
-      var reason = ""
-      let start = ContinuousClock.now
-      let handle: ConnectionHandle
-      do { handle = try ConnectionHandle(words) { reason = $0 } } catch {
-        let (counts, failures) = reconnection.withLock { state in
-          (state.failed(begunAt: start, at: .now, random: .random(in: 0...1)), state.failures)
-        }
-        if let password = words["password"], !password.isEmpty {
-          reason = reason.split(separator: password).joined(separator: "…")
-        }
-        // An outage is told when it begins, and then less and less often.
-        if counts, failures.nonzeroBitCount == 1 {
-          logger.warning(
-            "Cannot connect to PostgreSQL",
-            metadata: [LogKeys.error: "\(error)", LogKeys.reason: "\(reason)", LogKeys.failures: "\(failures)"])
-        }
-        throw error
+    var reason = ""
+    let start = ContinuousClock.now
+    let handle: ConnectionHandle
+    do { handle = try ConnectionHandle(parameters) { reason = $0 } } catch {
+      let (counts, failures) = backoff.withLock { state in
+        (state.failed(begunAt: start, at: .now, random: .random(in: 0...1)), state.failures)
       }
-      let failures = reconnection.withLock { state in
-        defer { state.succeeded() }
-        return state.failures
+      if let password = parameters["password"], !password.isEmpty {
+        reason = reason.split(separator: password).joined(separator: "…")
       }
-      if failures > 0 { logger.notice("PostgreSQL can be reached again", metadata: [LogKeys.failures: "\(failures)"]) }
-      // The server breaks off a statement by itself; only where it does not even do that, the connection is given up.
-      return PostgreSQLConnection(
-        handle: handle, timeout: configuration.statementTimeout + .seconds(2),
-        replacementInterval: configuration.replacementInterval)
+      // Logged at the 1st, 2nd, 4th, 8th … failure of an outage.
+      if counts, failures.nonzeroBitCount == 1 {
+        logger.warning(
+          "Cannot connect to PostgreSQL",
+          metadata: [LogKeys.error: "\(error)", LogKeys.reason: "\(reason)", LogKeys.failures: "\(failures)"])
+      }
+      throw error
     }
+    let failures = backoff.withLock { state in
+      defer { state.succeeded() }
+      return state.failures
+    }
+    if failures > 0 { logger.notice("Connected to PostgreSQL again", metadata: [LogKeys.failures: "\(failures)"]) }
+    // The server cancels a slow statement itself; two seconds later the client treats the connection as lost.
+    return PostgreSQLConnection(
+      handle: handle, timeout: configuration.statementTimeout + .seconds(2),
+      replacementInterval: configuration.replacementInterval)
   }
 
   private func run<Value: Sendable>(_ body: @escaping @Sendable (Slot) throws -> Value) async throws -> Value {
@@ -181,12 +177,12 @@ package final class PostgreSQLPool: Sendable {
     switch state.withLock({ $0.admit(job) }) {
     case .start(let slot): slot.queue.async { [self] in work(on: slot, from: job) }
     case .wait(let deadline): if let deadline { watch(until: deadline) }
-    case .refuse: job.refuse(PostgreSQLError(.unavailable, hint: "too many wait for a connection"))
+    case .refuse: job.refuse(PostgreSQLError(.unavailable, hint: "too many callers wait for a connection"))
     case .closed: job.refuse(Self.closed)
     }
   }
 
-  /// Does the job, and then what waits, until nothing does.
+  /// Runs the job and then queued jobs, until the queue is empty.
   private func work(on slot: Slot, from first: Job) {
     var next: Job? = first
     while let job = next {

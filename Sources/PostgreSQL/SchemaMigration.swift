@@ -1,19 +1,17 @@
-/// Brings the tables of one part of the product up to date, while processes of this and of the previous release use
-/// them.
+/// Migrates the tables of one component while processes of this release and the previous one use them.
 ///
-/// Each part's version is a row in the table `fanfare_schema`, and who migrates holds the lock on it: of two processes
-/// that start at once the second finds everything done. Only what every PostgreSQL-compatible engine has is used, so
-/// there are no advisory locks.
+/// The version of each component is a row of the table `fanfare_schema`. A migration holds the lock on that row: of two
+/// processes that start at once, the second finds everything done. There are no advisory locks, because not every
+/// PostgreSQL-compatible engine has them.
 package struct SchemaMigration: Sendable {
-  /// Whose tables they are: `registry`, `ledger`.
+  /// The owner of the tables: `registry` or `ledger`.
   package let component: String
-  /// The steps from nothing to the present schema. Only ever appended to, and each must let the previous release go on
-  /// working: it adds tables, columns that may be null or have a default, and indexes.
+  /// The steps from an empty schema to the present one. Only append, and only what the previous release can work with:
+  /// new tables, new columns that are nullable or have a default, and indexes.
   package let steps: [String]
-  /// The longest that all steps together may take.
+  /// The time limit for all steps together.
   package let timeout: Duration
 
-  /// A part's steps.
   package init(component: String, steps: [String], timeout: Duration = .seconds(600)) {
     self.component = component
     self.steps = steps
@@ -24,18 +22,18 @@ package struct SchemaMigration: Sendable {
   private static let enter = PreparedStatement(
     "INSERT INTO fanfare_schema (component, version) VALUES ($1, 0) ON CONFLICT (component) DO NOTHING")
   private static let update = PreparedStatement("UPDATE fanfare_schema SET version = $2 WHERE component = $1")
-  private static let isThere = PreparedStatement("SELECT to_regclass('fanfare_schema') IS NOT NULL")
+  private static let tableExists = PreparedStatement("SELECT to_regclass('fanfare_schema') IS NOT NULL")
 
-  /// Takes the steps that have not been taken. A schema of a later release is left alone: by the rule for steps this
-  /// release can use it.
+  /// Takes the missing steps. The schema of a later release is left as it is: by the rule for steps, this release can
+  /// use it.
   package func apply(to pool: PostgreSQLPool) async throws {
     try await pool.transaction { connection in
-      if !(try connection.query(Self.isThere).bool(0, 0)) {
+      if !(try connection.query(Self.tableExists).bool(0, 0)) {
         do {
           try connection.execute(
             "CREATE TABLE IF NOT EXISTS fanfare_schema (component text PRIMARY KEY, version integer NOT NULL)")
         } catch let error as PostgreSQLError where ["23505", "42P07", "42710"].contains(error.sqlState ?? "") {
-          // IF NOT EXISTS looks before it creates, and two may look at once.
+          // IF NOT EXISTS does not protect from two processes that create the table at the same time.
           throw PostgreSQLError.overtaken
         }
       }

@@ -3,19 +3,19 @@ import PostgreSQL
 import Support
 import Testing
 
-/// What is said over one connection, against a real server.
+/// Statements, copies and errors over one connection to a real server.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct ConnectionTests {
   private static let echo = PreparedStatement(
     "SELECT $1::text, $2::bytea, $3::boolean, $4::smallint, $5::integer, $6::bigint, $7::uuid, $8::double precision")
 
-  @Test func valuesComeBackAsTheyWent() async throws {
+  @Test func parametersRoundTrip() async throws {
     try await withPool { connection in
       let high: UInt64 = 0x0123_4567_89AB_CDEF
       let parameters: [Parameter] = [
         .text("ren\u{E9} 🦄 ' \" \\"), .bytea([0, 1, 255]), .bool(true), .int2(-2), .int4(.min), .int8(.max),
         .uuid(high: high, low: .max), .float8(-0.1),
       ]
-      // The second time it is prepared already.
+      // The second time the statement is already prepared.
       for _ in 0..<2 {
         let rows = try connection.query(Self.echo, parameters)
         #expect(rows.count == 1)
@@ -45,7 +45,7 @@ import Testing
       WITH ORDINALITY AS t (a, b, c, d, e, f, g, n) ORDER BY n
     """)
 
-  @Test func arraysAreBatches() async throws {
+  @Test func arrayParametersRoundTrip() async throws {
     try await withPool { connection in
       let rows = try connection.query(
         Self.unnest,
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func copiesGoInAndOut() async throws {
+  @Test func copyWritesAndReadsRows() async throws {
     try await withPool { connection in
       try connection.execute(
         "CREATE TABLE copied (id uuid, name text, at bigint, kind smallint, data bytea, seen boolean)")
@@ -104,7 +104,8 @@ import Testing
         }
       }
       #expect(
-        try connection.execute("SELECT count(*) FROM copied").integer(0, 0) == 20_000, "given up, and usable still")
+        try connection.execute("SELECT count(*) FROM copied").integer(0, 0) == 20_000,
+        "the copy was abandoned and the connection is still usable")
       let refusal = #expect(throws: PostgreSQLError.self) {
         try connection.copyIn("COPY nothing FROM STDIN (FORMAT binary)") { _ in }
       }
@@ -113,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func errorsSayWhatKindTheyAreAndNoValue() async throws {
+  @Test func errorsHaveACodeAndRepeatNoValue() async throws {
     let mark = "fade0fface"
     try await withPool { connection in
       try connection.executeScript(

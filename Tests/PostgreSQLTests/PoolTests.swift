@@ -4,12 +4,12 @@ import Testing
 
 @testable import PostgreSQL
 
-/// What many tasks may expect of a few connections.
+/// A pool under concurrency, lost connections, read-only servers and timeouts.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct PoolTests {
   private static let own = PreparedStatement("SELECT pg_backend_pid()")
   private static let end = PreparedStatement("SELECT pg_terminate_backend($1::integer)")
 
-  @Test func thereAreNeverMoreConnectionsThanAllowed() async throws {
+  @Test func poolNeverExceedsItsConnectionLimit() async throws {
     try await withPool {
       $0.maximumConnections = 3
     } _: { pool in
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func whoeverWouldWaitTooLongIsTold() async throws {
+  @Test func waitingCallersAreRefusedAtTheirLimits() async throws {
     try await withPool {
       ($0.maximumConnections, $0.maximumWaiting, $0.waitLimit) = (1, 1, .milliseconds(100))
     } _: { pool in
@@ -39,14 +39,14 @@ import Testing
       async let another: String = outcome { try await pool.check() }
       let outcomes = await [waiter, another].sorted()
       #expect(outcomes.count { $0.contains("no connection became free in time") } == 1, "\(outcomes)")
-      #expect(outcomes.count { $0.contains("too many wait") } == 1, "\(outcomes)")
+      #expect(outcomes.count { $0.contains("too many callers wait") } == 1, "\(outcomes)")
       gate.release()
       try await holder
       try await pool.check()
     }
   }
 
-  @Test func aCallerThatHasGoneIsNotServed() async throws {
+  @Test func cancelledCallerIsNotServed() async throws {
     try await withPool { pool in
       await withTaskGroup(of: Void.self) { group in
         group.cancelAll()
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionHappensOnceOrNotAtAll() async throws {
+  @Test func transactionIsCommittedOnceOrRolledBack() async throws {
     try await withPool { pool in
       try await pool.withConnection { try $0.executeScript("CREATE TABLE done (n integer)") }
       struct Refusal: Error {}
@@ -78,11 +78,11 @@ import Testing
       let error = await #expect(throws: PostgreSQLError.self) {
         try await pool.transaction { _ in throw PostgreSQLError.overtaken }
       }
-      #expect(error?.code == .conflict, "given up in the end")
+      #expect(error?.code == .conflict, "not retried for ever")
     }
   }
 
-  @Test func collidingTransactionsAllHappen() async throws {
+  @Test func collidingTransactionsAreAllCommitted() async throws {
     try await withPool { pool in
       try await pool.withConnection {
         try $0.executeScript("CREATE TABLE counter (n integer); INSERT INTO counter VALUES (0)")
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func aLostConnectionIsReplaced() async throws {
+  @Test func lostConnectionIsReplaced() async throws {
     try await withPool {
       $0.maximumConnections = 1
     } _: { pool in
@@ -112,14 +112,14 @@ import Testing
       } _: { killer in
         func kill(_ pid: Int64) async throws {
           _ = try await killer.withConnection { try $0.query(Self.end, [.int4(Int32(pid))]).affected }
-          // The connection is gone once its process is.
+          // The connection is closed once its server process has ended.
           let isGone = PreparedStatement("SELECT count(*) FROM pg_stat_activity WHERE pid = $1")
           while try await killer.read({ try $0.query(isGone, [.int4(Int32(pid))]).integer(0, 0) }) > 0 {}
         }
         let first = try await pool.read { try $0.query(Self.own).integer(0, 0) }
         try await kill(first)
         let second = try await pool.withConnection { try $0.query(Self.own).integer(0, 0) }
-        #expect(second != first, "it had died of itself, and nothing had been said")
+        #expect(second != first, "an idle connection that died is replaced without an error")
 
         let attempts = Atomic(0)
         let third = try await pool.transaction { connection in
@@ -131,7 +131,7 @@ import Testing
           return own
         }
         #expect(
-          third != second && attempts.load(ordering: .relaxed) == 2, "nothing was committed, so it was done again")
+          third != second && attempts.load(ordering: .relaxed) == 2, "nothing was committed, so it was retried")
 
         let error = await #expect(throws: PostgreSQLError.self) {
           try await pool.withConnection { connection in
@@ -141,13 +141,13 @@ import Testing
         }
         #expect(
           error?.code == .unavailable && error?.isConnectionLost == true,
-          "what it had done is unknown, so it was not done again")
+          "the outcome is unknown, so it was not retried")
         try await pool.check()
       }
     }
   }
 
-  @Test func aSessionThatTakesNoChangesIsReplaced() async throws {
+  @Test func readOnlySessionIsReplaced() async throws {
     try await withPool {
       $0.maximumConnections = 1
       $0.replacementInterval = .zero
@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatStillTakesNoChangesIsNotConnectedToAgainAndAgain() async throws {
+  @Test func readOnlyServerIsNotReconnectedWithinTheInterval() async throws {
     try await withPool {
       $0.maximumConnections = 1
       $0.replacementInterval = .seconds(600)
@@ -183,7 +183,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatTakesNoChangesIsNotTakenByWhoeverSaysSo() async throws {
+  @Test func targetSessionAttributesOfTheConnectionStringApply() async throws {
     let log = LogRecorder()
     try await TestPostgreSQL.withSchema { configuration in
       var configuration = configuration
@@ -194,15 +194,15 @@ import Testing
       let pool = try PostgreSQLPool(configuration, logger: log.logger)
       defer { pool.close() }
       let error = await #expect(throws: PostgreSQLError.self) { try await pool.check() }
-      #expect(error?.code == .unavailable && error?.hint == "the server takes no changes")
+      #expect(error?.code == .unavailable && error?.hint == "the server is read-only")
     }
     #expect(log.count(of: "Cannot connect to PostgreSQL") == 1)
-    #expect(try PostgreSQLConfiguration(connection: "").words()["target_session_attrs"] == "primary")
-    let words = try PostgreSQLConfiguration(connection: "target_session_attrs=any").words()
-    #expect(words["target_session_attrs"] == "any", "who says so may have a standby")
+    #expect(try PostgreSQLConfiguration(connection: "").parameters()["target_session_attrs"] == "primary")
+    let parameters = try PostgreSQLConfiguration(connection: "target_session_attrs=any").parameters()
+    #expect(parameters["target_session_attrs"] == "any", "the connection string takes precedence")
   }
 
-  @Test func aStatementMayNotTakeForEver() async throws {
+  @Test func slowStatementTimesOut() async throws {
     try await withPool {
       $0.statementTimeout = .milliseconds(50)
     } _: { pool in
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatIsNotThereIsUnavailable() async throws {
+  @Test func unreachableServerIsUnavailable() async throws {
     let log = LogRecorder()
     var configuration = PostgreSQLConfiguration(connection: "host=/nonexistent password=open-sesame")
     configuration.waitLimit = .milliseconds(200)
@@ -230,7 +230,7 @@ import Testing
   }
 
   @Test(arguments: ["nonsense", "postgresql://user:open-sesame@[::1/x", "host=a open-sesame=b", "user=\0"])
-  func aConnectionStringThatIsNoneIsRefusedWithoutRepeatingIt(text: String) {
+  func invalidConnectionStringIsRefusedWithoutRepeatingIt(text: String) {
     let error = #expect(throws: PostgreSQLError.self) {
       try PostgreSQLPool(PostgreSQLConfiguration(connection: text), logger: TestPostgreSQL.quietLogger)
     }
@@ -239,7 +239,7 @@ import Testing
     #expect(!"\(PostgreSQLConfiguration(connection: text))".contains("sesame"))
   }
 
-  @Test func aServersSettingsAreTheConfigurations() async throws {
+  @Test func sessionHasTheConfiguredSettings() async throws {
     try await withPool {
       $0.statementTimeout = .seconds(7)
     } _: { pool in
@@ -252,14 +252,14 @@ import Testing
     }
   }
 
-  @Test func aTransactionInWhichNothingIsSaidIsEnded() async throws {
+  @Test func idleTransactionIsEndedByTheServer() async throws {
     try await withPool { pool in
       try await pool.withConnection {
         try $0.executeScript("CREATE TABLE locked (n integer); INSERT INTO locked VALUES (1)")
       }
       let gate = Gate()
       let attempts = Atomic(0)
-      async let forgetful: Void = pool.transaction { connection in
+      async let idle: Void = pool.transaction { connection in
         if attempts.wrappingAdd(1, ordering: .relaxed).newValue == 1 {
           try connection.execute("SELECT n FROM locked FOR UPDATE")
           try connection.execute("SET LOCAL idle_in_transaction_session_timeout = 1")
@@ -268,11 +268,11 @@ import Testing
         try connection.execute("UPDATE locked SET n = n + 1")
       }
       await gate.held()
-      // Has the row as soon as the server has taken it from the other.
+      // Gets the row lock as soon as the server has ended the idle session.
       _ = try await pool.transaction { try $0.execute("UPDATE locked SET n = n * 10").affected }
       gate.release()
-      try await forgetful
-      #expect(attempts.load(ordering: .relaxed) == 2, "nothing was committed, so it was done again")
+      try await idle
+      #expect(attempts.load(ordering: .relaxed) == 2, "nothing was committed, so it was retried")
       #expect(try await pool.read { try $0.execute("SELECT n FROM locked").integer(0, 0) } == 11)
     }
   }
@@ -297,7 +297,7 @@ import Testing
   }
 }
 
-/// Keeps a connection's thread until the test says otherwise.
+/// Blocks a connection's thread until the test releases it.
 private final class Gate: Sendable {
   private let (holding, held) = AsyncStream.makeStream(of: Void.self)
   private let released = Mutex(false)

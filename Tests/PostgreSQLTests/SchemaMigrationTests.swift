@@ -2,12 +2,12 @@ import PostgreSQL
 import Support
 import Testing
 
-/// How tables come to be while others use them.
+/// Migrations by several processes and releases.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct SchemaMigrationTests {
   private let first = "CREATE TABLE things (id integer PRIMARY KEY); INSERT INTO things VALUES (1)"
   private let second = "ALTER TABLE things ADD COLUMN name text; INSERT INTO things VALUES (2)"
 
-  @Test func processesThatStartAtOnceTakeEachStepOnce() async throws {
+  @Test func concurrentProcessesRunEachStepOnce() async throws {
     try await TestPostgreSQL.withSchema { configuration in
       let migration = SchemaMigration(component: "things", steps: [first, second])
       let pools = try (0..<6).map { _ in try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger) }
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func stepsAreTakenWhereTheLastReleaseStopped() async throws {
+  @Test func migrationContinuesAfterThePreviousRelease() async throws {
     try await TestPostgreSQL.withSchema { configuration in
       let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
@@ -30,7 +30,7 @@ import Testing
       #expect(try await ids(pool) == [1], "all steps or none")
       try await SchemaMigration(component: "things", steps: [first, second]).apply(to: pool)
       try await SchemaMigration(component: "others", steps: ["CREATE TABLE others (id integer)"]).apply(to: pool)
-      // The release before, started once more.
+      // The previous release starts again.
       try await SchemaMigration(component: "things", steps: [first]).apply(to: pool)
       #expect(try await ids(pool) == [1, 2])
     }

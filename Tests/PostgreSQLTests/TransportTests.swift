@@ -4,10 +4,10 @@ import PrivatePostgreSQL
 import Support
 import Testing
 
-/// TLS between us and the server, as `sslmode=verify-full` asks for it.
+/// TLS to the server with `sslmode=verify-full` and `require`; and a private server that fails to start.
 @Suite(.enabled(if: PrivateServer.programs != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(2)))
 struct TransportTests {
-  @Test func theServerIsKnownByItsCertificate() async throws {
+  @Test func serverIsVerifiedByItsCertificate() async throws {
     let certificates = try TestCertificates(coversAddress: false)
     try await with(certificates) { directory, port in
       let roots = try write(certificates.authorityPEM, "roots.pem", in: directory)
@@ -31,13 +31,13 @@ struct TransportTests {
         defer { pool.close() }
         let error = await #expect(throws: PostgreSQLError.self) { try await pool.check() }
         #expect(error?.code == .unavailable && error?.description.contains("no TLS connection") == true)
-        // Which of the reasons it is, is for whoever reads the log.
+        // The log has libpq's reason.
         #expect((log.text.contains("certificate") || log.text.contains("SSL")) && !log.text.contains("open-sesame"))
       }
     }
   }
 
-  @Test func aServerWithoutTLSIsRefused() async throws {
+  @Test func serverWithoutTLSIsRefused() async throws {
     let server = try await PrivateServer.onAPort()
     var configuration = PostgreSQLConfiguration(
       connection: "host=localhost hostaddr=127.0.0.1 port=\(server.port) user=fanfare dbname=postgres sslmode=require")
@@ -49,17 +49,22 @@ struct TransportTests {
     withExtendedLifetime(server.server) {}
   }
 
-  /// Runs a test with a server that has the certificate, and a directory.
+  @Test func privateServerReportsWhyItDoesNotStart() {
+    let failure = #expect(throws: PrivateServer.Failure.self) { try PrivateServer(settings: ["nonsense": "1"]) }
+    #expect(failure?.description.contains("nonsense") == true, "its log has the reason")
+  }
+
+  /// Runs the body with a temporary directory and a server that uses the certificate.
   private func with(_ certificates: TestCertificates, _ body: (_ directory: String, _ port: Int) async throws -> Void)
     async throws
   {
     let directory = NSTemporaryDirectory() + "/postgresql-tls-\(UUID())"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    // What is left behind is in the system's temporary directory.
+    // Errors are ignored: the directory is in the system's temporary directory.
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let (certificate, key) = try certificates.write(to: directory)
     var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
-    // As root's it could not be read: the server runs as somebody else then.
+    // The server does not run as root and could not read root's key.
     if geteuid() == 0 { attributes[.ownerAccountName] = "postgres" }
     try FileManager.default.setAttributes(attributes, ofItemAtPath: key)
     let server = try await PrivateServer.onAPort(settings: [

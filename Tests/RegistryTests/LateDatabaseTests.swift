@@ -22,7 +22,7 @@ struct LateDatabaseTests {
     #expect(refusal?.code == .unavailable)
     let server = try PrivateServer(settings: ["listen_addresses": "127.0.0.1", "port": "\(port)"])
     try await registry.check()
-    #expect(log.count(of: "PostgreSQL can be reached again") == 1)
+    #expect(log.count(of: "Connected to PostgreSQL again") == 1)
     withExtendedLifetime(server) {}
   }
 }

@@ -1,20 +1,20 @@
 import CPQ
 import Glibc
 
-/// Owns one `PGconn`. To be used by one thread at a time, which it blocks; every wait for the server ends at a
-/// deadline.
+/// Owns one `PGconn`. Use it from one thread at a time, which it blocks.
 ///
-/// libpq's own waiting calls have none: a server that is frozen would hold the thread for ever.
+/// Uses libpq's asynchronous calls and polls the socket itself, so that every wait has a deadline: libpq's blocking
+/// calls have none, and a frozen server would block the thread for ever.
 @safe final class ConnectionHandle {
   private let connection: OpaquePointer
 
-  /// Connects. `words` are libpq's own. Throws what went wrong, and to `explain` goes libpq's text of it, which may
-  /// name hosts and users.
-  init(_ words: [String: String], explain: (String) -> Void) throws(PostgreSQLError) {
+  /// Connects with libpq's connection parameters. On failure `explain` gets libpq's own message, which may name hosts
+  /// and users; the thrown error does not.
+  init(_ parameters: [String: String], explain: (String) -> Void) throws(PostgreSQLError) {
     var keys: [UnsafePointer<CChar>?] = unsafe []
     var values: [UnsafePointer<CChar>?] = unsafe []
     defer { unsafe (keys + values).forEach { unsafe free(UnsafeMutableRawPointer(mutating: $0)) } }
-    for (key, value) in words {
+    for (key, value) in parameters {
       unsafe keys.append(UnsafePointer(strdup(key)))
       unsafe values.append(UnsafePointer(strdup(value)))
     }
@@ -24,22 +24,22 @@ import Glibc
       throw PostgreSQLError(.unavailable, hint: "out of memory")
     }
     guard unsafe PQstatus(connection) == CONNECTION_OK, unsafe PQsetnonblocking(connection, 1) == 0 else {
-      // Some of its texts have several lines.
+      // Some messages have several lines.
       let reason = unsafe String(cString: PQerrorMessage(connection)).split(whereSeparator: \.isNewline).joined(
         separator: " ")
       explain(reason)
       let isPasswordMissing = unsafe PQconnectionNeedsPassword(connection) != 0
       unsafe PQfinish(connection)
-      // What mostly nothing but another configuration mends is told from a server that is not there. What the server
-      // itself says against a login may name the encryption, too, and is neither.
+      // Distinguishes a configuration error from an unreachable server. FATAL is the server refusing the login: its
+      // message may mention SSL as well, but TLS did not fail.
       let isInsecure = !reason.contains("FATAL:") && ["SSL", "certificate"].contains { reason.contains($0) }
       let hint =
         if isPasswordMissing {
-          "a password is needed"
+          "a password is required"
         } else if isInsecure {
-          "no TLS connection to the server that is meant"
+          "no TLS connection with the required security"
         } else if reason.contains("hot standby mode") || reason.contains("session is read-only") {
-          "the server takes no changes"
+          "the server is read-only"
         } else {
           "no connection"
         }
@@ -48,7 +48,7 @@ import Glibc
       throw error
     }
     unsafe self.connection = unsafe connection
-    // Notices would go to standard error, and may repeat values.
+    // libpq prints notices to standard error by default, and they may repeat stored values.
     unsafe PQsetNoticeReceiver(connection, { _, _ in }, nil)
   }
 
@@ -56,39 +56,37 @@ import Glibc
     unsafe PQfinish(connection)
   }
 
-  /// Whether nothing can be said over the connection any more, as far as it is known.
+  /// Whether libpq has seen the connection fail.
   var isBroken: Bool { unsafe PQstatus(connection) != CONNECTION_OK }
 
-  /// Whether a transaction has begun and not ended.
+  /// Whether a transaction is open.
   var isInTransaction: Bool { unsafe PQtransactionStatus(connection) != PQTRANS_IDLE }
 
-  /// Whether the server has said something while nobody asked: mostly that it ends the session, and the connection
-  /// closes a moment later.
+  /// Whether the idle connection has unread input: nearly always the server's notice that it closes the session.
   func isStale() -> Bool {
     var request = unsafe pollfd(fd: PQsocket(connection), events: Int16(POLLIN), revents: 0)
     return unsafe poll(&request, 1, 0) != 0 || isBroken
   }
 
-  /// Runs any number of statements, separated by semicolons, as one transaction unless one has begun. They give
-  /// nothing.
+  /// Runs statements separated by semicolons, as one transaction unless one is open. Their rows are discarded.
   func executeScript(_ sql: String, deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
-    try began(unsafe PQsendQuery(connection, sql))
+    try expectSent(unsafe PQsendQuery(connection, sql))
     _ = try finish(deadline)
   }
 
-  /// Prepares a statement for parameters of these types.
+  /// Prepares a statement with parameters of these types.
   func prepare(_ name: String, _ sql: String, types: [UInt32], deadline: ContinuousClock.Instant)
     throws(PostgreSQLError)
   {
-    try began(unsafe PQsendPrepare(connection, name, sql, Int32(types.count), types))
+    try expectSent(unsafe PQsendPrepare(connection, name, sql, Int32(types.count), types))
     _ = try finish(deadline)
   }
 
-  /// What is run with parameters.
+  /// A statement to run with parameters.
   enum Command {
-    /// A statement that was prepared, by its name.
+    /// A prepared statement, by its name.
     case prepared(String)
-    /// A statement that is planned for these values, and forgotten.
+    /// The text of a statement, planned for these parameter values.
     case once(String)
   }
 
@@ -96,11 +94,11 @@ import Glibc
   func run(_ command: Command, _ parameters: [Parameter], deadline: ContinuousClock.Instant) throws(PostgreSQLError)
     -> ResultRows
   {
-    // One buffer for all values: libpq takes addresses.
+    // One buffer for all values, because libpq takes their addresses.
     var buffer: [UInt8] = []
     buffer.reserveCapacity(parameters.reduce(1) { $0 + ($1.bytes?.count ?? 0) })
     for parameter in parameters { if let bytes = parameter.bytes { buffer.append(contentsOf: bytes) } }
-    // An empty value still needs an address: none means NULL.
+    // An empty value still needs an address: a null pointer means NULL.
     buffer.append(0)
     let lengths = parameters.map { Int32($0.bytes?.count ?? 0) }
     let formats = [Int32](repeating: 1, count: parameters.count)
@@ -123,13 +121,13 @@ import Glibc
         return unsafe PQsendQueryParams(connection, sql, count, parameters.map(\.oid), values, lengths, formats, 1)
       }
     }
-    try began(status)
+    try expectSent(status)
     return try finish(deadline)
   }
 
-  /// Begins a `COPY`.
+  /// Begins a `COPY` in either direction.
   func beginCopy(_ sql: String, deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
-    try began(unsafe PQsendQuery(connection, sql))
+    try expectSent(unsafe PQsendQuery(connection, sql))
     try flush(deadline)
     try wait(deadline)
     guard let result = unsafe PQgetResult(connection) else { throw lost() }
@@ -145,20 +143,21 @@ import Glibc
     throw error
   }
 
-  /// Sends some of a copy's data.
+  /// Sends a piece of the data of a copy into the database.
   func send(_ bytes: [UInt8], deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
     while true {
       let status = unsafe bytes.withUnsafeBytes { buffer in
         unsafe PQputCopyData(connection, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(buffer.count))
       }
       guard status >= 0 else { throw lost() }
-      // What libpq keeps in memory must not pile up.
+      // libpq buffers without limit: flush each piece.
       try flush(deadline)
       if status == 1 { return }
     }
   }
 
-  /// Ends a copy's data; with a complaint the server is to forget all of it. Gives the number of rows.
+  /// Ends a copy into the database. With `abandoning` the server discards all rows and answers with an error. Returns
+  /// the number of rows.
   func endCopy(abandoning: Bool, deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> Int {
     while true {
       let status = unsafe PQputCopyEnd(connection, abandoning ? "given up" : nil)
@@ -169,7 +168,7 @@ import Glibc
     return try finish(deadline).affected
   }
 
-  /// The next piece of a copy out of the database: one row of text, or a part of the binary form; nil at the end.
+  /// The next piece of a copy out of the database: a row in text format, a part of the binary format; nil at the end.
   func receive(deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> [UInt8]? {
     while true {
       var piece: UnsafeMutablePointer<CChar>?
@@ -191,11 +190,11 @@ import Glibc
     }
   }
 
-  private func began(_ status: Int32) throws(PostgreSQLError) {
+  private func expectSent(_ status: Int32) throws(PostgreSQLError) {
     guard status == 1 else { throw lost() }
   }
 
-  /// Sends what is to be sent and takes results until there are no more: the last one, or the first error.
+  /// Flushes the output and reads all results. Returns the last one, or throws the first error among them.
   private func finish(_ deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> ResultRows {
     try flush(deadline)
     var last: ResultRows?
@@ -205,7 +204,7 @@ import Glibc
       guard let result = unsafe PQgetResult(connection) else { break }
       let status = unsafe PQresultStatus(result)
       if status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH {
-        // It would be given again and again: a copy has methods of its own.
+        // PQgetResult would return this state for ever. A copy must use the methods above.
         unsafe PQclear(result)
         var error = PostgreSQLError(.programming, hint: "an unexpected COPY")
         error.isConnectionLost = true
@@ -232,7 +231,7 @@ import Glibc
       switch unsafe PQflush(connection) {
       case 0: return
       case 1:
-        // The server may have to be listened to before it listens.
+        // The server may be unable to read before its own output is read.
         try waitForSocket(Int16(POLLIN | POLLOUT), deadline)
         guard unsafe PQconsumeInput(connection) == 1 else { throw lost() }
       default: throw lost()
@@ -251,7 +250,7 @@ import Glibc
     while true {
       let rest = deadline - .now
       var request = unsafe pollfd(fd: PQsocket(connection), events: events, revents: 0)
-      // A socket that is gone has number -1, which poll passes over.
+      // A closed socket has number -1, which poll ignores.
       guard request.fd >= 0 else { throw lost() }
       let milliseconds = Int32(
         clamping: max(0, rest.components.seconds) * 1000 + rest.components.attoseconds / 1_000_000_000_000_000)
@@ -272,7 +271,7 @@ import Glibc
     return error
   }
 
-  /// The error that a result stands for; nil for none.
+  /// The error of a result; nil when it is none.
   private static func error(of result: OpaquePointer) -> PostgreSQLError? {
     switch unsafe PQresultStatus(result) {
     case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE, PGRES_NONFATAL_ERROR:
@@ -282,5 +281,24 @@ import Glibc
       return PostgreSQLError(sqlState: field(fanfare_diag_sqlstate()), constraint: field(fanfare_diag_constraint()))
     default: return nil
     }
+  }
+}
+
+/// libpq's parser of connection strings.
+enum ConnectionInfo {
+  /// The parameters that a connection string contains. Throws `configuration` without repeating any part of the string,
+  /// which may hold a password.
+  static func parse(_ text: String) throws(PostgreSQLError) -> [String: String] {
+    guard !text.utf8.contains(0), let options = unsafe PQconninfoParse(text, nil) else {
+      throw PostgreSQLError(.configuration, hint: "libpq cannot parse the connection string")
+    }
+    defer { unsafe PQconninfoFree(options) }
+    var words: [String: String] = [:]
+    var next = unsafe options
+    while let keyword = unsafe next.pointee.keyword {
+      if let value = unsafe next.pointee.val { unsafe words[String(cString: keyword)] = unsafe String(cString: value) }
+      unsafe next += 1
+    }
+    return words
   }
 }

@@ -1,16 +1,16 @@
 import CPQ
 import Glibc
 
-/// What a statement gave: rows of binary values, owned by libpq until the last reference goes.
+/// The result of a statement: rows of binary values in libpq's memory, freed with the last reference.
 ///
-/// A reader names row and column by number and gets the value as the type that it expects; a value that cannot be that,
-/// a NULL where none is expected included, throws `programming`.
+/// Values are read by row and column number. A value of another type than expected, or an unexpected NULL, throws
+/// `programming`.
 @safe package final class ResultRows {
   private let result: OpaquePointer
   /// The number of rows.
   package let count: Int
 
-  /// Takes over the result.
+  /// Takes ownership of the result.
   init(adopting result: OpaquePointer) {
     unsafe self.result = unsafe result
     count = Int(unsafe PQntuples(result))
@@ -20,12 +20,11 @@ import Glibc
     unsafe PQclear(result)
   }
 
-  /// How many rows were inserted, changed or deleted.
+  /// The number of rows inserted, updated or deleted.
   package var affected: Int {
     Int(unsafe String(cString: PQcmdTuples(result))) ?? 0
   }
 
-  /// Whether there is no value.
   package func isNull(_ row: Int, _ column: Int32) -> Bool {
     unsafe PQgetisnull(result, Int32(row), column) != 0
   }
@@ -40,7 +39,7 @@ import Glibc
     isNull(row, column) ? nil : try text(row, column)
   }
 
-  /// The bytes of any value in PostgreSQL's binary format; of a `bytea` or a `text` its own.
+  /// The bytes of a value in PostgreSQL's binary format: for a `bytea` or `text` its content.
   package func raw(_ row: Int, _ column: Int32) throws(PostgreSQLError) -> [UInt8] {
     unsafe Array(try bytes(row, column))
   }
@@ -126,14 +125,14 @@ import Glibc
     }
   }
 
-  /// The value's bytes, valid as long as the result is.
+  /// The bytes of a value; valid as long as the result.
   private func bytes(_ row: Int, _ column: Int32) throws(PostgreSQLError) -> UnsafeRawBufferPointer {
-    // libpq itself only prints a warning where row or column is not there.
+    // For a row or column out of range libpq only prints a warning.
     guard row < count, unsafe PQnfields(result) > column, !isNull(row, column),
       let start = unsafe PQgetvalue(result, Int32(row), column)
     else { throw Self.mismatch }
     return unsafe UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, Int32(row), column)))
   }
 
-  private static let mismatch = PostgreSQLError(.programming, hint: "a column holds something else than expected")
+  private static let mismatch = PostgreSQLError(.programming, hint: "a column has another type than expected")
 }

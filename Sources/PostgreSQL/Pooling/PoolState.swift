@@ -1,14 +1,14 @@
 import DequeModule
 
-/// Who has which slot, and who waits for one. A value that says what is to be done; the pool does it.
+/// The slots and the queue of jobs of a pool: a value whose methods return the actions that the pool performs.
 struct PoolState {
-  /// What becomes of a job.
+  /// The action for a new job.
   enum Admission {
-    /// It runs, on this slot.
+    /// Run it on this slot.
     case start(Slot)
-    /// It waits. The pool is to look for waits that have become too long at this moment, unless it does so already.
+    /// Leave it in the queue. With a moment given, call `expire` then; nil when that call is already scheduled.
     case wait(until: ContinuousClock.Instant?)
-    /// Too many wait.
+    /// Refuse it: the queue is full.
     case refuse
     /// The pool is closed.
     case closed
@@ -27,10 +27,10 @@ struct PoolState {
     self.maximumWaiting = max(0, maximumWaiting)
   }
 
-  /// A job has come.
+  /// Gives a new job a slot or a place in the queue.
   mutating func admit(_ job: Job) -> Admission {
     if isClosed { return .closed }
-    // The one used last: the others may one day be closed by the server for idleness.
+    // Last in, first out: connections that are not needed stay idle, and the server may close them.
     if let slot = idle.popLast() { return .start(slot) }
     if slots < maximumSlots {
       slots += 1
@@ -42,29 +42,29 @@ struct PoolState {
     return .wait(until: isWatching ? nil : job.deadline)
   }
 
-  /// A slot's job is done: the job that it is to do next; nil for none.
+  /// Takes a slot back after its job. Returns the job to run on it next; nil leaves the slot idle.
   mutating func release(_ slot: Slot) -> Job? {
     if let job = waiting.popFirst() { return job }
     if !isClosed { idle.append(slot) }
     return nil
   }
 
-  /// Takes back a job that has not begun; nil when it has.
+  /// Removes a queued job, whose caller was cancelled; nil when it has already begun.
   mutating func withdraw(_ number: UInt64) -> Job? {
     guard let index = waiting.firstIndex(where: { $0.number == number }) else { return nil }
     return waiting.remove(at: index)
   }
 
-  /// The jobs that have waited too long, and when to look again.
+  /// Removes the jobs whose deadline has passed. Returns them and the moment of the next call; nil for none.
   mutating func expire(at now: ContinuousClock.Instant) -> (expired: [Job], next: ContinuousClock.Instant?) {
     var expired: [Job] = []
-    // All may wait for the same time, so they expire in the order in which they came.
+    // All jobs have the same wait limit, so they expire in the order of the queue.
     while let first = waiting.first, first.deadline <= now { expired.append(waiting.removeFirst()) }
     isWatching = !waiting.isEmpty
     return (expired, waiting.first?.deadline)
   }
 
-  /// Nobody gets a slot any more: what waited, and the slots that nobody has.
+  /// Closes the pool to new jobs. Returns the queued jobs, to be refused, and the idle slots, to be closed.
   mutating func close() -> (jobs: [Job], slots: [Slot]) {
     isClosed = true
     defer {
@@ -73,4 +73,16 @@ struct PoolState {
     }
     return (Array(waiting), idle)
   }
+}
+
+/// A unit of work that needs a connection. Exactly one of the two closures is called, once.
+struct Job: Sendable {
+  /// Identifies the job for `withdraw`.
+  let number: UInt64
+  /// The end of its wait for a connection.
+  let deadline: ContinuousClock.Instant
+  /// Runs the job, on the slot's thread.
+  let perform: @Sendable (Slot) -> Void
+  /// Fails the job with an error.
+  let refuse: @Sendable (any Error) -> Void
 }

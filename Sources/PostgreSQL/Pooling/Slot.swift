@@ -1,15 +1,14 @@
 import Dispatch
 import Synchronization
 
-/// A place for one connection of the pool, with a queue whose thread may wait for the server. One job has it at a time.
+/// A place for one connection of the pool, with a serial queue on which jobs may block. It serves one job at a time.
 final class Slot: Sendable {
-  /// Where the slot's jobs run. A serial queue of its own: no other slot's wait holds it up.
+  /// The queue on which the slot's jobs run. Each slot has its own, so that a blocked job delays no other slot.
   let queue = DispatchQueue(label: "postgresql.connection")
-  /// Only the job that has the slot looks at it, so nobody ever waits for the lock; it makes that a rule the compiler
-  /// keeps.
+  /// Only used by the slot's current job, so the lock is never contended; it lets the compiler check that rule.
   private let connection = Mutex<PostgreSQLConnection?>(nil)
 
-  /// Runs a block with the slot's connection, which is made when there is none that works.
+  /// Runs a block with the slot's connection; connects first when there is none or the server has closed it.
   func withConnection<Value: Sendable>(
     connect: () throws -> sending PostgreSQLConnection, _ body: (PostgreSQLConnection) throws -> Value
   ) throws -> Value {
@@ -21,7 +20,7 @@ final class Slot: Sendable {
     }
   }
 
-  /// Gives up the connection unless the next job can use it.
+  /// Closes the connection unless the next job can use it.
   func tidy() {
     connection.withLock { held in
       if held?.isReusable == false { held = nil }

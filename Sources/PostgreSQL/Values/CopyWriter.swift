@@ -1,14 +1,16 @@
-/// Makes the rows of a binary `COPY … FROM STDIN`: `row()` with the number of columns, and then each column's value in
-/// the order and with the exact type of the columns, since nothing is converted.
+/// Encodes the rows of a binary `COPY … FROM STDIN`.
+///
+/// For each row call `row(columns:)` and then one method per column, in the order of the columns and with their exact
+/// types: the server converts nothing.
 package struct CopyWriter: ~Copyable {
   private var buffer: [UInt8]
   private let send: ([UInt8]) throws -> Void
-  /// The rows begun so far.
+  /// The number of rows begun.
   package private(set) var count = 0
 
-  /// Rows leave in pieces of about this many bytes.
+  /// Rows are sent in pieces of about this many bytes.
   private static let piece = 256 * 1024
-  /// "PGCOPY", the bytes that show a damaged transfer, no flags and no extension.
+  /// The signature "PGCOPY\n\377\r\n\0", no flags, no header extension.
   private static let head: [UInt8] =
     [0x50, 0x47, 0x43, 0x4F, 0x50, 0x59, 0x0A, 0xFF, 0x0D, 0x0A, 0] + Array(repeating: 0, count: 8)
 
@@ -18,27 +20,27 @@ package struct CopyWriter: ~Copyable {
     buffer.reserveCapacity(Self.piece + 16 * 1024)
   }
 
-  /// Begins a row of so many columns. Throws when what came before cannot be sent.
+  /// Begins a row of that many columns. Throws when the rows before it cannot be sent.
   package mutating func row(columns: Int) throws {
     if buffer.count >= Self.piece { try flush() }
     count += 1
     buffer.append(bigEndian: Int16(columns))
   }
 
-  /// No value.
+  /// A NULL in a column of any type.
   package mutating func null() { buffer.append(bigEndian: Int32(-1)) }
 
   /// A `text` column.
   package mutating func text(_ value: String) { buffer.append(counted: value.utf8) }
 
-  /// A `text` column, of UTF-8 without NUL.
+  /// A `text` column, as UTF-8 without NUL.
   package mutating func text(utf8 value: some Collection<UInt8>) { buffer.append(counted: value) }
 
   /// A `text[]` column.
   package mutating func texts(_ values: [String]) {
     let head = values.isEmpty ? 12 : 20
     buffer.append(bigEndian: Int32(values.reduce(head) { $0 + 4 + $1.utf8.count }))
-    // Dimensions, whether there are NULLs, the type; then the number of elements and the number of the first.
+    // Dimensions, NULL flag, element type; for each dimension its length and lower bound.
     buffer.append(bigEndian: Int32(values.isEmpty ? 0 : 1))
     buffer.append(bigEndian: Int32(0))
     buffer.append(bigEndian: Parameter.TypeID.text.oid)
@@ -70,13 +72,13 @@ package struct CopyWriter: ~Copyable {
     buffer.append(bigEndian: low)
   }
 
-  /// A column of any type that there are parameters of.
+  /// A column of any type that ``Parameter`` has.
   package mutating func value(_ value: Parameter) {
     guard let bytes = value.bytes else { return null() }
     buffer.append(counted: bytes)
   }
 
-  /// Sends the rest and the mark of the end.
+  /// Sends the remaining rows and the end marker.
   mutating func finish() throws {
     buffer.append(bigEndian: Int16(-1))
     try flush()

@@ -1,9 +1,9 @@
 /// A value for a statement, in PostgreSQL's binary format.
 package struct Parameter: Sendable {
-  /// The number by which every PostgreSQL knows a type.
+  /// A built-in type's OIDs, which are the same in every server (`pg_type.dat`).
   package struct TypeID: Hashable, Sendable {
     let oid: UInt32
-    /// The type of an array of it; 0 for an array.
+    /// The OID of the array of the type.
     let arrayOID: UInt32
 
     package static let bool = Self(oid: 16, arrayOID: 1000)
@@ -16,9 +16,9 @@ package struct Parameter: Sendable {
     package static let uuid = Self(oid: 2950, arrayOID: 2951)
   }
 
-  /// The type's number.
+  /// The OID of the type.
   let oid: UInt32
-  /// Nil is NULL.
+  /// The value; nil is NULL.
   let bytes: [UInt8]?
 
   private init(_ oid: UInt32, _ bytes: [UInt8]?) {
@@ -26,10 +26,10 @@ package struct Parameter: Sendable {
     self.bytes = bytes
   }
 
-  /// No value of a type.
+  /// NULL of a type.
   package static func null(_ type: TypeID) -> Self { Self(type.oid, nil) }
 
-  /// `text`; nil is NULL. Must not contain NUL, which PostgreSQL refuses.
+  /// `text`; nil is NULL. PostgreSQL refuses a text with a NUL character.
   package static func text(_ value: String?) -> Self { Self(TypeID.text.oid, value.map { Array($0.utf8) }) }
 
   /// `bytea`; nil is NULL.
@@ -112,7 +112,7 @@ package struct Parameter: Sendable {
   ) -> Self {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(20 + values.count * (4 + sizeHint))
-    // Dimensions, whether there are NULLs, the type; then the number of elements and the number of the first.
+    // Dimensions, NULL flag, element type; for each dimension its length and lower bound.
     bytes.append(bigEndian: Int32(values.isEmpty ? 0 : 1))
     bytes.append(bigEndian: Int32(0))
     bytes.append(bigEndian: type.oid)
@@ -129,5 +129,25 @@ package struct Parameter: Sendable {
       }
     }
     return Self(type.arrayOID, bytes)
+  }
+}
+
+/// PostgreSQL's binary formats are big-endian.
+extension [UInt8] {
+  /// Appends an integer, most significant byte first.
+  @inline(__always) mutating func append<Value: FixedWidthInteger>(bigEndian value: Value) {
+    append(addingCapacity: Value.bitWidth / 8) { bytes in
+      var shift = Value.bitWidth
+      while shift > 0 {
+        shift -= 8
+        bytes.append(UInt8(truncatingIfNeeded: value &>> Value(truncatingIfNeeded: shift)))
+      }
+    }
+  }
+
+  /// Appends a length of four bytes and then the bytes.
+  mutating func append(counted bytes: some Collection<UInt8>) {
+    append(bigEndian: Int32(bytes.count))
+    append(contentsOf: bytes)
   }
 }
