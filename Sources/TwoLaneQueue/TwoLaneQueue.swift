@@ -1,7 +1,7 @@
-package import DequeModule
+public import DequeModule
 
 /// How often the bulk lane has its turn.
-package enum BulkLane {
+@usableFromInline package enum BulkLane {
   /// While both lanes wait, one of this many elements taken is bulk.
   @inlinable package static var period: Int { 8 }
 }
@@ -9,8 +9,11 @@ package enum BulkLane {
 /// A queue with one lane for single sends and one for bulk, so that no single send waits behind a broadcast.
 ///
 /// Each lane is first in, first out. While both wait, every eighth element taken is bulk (`BulkLane.period`), so that
-/// neither lane starves. `@inlinable`, because each module specialises it for its own element.
-package struct TwoLaneQueue<Element> {
+/// neither lane starves.
+///
+/// Type and members are `@usableFromInline` and `@inlinable`, so that each module specialises them for its own element;
+/// the compiler ignores `@inlinable` members of a type that is only `package` (Swift 6.3).
+@usableFromInline package struct TwoLaneQueue<Element> {
   @usableFromInline package var single: Deque<Element> = []
   @usableFromInline package var bulk: Deque<Element> = []
   /// Elements of the single lane taken in a row while the bulk lane waited, at most `BulkLane.period - 1`.

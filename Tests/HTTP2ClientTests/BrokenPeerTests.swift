@@ -2,7 +2,7 @@ import HTTP2Client
 import HTTP2Server
 import Testing
 
-/// Against peers that break the rules, or leave without having done anything.
+/// Peers that violate the protocol, or leave without having done anything.
 @Suite(.timeLimit(.minutes(1))) struct BrokenPeerTests {
   /// Runs `body` with a pool that connects to the server.
   private func run(
@@ -12,7 +12,7 @@ import Testing
     let events = Probe<HTTP2PoolEvent>()
     let pool = try Bench.pool(port: server.port, events: events) {
       $0.tls = nil
-      // Nobody waits so long: a second connection would be one too many.
+      // Longer than the test: a second connection would be one too many.
       $0.reconnectBackoff = .seconds(100)
       $0.maximumReconnectBackoff = .seconds(100)
       configure(&$0)
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  /// A restart is no reason to wait.
+  /// A server's restart is no reason for backoff.
   @Test func reconnectsAtOnceToAServerThatHasAnswered() async throws {
     try await Bench.run(pool: {
       $0.reconnectBackoff = .seconds(100)

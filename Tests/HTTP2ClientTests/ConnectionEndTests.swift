@@ -4,9 +4,9 @@ import Testing
 
 @testable import HTTP2Client
 
-/// Which ends of a connection make the next one wait.
+/// Which ends of a connection delay the next one.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionEndTests {
-  /// Hands out its requests once, and notes the end.
+  /// Gives out its requests once, and records the end.
   private final class Owner: ClientConnectionOwner {
     let ends = Probe<(wasOpened: Bool, isFailure: Bool)>()
     private let batches: [RequestBatch]
@@ -33,7 +33,7 @@ import Testing
     func observe(_ event: HTTP2PoolEvent) {}
   }
 
-  /// Connects to the server and gives the end; a connection that has been open for as long as `longest` counts as old.
+  /// Connects to the server and returns the end; a connection that has been open for `longest` counts as old.
   private func end(
     of server: RawServer, longest: Duration, requests: [HTTP2Request] = []
   ) async throws -> (wasOpened: Bool, isFailure: Bool) {

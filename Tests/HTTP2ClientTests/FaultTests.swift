@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test func requestsNotCoveredByGoAwayAreResent() async throws {
-    // The first connection says after 10 requests that it has taken only the first 5, and answers those.
+    // After 10 requests the first connection sends GOAWAY for the first 5, and answers those.
     let held = Probe<(HTTP2ServerRequest, HTTP2Responder)>()
     let processed = Probe<String>()
     try await Bench.run { request, responder in
@@ -113,7 +113,7 @@ import Testing
       if request.path != "/0" { Bench.answer(request, responder) }
     } _: { bench in
       try await bench.events.wait(count: 1)
-      // The first one occupies the only stream; the second one waits for it in vain; the third one gets it.
+      // The first request occupies the only stream, the second waits for it in vain, the third gets it.
       bench.submit([Bench.request(0, timeout: .seconds(1))])
       try await arrived.wait(count: 1)
       bench.submit([Bench.request(1, timeout: .milliseconds(50)), Bench.request(2)])
@@ -176,7 +176,7 @@ import Testing
       return error?.code == .deadlineExceeded && error?.wasPossiblyProcessed == false
         && error?.message.contains("connectFailed") == true
     }
-    // Pauses grow from failure to failure.
+    // Pauses grow with each failure.
     let pauses = try await events.wait(count: 4).compactMap {
       if case .failed(_, _, let pause) = $0 { pause } else { nil }
     }
@@ -207,7 +207,7 @@ import Testing
       $0.idlePingInterval = .milliseconds(10)
       $0.pingTimeout = .milliseconds(2000)
     }) { request, responder in
-      // Time for many PINGs.
+      // Long enough for many PINGs.
       _ = responder.connection.eventLoop.scheduleTask(in: .milliseconds(300)) { Bench.answer(request, responder) }
     } _: { bench in
       let response1 = try await bench.pool.execute(Bench.request(1))

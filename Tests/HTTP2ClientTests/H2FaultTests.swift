@@ -3,7 +3,7 @@ import HTTP2Client
 import Support
 import Testing
 
-/// Against an APNs-like server that shares no code with this project and misbehaves on purpose.
+/// An APNs-like server that shares no code with this project and misbehaves on purpose.
 ///
 /// It is a Python program outside the package, named by `FANFARE_H2FAULT`.
 @Suite(
@@ -20,7 +20,7 @@ struct H2FaultTests {
     var h: [String: String]?
   }
 
-  /// Sends `count` pushes and gives what the tool has seen.
+  /// Sends `count` pushes and returns the tool's records.
   private func run(count: Int, _ arguments: [String], configure: (inout HTTP2PoolConfiguration) -> Void = { _ in })
     async throws
     -> [Line]

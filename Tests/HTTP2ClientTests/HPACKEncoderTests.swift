@@ -1,9 +1,10 @@
+import HTTP2Client
 import Support
 import Testing
 
 @testable import HTTP2Client
 
-/// What goes over the wire, byte for byte.
+/// The encoder's output, byte for byte.
 struct HPACKEncoderTests {
   /// The block of these fields.
   private static func block(_ encoder: inout HPACKEncoder, _ headers: HTTP2Headers) -> [UInt8] {
@@ -59,8 +60,8 @@ struct HPACKEncoderTests {
       return Self.block(&encoder, headers)
     }
     #expect(block("1") == Self.bytes("40 02 6964 01 31"))
-    // The newest entry is 62: fifteen and 47. Not even the same value is told by the table, for nobody should look for
-    // it.
+    // The newest entry is 62 (15 + 47). A repeated secret value is not found in the table either, so that nothing
+    // reveals it.
     for value in ["2", "1"] { #expect(block(value) == Self.bytes("0f2f 01") + Array(value.utf8)) }
   }
 
@@ -71,11 +72,10 @@ struct HPACKEncoderTests {
     #expect(Self.block(&encoder, token) == literal)
     #expect(Self.block(&encoder, token) == [0xBE])
     encoder.limitTable(to: 0)
-    // RFC 7541 section 6.3; and what does not fit is sent without being entered.
+    // RFC 7541 §6.3. A field that does not fit is sent without entering the table.
     #expect(Self.block(&encoder, token) == Self.bytes("20 0f08 06") + Array("bearer".utf8))
     #expect(Self.block(&encoder, token) == Self.bytes("0f08 06") + Array("bearer".utf8))
-    // The smallest size of those between two blocks is told, too: the peer has forgotten everything (RFC 7541 section
-    // 4.2).
+    // The smallest size between two blocks is announced too, because the peer has evicted everything (RFC 7541 §4.2).
     encoder.limitTable(to: 4096)
     #expect(Self.block(&encoder, token) == Self.bytes("3fe1 1f") + literal)
     encoder.limitTable(to: 0)
@@ -96,8 +96,36 @@ struct HPACKEncoderTests {
     let path = Self.bytes("14 02 2f31")
     #expect(block([:]) == path + [0x83] + Self.bytes("57 06") + Array("bearer".utf8))
     for _ in 1...2 { #expect(block([:]) == path + [0x83, 0xBE]) }
-    // One entry more, and the shared one is the second.
+    // With one more entry, the shared one is the second.
     #expect(block(["x": "y"]) == path + [0x83, 0xBE] + Self.bytes("40 01 78 01 79"))
     for _ in 1...2 { #expect(block([:]) == path + [0x83, 0xBF]) }
+  }
+}
+
+struct HTTP2HeadersTests {
+  @Test func fieldsKeepTheirOrder() {
+    var headers: HTTP2Headers = ["a": "1", "b": ""]
+    headers.append("c", String(repeating: "x", count: 70_000), indexing: .never)
+    headers.append(name: Array("a".utf8), value: Array("2".utf8))
+    #expect(headers.map(\.name) == ["a", "b", "c", "a"])
+    #expect(headers.map(\.value.count) == [1, 0, 70_000, 1])
+    #expect(headers["a"] == "1")
+    #expect(headers["b"] == "")
+    #expect(headers["d"] == nil)
+    #expect(headers.count == 4)
+  }
+
+  @Test func sizeIsCountedAsThePeerCountsIt() {
+    // RFC 9113 section 6.5.2: name, value and 32 bytes for each field.
+    let headers: HTTP2Headers = [":path": "/1", "x": ""]
+    #expect(headers.listSize == (5 + 2 + 32) + (1 + 0 + 32))
+  }
+
+  @Test func copiesAreIndependent() {
+    let original: HTTP2Headers = ["a": "1"]
+    var copy = original
+    copy.append(contentsOf: ["b": "2"])
+    #expect(original.count == 1)
+    #expect(copy["b"] == "2")
   }
 }

@@ -4,14 +4,14 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct LimitTests {
-  /// Holds requests back until told to answer them.
+  /// Holds requests until told to answer them.
   final class Gate: Sendable {
     let held = Probe<(request: HTTP2ServerRequest, responder: HTTP2Responder)>()
     private let answered = Mutex(0)
 
     func hold(_ request: HTTP2ServerRequest, _ responder: HTTP2Responder) { held.add((request, responder)) }
 
-    /// Requests that have arrived and are not answered.
+    /// Requests that are not answered yet.
     var open: Int { held.values.count - answered.withLock { $0 } }
 
     /// Answers the next `count` requests.
@@ -33,11 +33,11 @@ import Testing
       bench.submit(tickets: 0..<40)
       let first = try await gate.held.wait(count: 1)
       #expect(bench.pool.statistics.streamLimit == 1)
-      // Raised: the rest of the allowance arrives at once, and no more.
+      // Raised: the new allowance arrives at once, and no more.
       first[0].responder.connection.setMaximumConcurrentStreams(10)
       try await gate.held.wait(count: 10)
       #expect(gate.open == 10)
-      // Lowered with ten open: none may come before nine have ended.
+      // Lowered with ten open: no new request may arrive before nine have ended.
       first[0].responder.connection.setMaximumConcurrentStreams(2)
       try await bench.events.wait { $0.contains(.streamLimitChanged(connection: 1, streamLimit: 2)) }
       gate.answer(8)

@@ -81,7 +81,7 @@ import Testing
     #expect(completions.values.count == 100)
   }
 
-  /// NIO's own look-ups wait for one another on each event loop.
+  /// NIO's own lookups wait for one another on each event loop.
   @Test func slowNameLookupDelaysNoOtherPool() async throws {
     let eventLoop = Bench.group.next()
     let (asked, answered) = (Probe<String>(), DispatchSemaphore(value: 0))
@@ -158,7 +158,7 @@ import Testing
       let response1 = try await bench.pool.execute(Bench.request(1))
       #expect(response1.status == 200)
       let events = try await bench.events.wait { $0.contains(.closed(connection: 1, error: nil)) }
-      // The successor is there before the old one goes.
+      // The successor is open before the old connection closes.
       #expect(
         events.firstIndex(of: .opened(connection: 2, streamLimit: 1000)) ?? .max < events.firstIndex(
           of: .closed(connection: 1, error: nil)) ?? 0)

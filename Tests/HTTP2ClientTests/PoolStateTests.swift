@@ -105,7 +105,7 @@ struct PoolStateTests {
     for id in 1...3 { open(id, limit: 1000) }
     #expect(words(state.submit(batch(5), now: now).1) == ["wake 1"])
     #expect(words(state.submit(batch(200), now: now).1) == ["wake 2", "wake 3"])
-    // All are awake already.
+    // All connections are awake already.
     #expect(words(state.submit(batch(5), now: now).1).isEmpty)
   }
 
@@ -138,7 +138,7 @@ struct PoolStateTests {
     #expect(pauses[0] >= .milliseconds(500) && pauses[0] <= .seconds(1))
     #expect(pauses[3] >= .seconds(4) && pauses[3] <= .seconds(8))
     #expect(pauses[9] >= .milliseconds(7500) && pauses[9] <= .seconds(15))
-    // A connection that works ends the series.
+    // A working connection ends the series of failures.
     open(11)
     state.proved(id: 11)
     #expect(words(state.ended(id: 11, isFailure: false, error: nil, now: now).1) == ["connect 12"])
@@ -190,7 +190,7 @@ struct PoolStateTests {
     _ = state.submit(batch(12), now: now)
     _ = state.take(id: 1, openStreams: 0, streamLimit: 10, mayTake: true, now: now)
     #expect(words(state.submit(batch(3, generation: 1), now: now).1) == ["fail 2 superseded", "drain 1", "connect 2"])
-    // What was made before it and comes after it, and what the old connection gives back, has no connection any more.
+    // Requests of the earlier generation that arrive later, or are returned by the old connection, have no connection.
     #expect(words(state.submit(batch(4), now: now).1) == ["fail 4 superseded"])
     #expect(words(state.giveBack(first: [batch(1)], last: [batch(5)], now: now)) == ["fail 6 superseded"])
     _ = state.opened(id: 2, streamLimit: 10, now: now)
@@ -202,7 +202,7 @@ struct PoolStateTests {
 
   @Test mutating func connectionThatOpensAfterThePoolHasClosedEnds() {
     #expect(words(state.start(now: now)) == ["connect 1"])
-    // Overtakes the connecting on another thread, and finds nothing there.
+    // Arrives before the connection is made on another thread.
     #expect(words(state.beginClosing()) == ["abort 1"])
     #expect(words(state.opened(id: 1, streamLimit: 10, now: now)) == ["drain 1"])
     #expect(words(state.ended(id: 1, isFailure: false, error: nil, now: now).1) == ["finish"])

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test func fieldsArriveAsSentWithAnyTableSize() async throws {
-    // Names and values that come again or do not, are too large for the table, or drive everything out of it; blocks of
+    // Names and values that repeat or do not, are too large for the table, or evict everything from it; blocks of
     // several frames.
     var random = SeededGenerator(seed: 11)
     let requests = (0..<2000).map { ticket in
@@ -106,7 +106,7 @@ import Testing
   }
 
   @Test func serverWithAnotherNameIsRefused() async throws {
-    // NIOSSL is content with a certificate that names the peer's address, so this one must not.
+    // NIOSSL accepts a certificate with the peer's address, so this one must not have it.
     let certificates = try TestCertificates(coversAddress: false)
     let (serverTLS, clientTLS) = (try certificates.serverTLS(), try certificates.clientTLS())
     try await Bench.run {

@@ -4,7 +4,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-/// What the server does not let a client make of it.
+/// Limits that the server sets its clients.
 @Suite(.timeLimit(.minutes(1))) struct ServerLimitTests {
   @Test(arguments: [true, false]) func silentClientIsDisconnected(isSecure: Bool) async throws {
     try await Bench.run(
@@ -21,7 +21,7 @@ import Testing
       let silent = try await ClientBootstrap(group: Bench.group)
         .connect(host: "127.0.0.1", port: #require(bench.server.boundPort)).get()
       try await silent.closeFuture.get()
-      // Who has spoken in time may be silent for as long.
+      // A client that sent its SETTINGS in time may then be silent for as long as it likes.
       let second = try await bench.pool.execute(Bench.request(2))
       #expect(second.status == 200)
       #expect(bench.events.values.count { if case .opened = $0 { true } else { false } } == 1)
@@ -34,7 +34,7 @@ import Testing
     var configuration = HTTP2ServerConfiguration(tls: nil)
     configuration.maximumConcurrentStreams = total
     let large = String(repeating: "x", count: 8000)
-    // One event loop for all connections: that others are answered shows that it has had its time.
+    // All connections share one event loop, so an answer to another client shows that the server had its turn.
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let server = HTTP2Server(configuration: configuration, eventLoopGroup: group, logger: Bench.logger) {
       request, responder in
@@ -58,10 +58,10 @@ import Testing
       let response = try await pool.execute(Bench.request(ticket))
       #expect(response.status == 200)
     }
-    // The system takes some megabytes of answers, hundreds, from the server, which reads a quarter of a megabyte at a
+    // The system buffers some megabytes of answers, which are hundreds; the server reads a quarter of a megabyte at a
     // time.
     #expect(asked.values.count < total)
-    // As soon as answers are taken it goes on.
+    // It continues as soon as answers are read.
     try await greedy.setOption(.autoRead, value: true).get()
     try await asked.wait(count: total)
     try await greedy.close()
@@ -71,8 +71,7 @@ import Testing
     try await group.shutdownGracefully()
   }
 
-  /// What a client says that makes so many requests of a kilobyte (RFC 9113 sections 3.4, 4.1 and 6; RFC 7541 section
-  /// 6.2.2).
+  /// The bytes of a client that makes this many requests of a kilobyte (RFC 9113 §3.4, §4.1 and §6; RFC 7541 §6.2.2).
   private static func requests(_ count: Int) -> ByteBuffer {
     var bytes = ByteBuffer(string: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     func append(type: UInt8, flags: UInt8, stream: Int, payload: [UInt8]) {
@@ -80,7 +79,7 @@ import Testing
       bytes.writeBytes(payload)
     }
     append(type: 4, flags: 0, stream: 0, payload: [])
-    // GET and http from the static table, then `:path`, of 127 + 0x69 + (6 << 7) bytes, and `:authority` as they are.
+    // GET and http from the static table, then plain `:path`, of 127 + 0x69 + (6 << 7) bytes, and `:authority`.
     let path = [UInt8](repeating: UInt8(ascii: "/"), count: 1000)
     let fields = [0x82, 0x86, 0x04, 0x7F, 0xE9, 0x06] + path + [0x01, 6] + Array("greedy".utf8)
     // END_STREAM and END_HEADERS.

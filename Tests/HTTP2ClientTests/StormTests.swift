@@ -4,7 +4,7 @@ import NIOCore
 import Synchronization
 import Testing
 
-/// Every kind of fault at random, and at the end every request must have been reported once, and truthfully.
+/// All kinds of faults at random; at the end every request must have been reported once and correctly.
 @Suite(.timeLimit(.minutes(1))) struct StormTests {
   /// A small generator with a seed (SplitMix64).
   struct Seeded: RandomNumberGenerator {
@@ -55,7 +55,7 @@ import Testing
       await bench.pool.close(timeout: .seconds(5))
       #expect(bench.completions.values.count == count)
       #expect(Set(completions.map(\.ticket)).count == count)
-      // What is never resent unless it was certainly not processed is processed once at most.
+      // Requests are resent only if certainly not processed, so each is processed at most once.
       #expect(processed.values.count == Set(processed.values).count)
       let (seen, known) = (Set(processed.values), Set(answered.values))
       for completion in completions {

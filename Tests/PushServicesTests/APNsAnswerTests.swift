@@ -57,7 +57,7 @@ import Testing
     #expect(outcome(400, #"{"reason":"BadTopic"}"#, retryAfter: "7").retryAfter == nil)
   }
 
-  /// What is not the documented JSON never condemns a device, and never becomes a metric's label.
+  /// A body that is not the documented JSON never removes a device, and never becomes a metric's label.
   @Test(arguments: [
     "", "<html><body>502</body></html>", "{\"reason\":", "{\"reason\":\"NewReason\"}", "{\"reason\":7}", "[]", "null",
     "{\"Reason\":\"Unregistered\"}", String(repeating: "x", count: 100_000), "\u{0}\u{1}",

@@ -4,11 +4,11 @@ import Testing
 
 @testable import PushServices
 
-/// Which connections a provider token may go to.
+/// The connections on which a provider token may be used.
 @Suite struct APNsCredentialTests {
   private static let renewed = Fixtures.now + ProviderTokenState.renewalAge
 
-  /// A connection whose token has expired calls any other expired, too.
+  /// On a connection whose token has expired, APNs reports every other token as expired too.
   @Test func youngerTokenNeverUsesASpentConnection() throws {
     let credential = try Self.credential()
     let first = try credential.fields(now: Fixtures.now)
@@ -19,7 +19,7 @@ import Testing
     let last = try credential.fields(now: Self.renewed)
     #expect(last.generation == second.generation)
     #expect(last.connectionGeneration > second.connectionGeneration)
-    // A further answer from there says nothing of where the token goes now.
+    // Further answers on the old connection do not matter for the new one.
     _ = try credential.expired(first, now: Self.renewed)
     credential.leaveConnections(of: first)
     #expect(try credential.fields(now: Self.renewed).connectionGeneration == last.connectionGeneration)
@@ -50,5 +50,17 @@ import Testing
 
   private static func credential() throws -> APNsCredential {
     try APNsCredential(TestKeys.apns(port: 443, trustRoots: ""))
+  }
+}
+
+@Suite struct ConnectionRenewalTests {
+  @Test func renewalIsDueOncePerEpochAndNotAgainAtOnce() {
+    var renewal = ConnectionRenewal()
+    let now = Fixtures.now
+    let answers = [(0, 0), (0, 60), (1, 29), (1, 30)].map { (epoch, seconds) in
+      renewal.isDue(epoch: epoch, now: now + .seconds(seconds))
+    }
+    #expect(answers == [true, false, false, true])
+    #expect(renewal.epoch == 2)
   }
 }

@@ -73,7 +73,7 @@ import Testing
     await double.close()
   }
 
-  /// Nobody on the way may keep what names a device, and no field may go before the pseudo fields.
+  /// Intermediaries must not index a device's path, and no field may precede the pseudo fields.
   @Test func pathIsFirstAndNeverIndexed() throws {
     let now = clock.now()
     let fields = try APNsCredential(TestKeys.apns(port: 1, trustRoots: "")).fields(now: now)
@@ -90,8 +90,7 @@ import Testing
     for _ in 1...2 {
       var block: [UInt8] = []
       encoder.encode(request, into: &block)
-      // RFC 7541 section 6.2.3: a literal that is never indexed, whose name is that of the fourth entry; then 74 bytes
-      // as they are.
+      // RFC 7541 §6.2.3: a literal that is never indexed, with the name of static entry 4, then 74 plain bytes.
       #expect(block.prefix(2).elementsEqual([0x14, 74]))
       #expect(block.dropFirst(2).prefix(74).elementsEqual("/3/device/\(Self.token)".utf8))
     }
@@ -166,8 +165,8 @@ import Testing
     await double.close()
   }
 
-  /// Apple binds a connection to the keys of its first push: what was made with the old key, and waits, must not be
-  /// that.
+  /// Apple ties a connection to the key of its first push, so waiting requests with the old key must not become its
+  /// first.
   @Test func pushNeverUsesAConnectionOfAnotherKey() async throws {
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
     let double = try await HTTP2Double(Self.certificates.get()) { request in
@@ -193,7 +192,8 @@ import Testing
     #expect(Set(double.requests.map { $0.request.headers["authorization"] }).count == 2)
   }
 
-  /// A connection is of no use once a token on it has expired: what waits with that token must not go to the next one.
+  /// A connection is unusable once a token on it has expired, so requests that wait with that token must not use the
+  /// next one.
   @Test func waitingRequestsWithAnExpiredTokenAreDiscarded() async throws {
     let expired = Mutex<String?>(nil)
     let double = try await HTTP2Double(Self.certificates.get()) { request in
@@ -205,7 +205,7 @@ import Testing
       clock.advance(by: .seconds(21 * 60))
       expired.withLock { $0 = double.requests.first?.request.headers["authorization"] }
       let (reports, reported) = AsyncStream.makeStream(of: PushResult.self)
-      // As the worker does, the first that is answered is sent again in the moment of its answer.
+      // Like the worker, resends the first push in the moment of its answer.
       let again = Mutex<Push?>(try push(sender, ticket: 100))
       sender.submit(try (1...50).map { try push(sender, ticket: $0) }) { results in
         for result in results { reported.yield(result) }
@@ -221,7 +221,7 @@ import Testing
       #expect(outcomes[50] == PushOutcome(.retryHere, reason: "ConnectionsRenewed"))
       #expect(outcomes[100]?.verdict == .accepted)
     }
-    // The one that was accepted, the first of the batch, and what went out in the turn of its answer.
+    // The accepted push, the first of the batch, and those sent in the turn of its answer.
     let old = expired.withLock { $0 }
     #expect(double.requests.count { $0.request.headers["authorization"] == old } <= 3)
     await double.close()
@@ -276,7 +276,7 @@ import Testing
 
   @Test func unreachableServiceIsAReadinessProblem() async throws {
     let double = try await HTTP2Double(Self.certificates.get()) { _ in .answer(.init()) }
-    // Its certificate is not to be trusted.
+    // Its certificate is not trusted.
     let stranger = try TestCertificates()
     try await Outcomes.running(
       sender(double) {
@@ -284,7 +284,7 @@ import Testing
         $0.requestTimeout = .milliseconds(500)
       }
     ) { sender in
-      // The deadline may come before the handshake has failed.
+      // The deadline may pass before the handshake fails.
       for _ in 0..<20 where sender.readinessProblem == nil {
         expectEqual(try await verdicts(sender, push(sender)), [.retryLater])
       }

@@ -11,7 +11,7 @@ import Testing
     state.fetched(.granted(value, lifetime: .seconds(seconds)), now: time)
   }
 
-  /// What a push gets now: a token, `wait`, or the reason of its refusal; and whether a fetch was asked for.
+  /// The result for a push now: a token, `wait`, or the reason of its refusal; and whether a fetch was requested.
   private func use() -> (String, Bool) {
     let (use, startsFetch) = state.use(now: time)
     switch use {
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  /// It is as if there were no connection: an outage, which lasts longer than the pause until the next fetch.
+  /// It counts as a missing connection: an outage, which lasts longer than the pause before the next fetch.
   @Test(arguments: [0, 200, 408, 429, 503]) func tokenEndpointFailureIsReportedAsTokenUnavailable(status: Int) {
     _ = use()
     state.fetched(.unavailable(status: status, retryAfter: .seconds(30)), now: time)
@@ -97,13 +97,13 @@ import Testing
     state.worked(generation: 1)
     time = time + .seconds(60)
     #expect(refused(1) == (.reauthenticate, true))
-    // Further refusals of the same token are the same refusal.
+    // Further refusals of the same token count once.
     #expect(refused(1) == (.reauthenticate, false))
     grant("b")
     #expect(refused(1) == (.reauthenticate, false))
     #expect(refused(2, "UNAUTHENTICATED") == (.configurationError, false))
     #expect(use() == ("configurationError UNAUTHENTICATED", false))
-    // The operator may have mended it meanwhile.
+    // The operator may have fixed it meanwhile.
     time = time + .seconds(60)
     #expect(use() == ("wait", true))
     grant("c")
@@ -129,11 +129,11 @@ import Testing
     #expect(refused(1) == (.reauthenticate, true))
     state.fetched(.unavailable(status: 503, retryAfter: nil), now: time)
     #expect(use() == ("a", false))
-    // What was refused together with the first comes late.
+    // Refusals of the first batch arrive late.
     #expect(refused(1) == (.reauthenticate, false))
     #expect(use() == ("a", false))
     state.worked(generation: 2)
-    // It is refused for good: the endpoint is asked no faster for that.
+    // A lasting refusal does not make fetches more frequent.
     #expect(refused(2) == (.reauthenticate, true))
     state.fetched(.unavailable(status: 503, retryAfter: nil), now: time)
     #expect(refused(3) == (.reauthenticate, false))
@@ -171,7 +171,7 @@ import Testing
     grant("old")
     #expect(use() == ("old", true))
     #expect(use() == ("old", false))
-    // And not given up when that is not to be had.
+    // And stays in use if that fails.
     state.fetched(.unavailable(status: 503, retryAfter: nil), now: time)
     #expect(use() == ("old", false))
     time = time + .seconds(1)

@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  /// Everything that holds or met a secret, printed in every way there is.
+  /// Prints everything that holds or has read a secret, in every possible way.
   @Test func secretsAreNeverPrinted() throws {
     let mark = "5ecret5"
     var found: [Any] = []

@@ -9,7 +9,7 @@ import Testing
 
 @testable import PushServices
 
-/// The gauge that tells operators when a credential ends.
+/// The gauge that shows when a credential expires.
 @Suite(.timeLimit(.minutes(1))) struct CredentialExpiryTests {
   private static let certificates = Result { try TestCertificates() }
   private let clock = ManualClock(at: Fixtures.now)
@@ -90,7 +90,7 @@ import Testing
         expiresAt: clock.now() + .seconds(60))
       _ = try await Outcomes.submit([push], to: sender)
     }
-    /// Seconds from the start of the test to the end of the credential.
+    /// Seconds from the start of the test to the credential's expiry.
     var lifetime: Int? {
       gauges[Self.gauge].map { Int($0) - Int(Fixtures.now.seconds) }
     }
@@ -104,13 +104,13 @@ import Testing
       clock.advance(by: .seconds(60))
       try await push()
       #expect(lifetime == 45 * 60 + 3600)
-      // The one in place of a token that Apple calls expired.
+      // The replacement of a token that Apple reports as expired.
       clock.advance(by: .seconds(20 * 60))
       isExpired.withLock { $0 = true }
       try await push()
       #expect(lifetime == 65 * 60 + 3600)
       isExpired.withLock { $0 = false }
-      // The first one of another key.
+      // The first token of another key.
       clock.advance(by: .seconds(60))
       _ = try sender.use(privateKey: P256.Signing.PrivateKey().pemRepresentation, keyID: "GHI456JKLM")
       try await push()
@@ -120,7 +120,7 @@ import Testing
   }
 }
 
-/// Metrics of which nothing is kept but the last value of each recorder.
+/// Metrics that keep only the last value of each recorder.
 private final class LastValues: MetricsFactory {
   private final class Recorder: RecorderHandler {
     let value = Mutex<Double?>(nil)
@@ -135,7 +135,7 @@ private final class LastValues: MetricsFactory {
     }
   }
 
-  /// Something has been recorded.
+  /// A value has been recorded.
   let updates: AsyncStream<Void>
   private let update: AsyncStream<Void>.Continuation
 
@@ -143,7 +143,7 @@ private final class LastValues: MetricsFactory {
 
   init() { (updates, update) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
 
-  /// What was recorded last under the label; nil where nothing was.
+  /// The last value recorded under the label; nil if there is none.
   subscript(label: String) -> Double? { recorders.withLock { $0[label] }?.value.withLock { $0 } }
 
   func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {

@@ -56,7 +56,7 @@ import Testing
     #expect(outcome(200, #"{"name":"projects/p/messages/1"}"#) == PushOutcome(.accepted, status: 200))
   }
 
-  /// A blamed token is given up only when the same payload has passed for another device.
+  /// A blamed token is removed only if the same payload was accepted for another device.
   @Test(arguments: [
     body(
       400, "INVALID_ARGUMENT", code: "INVALID_ARGUMENT",
@@ -104,7 +104,7 @@ import Testing
     #expect(outcome.verdict == .retryLater)
   }
 
-  /// HTML, garbage and nothing: the HTTP status decides, and no device is lost.
+  /// For HTML, garbage or an empty body, the HTTP status decides, and no device is removed.
   @Test(arguments: [
     "", "<!DOCTYPE html><title>Error 502 (Server Error)!!1</title>", "{\"error\":",
     "{\"error\":{\"status\":7,\"details\":{}}}",

@@ -17,15 +17,15 @@ import Testing
     String(decoding: try complete(send, token: "T", timeToLive: timeToLive), as: UTF8.self)
   }
 
-  /// The body of the request for a push that ends a minute from now, whatever the time to live says.
+  /// The request body of a push that expires in a minute, with the time to live checked.
   private static func complete(_ send: SendRequest, token: String, timeToLive: Int64) throws -> [UInt8] {
     FCMBody.complete(
       try FCMRenderer.render(send), id: Fixtures.pushID, token: token, expiresAt: Fixtures.now + .seconds(60),
       timeToLive: timeToLive)
   }
 
-  /// What every message that shows nothing and leaves it open says to Apple's devices and to browsers about a push that
-  /// ends a minute from now.
+  /// The parts for Apple devices and browsers that are added to a message without a notification, for a push that
+  /// expires in a minute.
   private static let backgroundLifetime =
     #""apns":{"headers":{"apns-priority":"5","apns-push-type":"background","apns-expiration":"1795248060"},"#
     + #""payload":{"aps":{"content-available":1}}},"webpush":{"headers":{"TTL":"60"}}"#
@@ -42,7 +42,7 @@ import Testing
     )
   }
 
-  /// To Apple a badge or a sound is something to show, as it is where APNs is reached without FCM.
+  /// For Apple a badge or a sound is visible, as in a push through APNs directly.
   @Test func badgeOrSoundAloneIsNoBackgroundPush() throws {
     for content in [Message(data: ["k": "v"], badge: 0), Message(sound: "default")] {
       let apns = try Self.message(Fixtures.send(content))["apns"]
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  /// When it was accepted is no difference between two payloads: FCM's verdict on the one is proof for the other.
+  /// The same payload accepted at another time is the same to FCM, so one verdict proves the other.
   @Test(arguments: [
     Content(message: Message(body: "b")), Content(fcm: Array(#"{"notification":{"body":"b"},"data":{"k":"v"}}"#.utf8)),
     Content(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test func payloadLimit() throws {
-    // 4096 bytes of keys and values, of which the push's id takes 42.
+    // 4096 bytes of keys and values, 42 of them for the push's id.
     let fits = String(repeating: "\"", count: 4096 - 42)
     #expect(try !FCMRenderer.render(Fixtures.send(Message(body: fits))).body.isEmpty)
     for content in [
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  /// A v1 message and the whole request that it becomes.
+  /// A v1 message and the whole request made of it.
   @Test(arguments: [
     (
       #"{"notification":{"title":"t"},"apns":{"headers":{"apns-priority":"5"}}}"#,
@@ -137,7 +137,7 @@ import Testing
       #"{"notification":{"title":"t"},"data":{ID},"token":"T","apns":{"headers":{"apns-expiration":"1795248060"}},"webpush":{"x":[1,2]},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"}}"#
     ),
     (#"{"android_v2":{"background_sync":{}}}"#, #"{"android_v2":{"background_sync":{}},"data":{ID},"token":"T",LIFE}"#),
-    // Data for one kind of device takes the place of the message's, unless there are none.
+    // Data for one kind of device replaces the message's, unless it is empty.
     (
       #"{"data":{"k":"v"},"android":{"ttl":"5s","data":{"a":"b"}},"webpush":{"data":{"w":"x"},"y":1},"apns":{}}"#,
       #"{"apns":{},"data":{"k":"v",ID},"token":"T","webpush":{"y":1,"data":{"w":"x",ID}},"android":{"ttl":"5s","data":{"a":"b",ID},"priority":"HIGH","collapse_key":"c"}}"#
@@ -146,17 +146,17 @@ import Testing
       #"{"data":{"k":"v"},"android":{"ttl":"5s","data":{}},"webpush":null,"apns":{}}"#,
       #"{"apns":{},"data":{"k":"v",ID},"token":"T","webpush":{"headers":{"TTL":"60"}},"android":{"ttl":"5s","priority":"HIGH","collapse_key":"c"}}"#
     ),
-    // A notification that says nothing shows nothing.
+    // An empty notification shows nothing.
     (
       #"{"notification":{},"data":{"k":"v"}}"#,
       #"{"notification":{},"data":{"k":"v",ID},"token":"T",LIFE,"android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#
     ),
-    // What is given twice is not lost.
+    // A member that is given twice is kept twice.
     (
       #"{"data":{"a":"1"},"android":{"ttl":"5s","data":{"x":"y"}},"data":{"b":"2"},"android":{"priority":"normal","data":{"z":"w"}}}"#,
       #"{"data":{"a":"1","b":"2",ID},"token":"T",LIFE,"android":{"ttl":"5s","priority":"normal","data":{"x":"y","z":"w",ID},"collapse_key":"c"}}"#
     ),
-    // To FCM null is the same as absent.
+    // For FCM, null is the same as absent.
     (
       #"{"notification":{"title":"t"},"apns":null,"android":null,"data":null,"webpush":null,"token":null}"#,
       #"{"notification":{"title":"t"},"data":{ID},"token":"T","apns":{"headers":{"apns-expiration":"1795248060"}},"webpush":{"headers":{"TTL":"60"}},"android":{"ttl":"60s","priority":"HIGH","collapse_key":"c"}}"#

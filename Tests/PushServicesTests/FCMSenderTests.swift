@@ -16,7 +16,7 @@ import Testing
   private static let certificates = Result { try TestCertificates() }
   private let clock = ManualClock(at: Fixtures.now)
 
-  /// Numbers the tokens that it gives out, as long as it is told to.
+  /// Numbers the tokens that it issues, while it is allowed to.
   private final class TokenEndpoint: Sendable {
     let answer = Mutex<HTTP1Server.Response?>(nil)
     let count = Mutex(0)
@@ -80,7 +80,7 @@ import Testing
       let first = try await Outcomes.submit([push(sender)], to: sender)[0]
       #expect(first.verdict == .retryLater)
       laboratory.tokens.answer.withLock { $0 = nil }
-      // A second fetch may have begun before the endpoint was well again; the one after it has not.
+      // A second fetch may have started before the endpoint recovered; the third has not.
       var last = first
       for _ in 0..<2 where last.verdict != .accepted {
         clock.advance(by: .seconds(60))
@@ -146,7 +146,7 @@ import Testing
 
   @Test func pushesWaitForOneTokenAndKeepIt() async throws {
     let laboratory = try await laboratory()
-    // Handed in before there is anything, and by several callers.
+    // Submitted before there is a token, by several callers.
     let sender = laboratory.sender
     let early = Task { try await Outcomes.verdicts([push(sender, ticket: 1), push(sender, ticket: 2)], to: sender) }
     let second = Task { try await Outcomes.verdicts([push(sender, ticket: 3)], to: sender) }
@@ -198,7 +198,7 @@ import Testing
         expectEqual(try await Outcomes.verdicts([push(sender)], to: sender), [.accepted])
       }
       #expect(sender.readinessProblem == nil)
-      // The token is not to blame, and the log is told once, not for each such device.
+      // The token is not at fault, and there is one log line, not one per device.
       #expect(laboratory.tokens.count.withLock { $0 } == 1)
       #expect(log.count(of: "Firebase cannot authenticate to the push service behind a device") == 1)
     }
@@ -260,7 +260,8 @@ import Testing
     try await laboratory.close()
   }
 
-  /// FCM as it is to an iPhone: what shows nothing and is no background push it answers as if the token were none.
+  /// FCM's behaviour for an iPhone: a push that shows nothing and is no background push gets the answer for an invalid
+  /// token.
   @Test func payloadForOnePlatformIsNeverProven() async throws {
     let laboratory = try await laboratory { request in
       let body = String(decoding: request.body, as: UTF8.self)
@@ -287,7 +288,7 @@ import Testing
       ] {
         expectEqual(try await verdicts(content), [.accepted, .accepted])
       }
-      // What the caller says to Apple may be wrong for Apple alone.
+      // The caller's part for Apple may be wrong for Apple only.
       let own = Content(fcm: Array(#"{"data":{"k":"v"},"apns":{"headers":{"apns-priority":"10"}}}"#.utf8))
       for _ in 0..<2 { expectEqual(try await verdicts(own), [.accepted, .rejected]) }
     }

@@ -1,8 +1,12 @@
+import Crypto
+import CryptoExtras
 import FanfareCore
 import Foundation
 import Testing
 
-/// What tests of this target are made of.
+@testable import PushServices
+
+/// Fixtures of this target's tests.
 enum Fixtures {
   static let now = UnixTime(milliseconds: 1_795_248_000_000)
   static let sendID = SendID(high: 0x0123_4567_89AB_7DEF, low: 0x8123_4567_89AB_CDEF)
@@ -30,13 +34,43 @@ enum Fixtures {
     send(Content(message: message), priority: priority, collapseKey: collapseKey)
   }
 
-  /// Parses with Foundation, which shares no code with what wrote it.
+  /// Parses with Foundation, which shares no code with the writer.
   static func object(_ json: [UInt8]) throws -> [String: Any] {
     try #require(try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any])
   }
 }
 
-/// A member, or a member of a member, of parsed JSON.
+/// A member of parsed JSON, or a member of a member.
 func member(_ object: Any?, _ path: String...) -> Any? {
   path.reduce(object) { ($0 as? [String: Any])?[$1] }
+}
+
+/// Credentials that are valid nowhere.
+enum TestKeys {
+  /// A P-256 key in the form of a `.p8` file.
+  static let p256 = P256.Signing.PrivateKey()
+
+  /// An RSA key in the form of a service account's file.
+  static let rsa = Result { try _RSA.Signing.PrivateKey(keySize: .bits2048) }
+
+  static func apns(port: Int, trustRoots: String) -> APNsConfiguration {
+    var configuration = APNsConfiguration(
+      keyID: "ABC123DEFG", teamID: "TEAM123456", privateKey: p256.pemRepresentation, topic: "com.example.app")
+    configuration.host = "localhost"
+    configuration.port = port
+    configuration.trustRoots = trustRoots
+    configuration.maximumConnections = 1
+    configuration.requestTimeout = .seconds(10)
+    return configuration
+  }
+
+  static func serviceAccountFile(_ changes: [String: Any?] = [:]) throws -> [UInt8] {
+    var file: [String: Any] = [
+      "type": "service_account", "project_id": "demo-project", "private_key_id": "key-1",
+      "private_key": try rsa.get().pkcs8PEMRepresentation,
+      "client_email": "push@demo-project.example", "token_uri": "https://oauth2.example/token", "client_id": "1",
+    ]
+    for (key, value) in changes { file[key] = value }
+    return Array(try JSONSerialization.data(withJSONObject: file))
+  }
 }

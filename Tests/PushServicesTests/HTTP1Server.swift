@@ -5,7 +5,7 @@ import NIOSSL
 import Support
 import Synchronization
 
-/// An HTTP/1.1 server over TLS that shows requests as they came, and answers as the test wants.
+/// An HTTP/1.1 server over TLS that records requests, and answers as the test decides.
 final class HTTP1Server: Sendable {
   struct Request: Sendable {
     var head: HTTPRequestHead
@@ -25,12 +25,12 @@ final class HTTP1Server: Sendable {
 
   /// Every request so far.
   var requests: [Request] { recorder.requests.withLock { $0 } }
-  /// How many connections have been opened so far.
+  /// The number of connections so far.
   var connectionCount: Int { recorder.connections.withLock { $0 } }
   var port: Int { channel.localAddress?.port ?? 0 }
 
-  /// Listens. `answer` gives nil for a request that is never to be answered; the connection of the number `resetting`,
-  /// from 1 on, is reset at once.
+  /// Listens. `answer` returns nil for a request that gets no answer; connection number `resetting`, from 1, is reset
+  /// at once.
   init(
     _ certificates: TestCertificates, resetting: Int? = nil, answer: @escaping @Sendable (Request) -> Response?
   ) async throws {
@@ -93,4 +93,11 @@ final class HTTP1Server: Sendable {
       }
     }
   }
+}
+
+/// Resets a connection: it closes with unread bytes of the client.
+final class ResettingHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  func channelActive(context: ChannelHandlerContext) { context.close(promise: nil) }
 }

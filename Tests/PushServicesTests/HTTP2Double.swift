@@ -5,7 +5,7 @@ import NIOPosix
 import Support
 import Synchronization
 
-/// An HTTP/2 server over TLS that plays a push service: it shows requests as they came, and answers as the test wants.
+/// An HTTP/2 server over TLS that plays a push service: it records requests, and answers as the test decides.
 final class HTTP2Double: Sendable {
   struct Response: Sendable {
     var status = 200
@@ -13,7 +13,7 @@ final class HTTP2Double: Sendable {
     var body = ""
   }
 
-  /// What the test wants to be done with a request.
+  /// The test's reaction to a request.
   enum Reaction: Sendable {
     case answer(Response)
     case reset(HTTP2ErrorCode)
@@ -28,7 +28,7 @@ final class HTTP2Double: Sendable {
   private let recorder = Recorder()
   private let server: HTTP2Server
 
-  /// Every request so far, and the number of the connection it came on.
+  /// Every request so far, with the number of its connection.
   var requests: [(connection: Int, request: HTTP2ServerRequest)] { recorder.requests.withLock { $0 } }
   var port: Int { server.boundPort ?? 0 }
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PushServices
 
-/// Another key while a sender runs: what the service thinks of the old one, and that the new one needs no restart.
+/// A sender gets a new key while it runs: the service refuses the old one, and no restart is needed.
 @Suite struct KeyReplacementTests {
   @Test func newAPNsKeyIsUsedWithoutRestart() async throws {
     try await SimulatorTests.running { simulator, endpoints in
@@ -24,7 +24,7 @@ import Testing
         expectEqual(try sender.use(privateKey: new.privateKeyPEM, keyID: new.keyID), true)
         expectEqual(try await push(), [PushOutcome(.accepted, status: 200)])
         #expect(sender.readinessProblem == nil)
-        // What is no key changes nothing.
+        // An invalid key changes nothing.
         #expect(throws: PushConfigurationError.self) { try sender.use(privateKey: "no key", keyID: new.keyID) }
         #expect(throws: PushConfigurationError.self) { try sender.use(privateKey: new.privateKeyPEM, keyID: "?") }
         expectEqual(try await push(), [PushOutcome(.accepted, status: 200)])

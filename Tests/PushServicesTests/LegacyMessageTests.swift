@@ -101,8 +101,8 @@ import Testing
     #expect(member(message, "android", "ttl") as? String == "60s")
   }
 
-  /// What it names counts from the acceptance of the send, not from each attempt; and the send, which ends after a
-  /// minute, bounds it.
+  /// Its own time counts from the acceptance of the send, not from each attempt, and is limited by the send, which
+  /// expires after a minute.
   @Test func timeToLiveIsCountedDown() throws {
     for (remaining, text) in [(Int64(60), "30"), (40, "10"), (30, "0"), (10, "0")] {
       let message = try message(#"{"time_to_live":30,"data":{"k":"v"}}"#, timeToLive: remaining)

@@ -2,11 +2,11 @@ import FanfareCore
 import Synchronization
 import Testing
 
-/// Submits pushes and waits for what becomes of them.
+/// Submits pushes and waits for their outcomes.
 enum Outcomes {
   struct TimedOut: Error {}
 
-  /// The outcomes in the order of the pushes. Throws when they have not all come within ten seconds.
+  /// The outcomes in the order of the pushes. Throws if they have not all arrived within ten seconds.
   static func submit(_ pushes: [Push], to sender: any PushSender) async throws -> [PushOutcome] {
     let (stream, continuation) = AsyncStream.makeStream(of: [PushResult].self)
     sender.submit(pushes) { continuation.yield($0) }
@@ -31,13 +31,13 @@ enum Outcomes {
     }
   }
 
-  /// The verdicts alone.
+  /// The verdicts only.
   static func verdicts(_ pushes: [Push], to sender: any PushSender) async throws -> [PushOutcome.Verdict] {
     try await submit(pushes, to: sender).map(\.verdict)
   }
 
-  /// Sends until there is a connection, so that a short deadline after it is about the answer and nothing else; however
-  /// often the same deadline is too short for a first connection of a busy machine.
+  /// Sends until there is a connection, so that a later short deadline concerns the answer only. Retries, because a
+  /// busy machine may need longer for its first connection.
   static func warmUp(_ sender: any PushSender, _ push: Push) async throws {
     let end = ContinuousClock.now + .seconds(30)
     while ContinuousClock.now < end {
@@ -46,7 +46,7 @@ enum Outcomes {
     throw TimedOut()
   }
 
-  /// Runs a sender as long as `body` does.
+  /// Runs a sender while `body` runs.
   static func running<S: PushSender>(_ sender: S, _ body: (S) async throws -> Void) async throws {
     let task = Task { try await sender.run() }
     do { try await body(sender) } catch {
@@ -59,7 +59,7 @@ enum Outcomes {
   }
 }
 
-/// `#expect` for values that are awaited, inside closures whose effects the macro does not see.
+/// `#expect` for awaited values inside closures, where the macro does not see the effects.
 func expectEqual<Value: Equatable>(_ found: Value, _ expected: Value, sourceLocation: SourceLocation = #_sourceLocation)
 {
   #expect(found == expected, sourceLocation: sourceLocation)

@@ -33,7 +33,7 @@ import Testing
     #expect(try expired(first))
     let second = try generation()
     #expect(second != first)
-    // An answer to the token before changes nothing.
+    // An answer to the previous token changes nothing.
     time = time + .seconds(30 * 60)
     #expect(try expired(first))
     #expect(try generation() == second)
@@ -46,10 +46,10 @@ import Testing
     #expect(second != first)
     state.updatedTooOften(generation: try generation(), now: time)
     #expect(try value() == first)
-    // To go back once more would be another update.
+    // Going back again would be another update.
     state.updatedTooOften(generation: try generation(), now: time)
     #expect(try value() == first)
-    // The old one is due, but nothing is signed until 20 minutes after the last signature.
+    // The old token is due, but nothing is signed until 20 minutes after the last signature.
     time = time + .seconds(14 * 60)
     #expect(try value() == first)
     time = time + .seconds(6 * 60)
@@ -58,7 +58,7 @@ import Testing
     #expect(third != second)
   }
 
-  /// Too lately signed is a smaller fault than being an hour old.
+  /// A token signed too recently is a smaller fault than one that is an hour old.
   @Test func newerTokenIsUsedWhenThePreviousOneHasExpired() throws {
     _ = try value()
     time = time + .seconds(45 * 60)
@@ -85,7 +85,7 @@ import Testing
     #expect(throws: Broken.self) { try self.valueIfSigningFails() }
   }
 
-  /// APNs refuses what is of the future, and nothing else would replace it.
+  /// APNs refuses tokens from the future, and nothing else would replace them.
   @Test(arguments: [2, 30, 44]) func tokenFromTheFutureIsReplacedWhenTheClockIsCorrected(minutes: Int64) throws {
     let first = try value()
     let generation = try generation()
@@ -93,7 +93,7 @@ import Testing
     let second = try value()
     #expect(second != first)
     #expect(try self.generation() > generation)
-    // As often as any other, although the last signature seems to lie ahead until then.
+    // As often as any other, although the last signature seems to lie in the future.
     for _ in 0..<44 {
       time = time + .seconds(60)
       #expect(try value() == second)

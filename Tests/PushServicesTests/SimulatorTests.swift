@@ -8,7 +8,7 @@ import Testing
 
 @testable import PushServices
 
-/// The senders against the simulator, which was written from the services' documentation without them.
+/// The senders against the simulator, which was written independently from the services' documentation.
 @Suite struct SimulatorTests {
   private static let credentials = Result { try SimulatorCredentials.generate() }
 
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  /// A connection on which a token has expired is of no use any more.
+  /// A connection is unusable after a token on it has expired.
   @Test func expiredTokenIsReplacedOnAnotherConnection() async throws {
     let clock = ManualClock()
     try await Self.running(clock: clock) { simulator, endpoints in
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  /// However lately connections were renewed, a token that takes an expired one's place goes where that has not been.
+  /// The replacement of an expired token uses other connections, however recently those were renewed.
   @Test func tokenAfterAnExpiredOneNeverUsesItsConnection() async throws {
     let clock = ManualClock()
     try await Self.running(clock: clock) { simulator, endpoints in
@@ -142,7 +142,7 @@ import Testing
         }
         expectEqual(try await push(), [.accepted])
         simulator.expireTokens(of: .apns)
-        // Too young to be replaced, which is a reason for other connections all the same.
+        // Too young to be replaced, which still is a reason for other connections.
         clock.advance(by: .seconds(20 * 60 - 5))
         expectEqual(try await push(), [.reauthenticate])
         clock.advance(by: .seconds(10))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PushServices
 
-/// Whose turn it is, without connections or time.
+/// The queue's decisions, without connections or time.
 @Suite final class WNSQueueTests {
   private var queue = WNSQueue(maximumInFlight: 64, maximumWaiting: 1000)
   private let now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
@@ -32,7 +32,7 @@ import Testing
     #expect(excess.isEmpty)
   }
 
-  /// Takes all that may be taken; the first labels of the hosts, and the tickets.
+  /// Takes everything that may be sent; returns the first labels of the hosts, and the tickets.
   private func take() -> [(host: String, ticket: UInt64)] {
     var taken: [(String, UInt64)] = []
     while let item = queue.take() {
@@ -69,7 +69,7 @@ import Testing
     try append(100, host: "good")
     #expect(take().count == 16)
     for number in 1...5 { try append(100, host: "dead\(number)") }
-    // Half of all places, of which the other host has a part.
+    // Half of all places, part of which the other host holds.
     #expect(take().count == 16)
     queue.ended("good.notify.windows.com", answered: true, now: now)
     #expect(take().count == 33)
@@ -89,7 +89,7 @@ import Testing
     #expect(queue.inFlight == 64)
     queue.ended("good.notify.windows.com", answered: nil, now: now)
     #expect(take().count == 1)
-    // It is silent from now on.
+    // From now on it is silent.
     for _ in 0..<48 { queue.ended("good.notify.windows.com", answered: false, now: now) }
     #expect(take().isEmpty)
     queue.ended("good.notify.windows.com", answered: false, now: now)

@@ -42,7 +42,7 @@ import Testing
     rendering.headers.first { $0.name == name }?.value
   }
 
-  /// The text without what XML 1.0 forbids.
+  /// The text without the characters that XML 1.0 forbids.
   private func allowed(_ text: String) -> String {
     String(
       String.UnicodeScalarView(
@@ -69,7 +69,7 @@ import Testing
     #expect(reader.texts == [allowed(text), "x" + allowed(text)])
     let launch = try #require(reader.root?["launch"])
     let values = try Fixtures.object(Array(launch.utf8))
-    // Inside JSON the control characters are escaped, and only the two non-characters are lost.
+    // In JSON the control characters are escaped, so only the two non-characters are lost.
     let inJSON = String(
       String.UnicodeScalarView(text.unicodeScalars.filter { $0.value != 0xFFFE && $0.value != 0xFFFF }))
     #expect(values["k" + inJSON] as? String == inJSON)

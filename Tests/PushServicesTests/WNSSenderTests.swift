@@ -66,7 +66,7 @@ import Testing
     )
     let request = try #require(pushes(server).first)
     #expect(request.head.method == .POST)
-    // Byte for byte as the app gave it.
+    // Byte for byte as registered.
     #expect(request.head.uri == "/?token=AwYAAAB%2bx%2F%2f%3d%3D&x=a%20b+c")
     let fields = Dictionary(request.head.headers.map { ($0.name.lowercased(), $0.value) }) { $0 + "," + $1 }
     #expect(
@@ -133,7 +133,7 @@ import Testing
         let handle = "https://cloud.notify.windows.com/?token=" + token
         return try #require(try await Outcomes.submit([push(sender, handle: handle)], to: sender).first)
       }
-      // One channel of another app says nothing about the sender.
+      // One channel of another app does not mean that the sender is broken.
       for _ in 0..<3 {
         expectEqual(try await outcome("foreign"), PushOutcome(.retryLater, reason: "Forbidden", status: 403))
       }
@@ -184,7 +184,7 @@ import Testing
     try await server.close()
   }
 
-  /// Nobody has seen what was to go over connections that end before they are one; and the log is told once.
+  /// Requests for connections that end during setup have certainly not been seen; there is one log line.
   @Test func pushWithoutConnectionIsNotUnknown() async throws {
     let server = try await server()
     let connections = Mutex(0)
@@ -203,13 +203,13 @@ import Testing
       try await closing.close()
       expectEqual(try await Outcomes.submit([push(sender)], to: sender), [PushOutcome(.retryLater, reason: "NotSent")])
     }
-    // Nothing has waited while the client tried again and again.
+    // No push waited while the client retried.
     #expect(connections.withLock { $0 } <= 60)
     #expect(log.count(of: "Push service unreachable") == 1)
     try await server.close()
   }
 
-  /// The client fails all that waits when it cannot make one of its connections.
+  /// The client fails all waiting requests when it cannot make one of its connections.
   @Test func oneFailedConnectionDelaysNoOtherPush() async throws {
     let server = try await server()
     let resetting = try await HTTP1Server(Self.certificates.get(), resetting: 2) { _ in .init(status: .ok) }
@@ -224,7 +224,7 @@ import Testing
     try await server.close()
   }
 
-  /// A name may be found when nobody asks for it any more.
+  /// A name lookup may end after its client.
   @Test func threadOutlivesItsClient() async throws {
     let (loops, used) = AsyncStream.makeStream(of: (any EventLoop).self)
     await HTTPClient.withPushService(tls: .makeClientConfiguration(), maximumConnectionsPerHost: 1) { client in
@@ -248,20 +248,20 @@ import Testing
       }
     ) { sender in
       var outcome = PushOutcome(.retryLater, reason: "TokenUnavailable")
-      // On a busy machine the token may take longer than that.
+      // On a busy machine the token may take longer.
       for _ in 0..<50 where outcome.reason == "TokenUnavailable" {
         clock.advance(by: .seconds(60))
         outcome = try await Outcomes.submit([push(sender)], to: sender)[0]
       }
       #expect(outcome == PushOutcome(.retryLater, reason: "NotSent"))
-      // The client waits for the end of what it has begun, here or on its way here.
+      // The client waits for connections that it has started to open.
       try await silent.close()
       for connection in connections.withLock({ $0 }) { connection.close(promise: nil) }
     }
     try await server.close()
   }
 
-  /// Takes connections, of which nobody says a word.
+  /// Accepts connections and sends nothing.
   private func listener(_ connected: @escaping @Sendable (any Channel) throws -> Void) async throws -> any Channel {
     try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try connected(channel) } }

@@ -10,7 +10,7 @@ struct APNsTests {
   static let payload = #"{"aps":{"alert":"hello"}}"#
   static let topic = "com.example.fanfare"
 
-  /// One way to spoil a good push, and the answer to it.
+  /// One invalid variant of a push, and its answer.
   struct Case: CustomTestStringConvertible, Sendable {
     var testDescription: String
     var status: Int
@@ -164,7 +164,7 @@ struct APNsTests {
         #expect(String(decoding: response.body, as: UTF8.self) == #"{"reason":"\#(reason)"}"#)
       }
       #expect(laboratory.apns.statistics.streamLimit == 1)
-      // After the one that has expired, a good one is of use on another connection only.
+      // After an expired token, a valid one works on another connection only.
       let old = try await Signing.providerToken(app, age: 3500)
       let refused = try await Self.push(laboratory, token: old)
       #expect(refused.body == Array(#"{"reason":"ExpiredProviderToken"}"#.utf8))
@@ -202,7 +202,7 @@ struct APNsTests {
       laboratory.apns.renewConnections()
       let next = try await Signing.providerToken(laboratory.credentials.apns)
       #expect(try await Self.push(laboratory, token: next).status == 200)
-      // A second time takes nothing back.
+      // Expiring again changes nothing.
       #expect(try await laboratory.admin("POST", "/tokens/expire?service=apns").status == 204)
       for old in [token, next] {
         laboratory.apns.renewConnections()
@@ -259,7 +259,7 @@ struct APNsTests {
           }
         }
       case .silence:
-        // The connection must be up, or the time is over before the push is on its way.
+        // The connection must be open, or the time is over before the push is sent.
         #expect(try await Self.push(laboratory, token: token).status == 200)
         await #expect(throws: HTTP2RequestError.self) {
           try await Self.push(laboratory, device, token: token, timeout: .seconds(1))

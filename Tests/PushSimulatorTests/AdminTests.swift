@@ -49,7 +49,7 @@ struct AdminTests {
     }
   }
 
-  /// A prefix may be given as the platform gives handles out.
+  /// A prefix may be in the platform's own form.
   @Test func faultMayNameAChannelByItsURI() async throws {
     try await Laboratory.run { laboratory in
       let uri = "https://cloud.notify.windows.com/?token=chan%2fnel"
@@ -91,14 +91,14 @@ struct AdminTests {
       let token = try await Signing.providerToken(laboratory.credentials.apns)
       let order = #"{"service":"apns","action":"refuse-handshake","count":1}"#
       #expect(try await laboratory.admin("POST", "/faults", body: order).status == 201)
-      // Where there is a connection already, it is not touched; after this there is none.
+      // An open connection is not affected; after this there is none.
       laboratory.simulator.faults.add(Fault(.apns, .goAway, count: 1))
       #expect(try await APNsTests.push(laboratory, token: token).status == 200)
       let failure = try await laboratory.apnsEvents.first { event -> HTTP2ConnectionError? in
         if case .failed(_, let error, _) = event { error } else { nil }
       }
       #expect("\(failure)".contains("HANDSHAKE"))
-      // The fault is spent, and the next connection is let in.
+      // The fault is used up, so the next connection is accepted.
       #expect(try await APNsTests.push(laboratory, token: token).status == 200)
     }
   }

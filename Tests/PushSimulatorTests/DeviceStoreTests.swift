@@ -33,7 +33,7 @@ import Testing
     #expect(store.devices(limit: 10).map(\.handle) == ["998", "999"])
   }
 
-  /// A device that was removed and comes back is the newest, whatever it was before.
+  /// A device that was removed and returns is the newest.
   @Test func removedDeviceReturnsAsTheNewest() {
     var configuration = SimulatorConfiguration()
     configuration.maximumDevices = 2

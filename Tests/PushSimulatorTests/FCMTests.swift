@@ -55,7 +55,7 @@ struct FCMTests {
     #"{"message":{"token":"\#(token)"\#(rest.isEmpty ? "" : "," + rest)}}"#
   }
 
-  /// All that `AndroidNotification` has.
+  /// All fields of `AndroidNotification`.
   static let everything =
     ##"{"title":"t","body":"b","icon":"i","color":"#0a1B2c","sound":"s","tag":"t","click_action":"c","body_loc_key":"k","##
     + #""body_loc_args":["a"],"title_loc_key":"k","title_loc_args":[],"channelId":"c","ticker":"t","sticky":true,"#
@@ -123,7 +123,7 @@ struct FCMTests {
     (message(#""webpush":{"fcm_options":{"link":"http://x"}}"#), 400, "message.webpush.fcm_options.link"),
     (message(#""fcm_options":{"shiny":1}"#), 400, "message.fcm_options.shiny"),
     (message(#""apns":{"fcm_options":{"analytics_label":"a b"}}"#), 400, "message.apns.fcm_options.analytics_label"),
-    // Apple's devices: data alone goes with priority 5.
+    // Apple devices: data alone requires priority 5.
     (message(#""data":{"k":"v"},"apns":{"headers":{"apns-priority":"10"}}"#), 400, "INVALID_ARGUMENT"),
     (
       message(#""apns":{"headers":{"apns-priority":"10"},"payload":{"aps":{"content-available":1}}}"#), 400,
@@ -253,7 +253,7 @@ struct FCMTests {
           #expect(answer.hasPrefix("<!DOCTYPE html>"))
         }
       case .silence:
-        // The connection must be up, or the time is over before the message is on its way.
+        // The connection must be open, or the time is over before the message is sent.
         #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 200)
         await #expect(throws: HTTP2RequestError.self) {
           try await Self.send(laboratory, token: token, body: body, timeout: .seconds(1))

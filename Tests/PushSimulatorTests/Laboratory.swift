@@ -12,7 +12,7 @@ import Testing
 
 /// A running simulator with a client for each of its listeners.
 final class Laboratory: Sendable {
-  /// Made once: an RSA key takes a while.
+  /// Made once, because an RSA key takes a while.
   static let credentials: Result<SimulatorCredentials, any Error> = Result { try SimulatorCredentials.generate() }
 
   let simulator: PushSimulator
@@ -20,7 +20,7 @@ final class Laboratory: Sendable {
   let http: HTTPClient
   let apns: HTTP2ConnectionPool
   let fcm: HTTP2ConnectionPool
-  /// What happened to the connections of `apns`.
+  /// The events of the connections of `apns`.
   let apnsEvents: PoolEvents
 
   var credentials: SimulatorCredentials { simulator.credentials }
@@ -39,7 +39,7 @@ final class Laboratory: Sendable {
     fcm = try Self.pool(port: endpoints.fcmPort, tls: tls, observer: nil)
   }
 
-  /// Runs a simulator and the clients while `body` does.
+  /// Runs a simulator and the clients while `body` runs.
   static func run(
     _ configuration: SimulatorConfiguration = SimulatorConfiguration(),
     _ body: @Sendable (Laboratory) async throws -> Void
@@ -118,7 +118,7 @@ final class Laboratory: Sendable {
     return try await send(method, endpoints.adminURL + path, headers: headers, body: body)
   }
 
-  /// An answer in HTTP/1.1; names of header fields in lower case.
+  /// An HTTP/1.1 answer; names of header fields in lower case.
   struct Answer {
     let status: Int
     let headers: [String: String]
@@ -126,7 +126,7 @@ final class Laboratory: Sendable {
   }
 }
 
-/// The events of a pool, in their order.
+/// The events of a pool, in order.
 final class PoolEvents: HTTP2PoolObserver {
   private let continuation: AsyncStream<HTTP2PoolEvent>.Continuation
   private let stream: AsyncStream<HTTP2PoolEvent>
@@ -137,11 +137,27 @@ final class PoolEvents: HTTP2PoolObserver {
 
   func pool(_ host: String, didObserve event: HTTP2PoolEvent) { continuation.yield(event) }
 
-  /// The first event for which `transform` has a value; earlier ones are passed over.
+  /// The first event for which `transform` returns a value; earlier ones are skipped.
   func first<Value>(_ transform: (HTTP2PoolEvent) -> Value?) async throws -> Value {
     for await event in stream {
       if let value = transform(event) { return value }
     }
     throw CancellationError()
+  }
+}
+
+/// The current time of the simulator's clock.
+enum SystemNow {
+  static var seconds: Int64 { SystemWallClock().now().seconds }
+}
+
+/// A clock that moves only when told to.
+final class StandingClock: WallClock {
+  private let milliseconds = Atomic<Int64>(SystemWallClock().now().milliseconds)
+
+  func now() -> UnixTime { UnixTime(milliseconds: milliseconds.load(ordering: .relaxed)) }
+
+  func advance(by duration: Duration) {
+    milliseconds.add(duration.components.seconds * 1000, ordering: .relaxed)
   }
 }

@@ -11,7 +11,7 @@ import Testing
 struct LifetimeTests {
   @Test func credentialsSurviveTheirFiles() async throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "simulator-\(UUID().uuidString)").path
-    // A directory that stays behind is no failure of what is tested here.
+    // A directory that is left behind does not fail the test.
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let credentials = try Laboratory.credentials.get()
     #expect(!SimulatorCredentials.exist(in: directory))
@@ -37,8 +37,8 @@ struct LifetimeTests {
     }
   }
 
-  /// A directory is used again for longer than its certificate is good for; what senders have of the vendors must not
-  /// change with it.
+  /// A directory is used beyond its certificate's lifetime; the vendors' credentials must not change with the
+  /// certificate.
   @Test(arguments: [(days: 400, isRenewed: true), (364, true), (336, true), (334, false), (0, false)])
   func aCertificateThatEndsIsReplaced(days: Int64, isRenewed: Bool) async throws {
     let kept = try SimulatorCredentials.generate(now: SystemWallClock().now() + .seconds(-days * 86_400))
@@ -58,7 +58,7 @@ struct LifetimeTests {
     }
   }
 
-  /// Its certificate is good for nothing else, and its admin routes are nobody else's business.
+  /// Its certificate is valid for local hosts only, and its admin routes are not for others.
   @Test(arguments: ["0.0.0.0", "::", "192.0.2.1", "127.0.0.2", "simulator.example", ""])
   func onlyThisMachineIsServed(host: String) throws {
     var configuration = SimulatorConfiguration()

@@ -20,7 +20,7 @@ struct AssertionClaims: JWTPayload {
   func verify(using algorithm: some JWTAlgorithm) async throws {}
 }
 
-/// Signs with JWTKit, which the simulator's own check does not use.
+/// Signs with JWTKit, which the simulator does not use.
 enum Signing {
   /// A provider token, `age` seconds old.
   static func providerToken(
@@ -34,7 +34,7 @@ enum Signing {
     return "bearer " + (try await keys.sign(ProviderClaims(iss: teamID ?? app.teamID, iat: now - age), kid: id))
   }
 
-  /// An assertion; `change` spoils it.
+  /// An assertion; `change` makes it invalid.
   static func assertion(
     _ account: SimulatorCredentials.GoogleServiceAccount, keyID: String? = nil, key: String? = nil,
     change: (inout AssertionClaims) -> Void = { _ in }

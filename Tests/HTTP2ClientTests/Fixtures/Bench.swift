@@ -6,13 +6,13 @@ import NIOPosix
 import NIOSSL
 import Support
 
-/// A server with TLS on a free port, a pool that connects to it, and what both have to say.
+/// A TLS server on a free port, a pool connected to it, and the events of both.
 struct Bench {
   let server: HTTP2Server
   let pool: HTTP2ConnectionPool
-  /// What the pool's observer is told.
+  /// The events of the pool.
   let events: Probe<HTTP2PoolEvent>
-  /// Completions in the order of their coming.
+  /// Completions in order of arrival.
   let completions = Probe<HTTP2Completion>()
 
   static let certificates = Result { try TestCertificates() }
@@ -50,7 +50,7 @@ struct Bench {
     return result
   }
 
-  /// A pool for a server on this machine, impatient as tests are.
+  /// A pool for a local server, with the short times that tests need.
   static func pool(
     port: Int, events: Probe<HTTP2PoolEvent>, on group: any EventLoopGroup = group,
     configure: (inout HTTP2PoolConfiguration) -> Void
@@ -78,7 +78,6 @@ struct Bench {
       headers: HTTP2Headers(path: path ?? "/\(ticket)", ["x-ticket": "\(ticket)"]), body: body, timeout: timeout)
   }
 
-  /// Submits requests in one batch.
   func submit(_ requests: [HTTP2Request]) {
     pool.submit(requests) { [completions] in completions.add(contentsOf: $0) }
   }

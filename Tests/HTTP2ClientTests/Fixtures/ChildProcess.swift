@@ -3,9 +3,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A program of somebody else, run for a test; ends with it, and with the process of the test, however that ends.
+/// A foreign program run for a test. It ends with the test, and with the test's process, however that ends.
 final class ChildProcess {
-  /// The lines it has printed to its standard output.
+  /// The lines of its standard output.
   let lines = Probe<String>()
   private let process = Process()
   private let output = Pipe()
@@ -19,8 +19,8 @@ final class ChildProcess {
     process.standardError = FileHandle.nullDevice
     let started = DispatchSemaphore(value: 0)
     let failure = Mutex<(any Error)?>(nil)
-    // A thread of its own: Foundation's readability handlers crash in Dispatch when a handle goes while its event is on
-    // the way. It starts the program, too, as the kernel ends that with the thread that has started it.
+    // Its own thread: Foundation's readability handlers crash in Dispatch when a handle closes while an event is
+    // pending. The same thread starts the program, because the kernel ends the program with the thread that started it.
     Thread.detachNewThread { [process, lines, ended, handle = output.fileHandleForReading] in
       do { try process.run() } catch { failure.withLock { $0 = error } }
       started.signal()
@@ -33,14 +33,13 @@ final class ChildProcess {
   }
 
   deinit {
-    // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block
-    // that one.
+    // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and concurrency threads block that
+    // signal.
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
   }
 
-  /// Ends the program and gives every line it has printed: what it wrote just before an answer may be read after that
-  /// answer.
+  /// Ends the program and returns all its lines: output from just before an answer may be read after that answer.
   func end() async throws -> [String] {
     kill(process.processIdentifier, SIGKILL)
     try await ended.wait(count: 1)
@@ -66,9 +65,7 @@ final class ChildProcess {
     return process.terminationStatus == 0
   }
 
-  /// A port that was free a moment ago.
-  ///
-  /// Below those that the kernel gives to whoever asks for any: the servers of other tests do.
+  /// A port that was free a moment ago, below the kernel's ephemeral ports, which the servers of other tests use.
   static func freePort() async throws -> Int {
     while true {
       let port = Int.random(in: 20_000..<32_000)
@@ -86,4 +83,40 @@ final class ChildProcess {
     try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     return url.path
   }
+}
+
+/// Splits a stream of bytes into lines.
+final class PendingLine: Sendable {
+  private let rest = Mutex(Data())
+
+  /// The lines that `data` completes.
+  func lines(adding data: Data) -> [String] {
+    rest.withLock { rest in
+      rest += data
+      var lines: [String] = []
+      while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+        lines.append(String(decoding: rest[rest.startIndex..<end], as: UTF8.self))
+        rest = Data(rest[(end + 1)...])
+      }
+      return lines
+    }
+  }
+}
+
+/// The misbehaving server, and whether it can run.
+enum H2FaultTool {
+  /// The path of the tool.
+  static let path =
+    ProcessInfo.processInfo.environment["FANFARE_H2FAULT"]
+    ?? URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../../shared/tools/h2fault.py")
+    .standardizedFileURL.path
+
+  /// The Python interpreter, nil if there is none.
+  static let python = ChildProcess.find("python3")
+
+  /// Whether the tool, Python and its package are installed.
+  static let isAvailable: Bool = {
+    guard let python, FileManager.default.fileExists(atPath: path) else { return false }
+    return ChildProcess.succeeds(python, ["-c", "import h2"])
+  }()
 }

@@ -3,9 +3,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Collects what happens on any thread and lets a test wait for it, within a time limit.
+/// Collects values on any thread, and lets a test wait for them within a time limit.
 final class Probe<Value: Sendable>: Sendable {
-  /// What was waited for did not happen in time; `count` values had come.
+  /// The condition was not met in time; `count` values had arrived.
   struct TimedOut: Error { let count: Int }
 
   private struct Waiter {
@@ -39,7 +39,7 @@ final class Probe<Value: Sendable>: Sendable {
     for waiter in satisfied { waiter.continuation.resume(returning: all) }
   }
 
-  /// Waits until `isSatisfied` holds for the values so far and gives them; throws after 20 seconds.
+  /// Waits until `isSatisfied` holds for the values so far and returns them; throws after 20 seconds.
   @discardableResult
   func wait(until isSatisfied: @escaping @Sendable ([Value]) -> Bool) async throws -> [Value] {
     try await withCheckedThrowingContinuation { continuation in
@@ -57,7 +57,7 @@ final class Probe<Value: Sendable>: Sendable {
     }
   }
 
-  /// Waits until there are `count` values and gives all of them.
+  /// Waits until there are `count` values and returns all of them.
   @discardableResult
   func wait(count: Int) async throws -> [Value] { try await wait { $0.count >= count } }
 }

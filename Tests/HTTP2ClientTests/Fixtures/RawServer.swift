@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A server without TLS that says the same frames to every connection, whatever it is asked, and leaves the connection
+/// A cleartext server that sends the same frames to every connection, whatever the request, and leaves the connection
 /// open unless told otherwise.
 final class RawServer: Sendable {
   /// A frame (RFC 9113 section 4.1).
@@ -45,11 +45,11 @@ final class RawServer: Sendable {
 
   /// The port it listens on.
   var port: Int { channel.localAddress?.port ?? 0 }
-  /// How many connections have come.
+  /// The number of connections so far.
   var connectionCount: Int { counter.connections.withLock { $0 } }
 
-  /// Listens on a port of the system's choice. One that does not read has little room for what it is sent. A connection
-  /// from which so many bytes have come as the limit says is closed.
+  /// Listens on a kernel-chosen port. A server that does not read has small receive buffers. A connection is closed
+  /// after it has received `limit` bytes.
   init(_ frames: [Frame], reads: Bool = true, limit: Int = .max) async throws {
     var bytes = ByteBuffer()
     for frame in frames {

@@ -1,11 +1,10 @@
 package import FanfareCore
 import Synchronization
 
-/// A push service that does what the test says: keeps every push in the order it was handed over, and answers by script
-/// or when told to.
+/// A push sender controlled by the test: records every push in order, and answers by script or when told to.
 package final class ScriptedSender: PushSender {
-  /// What the script says about one push; nil: the test answers it later. `attempt` counts the times this push id was
-  /// handed over, from 1.
+  /// The script's answer to a push; nil if the test answers later. `attempt` counts the submissions of this push id,
+  /// from 1.
   package typealias Script = @Sendable (_ push: Push, _ attempt: Int) -> PushOutcome?
 
   private struct Pending {
@@ -30,7 +29,7 @@ package final class ScriptedSender: PushSender {
     var refusal: PushOutcome?
   }
 
-  /// No push came in time.
+  /// No push arrived in time.
   package struct TimedOut: Error {}
 
   package let platform: Platform
@@ -42,31 +41,30 @@ package final class ScriptedSender: PushSender {
     state = Mutex(State(script: script))
   }
 
-  /// Another script from now on.
   package func setScript(_ script: @escaping Script) {
     state.withLock { $0.script = script }
   }
 
-  /// What rendering throws from now on; nil: it works.
+  /// The outcome that rendering throws from now on; nil if it succeeds.
   package func setRefusal(_ outcome: PushOutcome?) {
     state.withLock { $0.refusal = outcome }
   }
 
-  /// What the sender complains of from now on.
+  /// Sets the sender's readiness problem.
   package func setReadinessProblem(_ readinessProblem: String?) {
     state.withLock { $0.readinessProblem = readinessProblem }
   }
 
-  /// Every push handed over so far, in order.
+  /// All pushes so far, in order of submission.
   package var pushes: [Push] { state.withLock { $0.pushes } }
 
-  /// How many wait for the test's answer.
+  /// The number of pushes that wait for the test's answer.
   package var pendingCount: Int { state.withLock { $0.pending.count } }
 
-  /// The most that ever waited at the same time.
+  /// The most pushes that ever waited at the same time.
   package var mostPending: Int { state.withLock { $0.mostPending } }
 
-  /// Answers waiting pushes: those that `choose` picks from the waiting ones, in the order it gives.
+  /// Answers the waiting pushes that `choose` selects, in the order it gives.
   package func answer(_ outcome: PushOutcome, choosing choose: ([Push]) -> [Push] = { $0 }) {
     let chosen = state.withLock { state -> [Pending] in
       let tickets = choose(state.pending.map(\.push)).map(\.ticket)
@@ -77,7 +75,7 @@ package final class ScriptedSender: PushSender {
     for pending in chosen { pending.completion([PushResult(ticket: pending.push.ticket, outcome: outcome)]) }
   }
 
-  /// Returns once so many pushes were handed over in all; throws `TimedOut` when that takes too long.
+  /// Waits until this many pushes have been submitted in all; throws `TimedOut` when that takes too long.
   package func waitForPushes(_ count: Int, within limit: Duration = .seconds(30)) async throws {
     let number = state.withLock { state in
       state.lastWaiter += 1
