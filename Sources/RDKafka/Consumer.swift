@@ -48,7 +48,7 @@ package final class Consumer: Sendable {
     self.logger = logger
     let handle = try ConsumerHandle(properties: configuration.properties, pausableTopics: configuration.pausableTopics)
     refuge =
-      configuration.client.tuning == .embedded && configuration.autoCommitInterval == nil
+      !configuration.client.profile.acceptsCommitsDuringRebalance && configuration.autoCommitInterval == nil
       ? try Refuge(of: configuration) : nil
     wakeUp = handle.wakeUp
     // Bounded by the credit for records, and for errors by how often each is reported.

@@ -16,12 +16,12 @@ package struct ConsumerConfiguration: Sendable {
   /// Where a partition is read from when the group has no offset for it, or the offset no longer exists.
   package var start = Start.earliest
   /// A member silent for this long loses its partitions. The embedded cluster needs at least 4 s.
-  package var sessionTimeout: Duration = .seconds(15)
+  package var sessionTimeout: Duration
   /// How often the member shows that it lives.
-  package var heartbeatInterval: Duration = .seconds(3)
+  package var heartbeatInterval: Duration
   /// Stored offsets are committed this often, and whenever partitions are given back. Nil: never, for an application
   /// that commits by itself and stores nothing.
-  package var autoCommitInterval: Duration? = .seconds(1)
+  package var autoCommitInterval: Duration?
   /// How long the application may take to complete a ``Rebalance``. While a revocation is unanswered, librdkafka
   /// fetches for no partition of this consumer: keep it short.
   package var rebalanceDeadline: Duration = .milliseconds(1_500)
@@ -31,7 +31,7 @@ package struct ConsumerConfiguration: Sendable {
   package var closeTimeout: Duration = .seconds(8)
   /// How long the broker holds a fetch for which it has no data. A real one answers as soon as there is data, the
   /// embedded one never early: there it is the latency of an idle topic.
-  package var fetchWait: Duration = .milliseconds(100)
+  package var fetchWait: Duration
   /// Prefetching stops at this many records ahead of the application, all partitions together (and once more those of
   /// topics that are held back apart); a record costs a few hundred bytes beyond its own.
   package var prefetchRecords = 10_000
@@ -45,17 +45,15 @@ package struct ConsumerConfiguration: Sendable {
   /// Whether records carry their headers. Parsing them costs a fraction of a microsecond per record.
   package var readsHeaders = true
 
-  /// The defaults of `client.tuning`.
+  /// The defaults of `client.profile`.
   package init(client: KafkaClientConfiguration, groupID: String, topics: [String]) {
     self.client = client
     self.groupID = groupID
     self.topics = topics
-    if client.tuning == .embedded {
-      sessionTimeout = .seconds(6)
-      heartbeatInterval = .milliseconds(500)
-      autoCommitInterval = .milliseconds(250)
-      fetchWait = .milliseconds(10)
-    }
+    sessionTimeout = client.profile.sessionTimeout
+    heartbeatInterval = client.profile.heartbeatInterval
+    autoCommitInterval = client.profile.autoCommitInterval
+    fetchWait = client.profile.fetchWait
   }
 
   /// Where to begin without an offset.
@@ -104,7 +102,9 @@ extension ConsumerConfiguration {
     if let autoCommitInterval {
       required.append(Property("auto.commit.interval.ms", "\(autoCommitInterval.wholeMilliseconds)"))
     }
-    if client.tuning == .embedded { required.append(Property("fetch.error.backoff.ms", "50")) }
+    if let backoff = client.profile.fetchErrorBackoff {
+      required.append(Property("fetch.error.backoff.ms", "\(backoff.wholeMilliseconds)"))
+    }
     if let instanceID { required.append(Property("group.instance.id", instanceID)) }
     // A producer of the same client may be meant to make larger messages.
     var further = client.properties.filter { $0.key != "message.max.bytes" }

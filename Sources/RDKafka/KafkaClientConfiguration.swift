@@ -10,20 +10,20 @@ package struct KafkaClientConfiguration: Sendable {
   /// Any further librdkafka property, for example `security.protocol` or `sasl.password`. An unknown key, a value that
   /// librdkafka does not accept, and a key which this target sets itself fail when the client is made, naming the key.
   package var properties: [String: String]
-  /// Which defaults producers and consumers made from this configuration start from.
-  package var tuning: Tuning
+  /// The kind of cluster, which producers and consumers take their default settings from.
+  package var profile: ClusterProfile
 
   /// Makes a configuration.
   package init(
     bootstrapServers: String,
     clientID: String,
     properties: [String: String] = [:],
-    tuning: Tuning = .production
+    profile: ClusterProfile = ClusterProfile()
   ) {
     self.bootstrapServers = bootstrapServers
     self.clientID = clientID
     self.properties = properties
-    self.tuning = tuning
+    self.profile = profile
   }
 }
 
@@ -55,8 +55,8 @@ extension KafkaClientConfiguration {
       Property("socket.keepalive.enable", "true"),
       // Until 2.10 Nagle's algorithm is on by default and costs up to 40 ms where few requests are in flight.
       Property("socket.nagle.disable", "true"),
-      Property("reconnect.backoff.ms", tuning == .embedded ? "20" : "100"),
-      Property("reconnect.backoff.max.ms", tuning == .embedded ? "250" : "2000"),
+      Property("reconnect.backoff.ms", "\(profile.reconnectBackoff.wholeMilliseconds)"),
+      Property("reconnect.backoff.max.ms", "\(profile.maximumReconnectBackoff.wholeMilliseconds)"),
     ]
   }
 }

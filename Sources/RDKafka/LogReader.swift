@@ -105,13 +105,15 @@ package struct LogReader: Sendable {
         Property("auto.offset.reset", "earliest"),
         // The last offset before an end need not be a record's.
         Property("enable.partition.eof", "true"),
-        Property("fetch.wait.max.ms", client.tuning == .embedded ? "10" : "100"),
+        Property("fetch.wait.max.ms", "\(client.profile.fetchWait.wholeMilliseconds)"),
         Property("queued.min.messages", "100000"),
         Property("queued.max.messages.kbytes", "65536"),
         Property("fetch.message.max.bytes", "1048576"),
         Property("check.crcs", "true"),
       ]
-    if client.tuning == .embedded { required.append(Property("fetch.error.backoff.ms", "50")) }
+    if let backoff = client.profile.fetchErrorBackoff {
+      required.append(Property("fetch.error.backoff.ms", "\(backoff.wholeMilliseconds)"))
+    }
     return PropertySet(
       required: required,
       ifSupported: [Property("fetch.queue.backoff.ms", "20"), Property("enable.metrics.push", "false")],

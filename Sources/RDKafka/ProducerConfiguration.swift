@@ -10,7 +10,7 @@ package struct ProducerConfiguration: Sendable {
   package var compression = Compression.lz4
   /// From `send` to giving up, retries included. Values of a few seconds make librdkafka before 2.3 report fatal errors
   /// after a broker's hiccup more often.
-  package var deliveryTimeout: Duration = .seconds(20)
+  package var deliveryTimeout: Duration
   /// How long a broker may take to answer one request.
   package var requestTimeout: Duration = .seconds(5)
   /// Records held at most, in flight included; beyond it `send` fails with `queueFull`.
@@ -23,11 +23,11 @@ package struct ProducerConfiguration: Sendable {
   /// How long the producer flushes when its `run()` is cancelled instead of being closed.
   package var closeTimeout: Duration = .seconds(5)
 
-  /// The defaults of `client.tuning`; they suit a front end. Where nobody waits for a single record use a `linger` of
+  /// The defaults of `client.profile`; they suit a front end. Where nobody waits for a single record use a `linger` of
   /// 10 to 50 ms.
   package init(client: KafkaClientConfiguration) {
     self.client = client
-    if client.tuning == .embedded { deliveryTimeout = .seconds(10) }
+    deliveryTimeout = client.profile.deliveryTimeout
   }
 
   /// The codec of a batch.

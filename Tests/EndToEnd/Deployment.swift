@@ -1,3 +1,4 @@
+import EmbeddedKafka
 import FanfareCore
 import Foundation
 import Logging
@@ -138,7 +139,7 @@ final class Deployment: Sendable {
   func produce(_ records: [ProducerRecord]) async throws {
     let client = KafkaClientConfiguration(
       bootstrapServers: bootstrapServers, clientID: "test",
-      tuning: TestKafka.realServers == nil ? .embedded : .production)
+      profile: TestKafka.realServers == nil ? .embedded : ClusterProfile())
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: Logger(label: "test"))
     async let running: Void = producer.run()
     for result in await producer.send(records) { _ = try result.get() }

@@ -1,3 +1,4 @@
+import EmbeddedKafka
 import FanfareCore
 import Foundation
 import Logging
@@ -30,7 +31,7 @@ import Testing
       #expect(accepted > 10)
       let reader = try LogReader(
         client: KafkaClientConfiguration(
-          bootstrapServers: deployment.bootstrapServers, clientID: "test", tuning: .embedded),
+          bootstrapServers: deployment.bootstrapServers, clientID: "test", profile: .embedded),
         logger: Logger(label: "test"))
       let there = try await reader.spans(of: [deployment.topics.sends]).reduce(0) { $0 + $1.count }
       #expect(there == accepted)

@@ -4,6 +4,7 @@ import RDKafka
 import Support
 import Testing
 
+@testable import Roles
 @testable import fanfare
 
 @Suite(.timeLimit(.minutes(1))) struct LogWriterTests {
@@ -13,7 +14,7 @@ import Testing
     let cluster = try #require(kafka.cluster)
     let settings = try await Settings.load(
       file: nil,
-      environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true"]
+      environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers]
     ).kafka
     try cluster.createTopics(settings.specifications(replicationFactor: 1))
     // Nothing leaves the queue while a batch is handed over.

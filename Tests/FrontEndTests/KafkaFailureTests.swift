@@ -12,7 +12,7 @@ import Testing
   @Test func unreachableKafkaIsAnswered503InBoundedTime() async throws {
     // Nothing listens on the discard port.
     let client = KafkaClientConfiguration(
-      bootstrapServers: "127.0.0.1:9", clientID: "test-unreachable", tuning: .embedded)
+      bootstrapServers: "127.0.0.1:9", clientID: "test-unreachable", profile: .embedded)
     var configuration = ProducerConfiguration(client: client)
     configuration.deliveryTimeout = .milliseconds(500)
     configuration.requestTimeout = .milliseconds(200)

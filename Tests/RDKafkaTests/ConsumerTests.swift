@@ -281,7 +281,7 @@ struct ConsumerTests {
   }
 
   @Test func aConsumerWithoutABrokerCanBeClosed() async throws {
-    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", tuning: .embedded)
+    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", profile: .embedded)
     var configuration = ConsumerConfiguration(client: client, groupID: "g", topics: ["t"])
     configuration.closeTimeout = .milliseconds(500)
     configuration.commitTimeout = .milliseconds(300)

@@ -6,13 +6,13 @@ struct StillnessTests {
   private let start = ContinuousClock.now
 
   @Test func onlyTheEmbeddedClusterNeedsIt() {
-    var stillness = Stillness(tuning: .production)
+    var stillness = Stillness(isNeeded: false)
     stillness.begin(.revoke, isEmpty: false, at: start)
     #expect(!stillness.lasts(at: start))
   }
 
   @Test func aRevocationIsFollowedByIt() {
-    var stillness = Stillness(tuning: .embedded)
+    var stillness = Stillness(isNeeded: true)
     #expect(!stillness.lasts(at: start))
     stillness.begin(.revoke, isEmpty: false, at: start)
     #expect(stillness.lasts(at: start + .seconds(2)))
@@ -20,7 +20,7 @@ struct StillnessTests {
   }
 
   @Test func aNewcomerThatGetsSomethingAtOnceNeedNotWait() {
-    var stillness = Stillness(tuning: .embedded)
+    var stillness = Stillness(isNeeded: true)
     stillness.begin(.assign, isEmpty: false, at: start)
     #expect(!stillness.lasts(at: start))
     // The second generation it hears of is one in which others may give back.
@@ -29,7 +29,7 @@ struct StillnessTests {
   }
 
   @Test func aNewcomerThatGetsNothingWaitsForWhoeverGivesItSomething() {
-    var stillness = Stillness(tuning: .embedded)
+    var stillness = Stillness(isNeeded: true)
     stillness.begin(.assign, isEmpty: true, at: start)
     #expect(stillness.lasts(at: start))
   }

@@ -52,7 +52,7 @@ struct ConsumerLoop {
     self.progress = progress
     self.commits = commits
     self.membership = membership
-    stillness = Stillness(tuning: configuration.client.tuning)
+    stillness = Stillness(isNeeded: !configuration.client.profile.acceptsCommitsDuringRebalance)
     reminder = FetchReminder(
       isNeeded: handle.sleepsWhenFull, records: configuration.prefetchRecords, bytes: configuration.prefetchBytes)
     reader = RecordReader(queue: handle.records, readsHeaders: configuration.readsHeaders)
@@ -148,7 +148,9 @@ struct ConsumerLoop {
   /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is
   /// committed meanwhile; an application that commits by itself has done so before it completed the rebalance.
   private mutating func holdBack() -> Bool {
-    guard configuration.client.tuning == .embedded, case .revoke = rebalances[0].change.kind else { return false }
+    guard !configuration.client.profile.acceptsCommitsDuringRebalance, case .revoke = rebalances[0].change.kind else {
+      return false
+    }
     guard let heldUntil = rebalances[0].heldUntil else {
       rebalances[0].heldUntil = .now + .milliseconds(500)
       if configuration.autoCommitInterval != nil { handle.commitStored() }

@@ -13,9 +13,9 @@ struct Stillness {
   private var hasBeenAssigned = false
   private var until: ContinuousClock.Instant?
 
-  /// `tuning` says what kind of cluster it is: only the embedded one needs any of this.
-  init(tuning: Tuning) {
-    isNeeded = tuning == .embedded
+  /// Only a group that refuses commits during a rebalance needs it.
+  init(isNeeded: Bool) {
+    self.isNeeded = isNeeded
   }
 
   /// The group has told the member of a generation, which gives or takes partitions, or leaves everything as it is.

@@ -25,8 +25,8 @@ package struct KafkaSettings: Sendable, CustomReflectable {
   let partitions: Int
   package let replicationFactor: Int
   let properties: [String: String]
-  /// Which defaults the clients start from; no key sets it.
-  package var tuning = Tuning.production
+  /// The kind of cluster; no key of the product sets it.
+  package var profile = ClusterProfile()
 
   init(from reader: SettingsReader) throws(SettingsError) {
     (bootstrapServers, bootstrapServersFile) = try reader.oneOf("kafka.bootstrapServers", "kafka.bootstrapServersFile")
@@ -76,7 +76,7 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     }
     return KafkaClientConfiguration(
       bootstrapServers: servers, clientID: "fanfare-\(role)", properties: properties,
-      tuning: tuning)
+      profile: profile)
   }
 
   /// Keeps the properties, which hold a password, out of everything that prints the settings.

@@ -76,7 +76,7 @@ struct Demo {
 
     func client(_ role: String) -> KafkaClientConfiguration {
       KafkaClientConfiguration(
-        bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", tuning: .embedded)
+        bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-\(role)", profile: .embedded)
     }
     let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: settings.registry.path))
     let (ledger, store) = try LedgerRole.services(runtime, client: client("ledger"))

@@ -270,6 +270,6 @@ actor FaultDeployment {
 
   /// A client of the deployment's Kafka, for who writes to the topics without the front end.
   nonisolated var kafka: KafkaClientConfiguration {
-    KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "faults", tuning: .embedded)
+    KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "faults", profile: .embedded)
   }
 }

@@ -1,3 +1,4 @@
+import EmbeddedKafka
 import FanfareCore
 import RDKafka
 import Roles
@@ -39,7 +40,7 @@ extension Settings {
     var workshop: WorkshopSettings?
     var settings = try await load { (reader) throws(SettingsError) in workshop = try WorkshopSettings(from: reader) }
     guard let workshop else { preconditionFailure("the settings were loaded without the workshop's keys") }
-    if workshop.isEmbedded { settings.kafka.tuning = .embedded }
+    if workshop.isEmbedded { settings.kafka.profile = .embedded }
     return (settings, workshop)
   }
 }

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test func aRoleIsNotReadyWhereNobodyListens() async throws {
-    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", tuning: .embedded)
+    let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", profile: .embedded)
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: TestKafka.quietLogger)
     let words = await RoleServices.complaint {
       _ = try await producer.prepare(topics: ["sends"], timeout: .milliseconds(200))

@@ -29,7 +29,7 @@ import Testing
       topics: former.all.map { TopicSpecification(name: $0, partitions: 2) }, logger: logger)
     defer { cluster.close() }
     let client = KafkaClientConfiguration(
-      bootstrapServers: cluster.bootstrapServers, clientID: "test", tuning: .embedded)
+      bootstrapServers: cluster.bootstrapServers, clientID: "test", profile: .embedded)
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: logger)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await producer.run() }

@@ -75,7 +75,7 @@ package final class TestKafka: Sendable {
   /// A client of this cluster.
   package func client(_ id: String = "test") -> KafkaClientConfiguration {
     KafkaClientConfiguration(
-      bootstrapServers: bootstrapServers, clientID: id, tuning: cluster == nil ? .production : .embedded)
+      bootstrapServers: bootstrapServers, clientID: id, profile: cluster == nil ? ClusterProfile() : .embedded)
   }
 
   /// Runs a producer for as long as `body` takes, then closes it.

@@ -1,3 +1,4 @@
+import EmbeddedKafka
 import FanfareCore
 import FoundationEssentials
 import Ledger
@@ -44,7 +45,7 @@ final class BenchPipeline: Sendable {
     self.topics = topics
     let isEmbedded = rig.options.kafka == nil
     client = KafkaClientConfiguration(
-      bootstrapServers: bootstrapServers, clientID: "fanfare-bench", tuning: isEmbedded ? .embedded : .production)
+      bootstrapServers: bootstrapServers, clientID: "fanfare-bench", profile: isEmbedded ? .embedded : ClusterProfile())
     kafkaSettings = """
       kafka:
         bootstrapServers: "\(bootstrapServers)"
