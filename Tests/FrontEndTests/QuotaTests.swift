@@ -22,11 +22,11 @@ import Testing
       }, body)
   }
 
-  @Test func placesThatBecameFreeAreNotGivenBackTwice() {
+  @Test func expiredPermitsAreNotRefundedTwice() {
     let (quotas, start) = (SenderQuotas(SendQuota(perSecond: 1, burst: 3)), UnixTime(milliseconds: 1_795_248_000_000))
     #expect(quotas.take(3, by: "a", at: start).taken == 3)
     #expect(quotas.take(2, by: "a", at: start + .seconds(2)).taken == 2)
-    quotas.giveBack(3, to: "a", after: .seconds(2))
+    quotas.refund(3, to: "a", after: .seconds(2))
     #expect(quotas.take(3, by: "a", at: start + .seconds(2)).taken == 1)
   }
 
@@ -48,7 +48,7 @@ import Testing
         reply.expectProblem(429, "overQuota")
         #expect(reply["Retry-After"] == "1")
       }
-      // A repetition takes no place, and other senders and hubs have their own quota.
+      // A repetition takes no permit, and other senders and hubs have their own quota.
       #expect(try await post(key: "k").body == kept.body)
       #expect(try await post(as: "sandy").status == 202)
       #expect(try await post("/hubs/shop/api/sends").status == 202)
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func everyLineOfABatchTakesAPlaceOfTheQuota() async throws {
+  @Test func everyLineOfABatchTakesAPermitOfTheQuota() async throws {
     let sink = RecordingSink()
     try await run(SendQuota(perSecond: 1, burst: 3), sink: sink) { app in
       func batch(_ lines: [String]) async throws -> [String?] {
@@ -71,7 +71,7 @@ import Testing
         return try reply.body.split(separator: UInt8(ascii: "\n")).map { try JSON($0)["error"]?["code"]?.text }
       }
       let later = Self.send.replacing(#""b"}"#, with: #""b"},"sendAt":"2026-12-01T08:00:00Z""#)
-      // Invalid lines take no place; scheduled ones do.
+      // Invalid lines take no permit; scheduled ones do.
       let first = try await batch(["x", Self.send, later, Self.send, Self.send, later])
       #expect(first == ["malformedBody", nil, nil, nil, "overQuota", "overQuota"])
       #expect(sink.records.count == 2)
@@ -101,7 +101,7 @@ import Testing
         #expect(sink.records.count == 1)
         app.clock.advance(by: .milliseconds(500))
       }
-      // The key of the oversized batch is free, and refused batches took no places.
+      // The key of the oversized batch is free, and refused batches took no permits.
       let accepted = try await batch(3, key: "a")
       #expect(accepted.status == 200)
       #expect(sink.records.count == 4)
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: [RDKafkaError.Code.notPersisted, .queueFull, .messageTooLarge, .possiblyPersisted])
-  func definitelyRefusedSendsTakeNoPlace(code: RDKafkaError.Code) async throws {
+  func definitelyRefusedSendsTakeNoPermit(code: RDKafkaError.Code) async throws {
     let isDown = Mutex(true)
     let sink = RecordingSink { _ in isDown.withLock { $0 } ? RDKafkaError(code: code, message: "no") : nil }
     let notify = "/api/notifications/secure?to_tag=bob"
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test func untriedSendsTakeNoPlace() async throws {
+  @Test func untriedSendsTakeNoPermit() async throws {
     let hasRoom = Mutex(false)
     let demo = try DemoAuthenticator(boundTo: "127.0.0.1", roles: Harness.roles)
     let store = CountingStore()

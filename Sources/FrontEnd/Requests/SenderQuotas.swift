@@ -33,9 +33,9 @@ final class SenderQuotas: Sendable {
         + "\(quota.burst) at once; divide it and use a key for each part")
   }
 
-  /// Takes up to `count` places of a sender's quota; `asWhole`: all or none.
+  /// Takes up to `count` permits of a sender's quota; `asWhole`: all or none.
   ///
-  /// - Returns: The number of places taken, and the seconds until one more is free (`asWhole`: until all are free).
+  /// - Returns: The number of permits taken, and the seconds until one more is free (`asWhole`: until all are free).
   func take(_ count: Int, by sender: String, at now: UnixTime, asWhole: Bool = false) -> (taken: Int, retryAfter: Int) {
     let (sender, now) = (Array(sender.utf8), now.milliseconds * 1000)
     let (interval, window) = (
@@ -54,9 +54,9 @@ final class SenderQuotas: Sendable {
     }
   }
 
-  /// Returns places of sends that were not accepted, except those that became free again in `elapsed`, the time since
-  /// they were taken.
-  func giveBack(_ count: Int, to sender: String, after elapsed: Duration) {
+  /// Refunds permits of sends that were not accepted, except those that have become free since they were taken, `elapsed`
+  /// ago.
+  func refund(_ count: Int, to sender: String, after elapsed: Duration) {
     // Rounded down, because taking rounds up.
     let time = Int64(Double(count) * 1_000_000 / Double(quota.perSecond) - elapsed / .microseconds(1))
     state.withLock { $0.arrivals[Array(sender.utf8)]? -= max(0, time) }
@@ -73,8 +73,7 @@ final class SenderQuotas: Sendable {
 extension Refusal {
   /// The refusal of a send over its sender's quota.
   static func overQuota(retryAfter seconds: Int) -> Refusal {
-    var refusal = Refusal(
-      .overQuota, "the sender's quota is exceeded; send again in \(seconds) s")
+    var refusal = Refusal(.overQuota, "the sender's quota is exceeded; send again in \(seconds) s")
     refusal.retryAfter = seconds
     return refusal
   }

@@ -9,9 +9,9 @@ import HTTPTypes
 /// - A request that follows a 2xx answer enqueues nothing.
 ///
 /// If the first request was not answered 2xx (an error, a crash, or it is still being handled), a repetition enqueues
-/// again under the same ids, and takes places of the quota again. If Kafka has accepted the first one after all, the
-/// worker drops the second while it remembers the first: as long as it is among the last settled sends and the worker
-/// keeps the partition. Otherwise a device gets two pushes with the same id and the same secure payload. The ledger
+/// again under the same ids, and counts against the quota again. If Kafka has accepted the first one after all, the
+/// worker drops the second while it remembers the first, which is while the first is among its last settled sends and the
+/// worker keeps the partition. Otherwise a device gets two pushes with the same id and the same secure payload. The ledger
 /// counts them once, in PostgreSQL twice if midnight (UTC) lies between them. The same holds for accepted lines of a
 /// batch of which others failed because of Kafka. For lack of quota, a batch with a key is refused as a whole.
 struct Idempotency: Sendable {

@@ -93,9 +93,9 @@ package final class Scheduler: Service {
       guard let next = try await store.nextDue() else { return Self.interval }
       let now = clock.now()
       guard next <= now else { return min(Self.interval, next - now) }
-      let places = Self.maximumInFlight - results.withLock(\.inFlight)
-      guard intake.hasRoom(), places > 0 else { return Self.interval }
-      let most = min(Self.batch, places)
+      let room = Self.maximumInFlight - results.withLock(\.inFlight)
+      guard intake.hasRoom(), room > 0 else { return Self.interval }
+      let most = min(Self.batch, room)
       // A new one for every batch: a send that is taken again after its lease ended must not be mixed up with the first
       // attempt.
       let lease = LeaseID.random()

@@ -23,7 +23,7 @@ struct SendIntake: Sendable {
     _ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}
   ) async throws {
     if !submission.isHeld { try requireRoom() }
-    if let (taken, seconds) = Self.places(for: [submission], in: hub), taken == 0 {
+    if let (taken, seconds) = Self.takePermits(for: [submission], in: hub), taken == 0 {
       throw Refusal.overQuota(retryAfter: seconds)
     }
     var isTried = false
@@ -42,7 +42,7 @@ struct SendIntake: Sendable {
       hub.metrics.accepted.increment()
       hub.metrics.acceptance.record(duration: .now - start)
     } catch {
-      if !isTried || Refusal(describing: error).isCertain { giveBack(1, for: [submission], in: hub) }
+      if !isTried || Refusal(describing: error).isCertain { refund(1, for: [submission], in: hub) }
       throw error
     }
   }
@@ -56,9 +56,9 @@ struct SendIntake: Sendable {
     _ submissions: [Submission], into hub: HubEntry, asWhole: Bool
   ) async throws(Refusal) -> [Result<Void, Refusal>] {
     if submissions.contains(where: { !$0.isHeld }) { try requireRoom() }
-    let places = Self.places(for: submissions, in: hub, asWhole: asWhole)
-    if asWhole, let places, places.taken == 0 { throw Refusal.overQuota(retryAfter: places.retryAfter) }
-    let admitted = submissions.prefix(places?.taken ?? submissions.count)
+    let permits = Self.takePermits(for: submissions, in: hub, asWhole: asWhole)
+    if asWhole, let permits, permits.taken == 0 { throw Refusal.overQuota(retryAfter: permits.retryAfter) }
+    let admitted = submissions.prefix(permits?.taken ?? submissions.count)
     let immediate = admitted.indices.filter { !admitted[$0].isHeld }
     let start = ContinuousClock.now
     var results = [Result<Void, Refusal>](repeating: .success(()), count: submissions.count)
@@ -72,13 +72,13 @@ struct SendIntake: Sendable {
       hub.metrics.acceptance.record(duration: .now - start)
     }
     if immediate.count < admitted.count { await hold(admitted, into: hub, results: &results) }
-    if let places {
+    if let permits {
       let refused = results[..<admitted.endIndex].count {
         if case .failure(let refusal) = $0 { refusal.isCertain } else { false }
       }
-      if refused > 0 { giveBack(refused, for: submissions, in: hub) }
+      if refused > 0 { refund(refused, for: submissions, in: hub) }
       for index in admitted.endIndex..<submissions.endIndex {
-        results[index] = .failure(.overQuota(retryAfter: places.retryAfter))
+        results[index] = .failure(.overQuota(retryAfter: permits.retryAfter))
       }
     }
     return results
@@ -112,17 +112,17 @@ struct SendIntake: Sendable {
     }
   }
 
-  /// Takes places of a sender's quota, see `SenderQuotas.take`; nil if there is no quota.
-  private static func places(
+  /// Takes permits of a sender's quota, see `SenderQuotas.take`; nil if there is no quota.
+  private static func takePermits(
     for submissions: [Submission], in hub: HubEntry, asWhole: Bool = false
   ) -> (taken: Int, retryAfter: Int)? {
     guard let quotas = hub.quotas, let first = submissions.first, let sender = first.send.sender else { return nil }
     return quotas.take(submissions.count, by: sender, at: first.receivedAt, asWhole: asWhole)
   }
 
-  private func giveBack(_ count: Int, for submissions: [Submission], in hub: HubEntry) {
+  private func refund(_ count: Int, for submissions: [Submission], in hub: HubEntry) {
     guard let first = submissions.first, let sender = first.send.sender else { return }
-    hub.quotas?.giveBack(count, to: sender, after: max(.zero, clock.now() - first.receivedAt))
+    hub.quotas?.refund(count, to: sender, after: max(.zero, clock.now() - first.receivedAt))
   }
 
   /// Produces sends, each on its own. Returns their results in order when each is durable or refused.
