@@ -180,12 +180,12 @@ extension HTTP2ConnectionPool: ClientConnectionOwner {
     transition { $0.take(id: id, openStreams: openStreams, streamLimit: streamLimit, mayTake: mayTake, now: now) }
   }
 
-  func proved(_ id: Int) { transition { $0.proved(id: id) } }
+  func answered(_ id: Int) { transition { $0.answered(id: id) } }
 
-  func giveBack(_ id: Int, first: [RequestBatch], last: [RequestBatch]) {
+  func requeue(_ id: Int, first: [RequestBatch], last: [RequestBatch]) {
     let count = (first + last).reduce(0) { $0 + $1.requests.count }
     observe(.resending(connection: id, count: count))
-    perform(transition { $0.giveBack(first: first, last: last, now: .now()) })
+    perform(transition { $0.requeue(first: first, last: last, now: .now()) })
   }
 
   func draining(_ id: Int, isFailure: Bool) {

@@ -184,7 +184,7 @@ package final class APNsSender: PushSender {
     guard needsConnections, renewal.withLock({ $0.isDue(epoch: epoch, now: now) }) else { return }
     if reasons.contains(.expiredProviderToken) {
       // Waiting requests carry the expired token and would spoil the new connections. A new generation discards them.
-      credential.leaveConnections(of: fields)
+      credential.replaceConnections(of: fields)
     } else {
       pool.renewConnections()
     }

@@ -6,6 +6,4 @@ enum LogKeys {
   static let status = "status"
   static let reason = "reason"
   static let error = "error"
-  static let count = "count"
-  static let retryAfter = "retry_after"
 }

@@ -14,7 +14,7 @@ package final class FaultRegistry: Sendable {
     var list: [Rule] = []
     var lastNumber = 0
 
-    mutating func forgetWhatIsOver() { list.removeAll { $0.fault.count == 0 } }
+    mutating func removeUsedUp() { list.removeAll { $0.fault.count == 0 } }
   }
 
   /// An active fault.
@@ -84,7 +84,7 @@ package final class FaultRegistry: Sendable {
         rules.list[index].apply(to: &effects)
         if effects != nil { break }
       }
-      rules.forgetWhatIsOver()
+      rules.removeUsedUp()
       hasRules.store(!rules.list.isEmpty, ordering: .releasing)
       return effects != nil
     }
@@ -95,10 +95,10 @@ package final class FaultRegistry: Sendable {
     guard hasRules.load(ordering: .acquiring) else { return nil }
     return rules.withLock { rules in
       var effects: Effects?
-      for index in rules.list.indices where rules.list[index].fits(service, handle) {
+      for index in rules.list.indices where rules.list[index].matches(service, handle) {
         if rules.list[index].isMild || effects?.ending == nil { rules.list[index].apply(to: &effects) }
       }
-      rules.forgetWhatIsOver()
+      rules.removeUsedUp()
       hasRules.store(!rules.list.isEmpty, ordering: .releasing)
       return effects
     }
@@ -113,7 +113,7 @@ extension FaultRegistry.Rule {
     }
   }
 
-  fileprivate func fits(_ service: SimulatedService, _ handle: String) -> Bool {
+  fileprivate func matches(_ service: SimulatedService, _ handle: String) -> Bool {
     fault.service == service && fault.action != .refuseHandshake && fault.count != 0
       && (fault.handlePrefix.map { handle.hasPrefix($0) } ?? true)
   }

@@ -10,7 +10,7 @@ import Testing
     _ body: (HTTP2ConnectionPool, Probe<HTTP2PoolEvent>) async throws -> Void
   ) async throws {
     let events = Probe<HTTP2PoolEvent>()
-    let pool = try Bench.pool(port: server.port, events: events) {
+    let pool = try PoolFixture.pool(port: server.port, events: events) {
       $0.tls = nil
       // Longer than the test: a second connection would be one too many.
       $0.reconnectBackoff = .seconds(100)
@@ -51,43 +51,43 @@ import Testing
       let error = try await end(events)
       #expect(error?.code == .closedByPeer)
       await #expect {
-        try await pool.execute(Bench.request(1, timeout: .milliseconds(100)))
+        try await pool.execute(PoolFixture.request(1, timeout: .milliseconds(100)))
       } throws: { ($0 as? HTTP2RequestError)?.message.contains("GOAWAY") == true }
       #expect(server.connectionCount == 1)
     }
   }
 
   @Test func reconnectsWithBackoffAfterEnhanceYourCalm() async throws {
-    try await Bench.run(pool: {
+    try await PoolFixture.run(pool: {
       $0.reconnectBackoff = .seconds(100)
       $0.maximumReconnectBackoff = .seconds(100)
     }) { request, responder in
       responder.connection.goAway(code: .enhanceYourCalm)
-      Bench.answer(request, responder)
-    } _: { bench in
-      bench.submit(tickets: 0..<1)
-      try await bench.completions.wait(count: 1)
-      bench.submit(tickets: 1..<2, timeout: .milliseconds(100))
-      let completions = try await bench.completions.wait(count: 2)
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
+      fixture.submit(tickets: 0..<1)
+      try await fixture.completions.wait(count: 1)
+      fixture.submit(tickets: 1..<2, timeout: .milliseconds(100))
+      let completions = try await fixture.completions.wait(count: 2)
       #expect(completions[0].status == 200)
       #expect(completions[1].error?.code == .deadlineExceeded)
-      #expect(!bench.events.values.contains { if case .opened(connection: 2, _) = $0 { true } else { false } })
+      #expect(!fixture.events.values.contains { if case .opened(connection: 2, _) = $0 { true } else { false } })
     }
   }
 
   /// A server's restart is no reason for backoff.
   @Test func reconnectsAtOnceToAServerThatHasAnswered() async throws {
-    try await Bench.run(pool: {
+    try await PoolFixture.run(pool: {
       $0.reconnectBackoff = .seconds(100)
       $0.maximumReconnectBackoff = .seconds(100)
     }) { request, responder in
       if responder.connection.id == 1 { responder.connection.goAway() }
-      Bench.answer(request, responder)
-    } _: { bench in
-      bench.submit(tickets: 0..<1)
-      try await bench.completions.wait(count: 1)
-      bench.submit(tickets: 1..<2)
-      let completions = try await bench.completions.wait(count: 2)
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
+      fixture.submit(tickets: 0..<1)
+      try await fixture.completions.wait(count: 1)
+      fixture.submit(tickets: 1..<2)
+      let completions = try await fixture.completions.wait(count: 2)
       #expect(completions.map(\.status) == [200, 200])
     }
   }
@@ -99,7 +99,7 @@ import Testing
       pool, events in
       try await events.wait(count: 1)
       await #expect {
-        try await pool.execute(Bench.request(1, body: Array(repeating: 0, count: 60_000), timeout: .seconds(50)))
+        try await pool.execute(PoolFixture.request(1, body: Array(repeating: 0, count: 60_000), timeout: .seconds(50)))
       } throws: { ($0 as? HTTP2RequestError)?.code == .connectionLost }
     }
   }

@@ -27,8 +27,8 @@ import Testing
     }
 
     func opened(_ id: Int, streamLimit: Int) {}
-    func proved(_ id: Int) {}
-    func giveBack(_ id: Int, first: [RequestBatch], last: [RequestBatch]) {}
+    func answered(_ id: Int) {}
+    func requeue(_ id: Int, first: [RequestBatch], last: [RequestBatch]) {}
     func draining(_ id: Int, isFailure: Bool) {}
     func observe(_ event: HTTP2PoolEvent) {}
   }
@@ -40,7 +40,7 @@ import Testing
     var configuration = HTTP2PoolConfiguration(host: "127.0.0.1", port: server.port, tls: nil)
     configuration.maximumReconnectBackoff = longest
     let owner = Owner(requests)
-    ConnectionHandle(id: 1, eventLoop: Bench.group.next()).connect(
+    ConnectionHandle(id: 1, eventLoop: PoolFixture.group.next()).connect(
       settings: try ClientConnectionSettings(configuration), owner: owner)
     let ends = try await owner.ends.wait(count: 1)
     try await server.close()
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func oldConnectionThatOwesAnAnswerHasFailed() async throws {
-    let request = Bench.request(1, body: Array(repeating: 0, count: 20_000))
+    let request = PoolFixture.request(1, body: Array(repeating: 0, count: 20_000))
     let end = try await end(of: RawServer([.settings], limit: 10_000), longest: .zero, requests: [request])
     #expect(end == (true, true))
   }

@@ -27,14 +27,14 @@ struct H2FaultTests {
   {
     let python = try #require(H2FaultTool.python)
     let port = try await ChildProcess.freePort()
-    let certificates = try Bench.certificates.get()
+    let certificates = try PoolFixture.certificates.get()
     let folder = try ChildProcess.temporaryFolder()
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: folder) } }
     let files = try certificates.write(to: folder)
     let tool = try ChildProcess(python, [H2FaultTool.path, String(port), files.certificate, files.key] + arguments)
     try await tool.lines.wait { $0.contains("ready") }
 
-    let pool = try Bench.pool(port: port, events: Probe()) {
+    let pool = try PoolFixture.pool(port: port, events: Probe()) {
       $0.keptResponseHeaders = ["apns-id"]
       $0.maximumSafeResends = 20
       configure(&$0)

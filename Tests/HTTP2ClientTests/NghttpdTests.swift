@@ -13,19 +13,19 @@ struct NghttpdTests {
     let port = try await ChildProcess.freePort()
     let folder = try ChildProcess.temporaryFolder()
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(atPath: folder) } }
-    let files = try Bench.certificates.get().write(to: folder)
+    let files = try PoolFixture.certificates.get().write(to: folder)
     try Data("found".utf8).write(to: URL(fileURLWithPath: folder + "/file"))
     let nghttpd = try ChildProcess(
       program, ["-a", "127.0.0.1", "-d", folder] + options + [String(port), files.key, files.certificate])
     defer { withExtendedLifetime(nghttpd) {} }
 
-    let pool = try Bench.pool(port: port, events: Probe()) { $0.maximumConnections = 2 }
+    let pool = try PoolFixture.pool(port: port, events: Probe()) { $0.maximumConnections = 2 }
     async let run: Void = pool.run()
     let completions = Probe<HTTP2Completion>()
     let body = [UInt8](repeating: 7, count: 4096)
     for start in stride(from: 0, to: 1000, by: 100) {
       let requests = (start..<(start + 100)).map {
-        Bench.request($0, path: $0.isMultiple(of: 2) ? "/file" : "/missing", body: body)
+        PoolFixture.request($0, path: $0.isMultiple(of: 2) ? "/file" : "/missing", body: body)
       }
       pool.submit(requests) { completions.add(contentsOf: $0) }
     }

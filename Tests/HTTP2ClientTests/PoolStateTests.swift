@@ -140,7 +140,7 @@ struct PoolStateTests {
     #expect(pauses[9] >= .milliseconds(7500) && pauses[9] <= .seconds(15))
     // A working connection ends the series of failures.
     open(11)
-    state.proved(id: 11)
+    state.answered(id: 11)
     #expect(words(state.ended(id: 11, isFailure: false, error: nil, now: now).1) == ["connect 12"])
   }
 
@@ -157,7 +157,7 @@ struct PoolStateTests {
     _ = state.start(now: now)
     open(1)
     _ = state.submit(batch(2), now: now)
-    let actions = state.giveBack(first: [batch(1), batch(3)], last: [batch(4)], now: now)
+    let actions = state.requeue(first: [batch(1), batch(3)], last: [batch(4)], now: now)
     #expect(words(actions).isEmpty)
     let (batches, _) = state.take(id: 1, openStreams: 0, streamLimit: 10, mayTake: true, now: now)
     #expect(batches.map(\.requests.count) == [1, 3, 2, 4])
@@ -192,10 +192,10 @@ struct PoolStateTests {
     #expect(words(state.submit(batch(3, generation: 1), now: now).1) == ["fail 2 superseded", "drain 1", "connect 2"])
     // Requests of the earlier generation that arrive later, or are returned by the old connection, have no connection.
     #expect(words(state.submit(batch(4), now: now).1) == ["fail 4 superseded"])
-    #expect(words(state.giveBack(first: [batch(1)], last: [batch(5)], now: now)) == ["fail 6 superseded"])
+    #expect(words(state.requeue(first: [batch(1)], last: [batch(5)], now: now)) == ["fail 6 superseded"])
     _ = state.opened(id: 2, streamLimit: 10, now: now)
     #expect(words(state.submit(batch(6, generation: 1), now: now).1).isEmpty)
-    #expect(words(state.giveBack(first: [batch(2, generation: 1)], last: [], now: now)).isEmpty)
+    #expect(words(state.requeue(first: [batch(2, generation: 1)], last: [], now: now)).isEmpty)
     let (batches, _) = state.take(id: 2, openStreams: 0, streamLimit: 100, mayTake: true, now: now)
     #expect(batches.map(\.requests.count) == [2, 3, 6])
   }
@@ -215,7 +215,7 @@ struct PoolStateTests {
     _ = state.take(id: 1, openStreams: 0, streamLimit: 10, mayTake: true, now: now)
     #expect(words(state.beginClosing()) == ["fail 10 closed", "drain 1"])
     #expect(state.submit(batch(1), now: now).rejected?.requests.count == 1)
-    #expect(words(state.giveBack(first: [batch(2)], last: [], now: now)) == ["fail 2 closed"])
+    #expect(words(state.requeue(first: [batch(2)], last: [], now: now)) == ["fail 2 closed"])
     #expect(words(state.ended(id: 1, isFailure: false, error: nil, now: now).1) == ["finish"])
     #expect(state.phase == .closed)
   }

@@ -9,12 +9,12 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct RoundTripTests {
   @Test func everyRequestIsAnsweredOnce() async throws {
-    try await Bench.run(pool: { $0.maximumConnections = 3 }) { request, responder in
-      Bench.answer(
+    try await PoolFixture.run(pool: { $0.maximumConnections = 3 }) { request, responder in
+      PoolFixture.answer(
         request, responder, body: Array("\(request.path) \(request.method) \(request.authority)".utf8) + request.body)
-    } _: { bench in
-      for start in stride(from: 0, to: 5000, by: 250) { bench.submit(tickets: start..<(start + 250)) }
-      let completions = try await bench.completions.wait(count: 5000)
+    } _: { fixture in
+      for start in stride(from: 0, to: 5000, by: 250) { fixture.submit(tickets: start..<(start + 250)) }
+      let completions = try await fixture.completions.wait(count: 5000)
       #expect(Set(completions.map(\.ticket)).count == 5000)
       #expect(completions.count == 5000)
       for completion in completions {
@@ -28,14 +28,14 @@ import Testing
 
   @Test func fieldsArriveAsSent() async throws {
     let seen = Probe<HTTP2ServerRequest>()
-    try await Bench.run { request, responder in
+    try await PoolFixture.run { request, responder in
       seen.add(request)
       responder.respond(status: 410, headers: ["x-other": "1", "x-ticket": "kept"])
-    } _: { bench in
-      var request = Bench.request(1, body: [])
+    } _: { fixture in
+      var request = PoolFixture.request(1, body: [])
       request.headers.append("authorization", "bearer secret", indexing: .never)
       for _ in 1...3 {
-        let response = try await bench.pool.execute(request)
+        let response = try await fixture.pool.execute(request)
         #expect(response.status == 410)
         #expect(response.headers.map(\.name) == ["x-ticket"])
         #expect(response.body.isEmpty)
@@ -53,7 +53,7 @@ import Testing
     // several frames.
     var random = SeededGenerator(seed: 11)
     let requests = (0..<2000).map { ticket in
-      var request = Bench.request(ticket)
+      var request = PoolFixture.request(ticket)
       request.shared.append("x-class", "\(ticket / 50 % 12)")
       for _ in 0..<Int.random(in: 0...3, using: &random) {
         let length = [1, 1, 12, 12, 12, 60, 60, 300, 1500, 20_000][Int.random(in: 0..<10, using: &random)]
@@ -65,12 +65,12 @@ import Testing
       return request
     }
     let seen = Probe<HTTP2ServerRequest>()
-    try await Bench.run(server: { $0.maximumHeaderListSize = 1 << 20 }) { request, responder in
+    try await PoolFixture.run(server: { $0.maximumHeaderListSize = 1 << 20 }) { request, responder in
       seen.add(request)
-      Bench.answer(request, responder)
-    } _: { bench in
-      for start in stride(from: 0, to: requests.count, by: 100) { bench.submit(Array(requests[start..<start + 100])) }
-      let completions = try await bench.completions.wait(count: requests.count)
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
+      for start in stride(from: 0, to: requests.count, by: 100) { fixture.submit(Array(requests[start..<start + 100])) }
+      let completions = try await fixture.completions.wait(count: requests.count)
       #expect(completions.allSatisfy { $0.status == 200 })
     }
     for request in seen.values {
@@ -81,11 +81,11 @@ import Testing
   }
 
   @Test func oneCallPerTurnAndSubmission() async throws {
-    try await Bench.run { request, responder in
-      Bench.answer(request, responder)
-    } _: { bench in
+    try await PoolFixture.run { request, responder in
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
       let calls = Probe<[UInt64]>()
-      bench.pool.submit((0..<100).map { Bench.request($0) }) { calls.add($0.map(\.ticket)) }
+      fixture.pool.submit((0..<100).map { PoolFixture.request($0) }) { calls.add($0.map(\.ticket)) }
       let batches = try await calls.wait { $0.reduce(0) { $0 + $1.count } >= 100 }
       #expect(batches.flatMap(\.self).sorted() == Array(0..<100))
       #expect(batches.count < 50)
@@ -93,14 +93,14 @@ import Testing
   }
 
   @Test func worksInCleartext() async throws {
-    try await Bench.run {
+    try await PoolFixture.run {
       $0.tls = nil
     } pool: {
       $0.tls = nil
     } handler: { request, responder in
-      Bench.answer(request, responder)
-    } _: { bench in
-      let response = try await bench.pool.execute(Bench.request(7))
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
+      let response = try await fixture.pool.execute(PoolFixture.request(7))
       #expect(response.headers["x-ticket"] == "7")
     }
   }
@@ -109,15 +109,15 @@ import Testing
     // NIOSSL accepts a certificate with the peer's address, so this one must not have it.
     let certificates = try TestCertificates(coversAddress: false)
     let (serverTLS, clientTLS) = (try certificates.serverTLS(), try certificates.clientTLS())
-    try await Bench.run {
+    try await PoolFixture.run {
       $0.tls = serverTLS
     } pool: {
       $0.serverName = "example.org"
       $0.tls = clientTLS
     } handler: { request, responder in
-      Bench.answer(request, responder)
-    } _: { bench in
-      let events = try await bench.events.wait(count: 1)
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
+      let events = try await fixture.events.wait(count: 1)
       guard case .failed(_, let error, _) = events[0] else {
         Issue.record("expected a failed connection, got \(events[0])")
         return
@@ -128,10 +128,10 @@ import Testing
 
   @Test func unknownAuthorityIsRefused() async throws {
     let stranger = try TestCertificates().serverTLS()
-    try await Bench.run(server: { $0.tls = stranger }) { request, responder in
-      Bench.answer(request, responder)
-    } _: { bench in
-      let events = try await bench.events.wait(count: 1)
+    try await PoolFixture.run(server: { $0.tls = stranger }) { request, responder in
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
+      let events = try await fixture.events.wait(count: 1)
       guard case .failed(_, let error, _) = events[0] else {
         Issue.record("expected a failed connection, got \(events[0])")
         return
@@ -141,17 +141,17 @@ import Testing
   }
 
   @Test func verifiesAnAddress() async throws {
-    try await Bench.run(pool: { $0.serverName = nil }) { request, responder in
-      Bench.answer(request, responder)
-    } _: { bench in
-      let response1 = try await bench.pool.execute(Bench.request(1))
+    try await PoolFixture.run(pool: { $0.serverName = nil }) { request, responder in
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
+      let response1 = try await fixture.pool.execute(PoolFixture.request(1))
       #expect(response1.status == 200)
     }
   }
 
   @Test func requiresALPN() async throws {
-    let tls = try NIOSSLContext(configuration: Bench.certificates.get().serverTLS())
-    let listener = try await ServerBootstrap(group: Bench.group)
+    let tls = try NIOSSLContext(configuration: PoolFixture.certificates.get().serverTLS())
+    let listener = try await ServerBootstrap(group: PoolFixture.group)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
@@ -159,7 +159,7 @@ import Testing
       }
       .bind(host: "127.0.0.1", port: 0).get()
     let events = Probe<HTTP2PoolEvent>()
-    let pool = try Bench.pool(port: #require(listener.localAddress?.port), events: events) { _ in }
+    let pool = try PoolFixture.pool(port: #require(listener.localAddress?.port), events: events) { _ in }
     async let run: Void = pool.run()
     let first = try await events.wait(count: 1)[0]
     if case .failed(_, let error, _) = first {
@@ -173,9 +173,9 @@ import Testing
   }
 
   @Test func silentServerIsAbandoned() async throws {
-    let listener = try await ServerBootstrap(group: Bench.group).bind(host: "127.0.0.1", port: 0).get()
+    let listener = try await ServerBootstrap(group: PoolFixture.group).bind(host: "127.0.0.1", port: 0).get()
     let events = Probe<HTTP2PoolEvent>()
-    let pool = try Bench.pool(port: #require(listener.localAddress?.port), events: events) {
+    let pool = try PoolFixture.pool(port: #require(listener.localAddress?.port), events: events) {
       $0.handshakeTimeout = .milliseconds(50)
     }
     async let run: Void = pool.run()

@@ -7,24 +7,24 @@ import Testing
 /// Limits that the server sets its clients.
 @Suite(.timeLimit(.minutes(1))) struct ServerLimitTests {
   @Test(arguments: [true, false]) func silentClientIsDisconnected(isSecure: Bool) async throws {
-    try await Bench.run(
+    try await PoolFixture.run(
       server: {
         $0.handshakeTimeout = .seconds(1)
         if !isSecure { $0.tls = nil }
       },
       pool: { if !isSecure { $0.tls = nil } }
     ) { request, responder in
-      Bench.answer(request, responder)
-    } _: { bench in
-      let first = try await bench.pool.execute(Bench.request(1))
+      PoolFixture.answer(request, responder)
+    } _: { fixture in
+      let first = try await fixture.pool.execute(PoolFixture.request(1))
       #expect(first.status == 200)
-      let silent = try await ClientBootstrap(group: Bench.group)
-        .connect(host: "127.0.0.1", port: #require(bench.server.boundPort)).get()
+      let silent = try await ClientBootstrap(group: PoolFixture.group)
+        .connect(host: "127.0.0.1", port: #require(fixture.server.boundPort)).get()
       try await silent.closeFuture.get()
       // A client that sent its SETTINGS in time may then be silent for as long as it likes.
-      let second = try await bench.pool.execute(Bench.request(2))
+      let second = try await fixture.pool.execute(PoolFixture.request(2))
       #expect(second.status == 200)
-      #expect(bench.events.values.count { if case .opened = $0 { true } else { false } } == 1)
+      #expect(fixture.events.values.count { if case .opened = $0 { true } else { false } } == 1)
     }
   }
 
@@ -36,9 +36,9 @@ import Testing
     let large = String(repeating: "x", count: 8000)
     // All connections share one event loop, so an answer to another client shows that the server had its turn.
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let server = HTTP2Server(configuration: configuration, eventLoopGroup: group, logger: Bench.logger) {
+    let server = HTTP2Server(configuration: configuration, eventLoopGroup: group, logger: PoolFixture.logger) {
       request, responder in
-      guard request.authority == "greedy" else { return Bench.answer(request, responder) }
+      guard request.authority == "greedy" else { return PoolFixture.answer(request, responder) }
       asked.add(request.streamID)
       var headers = HTTP2Headers()
       headers.append("x-large", large, indexing: .withoutIndexing)
@@ -46,16 +46,16 @@ import Testing
     }
     try await server.start()
     let port = try #require(server.boundPort)
-    let greedy = try await ClientBootstrap(group: Bench.group)
+    let greedy = try await ClientBootstrap(group: PoolFixture.group)
       .channelOption(.autoRead, value: false)
       .channelOption(.socketOption(.so_rcvbuf), value: 4096)
       .connect(host: "127.0.0.1", port: port).get()
     greedy.writeAndFlush(Self.requests(total), promise: nil)
     try await asked.wait(count: 1)
-    let pool = try Bench.pool(port: port, events: Probe()) { $0.tls = nil }
+    let pool = try PoolFixture.pool(port: port, events: Probe()) { $0.tls = nil }
     let running = Task { await pool.run() }
     for ticket in 0..<200 {
-      let response = try await pool.execute(Bench.request(ticket))
+      let response = try await pool.execute(PoolFixture.request(ticket))
       #expect(response.status == 200)
     }
     // The system buffers some megabytes of answers, which are hundreds; the server reads a quarter of a megabyte at a

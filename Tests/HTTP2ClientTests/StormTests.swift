@@ -24,7 +24,7 @@ import Testing
     let processed = Probe<UInt64>()
     let answered = Probe<UInt64>()
     let count = 600
-    try await Bench.run(server: { $0.maximumConcurrentStreams = 20 }) {
+    try await PoolFixture.run(server: { $0.maximumConcurrentStreams = 20 }) {
       $0.maximumConnections = 3
       $0.growthDelay = .milliseconds(10)
       $0.maximumResponseBodyBytes = 1000
@@ -37,23 +37,23 @@ import Testing
       case ..<60: responder.reset(.internalError)
       case ..<62: break
       case ..<75: responder.connection.close()
-      case ..<80: Bench.answer(request, responder, body: [UInt8](repeating: 0, count: 5000))
+      case ..<80: PoolFixture.answer(request, responder, body: [UInt8](repeating: 0, count: 5000))
       default:
         if dice < 90 { responder.connection.goAway() }
         if dice > 980 { responder.connection.setMaximumConcurrentStreams(dice - 975) }
         answered.add(ticket)
-        if dice.isMultiple(of: 2) { return Bench.answer(request, responder) }
+        if dice.isMultiple(of: 2) { return PoolFixture.answer(request, responder) }
         responder.connection.eventLoop.scheduleTask(in: .microseconds(Int64(dice * 5))) {
-          Bench.answer(request, responder)
+          PoolFixture.answer(request, responder)
         }
       }
-    } _: { bench in
+    } _: { fixture in
       for start in stride(from: 0, to: count, by: 50) {
-        bench.submit(tickets: start..<(start + 50), timeout: .seconds(5))
+        fixture.submit(tickets: start..<(start + 50), timeout: .seconds(5))
       }
-      let completions = try await bench.completions.wait(count: count)
-      await bench.pool.close(timeout: .seconds(5))
-      #expect(bench.completions.values.count == count)
+      let completions = try await fixture.completions.wait(count: count)
+      await fixture.pool.close(timeout: .seconds(5))
+      #expect(fixture.completions.values.count == count)
       #expect(Set(completions.map(\.ticket)).count == count)
       // Requests are resent only if certainly not processed, so each is processed at most once.
       #expect(processed.values.count == Set(processed.values).count)

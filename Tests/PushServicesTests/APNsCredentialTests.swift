@@ -21,7 +21,7 @@ import Testing
     #expect(last.connectionGeneration > second.connectionGeneration)
     // Further answers on the old connection do not matter for the new one.
     _ = try credential.expired(first, now: Self.renewed)
-    credential.leaveConnections(of: first)
+    credential.replaceConnections(of: first)
     #expect(try credential.fields(now: Self.renewed).connectionGeneration == last.connectionGeneration)
   }
 

@@ -74,7 +74,7 @@ import Testing
     Content(message: Message(body: "b")), Content(fcm: Array(#"{"notification":{"body":"b"},"data":{"k":"v"}}"#.utf8)),
     Content(fcm: Array(#"{"priority":"high","data":{"k":"v"}}"#.utf8)),
   ])
-  func aRenderingSaysNothingOfTheTime(content: Content) throws {
+  func renderingDoesNotDependOnTheTime(content: Content) throws {
     let later = SendRequest(
       id: Fixtures.sendID, acceptedAt: Fixtures.now + .seconds(5), audience: .user("bob"), content: content,
       timeToLive: 7)
@@ -188,7 +188,7 @@ import Testing
     #"{"to\u006ben":"x"}"#, #"{"to":"x","data":{"k":"v"}}"#, #"{"registration_ids":["x"],"data":{"k":"v"}}"#,
     #"{"condition":"x","data":{"k":7}}"#,
   ])
-  func aMessageWithATargetIsRefused(native: String) {
+  func messageWithTargetIsRefused(native: String) {
     #expect(throws: PushOutcome(.rejected, reason: "TargetInPayload")) {
       try FCMRenderer.render(Fixtures.send(Content(fcm: Array(native.utf8))))
     }
@@ -201,7 +201,7 @@ import Testing
     #"{"notification":{"body_loc_args":"x"}}"#, #"{"notification":{"badge":"x","title":"t"}}"#,
     #"{"time_to_live":-1,"data":{"k":"v"}}"#,
   ])
-  func aMessageThatIsNoneIsRefused(native: String) {
+  func invalidMessageIsRefused(native: String) {
     #expect(throws: PushOutcome(.rejected, reason: "BadPayload")) {
       try FCMRenderer.render(Fixtures.send(Content(fcm: Array(native.utf8))))
     }

@@ -94,7 +94,7 @@ import Testing
       #"{"headers":{"apns-priority":"10","apns-expiration":"1795248060"},"payload":{"aps":{"badge":1}}}"#
     ),
   ])
-  func aMessageThatSaysNothingOfItsLifeEndsWithTheSendEverywhere(legacy: String, apns: String) throws {
+  func messageWithoutTimeToLiveExpiresWithTheSend(legacy: String, apns: String) throws {
     let message = try message(legacy)
     #expect(try same(message["apns"], apns))
     #expect(try same(message["webpush"], #"{"headers":{"TTL":"60"}}"#))
@@ -150,7 +150,7 @@ import Testing
     (#"{"apns":{},"data":{"k":1}}"#, false), (#"{"apns":null,"data":{"k":1}}"#, true),
     (#"{"priority":null,"data":{"k":"v"}}"#, false),
   ])
-  func isRecognised(json: String, expected: Bool) throws {
+  func legacyFormIsRecognised(json: String, expected: Bool) throws {
     #expect(try LegacyMessage.isLegacy(Array(json.utf8)) == expected)
   }
 }

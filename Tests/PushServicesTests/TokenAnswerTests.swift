@@ -26,7 +26,7 @@ import Testing
     #"{"access_token":"a""#,
     #"{"access_token":"a","expires_in":0}"#, #"{"access_token":"a","expires_in":-5}"#, #"{"access_token":7}"#,
   ])
-  func garbledGrants(body: String) {
+  func garbledGrantsCountAsUnavailable(body: String) {
     guard case .unavailable(200, nil) = answer(200, body) else {
       Issue.record("taken for something")
       return

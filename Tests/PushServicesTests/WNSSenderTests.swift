@@ -102,7 +102,7 @@ import Testing
     "https://cloud.notify.windows.com:8443/",
     "https://cloud.notify.windows.com/?token=a b", "https://cloud.notify.windows.com/?token=%zz", "x",
   ])
-  func nothingGoesAnywhereElse(handle: String) async throws {
+  func handlesThatAreNoChannelsGetNoRequest(handle: String) async throws {
     let server = try await server()
     try await Outcomes.running(sender(server)) { sender in
       expectEqual(

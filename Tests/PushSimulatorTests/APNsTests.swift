@@ -108,19 +108,19 @@ struct APNsTests {
   }
 
   static func push(
-    _ laboratory: Laboratory, _ device: String = device, token: String, id: String? = nil, body: String = payload,
+    _ fixture: SimulatorFixture, _ device: String = device, token: String, id: String? = nil, body: String = payload,
     extra: [(String, String?)] = [], timeout: Duration = .seconds(30)
   ) async throws -> HTTP2Response {
     var fields: [(String, String?)] = [
       ("authorization", token), ("apns-topic", topic), ("apns-push-type", "alert"), ("apns-id", id),
     ]
     fields += extra
-    return try await laboratory.send(laboratory.apns, path: "/3/device/" + device, fields, body: body, timeout: timeout)
+    return try await fixture.send(fixture.apns, path: "/3/device/" + device, fields, body: body, timeout: timeout)
   }
 
   @Test func everyRuleGivesItsAnswer() async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Signing.providerToken(laboratory.credentials.apns)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Signing.providerToken(fixture.credentials.apns)
       for one in Self.cases {
         var fields: [(String, String?)] = [
           ("authorization", token), ("apns-topic", Self.topic), ("apns-push-type", "alert"),
@@ -129,27 +129,27 @@ struct APNsTests {
           fields.removeAll { $0.0 == name }
           fields.append((name, value))
         }
-        let response = try await laboratory.send(
-          laboratory.apns, method: one.method, path: one.path, fields, body: one.body)
+        let response = try await fixture.send(
+          fixture.apns, method: one.method, path: one.path, fields, body: one.body)
         #expect(response.status == one.status, "\(one.testDescription)")
         let expected = one.reason.isEmpty ? "" : #"{"reason":"\#(one.reason)"}"#
         #expect(String(decoding: response.body, as: UTF8.self) == expected, "\(one.testDescription)")
         #expect(
           response.headers["apns-id"]?.utf8.count == (one.fields.first { $0.0 == "apns-id" }?.1?.utf8.count ?? 36))
       }
-      let get = try await laboratory.send(
-        laboratory.apns, method: "GET", path: "/3/device/" + Self.device, [("authorization", token)], body: "")
+      let get = try await fixture.send(
+        fixture.apns, method: "GET", path: "/3/device/" + Self.device, [("authorization", token)], body: "")
       #expect(get.status == 405)
       let twice = try await Self.push(
-        laboratory, token: token, extra: [("apns-priority", "5"), ("apns-priority", "5")])
+        fixture, token: token, extra: [("apns-priority", "5"), ("apns-priority", "5")])
       #expect(twice.status == 400)
       #expect(twice.body == Array(#"{"reason":"DuplicateHeaders"}"#.utf8))
     }
   }
 
   @Test func providerTokensAreChecked() async throws {
-    try await Laboratory.run { laboratory in
-      let app = laboratory.credentials.apns
+    try await SimulatorFixture.run { fixture in
+      let app = fixture.credentials.apns
       let tokens: [(String, String)] = [
         (try await Signing.providerToken(app, age: -600), "InvalidProviderToken"),
         (try await Signing.providerToken(app, keyID: "ABCDEFGHIJ"), "InvalidProviderToken"),
@@ -159,17 +159,17 @@ struct APNsTests {
         (try await Signing.providerToken(app, age: 3601), "ExpiredProviderToken"),
       ]
       for (token, reason) in tokens {
-        let response = try await Self.push(laboratory, token: token)
+        let response = try await Self.push(fixture, token: token)
         #expect(response.status == 403)
         #expect(String(decoding: response.body, as: UTF8.self) == #"{"reason":"\#(reason)"}"#)
       }
-      #expect(laboratory.apns.statistics.streamLimit == 1)
+      #expect(fixture.apns.statistics.streamLimit == 1)
       // After an expired token, a valid one works on another connection only.
       let old = try await Signing.providerToken(app, age: 3500)
-      let refused = try await Self.push(laboratory, token: old)
+      let refused = try await Self.push(fixture, token: old)
       #expect(refused.body == Array(#"{"reason":"ExpiredProviderToken"}"#.utf8))
-      laboratory.apns.renewConnections()
-      #expect(try await Self.push(laboratory, token: old).status == 200)
+      fixture.apns.renewConnections()
+      #expect(try await Self.push(fixture, token: old).status == 200)
     }
   }
 
@@ -177,52 +177,52 @@ struct APNsTests {
     let clock = StandingClock()
     var configuration = SimulatorConfiguration()
     configuration.clock = clock
-    try await Laboratory.run(configuration) { laboratory in
-      let app = laboratory.credentials.apns
-      #expect(try await Self.push(laboratory, token: Signing.providerToken(app, age: 1)).status == 200)
+    try await SimulatorFixture.run(configuration) { fixture in
+      let app = fixture.credentials.apns
+      #expect(try await Self.push(fixture, token: Signing.providerToken(app, age: 1)).status == 200)
       let second = try await Signing.providerToken(app, age: 2)
-      #expect(try await Self.push(laboratory, token: second).status == 200)
+      #expect(try await Self.push(fixture, token: second).status == 200)
       let third = try await Signing.providerToken(app, age: 3)
-      let refused = try await Self.push(laboratory, token: third)
+      let refused = try await Self.push(fixture, token: third)
       #expect(refused.status == 429)
       #expect(refused.body == Array(#"{"reason":"TooManyProviderTokenUpdates"}"#.utf8))
-      #expect(try await Self.push(laboratory, token: second).status == 200)
+      #expect(try await Self.push(fixture, token: second).status == 200)
       clock.advance(by: .seconds(1200))
-      #expect(try await Self.push(laboratory, token: third).status == 200)
+      #expect(try await Self.push(fixture, token: third).status == 200)
     }
   }
 
   @Test func usedTokensCanBeExpired() async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Signing.providerToken(laboratory.credentials.apns)
-      #expect(try await Self.push(laboratory, token: token).status == 200)
-      #expect(try await laboratory.admin("POST", "/tokens/expire?service=apns").status == 204)
-      let refused = try await Self.push(laboratory, token: token)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Signing.providerToken(fixture.credentials.apns)
+      #expect(try await Self.push(fixture, token: token).status == 200)
+      #expect(try await fixture.admin("POST", "/tokens/expire?service=apns").status == 204)
+      let refused = try await Self.push(fixture, token: token)
       #expect(refused.body == Array(#"{"reason":"ExpiredProviderToken"}"#.utf8))
-      laboratory.apns.renewConnections()
-      let next = try await Signing.providerToken(laboratory.credentials.apns)
-      #expect(try await Self.push(laboratory, token: next).status == 200)
+      fixture.apns.renewConnections()
+      let next = try await Signing.providerToken(fixture.credentials.apns)
+      #expect(try await Self.push(fixture, token: next).status == 200)
       // Expiring again changes nothing.
-      #expect(try await laboratory.admin("POST", "/tokens/expire?service=apns").status == 204)
+      #expect(try await fixture.admin("POST", "/tokens/expire?service=apns").status == 204)
       for old in [token, next] {
-        laboratory.apns.renewConnections()
-        let refused = try await Self.push(laboratory, token: old)
+        fixture.apns.renewConnections()
+        let refused = try await Self.push(fixture, token: old)
         #expect(refused.body == Array(#"{"reason":"ExpiredProviderToken"}"#.utf8))
       }
     }
   }
 
   @Test func streamsAreLimitedUntilAPushHasSucceeded() async throws {
-    try await Laboratory.run { laboratory in
-      let opened = try await laboratory.apnsEvents.first { event -> Int? in
+    try await SimulatorFixture.run { fixture in
+      let opened = try await fixture.apnsEvents.first { event -> Int? in
         if case .opened(_, let limit) = event { limit } else { nil }
       }
       #expect(opened == 1)
-      let token = try await Signing.providerToken(laboratory.credentials.apns)
-      #expect(try await Self.push(laboratory, token: "bearer a.b.c").status == 403)
-      #expect(laboratory.apns.statistics.streamLimit == 1)
-      #expect(try await Self.push(laboratory, token: token).status == 200)
-      let raised = try await laboratory.apnsEvents.first { event -> Int? in
+      let token = try await Signing.providerToken(fixture.credentials.apns)
+      #expect(try await Self.push(fixture, token: "bearer a.b.c").status == 403)
+      #expect(fixture.apns.statistics.streamLimit == 1)
+      #expect(try await Self.push(fixture, token: token).status == 200)
+      let raised = try await fixture.apnsEvents.first { event -> Int? in
         if case .streamLimitChanged(_, let limit) = event { limit } else { nil }
       }
       #expect(raised == 1000)
@@ -231,13 +231,13 @@ struct APNsTests {
 
   @Test(arguments: HandlePrefix.table.filter { $0.platform == .apns })
   func handlesBringTheirFaults(_ entry: HandlePrefix) async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Signing.providerToken(laboratory.credentials.apns)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Signing.providerToken(fixture.credentials.apns)
       let device = entry.prefix + String(repeating: "1", count: 64 - entry.prefix.count)
       switch entry.action {
       case .answer(let status, let reason, let retryAfter, let timestamp):
         let before = SystemWallClock().now().milliseconds
-        let response = try await Self.push(laboratory, device, token: token)
+        let response = try await Self.push(fixture, device, token: token)
         #expect(response.status == status)
         #expect(response.headers["retry-after"] == retryAfter.map(String.init))
         var reader = try JSONReader(response.body[...])
@@ -260,40 +260,40 @@ struct APNsTests {
         }
       case .silence:
         // The connection must be open, or the time is over before the push is sent.
-        #expect(try await Self.push(laboratory, token: token).status == 200)
+        #expect(try await Self.push(fixture, token: token).status == 200)
         await #expect(throws: HTTP2RequestError.self) {
-          try await Self.push(laboratory, device, token: token, timeout: .seconds(1))
+          try await Self.push(fixture, device, token: token, timeout: .seconds(1))
         }
       default:
         let error = await #expect(throws: HTTP2RequestError.self) {
-          try await Self.push(laboratory, device, token: token)
+          try await Self.push(fixture, device, token: token)
         }
         #expect(error?.code == .connectionLost)
       }
-      #expect(laboratory.simulator.store.received(.apns, device) == nil)
-      #expect(laboratory.simulator.store.counts()[.apns].answers.filter { $0.key != "200" }.values.reduce(0, +) == 1)
+      #expect(fixture.simulator.store.received(.apns, device) == nil)
+      #expect(fixture.simulator.store.counts()[.apns].answers.filter { $0.key != "200" }.values.reduce(0, +) == 1)
     }
   }
 
   @Test func everythingReceivedCanBeRead() async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Signing.providerToken(laboratory.credentials.apns)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Signing.providerToken(fixture.credentials.apns)
       let id = "0c0ffee0-0000-4000-8000-000000000001"
       let body = #"{"aps":{"alert":"Grüße \"quoted\" <&> 🎺\n"},"n":1}"#
       #expect(
-        try await Self.push(laboratory, token: token, id: id, body: body, extra: [("apns-collapse-id", "c")]).status
+        try await Self.push(fixture, token: token, id: id, body: body, extra: [("apns-collapse-id", "c")]).status
           == 200)
-      #expect(try await Self.push(laboratory, token: token, id: id).status == 200)
-      #expect(try await Self.push(laboratory, token: token).status == 200)
-      let received = laboratory.simulator.store.notifications(.apns, Self.device.uppercased())
+      #expect(try await Self.push(fixture, token: token, id: id).status == 200)
+      #expect(try await Self.push(fixture, token: token).status == 200)
+      let received = fixture.simulator.store.notifications(.apns, Self.device.uppercased())
       #expect(received.map(\.pushID) == [id, id, nil])
       #expect(received.first?.text == body)
       #expect(received.first?.header("apns-collapse-id") == "c")
       #expect(received.first?.headers.contains { $0.name == "authorization" } == false)
-      let counts = laboratory.simulator.store.counts()
+      let counts = fixture.simulator.store.counts()
       #expect(counts.accepted == 3)
       #expect(counts.duplicates == 1)
-      let answer = try await laboratory.admin("GET", "/devices/apns/" + Self.device)
+      let answer = try await fixture.admin("GET", "/devices/apns/" + Self.device)
       #expect(answer.body.contains(#""payload":\#(body)}"#))
       #expect(answer.body.contains(#""pushId":"\#(id)""#))
     }
@@ -302,13 +302,13 @@ struct APNsTests {
   @Test func recordingCanBeSwitchedOff() async throws {
     var configuration = SimulatorConfiguration()
     configuration.recordsPushes = false
-    try await Laboratory.run(configuration) { laboratory in
-      let token = try await Signing.providerToken(laboratory.credentials.apns)
-      #expect(try await Self.push(laboratory, token: token).status == 200)
-      #expect(try await Self.push(laboratory, token: token, body: "nonsense").status == 400)
-      #expect(try await Self.push(laboratory, token: "bearer a.b.c").status == 403)
-      #expect(laboratory.simulator.store.counts().accepted == 1)
-      #expect(laboratory.simulator.store.counts().devices == 0)
+    try await SimulatorFixture.run(configuration) { fixture in
+      let token = try await Signing.providerToken(fixture.credentials.apns)
+      #expect(try await Self.push(fixture, token: token).status == 200)
+      #expect(try await Self.push(fixture, token: token, body: "nonsense").status == 400)
+      #expect(try await Self.push(fixture, token: "bearer a.b.c").status == 403)
+      #expect(fixture.simulator.store.counts().accepted == 1)
+      #expect(fixture.simulator.store.counts().devices == 0)
     }
   }
 }

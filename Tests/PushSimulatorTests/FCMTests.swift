@@ -7,18 +7,18 @@ import Testing
 struct FCMTests {
   static let device = "fcm-device-0123456789"
 
-  static func accessToken(_ laboratory: Laboratory) async throws -> String {
-    let answer = try await exchange(laboratory, assertion: Signing.assertion(laboratory.credentials.google))
+  static func accessToken(_ fixture: SimulatorFixture) async throws -> String {
+    let answer = try await exchange(fixture, assertion: Signing.assertion(fixture.credentials.google))
     #expect(answer.status == 200)
     return "Bearer " + (try member("access_token", of: answer.body) ?? "")
   }
 
-  static func exchange(_ laboratory: Laboratory, assertion: String, grantType: String? = nil) async throws
-    -> Laboratory.Answer
+  static func exchange(_ fixture: SimulatorFixture, assertion: String, grantType: String? = nil) async throws
+    -> SimulatorFixture.Answer
   {
     let grant = grantType ?? "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"
-    return try await laboratory.send(
-      "POST", laboratory.endpoints.googleTokenURL, headers: [("content-type", "application/x-www-form-urlencoded")],
+    return try await fixture.send(
+      "POST", fixture.endpoints.googleTokenURL, headers: [("content-type", "application/x-www-form-urlencoded")],
       body: "grant_type=\(grant)&assertion=\(assertion)")
   }
 
@@ -36,13 +36,13 @@ struct FCMTests {
   }
 
   static func send(
-    _ laboratory: Laboratory, token: String?, body: String, path: String? = nil,
+    _ fixture: SimulatorFixture, token: String?, body: String, path: String? = nil,
     contentType: String? = "application/json",
     authority: String? = "fcm.googleapis.com", timeout: Duration = .seconds(30)
   ) async throws -> HTTP2Response {
-    try await laboratory.send(
-      laboratory.fcm, authority: authority,
-      path: path ?? "/v1/projects/\(laboratory.credentials.google.projectID)/messages:send",
+    try await fixture.send(
+      fixture.fcm, authority: authority,
+      path: path ?? "/v1/projects/\(fixture.credentials.google.projectID)/messages:send",
       // Without `:authority`, HTTP/2 itself asks for `host`.
       [
         ("authorization", token), ("content-type", contentType),
@@ -141,10 +141,10 @@ struct FCMTests {
   ]
 
   @Test func everyRuleGivesItsAnswer() async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Self.accessToken(laboratory)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Self.accessToken(fixture)
       for (body, status, text) in Self.bodies {
-        let response = try await Self.send(laboratory, token: token, body: body)
+        let response = try await Self.send(fixture, token: token, body: body)
         #expect(response.status == status, "\(body.prefix(200))")
         let answer = String(decoding: response.body, as: UTF8.self)
         #expect(answer.contains(text), "\(body.prefix(200)) → \(answer)")
@@ -152,30 +152,30 @@ struct FCMTests {
           #expect(try Self.member("name", of: answer)?.hasPrefix("projects/fanfare-simulator/messages/") == true)
         }
       }
-      #expect(laboratory.simulator.store.counts()[.fcm].accepted == 16)
+      #expect(fixture.simulator.store.counts()[.fcm].accepted == 16)
     }
   }
 
   @Test func callersAreChecked() async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Self.accessToken(laboratory)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Self.accessToken(fixture)
       let body = Self.message("")
       func status(_ response: HTTP2Response) -> String {
         let text = String(decoding: response.body, as: UTF8.self)
         #expect(!text.contains("FcmError") || response.status == 400)
         return "\(response.status)"
       }
-      #expect(status(try await Self.send(laboratory, token: nil, body: body)) == "401")
-      #expect(status(try await Self.send(laboratory, token: "Bearer ya29.made-up", body: body)) == "401")
+      #expect(status(try await Self.send(fixture, token: nil, body: body)) == "401")
+      #expect(status(try await Self.send(fixture, token: "Bearer ya29.made-up", body: body)) == "401")
       #expect(
-        status(try await Self.send(laboratory, token: token, body: body, path: "/v1/projects/other/messages:send"))
+        status(try await Self.send(fixture, token: token, body: body, path: "/v1/projects/other/messages:send"))
           == "403")
-      #expect(status(try await Self.send(laboratory, token: token, body: body, path: "/v1/elsewhere")) == "404")
-      #expect(status(try await Self.send(laboratory, token: token, body: body, contentType: nil)) == "400")
-      #expect(status(try await Self.send(laboratory, token: token, body: body, authority: nil)) == "400")
-      #expect(status(try await Self.send(laboratory, token: token, body: body)) == "200")
-      #expect(try await laboratory.admin("POST", "/tokens/expire").status == 204)
-      #expect(status(try await Self.send(laboratory, token: token, body: body)) == "401")
+      #expect(status(try await Self.send(fixture, token: token, body: body, path: "/v1/elsewhere")) == "404")
+      #expect(status(try await Self.send(fixture, token: token, body: body, contentType: nil)) == "400")
+      #expect(status(try await Self.send(fixture, token: token, body: body, authority: nil)) == "400")
+      #expect(status(try await Self.send(fixture, token: token, body: body)) == "200")
+      #expect(try await fixture.admin("POST", "/tokens/expire").status == 204)
+      #expect(status(try await Self.send(fixture, token: token, body: body)) == "401")
     }
   }
 
@@ -184,18 +184,18 @@ struct FCMTests {
     var configuration = SimulatorConfiguration()
     configuration.clock = clock
     configuration.googleTokenLifetime = .seconds(60)
-    try await Laboratory.run(configuration) { laboratory in
-      let token = try await Self.accessToken(laboratory)
+    try await SimulatorFixture.run(configuration) { fixture in
+      let token = try await Self.accessToken(fixture)
       clock.advance(by: .seconds(59))
-      #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 200)
+      #expect(try await Self.send(fixture, token: token, body: Self.message("")).status == 200)
       clock.advance(by: .seconds(1))
-      #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 401)
+      #expect(try await Self.send(fixture, token: token, body: Self.message("")).status == 401)
     }
   }
 
   @Test func assertionsAreChecked() async throws {
-    try await Laboratory.run { laboratory in
-      let account = laboratory.credentials.google
+    try await SimulatorFixture.run { fixture in
+      let account = fixture.credentials.google
       let other = try SimulatorCredentials.generate().google.privateKeyPEM
       let spoiled: [(String, String)] = [
         (try await Signing.assertion(account) { $0.iss = "somebody@else" }, "invalid_grant"),
@@ -215,18 +215,18 @@ struct FCMTests {
         ("", "invalid_request"),
       ]
       for (assertion, code) in spoiled {
-        let answer = try await Self.exchange(laboratory, assertion: assertion)
+        let answer = try await Self.exchange(fixture, assertion: assertion)
         #expect(answer.status == 400)
         #expect(try Self.member("error", of: answer.body) == code)
       }
-      let grant = try await Self.exchange(laboratory, assertion: Signing.assertion(account), grantType: "password")
+      let grant = try await Self.exchange(fixture, assertion: Signing.assertion(account), grantType: "password")
       #expect(try Self.member("error", of: grant.body) == "unsupported_grant_type")
-      let own = laboratory.endpoints.googleTokenURL
-      let good = try await Self.exchange(laboratory, assertion: Signing.assertion(account) { $0.aud = own })
+      let own = fixture.endpoints.googleTokenURL
+      let good = try await Self.exchange(fixture, assertion: Signing.assertion(account) { $0.aud = own })
       #expect(good.status == 200)
       let assertion = try await Signing.assertion(account)
       let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(assertion)"
-      let unlabelled = try await laboratory.send("POST", own, headers: [("content-type", "text/plain")], body: form)
+      let unlabelled = try await fixture.send("POST", own, headers: [("content-type", "text/plain")], body: form)
       #expect(unlabelled.status == 400)
       #expect(try Self.member("token_type", of: good.body) == "Bearer")
       #expect(good.body.contains(#""expires_in":3599"#))
@@ -235,13 +235,13 @@ struct FCMTests {
 
   @Test(arguments: HandlePrefix.table.filter { $0.platform == .fcm })
   func handlesBringTheirFaults(_ entry: HandlePrefix) async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Self.accessToken(laboratory)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Self.accessToken(fixture)
       let device = entry.prefix + "device"
       let body = Self.message("", token: device)
       switch entry.action {
       case .answer(let status, let reason, let retryAfter, _):
-        let response = try await Self.send(laboratory, token: token, body: body)
+        let response = try await Self.send(fixture, token: token, body: body)
         #expect(response.status == status)
         #expect(response.headers["retry-after"] == retryAfter.map(String.init))
         let answer = String(decoding: response.body, as: UTF8.self)
@@ -254,28 +254,28 @@ struct FCMTests {
         }
       case .silence:
         // The connection must be open, or the time is over before the message is sent.
-        #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 200)
+        #expect(try await Self.send(fixture, token: token, body: Self.message("")).status == 200)
         await #expect(throws: HTTP2RequestError.self) {
-          try await Self.send(laboratory, token: token, body: body, timeout: .seconds(1))
+          try await Self.send(fixture, token: token, body: body, timeout: .seconds(1))
         }
       default:
         let error = await #expect(throws: HTTP2RequestError.self) {
-          try await Self.send(laboratory, token: token, body: body)
+          try await Self.send(fixture, token: token, body: body)
         }
         #expect(error?.code == .connectionLost)
       }
-      #expect(laboratory.simulator.store.received(.fcm, device) == nil)
+      #expect(fixture.simulator.store.received(.fcm, device) == nil)
     }
   }
 
   @Test func duplicatesAreCountedByThePushIDInData() async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Self.accessToken(laboratory)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Self.accessToken(fixture)
       let body = Self.message(#""data":{"\#(PushIdentity.dataKey)":"one"}"#)
-      for _ in 0..<2 { #expect(try await Self.send(laboratory, token: token, body: body).status == 200) }
-      #expect(try await Self.send(laboratory, token: token, body: Self.message("")).status == 200)
-      #expect(laboratory.simulator.store.counts()[.fcm].duplicates == 1)
-      #expect(laboratory.simulator.store.notifications(.fcm, Self.device).map(\.text).first == body)
+      for _ in 0..<2 { #expect(try await Self.send(fixture, token: token, body: body).status == 200) }
+      #expect(try await Self.send(fixture, token: token, body: Self.message("")).status == 200)
+      #expect(fixture.simulator.store.counts()[.fcm].duplicates == 1)
+      #expect(fixture.simulator.store.notifications(.fcm, Self.device).map(\.text).first == body)
     }
   }
 }

@@ -13,7 +13,7 @@ struct LifetimeTests {
     let directory = FileManager.default.temporaryDirectory.appending(path: "simulator-\(UUID().uuidString)").path
     // A directory that is left behind does not fail the test.
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    let credentials = try Laboratory.credentials.get()
+    let credentials = try SimulatorFixture.credentials.get()
     #expect(!SimulatorCredentials.exist(in: directory))
     let endpoints = SimulatorEndpoints(host: "127.0.0.1", apnsPort: 1, fcmPort: 2, httpsPort: 3, adminPort: 4)
     try credentials.write(to: directory, endpoints: endpoints)
@@ -29,18 +29,18 @@ struct LifetimeTests {
     var configuration = SimulatorConfiguration()
     configuration.credentials = try SimulatorCredentials(contentsOf: directory)
     #expect(configuration.credentials?.google.privateKeyPEM == credentials.google.privateKeyPEM)
-    try await Laboratory.run(configuration) { laboratory in
+    try await SimulatorFixture.run(configuration) { fixture in
       let token = try await Signing.providerToken(credentials.apns)
-      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
-      _ = try await FCMTests.accessToken(laboratory)
-      _ = try await WNSTests.accessToken(laboratory)
+      #expect(try await APNsTests.push(fixture, token: token).status == 200)
+      _ = try await FCMTests.accessToken(fixture)
+      _ = try await WNSTests.accessToken(fixture)
     }
   }
 
   /// A directory is used beyond its certificate's lifetime; the vendors' credentials must not change with the
   /// certificate.
   @Test(arguments: [(days: 400, isRenewed: true), (364, true), (336, true), (334, false), (0, false)])
-  func aCertificateThatEndsIsReplaced(days: Int64, isRenewed: Bool) async throws {
+  func expiringCertificateIsReplaced(days: Int64, isRenewed: Bool) async throws {
     let kept = try SimulatorCredentials.generate(now: SystemWallClock().now() + .seconds(-days * 86_400))
     var credentials = kept
     let hasRenewed = try credentials.renewCertificate()
@@ -52,9 +52,9 @@ struct LifetimeTests {
     #expect(credentials.windows.packageSecret == kept.windows.packageSecret)
     var configuration = SimulatorConfiguration()
     configuration.credentials = credentials
-    try await Laboratory.run(configuration) { laboratory in
-      let token = try await Signing.providerToken(laboratory.credentials.apns)
-      #expect(try await APNsTests.push(laboratory, token: token).status == 200)
+    try await SimulatorFixture.run(configuration) { fixture in
+      let token = try await Signing.providerToken(fixture.credentials.apns)
+      #expect(try await APNsTests.push(fixture, token: token).status == 200)
     }
   }
 
@@ -62,7 +62,7 @@ struct LifetimeTests {
   @Test(arguments: ["0.0.0.0", "::", "192.0.2.1", "127.0.0.2", "simulator.example", ""])
   func onlyThisMachineIsServed(host: String) throws {
     var configuration = SimulatorConfiguration()
-    configuration.credentials = try Laboratory.credentials.get()
+    configuration.credentials = try SimulatorFixture.credentials.get()
     configuration.host = host
     #expect {
       try PushSimulator(
@@ -74,10 +74,10 @@ struct LifetimeTests {
   }
 
   @Test func portInUseEndsTheRun() async throws {
-    try await Laboratory.run { laboratory in
+    try await SimulatorFixture.run { fixture in
       var configuration = SimulatorConfiguration()
-      configuration.credentials = laboratory.credentials
-      configuration.adminPort = laboratory.endpoints.adminPort
+      configuration.credentials = fixture.credentials
+      configuration.adminPort = fixture.endpoints.adminPort
       let second = try PushSimulator(
         configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
         logger: Logger(label: "simulator"))
@@ -86,10 +86,10 @@ struct LifetimeTests {
   }
 
   @Test func anUnansweredRequestDoesNotKeepItRunning() async throws {
-    try await Laboratory.run { laboratory in
-      laboratory.simulator.faults.add(Fault(.wns, .silence))
+    try await SimulatorFixture.run { fixture in
+      fixture.simulator.faults.add(Fault(.wns, .silence))
       await #expect(throws: (any Error).self) {
-        try await WNSTests.push(laboratory, token: WNSTests.accessToken(laboratory), timeout: .milliseconds(100))
+        try await WNSTests.push(fixture, token: WNSTests.accessToken(fixture), timeout: .milliseconds(100))
       }
     }
   }

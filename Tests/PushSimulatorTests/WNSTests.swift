@@ -26,41 +26,41 @@ struct WNSTests {
       + "&scope=https%3A%2F%2Fwns.windows.com%2F.default"
   }
 
-  static func token(_ laboratory: Laboratory, url: String, form: String) async throws -> Laboratory.Answer {
-    try await laboratory.send("POST", url, headers: [("content-type", "application/x-www-form-urlencoded")], body: form)
+  static func token(_ fixture: SimulatorFixture, url: String, form: String) async throws -> SimulatorFixture.Answer {
+    try await fixture.send("POST", url, headers: [("content-type", "application/x-www-form-urlencoded")], body: form)
   }
 
-  static func accessToken(_ laboratory: Laboratory) async throws -> String {
+  static func accessToken(_ fixture: SimulatorFixture) async throws -> String {
     let answer = try await token(
-      laboratory, url: laboratory.endpoints.liveTokenURL, form: liveForm(laboratory.credentials.windows))
+      fixture, url: fixture.endpoints.liveTokenURL, form: liveForm(fixture.credentials.windows))
     return "Bearer " + (try FCMTests.member("access_token", of: answer.body) ?? "")
   }
 
   static func push(
-    _ laboratory: Laboratory, token: String?, channel: String = "chan%2fnel%3d1", fields: [String: String?] = [:],
+    _ fixture: SimulatorFixture, token: String?, channel: String = "chan%2fnel%3d1", fields: [String: String?] = [:],
     body: String = toast,
     method: String = "POST", timeout: TimeAmount = .seconds(30)
-  ) async throws -> Laboratory.Answer {
+  ) async throws -> SimulatorFixture.Answer {
     var headers: [String: String] = [
       "content-type": "text/xml", "x-wns-type": "wns/toast", "host": "cloud.notify.windows.com",
     ]
     if let token { headers["authorization"] = token }
     for (name, value) in fields { headers[name] = value }
-    return try await laboratory.send(
-      method, laboratory.endpoints.wnsURL + "/?token=" + channel, headers: headers.map { ($0.key, $0.value) },
+    return try await fixture.send(
+      method, fixture.endpoints.wnsURL + "/?token=" + channel, headers: headers.map { ($0.key, $0.value) },
       body: body,
       timeout: timeout)
   }
 
   @Test func tokensAreIssuedForTheRightSecret() async throws {
-    try await Laboratory.run { laboratory in
-      let app = laboratory.credentials.windows
-      let live = laboratory.endpoints.liveTokenURL
-      let entra = laboratory.endpoints.entraTokenURL(tenant: app.tenantID)
-      let first = try await Self.token(laboratory, url: live, form: Self.liveForm(app))
+    try await SimulatorFixture.run { fixture in
+      let app = fixture.credentials.windows
+      let live = fixture.endpoints.liveTokenURL
+      let entra = fixture.endpoints.entraTokenURL(tenant: app.tenantID)
+      let first = try await Self.token(fixture, url: live, form: Self.liveForm(app))
       #expect(first.status == 200)
       #expect(first.body.contains(#""token_type":"bearer","expires_in":86400"#))
-      let second = try await Self.token(laboratory, url: entra, form: Self.entraForm(app))
+      let second = try await Self.token(fixture, url: entra, form: Self.entraForm(app))
       #expect(second.status == 200)
       #expect(second.body.contains(#""token_type":"Bearer","expires_in":"86399""#))
       let refused: [(String, String, Int, String)] = [
@@ -69,19 +69,19 @@ struct WNSTests {
         (live, "grant_type=password", 400, "unsupported_grant_type"),
         (live, Self.entraForm(app), 400, "invalid_client"),
         (entra, Self.entraForm(app, secret: "wrong"), 401, "invalid_client"),
-        (laboratory.endpoints.entraTokenURL(tenant: "other"), Self.entraForm(app), 400, "invalid_request"),
+        (fixture.endpoints.entraTokenURL(tenant: "other"), Self.entraForm(app), 400, "invalid_request"),
       ]
       for (url, form, status, code) in refused {
-        let answer = try await Self.token(laboratory, url: url, form: form)
+        let answer = try await Self.token(fixture, url: url, form: form)
         #expect(answer.status == status)
         #expect(try FCMTests.member("error", of: answer.body) == code)
       }
       for (url, form) in [(live, Self.liveForm(app)), (entra, Self.entraForm(app))] {
         #expect(
-          try await laboratory.send("POST", url, headers: [("content-type", "application/json")], body: form).status
+          try await fixture.send("POST", url, headers: [("content-type", "application/json")], body: form).status
             == 400)
       }
-      #expect(laboratory.simulator.store.counts()[.microsoftToken].accepted == 2)
+      #expect(fixture.simulator.store.counts()[.microsoftToken].accepted == 2)
     }
   }
 
@@ -111,43 +111,43 @@ struct WNSTests {
   ]
 
   @Test func everyRuleGivesItsAnswer() async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Self.accessToken(laboratory)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Self.accessToken(fixture)
       for one in Self.cases {
-        let answer = try await Self.push(laboratory, token: token, fields: one.fields, body: one.body)
+        let answer = try await Self.push(fixture, token: token, fields: one.fields, body: one.body)
         #expect(answer.status == one.status, "\(one.fields) \(one.body.prefix(40))")
         #expect(answer.headers["x-wns-status"] == (one.status == 200 ? "received" : nil))
         #expect((answer.headers["x-wns-error-description"] == nil) == (one.status == 200))
         #expect(answer.headers["x-wns-msg-id"]?.count == 16)
       }
-      #expect(try await Self.push(laboratory, token: nil).status == 401)
-      #expect(try await Self.push(laboratory, token: "Bearer made-up").status == 401)
-      #expect(try await Self.push(laboratory, token: token, method: "PUT").status == 405)
-      let nowhere = try await laboratory.send(
-        "POST", laboratory.endpoints.wnsURL + "/", headers: [("authorization", token)], body: Self.toast)
+      #expect(try await Self.push(fixture, token: nil).status == 401)
+      #expect(try await Self.push(fixture, token: "Bearer made-up").status == 401)
+      #expect(try await Self.push(fixture, token: token, method: "PUT").status == 405)
+      let nowhere = try await fixture.send(
+        "POST", fixture.endpoints.wnsURL + "/", headers: [("authorization", token)], body: Self.toast)
       #expect(nowhere.status == 404)
       let status = try await Self.push(
-        laboratory, token: token, fields: ["x-wns-requestforstatus": "true", "ms-cv": "abc.0"])
+        fixture, token: token, fields: ["x-wns-requestforstatus": "true", "ms-cv": "abc.0"])
       #expect(status.headers["x-wns-deviceconnectionstatus"] == "connected")
       #expect(status.headers["ms-cv"] == "abc.0")
-      laboratory.simulator.expireTokens()
-      #expect(try await Self.push(laboratory, token: token).status == 401)
+      fixture.simulator.expireTokens()
+      #expect(try await Self.push(fixture, token: token).status == 401)
     }
   }
 
   @Test func chunkedBodiesAreRefused() async throws {
-    try await Laboratory.run { laboratory in
-      var request = HTTPClientRequest(url: laboratory.endpoints.wnsURL + "/?token=abc")
+    try await SimulatorFixture.run { fixture in
+      var request = HTTPClientRequest(url: fixture.endpoints.wnsURL + "/?token=abc")
       request.method = .POST
       request.headers = [
-        "authorization": try await Self.accessToken(laboratory), "content-type": "text/xml", "x-wns-type": "wns/toast",
+        "authorization": try await Self.accessToken(fixture), "content-type": "text/xml", "x-wns-type": "wns/toast",
       ]
       let pieces = AsyncStream<ByteBuffer> { continuation in
         continuation.yield(ByteBuffer(string: Self.toast))
         continuation.finish()
       }
       request.body = .stream(pieces, length: .unknown)
-      let response = try await laboratory.http.execute(request, timeout: .seconds(30))
+      let response = try await fixture.http.execute(request, timeout: .seconds(30))
       #expect(response.status.code == 400)
       #expect(response.headers["x-wns-error-description"].first?.contains("Chunked") == true)
     }
@@ -155,40 +155,40 @@ struct WNSTests {
 
   @Test(arguments: HandlePrefix.table.filter { $0.platform == .wns })
   func handlesBringTheirFaults(_ entry: HandlePrefix) async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Self.accessToken(laboratory)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Self.accessToken(fixture)
       let channel = entry.prefix + "-1"
       switch entry.action {
       case .answer(let status, let reason, let retryAfter, _):
-        let answer = try await Self.push(laboratory, token: token, channel: channel)
+        let answer = try await Self.push(fixture, token: token, channel: channel)
         #expect(answer.status == status)
         #expect(answer.headers["retry-after"] == retryAfter.map(String.init))
         #expect(answer.headers["x-wns-status"] == (status == 200 ? reason : nil))
       case .silence:
         await #expect(throws: HTTPClientError.deadlineExceeded) {
-          try await Self.push(laboratory, token: token, channel: channel, timeout: .seconds(1))
+          try await Self.push(fixture, token: token, channel: channel, timeout: .seconds(1))
         }
       default:
-        await #expect(throws: (any Error).self) { try await Self.push(laboratory, token: token, channel: channel) }
+        await #expect(throws: (any Error).self) { try await Self.push(fixture, token: token, channel: channel) }
       }
-      #expect(laboratory.simulator.store.received(.wns, channel) == nil)
+      #expect(fixture.simulator.store.received(.wns, channel) == nil)
     }
   }
 
   @Test func channelIsKnownByItsURI() async throws {
-    try await Laboratory.run { laboratory in
-      let token = try await Self.accessToken(laboratory)
-      #expect(try await Self.push(laboratory, token: token, fields: ["ms-cv": "one.0"]).status == 200)
-      #expect(try await Self.push(laboratory, token: token, fields: ["ms-cv": "one.1"]).status == 200)
+    try await SimulatorFixture.run { fixture in
+      let token = try await Self.accessToken(fixture)
+      #expect(try await Self.push(fixture, token: token, fields: ["ms-cv": "one.0"]).status == 200)
+      #expect(try await Self.push(fixture, token: token, fields: ["ms-cv": "one.1"]).status == 200)
       let uri = "https://cloud.notify.windows.com/?token=chan%2fnel%3d1"
-      let store = laboratory.simulator.store
+      let store = fixture.simulator.store
       #expect(store.notifications(.wns, uri).map(\.text) == [Self.toast, Self.toast])
       #expect(store.received(.wns, "chan/nel=1") == 2)
       #expect(store.counts()[.wns].duplicates == 1)
-      let answer = try await laboratory.admin("GET", "/devices/wns/chan%2Fnel%3D1")
+      let answer = try await fixture.admin("GET", "/devices/wns/chan%2Fnel%3D1")
       #expect(answer.status == 200)
       #expect(answer.body.contains(#""payload":"<toast>"#))
-      let byURI = try await laboratory.admin(
+      let byURI = try await fixture.admin(
         "GET", "/devices/wns/https%3A%2F%2Fcloud.notify.windows.com%2F%3Ftoken%3Dchan%252fnel%253d1")
       #expect(byURI.body == answer.body)
     }
@@ -201,7 +201,7 @@ struct WNSTests {
     "<!-- a --><toast a='1' b=\"&lt;&#10;&#x1F3BA;\"><b/>text<![CDATA[<&]]><!-- c --></toast>",
     "\u{FEFF}<toast >ü🎺</toast >",
   ])
-  func acceptsWhatIsWellFormed(_ text: String) {
+  func wellFormedXMLIsAccepted(_ text: String) {
     #expect(XMLText.rootElement(of: Array(text.utf8)) == "toast")
   }
 
@@ -213,7 +213,7 @@ struct WNSTests {
     "<toast/>x",
     "< toast/>", "<1/>",
   ])
-  func refusesWhatIsNot(_ text: String) {
+  func malformedXMLIsRefused(_ text: String) {
     #expect(XMLText.rootElement(of: Array(text.utf8)) == nil)
   }
 

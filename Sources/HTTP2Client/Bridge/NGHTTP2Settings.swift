@@ -34,11 +34,6 @@ package struct NGHTTP2Failure: Error, Hashable {
 
   package var message: String { unsafe String(cString: nghttp2_strerror(code)) }
 
-  /// Whether no further stream can be opened on the session: its ids are used up, or one side sent GOAWAY.
-  var isEndOfStreams: Bool {
-    code == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue || code == NGHTTP2_ERR_START_STREAM_NOT_ALLOWED.rawValue
-  }
-
   /// Throws if `result` is one of the library's errors.
   static func check(_ result: Int32) throws(NGHTTP2Failure) {
     if result < 0 { throw NGHTTP2Failure(code: result) }

@@ -32,7 +32,7 @@ extension ClientConnection {
         // not counted.
         var rest = batch
         rest.requests = batch.requests[index...]
-        giveBackFirst.append(rest)
+        requeueFirst.append(rest)
         stopTaking()
         return
       }
@@ -61,7 +61,7 @@ extension ClientConnection {
     completions.add(HTTP2Completion(ticket: answer.ticket, result: .success(answer.response)), for: answer.submission)
     if !history.hasAnswered {
       history.hasAnswered = true
-      owner.proved(id)
+      owner.answered(id)
     }
   }
 
@@ -73,7 +73,7 @@ extension ClientConnection {
       return
     }
     let batch = stream.batch(resends: stream.resends + 1)
-    if code == .goAway { giveBackFirst.append(batch) } else { giveBackLast.append(batch) }
+    if code == .goAway { requeueFirst.append(batch) } else { requeueLast.append(batch) }
   }
 
   /// Reports `error` for every request that has not been reported, and removes all streams.

@@ -51,7 +51,7 @@ extension ClientConnection: SessionDelegate {
 
   func sessionDidNotSendHeaders(streamID: Int32, slot: Int?) {
     guard let slot, let stream = streams.remove(slot) else { return }
-    giveBackFirst.append(stream.batch(resends: stream.resends))
+    requeueFirst.append(stream.batch(resends: stream.resends))
   }
 
   func sessionDidReceiveSettings(smallestHeaderTable: Int?) {

@@ -44,9 +44,9 @@ final class ClientConnection {
   /// Requests that ended in this turn, reported at its end.
   var completions = CompletionCollector()
   /// Requests to resend before all others, returned to the pool at the end of the turn.
-  var giveBackFirst: [RequestBatch] = []
+  var requeueFirst: [RequestBatch] = []
   /// Requests to resend after all others, returned to the pool at the end of the turn.
-  var giveBackLast: [RequestBatch] = []
+  var requeueLast: [RequestBatch] = []
 
   private var context: ChannelHandlerContext?
   private var isInTurn = false
@@ -182,11 +182,11 @@ final class ClientConnection {
 
   /// Reports ended requests and returns those to resend.
   private func settle() {
-    if !giveBackFirst.isEmpty || !giveBackLast.isEmpty {
-      let (first, last) = (giveBackFirst, giveBackLast)
-      giveBackFirst.removeAll()
-      giveBackLast.removeAll()
-      owner.giveBack(id, first: first, last: last)
+    if !requeueFirst.isEmpty || !requeueLast.isEmpty {
+      let (first, last) = (requeueFirst, requeueLast)
+      requeueFirst.removeAll()
+      requeueLast.removeAll()
+      owner.requeue(id, first: first, last: last)
     }
     completions.deliver()
   }

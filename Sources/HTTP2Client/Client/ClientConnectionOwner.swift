@@ -12,11 +12,11 @@ protocol ClientConnectionOwner: AnyObject, Sendable {
   )
 
   /// The first answer has arrived.
-  func proved(_ id: Int)
+  func answered(_ id: Int)
 
   /// Returns requests that the peer guarantees not to have processed: `first` are sent before all others, `last` after
   /// them.
-  func giveBack(_ id: Int, first: [RequestBatch], last: [RequestBatch])
+  func requeue(_ id: Int, first: [RequestBatch], last: [RequestBatch])
 
   /// The connection takes no more requests; may be called more than once. `isFailure`: the peer sent ENHANCE_YOUR_CALM,
   /// or closed the connection before any use.

@@ -160,7 +160,7 @@ struct PoolState<Handle: Sendable> {
 
   /// Queues requests again that a connection could not get processed: `first` before all others (it was their turn),
   /// `last` after them (the server is overloaded).
-  mutating func giveBack(first: [RequestBatch], last: [RequestBatch], now: NIODeadline) -> [Action] {
+  mutating func requeue(first: [RequestBatch], last: [RequestBatch], now: NIODeadline) -> [Action] {
     guard phase == .running else {
       return [.fail(first + last, HTTP2RequestError(.closed, wasPossiblyProcessed: false))]
     }
@@ -195,7 +195,7 @@ struct PoolState<Handle: Sendable> {
 
   /// A connection got its first answer: the peer is reachable and works. Ignored if the next connection has to wait
   /// because of this one.
-  mutating func proved(id: Int) {
+  mutating func answered(id: Int) {
     guard let index = index(of: id), !connections[index].hasFailed else { return }
     backoff.reset()
   }

@@ -18,8 +18,6 @@ struct CompletionCollector {
   /// The group of each submission; filled only when there is a second group, because most turns have one.
   private var positions: [ObjectIdentifier: Int] = [:]
 
-  var isEmpty: Bool { groups.isEmpty }
-
   mutating func add(_ completion: HTTP2Completion, for submission: Submission) {
     if let last = groups.indices.last, groups[last].submission === submission {
       groups[last].completions.append(completion)

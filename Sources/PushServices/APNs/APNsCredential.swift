@@ -56,7 +56,7 @@ package final class APNsCredential: Sendable {
     var fields: Fields?
 
     /// Moves all further requests to new connections.
-    mutating func leaveConnections() {
+    mutating func replaceConnections() {
       connectionGeneration += 1
       spentBy = nil
       fields = nil
@@ -78,7 +78,7 @@ package final class APNsCredential: Sendable {
   package func fields(now: UnixTime) throws -> Fields {
     try guarded.withLock { guarded in
       let token = try guarded.tokens.token(now: now, sign: guarded.signer.sign)
-      if let spentBy = guarded.spentBy, spentBy != token.generation { guarded.leaveConnections() }
+      if let spentBy = guarded.spentBy, spentBy != token.generation { guarded.replaceConnections() }
       if let fields = guarded.fields, fields.generation == token.generation { return fields }
       let fields = Fields(
         token: token, connectionGeneration: guarded.connectionGeneration, authority: authority, topic: topic)
@@ -92,16 +92,16 @@ package final class APNsCredential: Sendable {
     guarded.withLock { guarded in
       guard !signer.isSame(as: guarded.signer) else { return false }
       guarded.signer = signer
-      guarded.leaveConnections()
-      guarded.tokens.forget()
+      guarded.replaceConnections()
+      guarded.tokens.reset()
       return true
     }
   }
 
   /// Moves all further requests to new connections, if the current ones still carry these fields.
-  func leaveConnections(of fields: Fields) {
+  func replaceConnections(of fields: Fields) {
     guarded.withLock { guarded in
-      if guarded.connectionGeneration == fields.connectionGeneration { guarded.leaveConnections() }
+      if guarded.connectionGeneration == fields.connectionGeneration { guarded.replaceConnections() }
     }
   }
 

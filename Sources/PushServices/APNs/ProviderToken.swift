@@ -78,7 +78,7 @@ struct ProviderTokenState: Sendable {
   }
 
   /// The key has been replaced: forgets the tokens of the old one and when it last signed.
-  mutating func forget() {
+  mutating func reset() {
     current = nil
     previous = nil
     lastSignedAt = nil

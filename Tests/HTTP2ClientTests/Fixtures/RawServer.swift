@@ -58,7 +58,7 @@ final class RawServer: Sendable {
     }
     let greeting = bytes
     let counter = Counter()
-    channel = try await ServerBootstrap(group: Bench.group)
+    channel = try await ServerBootstrap(group: PoolFixture.group)
       .serverChannelOption(.socketOption(.so_rcvbuf), value: 4096)
       .childChannelOption(.autoRead, value: reads)
       .childChannelInitializer { channel in

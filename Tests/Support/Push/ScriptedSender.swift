@@ -22,10 +22,8 @@ package final class ScriptedSender: PushSender {
     var pushes: [Push] = []
     var attempts: [PushID: Int] = [:]
     var pending: [Pending] = []
-    var mostPending = 0
     var waiters: [Int: Waiter] = [:]
     var lastWaiter = 0
-    var readinessProblem: String?
     var refusal: PushOutcome?
   }
 
@@ -50,19 +48,8 @@ package final class ScriptedSender: PushSender {
     state.withLock { $0.refusal = outcome }
   }
 
-  /// Sets the sender's readiness problem.
-  package func setReadinessProblem(_ readinessProblem: String?) {
-    state.withLock { $0.readinessProblem = readinessProblem }
-  }
-
   /// All pushes so far, in order of submission.
   package var pushes: [Push] { state.withLock { $0.pushes } }
-
-  /// The number of pushes that wait for the test's answer.
-  package var pendingCount: Int { state.withLock { $0.pending.count } }
-
-  /// The most pushes that ever waited at the same time.
-  package var mostPending: Int { state.withLock { $0.mostPending } }
 
   /// Answers the waiting pushes that `choose` selects, in the order it gives.
   package func answer(_ outcome: PushOutcome, choosing choose: ([Push]) -> [Push] = { $0 }) {
@@ -114,7 +101,6 @@ package final class ScriptedSender: PushSender {
           state.pending.append(Pending(push: push, completion: completion))
         }
       }
-      state.mostPending = max(state.mostPending, state.pending.count)
       let reached = state.waiters.filter { $0.value.count <= state.pushes.count }
       for number in reached.keys { state.waiters.removeValue(forKey: number) }
       return (results, Array(reached.values))
@@ -125,5 +111,5 @@ package final class ScriptedSender: PushSender {
 
   package func run() async throws {}
 
-  package var readinessProblem: String? { state.withLock { $0.readinessProblem } }
+  package var readinessProblem: String? { nil }
 }

@@ -11,7 +11,7 @@ import Synchronization
 import Testing
 
 /// A running simulator with a client for each of its listeners.
-final class Laboratory: Sendable {
+final class SimulatorFixture: Sendable {
   /// Made once, because an RSA key takes a while.
   static let credentials: Result<SimulatorCredentials, any Error> = Result { try SimulatorCredentials.generate() }
 
@@ -42,7 +42,7 @@ final class Laboratory: Sendable {
   /// Runs a simulator and the clients while `body` runs.
   static func run(
     _ configuration: SimulatorConfiguration = SimulatorConfiguration(),
-    _ body: @Sendable (Laboratory) async throws -> Void
+    _ body: @Sendable (SimulatorFixture) async throws -> Void
   ) async throws {
     var configuration = configuration
     if configuration.credentials == nil { configuration.credentials = try Self.credentials.get() }
@@ -50,16 +50,16 @@ final class Laboratory: Sendable {
       configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
       logger: Logger(label: "simulator"))
     try await simulator.withRunning { endpoints in
-      let laboratory = try Laboratory(simulator, endpoints)
+      let fixture = try SimulatorFixture(simulator, endpoints)
       await withTaskGroup(of: Void.self) { group in
-        group.addTask { await laboratory.apns.run() }
-        group.addTask { await laboratory.fcm.run() }
-        do { try await body(laboratory) } catch { Issue.record(error) }
-        await laboratory.apns.close(timeout: .zero)
-        await laboratory.fcm.close(timeout: .zero)
+        group.addTask { await fixture.apns.run() }
+        group.addTask { await fixture.fcm.run() }
+        do { try await body(fixture) } catch { Issue.record(error) }
+        await fixture.apns.close(timeout: .zero)
+        await fixture.fcm.close(timeout: .zero)
         await group.waitForAll()
       }
-      try await laboratory.http.shutdown()
+      try await fixture.http.shutdown()
     }
   }
 

@@ -7,7 +7,7 @@ import NIOSSL
 import Support
 
 /// A TLS server on a free port, a pool connected to it, and the events of both.
-struct Bench {
+struct PoolFixture {
   let server: HTTP2Server
   let pool: HTTP2ConnectionPool
   /// The events of the pool.
@@ -24,7 +24,7 @@ struct Bench {
     server configureServer: (inout HTTP2ServerConfiguration) -> Void = { _ in },
     pool configurePool: (inout HTTP2PoolConfiguration) -> Void = { _ in },
     handler: @escaping HTTP2Server.Handler,
-    _ body: (Bench) async throws -> R
+    _ body: (PoolFixture) async throws -> R
   ) async throws -> R {
     let certificates = try certificates.get()
     var serverConfiguration = HTTP2ServerConfiguration(tls: try certificates.serverTLS())
@@ -38,7 +38,7 @@ struct Bench {
     let result: R = try await withThrowingTaskGroup(of: Void.self) { tasks in
       tasks.addTask { await pool.run() }
       do {
-        let result = try await body(Bench(server: server, pool: pool, events: events))
+        let result = try await body(PoolFixture(server: server, pool: pool, events: events))
         await pool.close(timeout: .seconds(5))
         return result
       } catch {
