@@ -5,8 +5,8 @@ import FoundationEssentials
 ///
 /// An implementation must be fast for repeated credentials, and must not block the calling thread.
 package protocol Authenticator: Sendable {
-  /// Returns the owner of the credentials, or nil if they are wrong. Throws `AuthenticationError` if they cannot be
-  /// checked at the moment.
+  /// Returns the owner of the credentials, or nil if they are wrong.
+  /// Throws `AuthenticationError` if they cannot be checked at the moment.
   func authenticate(_ credentials: BasicCredentials, hub: HubName) async throws -> Principal?
 }
 
@@ -57,14 +57,16 @@ package struct RolePolicy: Hashable, Sendable {
     self.exceptions = exceptions
   }
 
-  /// Returns the roles of a user. Names are compared by bytes: Unicode-equivalent names are different users.
+  /// Returns the roles of a user.
+  /// Names are compared by bytes: Unicode-equivalent names are different users.
   package func roles(of user: String) -> Set<Role> {
     let roles = exceptions.first { $0.key.utf8.elementsEqual(user.utf8) }?.value ?? everyone
     return operators.contains(where: { $0.utf8.elementsEqual(user.utf8) }) ? roles.union([.operator]) : roles
   }
 }
 
-/// The user name and password of HTTP Basic authentication (RFC 7617). Its description contains neither.
+/// The user name and password of HTTP Basic authentication (RFC 7617).
+/// Its description contains neither.
 package struct BasicCredentials: Hashable, Sendable, CustomStringConvertible {
   /// The most bytes of a password: the limit of `crypt(3)`.
   package static let maximumPasswordLength = 511
@@ -83,7 +85,8 @@ package struct BasicCredentials: Hashable, Sendable, CustomStringConvertible {
     self.password = password
   }
 
-  /// Parses an `Authorization` field. Returns nil for another scheme, and for anything but base64 of UTF-8 with a colon.
+  /// Parses an `Authorization` field.
+  /// Returns nil for another scheme, and for anything but base64 of UTF-8 with a colon.
   package init?(_ authorization: String) {
     // On bytes: every request is parsed here, and characters cost ten times as much.
     let bytes = authorization.utf8

@@ -1,10 +1,12 @@
 package import FanfareCore
 
-/// Accepts every user whose password equals the name, as the tutorial apps expect. For demonstrations only.
+/// Accepts every user whose password equals the name, as the tutorial apps expect.
+/// For demonstrations only.
 package struct DemoAuthenticator: Authenticator {
   private let roles: RolePolicy
 
-  /// Throws `.insecureAuthentication` unless the server listens on a loopback address or `allowRemote` is true.
+  /// Throws `.insecureAuthentication` if the server listens on other than loopback addresses.
+  /// `allowRemote` permits that.
   package init(boundTo host: String, allowRemote: Bool = false, roles: RolePolicy = RolePolicy()) throws(FrontEndError)
   {
     guard allowRemote || Self.isLoopback(host) else {

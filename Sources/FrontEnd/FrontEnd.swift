@@ -7,7 +7,8 @@ import NIOPosix
 package import Operations
 import ServiceLifecycle
 
-/// The HTTP server for callers. It registers their devices and enqueues their sends; it sends no pushes.
+/// The HTTP server for callers.
+/// It registers their devices and enqueues their sends; it sends no pushes.
 ///
 /// Create it, then run it as a service. During shutdown it answers the requests it has begun; clients have
 /// `drainTimeout` to read the answers. The dependencies must outlive it.
@@ -84,7 +85,8 @@ package final class FrontEnd: Service {
     try await makeServer().run()
   }
 
-  /// Returns the port as soon as the server listens. Throws `.notListening` if the server ended before that.
+  /// Returns the port as soon as the server listens.
+  /// Throws `.notListening` if the server ended before that.
   package func boundPort() async throws(FrontEndError) -> Int {
     guard let port = await listening.value() else {
       throw FrontEndError(.notListening, "the front end ended before it listened on a port")

@@ -23,7 +23,8 @@ package struct FrontEndConfiguration: Sendable {
   package var bodyTimeout: Duration = .seconds(30)
   /// An idle connection is closed after this time; also the time for the header section of a request.
   package var idleTimeout: Duration = .seconds(75)
-  /// A connection is closed if its client reads nothing of its answers for this time, at most twice as long.
+  /// The time after which a client that reads nothing of its answers loses the connection.
+  /// At most twice as long.
   package var writeTimeout: Duration = .seconds(75)
   /// The time for clients to read their answers during shutdown.
   package var drainTimeout: Duration = .seconds(20)
@@ -54,7 +55,8 @@ package struct FrontEndConfiguration: Sendable {
   }
 }
 
-/// A hub that the front end serves: every hub under `/hubs/<name>/api`, the default hub also under `/api`.
+/// A hub that the front end serves.
+/// Its routes are under `/hubs/<name>/api`, those of the default hub also under `/api`.
 package struct FrontEndHub: Sendable {
   package let name: HubName
   /// Authenticates the hub's callers. Several hubs may share one.

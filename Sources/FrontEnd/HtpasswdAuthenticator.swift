@@ -3,7 +3,8 @@ import FoundationEssentials
 package import Logging
 import Synchronization
 
-/// Authenticates users of a password file with bcrypt, yescrypt or SHA-512 hashes (`htpasswd -B`, `mkpasswd`).
+/// Authenticates the users of a password file.
+/// Hashes are bcrypt, yescrypt or SHA-512 (`htpasswd -B`, `mkpasswd`).
 ///
 /// The file is read again when it changes, on a thread of its own: the request that triggers it waits, others are
 /// checked against the previous users. If the new content is invalid or has no users, the previous users stay and the
@@ -40,13 +41,14 @@ package final class HtpasswdAuthenticator: Authenticator {
   private let configuration: Configuration
   private let logger: Logger
   private let pool: HashingPool
-  /// Reads the file, so that a reload does not wait behind passwords. One waits: a reload may follow another at once,
-  /// and the thread is free only a moment after the work has returned.
+  /// Reads the file, so that a reload does not wait behind passwords.
+  /// One waits: a reload may follow another at once, and the thread is free only a moment after the work has returned.
   private let reader = HashingPool(concurrency: 1, maximumWaiting: 1)
   private let verified: CredentialCache
   private let state: Mutex<State>
 
-  /// Reads the file. Throws `.htpasswd` if it cannot be read, or with the number of the first invalid line.
+  /// Reads the file.
+  /// Throws `.htpasswd` if it cannot be read, or with the number of the first invalid line.
   package init(
     path: String, roles: RolePolicy = RolePolicy(), configuration: Configuration = Configuration(), logger: Logger
   ) throws(FrontEndError) {

@@ -1,7 +1,8 @@
 import FoundationEssentials
 import Synchronization
 
-/// The health checks of a process. Each runs with a time limit, and at most once at a time however many callers ask.
+/// The health checks of a process.
+/// Each runs with a time limit, and at most once at a time however many callers ask.
 package final class HealthRegistry: Sendable {
   private let livenessChecks: [BoundedCheck]
   private let readinessChecks: [BoundedCheck]

@@ -11,8 +11,8 @@ package final class ListeningPort: Sendable {
 
   package init() {}
 
-  /// Sets the port and resumes all waiting callers; nil if the server ended before it listened. Later calls have no
-  /// effect.
+  /// Sets the port and resumes all waiting callers; nil if the server ended before it listened.
+  /// Later calls have no effect.
   package func resolve(_ port: Int?) {
     let waiting: [CheckedContinuation<Int?, Never>] = state.withLock { state in
       guard case .unknown(let waiting) = state else { return [] }

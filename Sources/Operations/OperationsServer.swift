@@ -7,7 +7,8 @@ import ServiceLifecycle
 
 /// Serves health, readiness and metrics over HTTP, for roles that have no other HTTP server.
 package final class OperationsServer: Service {
-  /// Enough for a few scrapers and probes; further connections wait and cannot use up the file descriptors.
+  /// Enough for a few scrapers and probes.
+  /// Further connections wait and cannot use up the file descriptors.
   private static let maximumConnections = 64
 
   private let host: String
@@ -42,7 +43,8 @@ package final class OperationsServer: Service {
     try await application.run()
   }
 
-  /// Returns the port as soon as the server listens. Throws `OperationsServerError` if the server ended before that.
+  /// Returns the port as soon as the server listens.
+  /// Throws `OperationsServerError` if the server ended before that.
   package func boundPort() async throws -> Int {
     guard let port = await listening.value() else { throw OperationsServerError.notListening }
     return port

@@ -27,7 +27,8 @@ package struct BuildInformation: Hashable, Sendable {
   }
 }
 
-/// The `process_…` metrics that every Prometheus client exports, read from Linux's `/proc` for each exposition.
+/// The `process_…` metrics that every Prometheus client exports.
+/// They are read from Linux's `/proc` for each exposition.
 ///
 /// Metrics whose file cannot be read are left out.
 struct ProcessStatistics: Sendable {

@@ -67,8 +67,8 @@ package final class PrometheusMetrics: MetricsFactory {
     return output
   }
 
-  /// Returns the series of a handle; nil if the metric is refused, because its name is reserved or belongs to another
-  /// kind, or because there are too many metrics.
+  /// Returns the series of a handle, or nil if the metric is refused.
+  /// Its name is reserved or belongs to another kind, or there are too many metrics.
   private func series(
     _ label: String, _ dimensions: [(String, String)], kind: MetricKind, isTime: Bool = false
   ) -> (any MetricSeries)? {

@@ -37,7 +37,8 @@ package struct EventLoopsCheck: ReadinessCheck {
     self.name = name
   }
 
-  /// Returns when every loop has executed one task. A blocked loop is detected by the caller's time limit.
+  /// Returns when every loop has executed one task.
+  /// A blocked loop is detected by the caller's time limit.
   package func problem() async -> String? {
     // Submitted to all loops first, so that the check takes as long as the slowest loop.
     let tasks = group.makeIterator().map { $0.submit {} }

@@ -4,7 +4,8 @@ import Testing
 
 @testable import FrontEnd
 
-/// Corrupted bodies over a real socket: the answer is a success or a client error, never a server error.
+/// Corrupted bodies over a real socket.
+/// The answer is a success or a client error, never a server error.
 @Suite(.timeLimit(.minutes(3))) struct BodyFuzzTests {
   private static let mark = "SECRETMARK"
   private static let rounds = 250

@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  /// If Kafka has the send but the claim is not settled, both records are the same send with the same payload.
+  /// Kafka has the send but the claim is not settled: both records are the same send with one payload.
   @Test func repetitionAfterAnUnsettledClaimEnqueuesTheSameSend() async throws {
     let sink = RecordingSink()
     let temporary = try TemporaryRegistry()

@@ -103,7 +103,8 @@ import Testing
     }
   }
 
-  /// Security requirements are alternatives. Devon may only register devices, sandy may only send, opal may do all.
+  /// Security requirements are alternatives.
+  /// Devon may only register devices, sandy may only send, opal may do all.
   @Test func operationsRequireTheDescribedRoles() async throws {
     try await Harness.run({ $0.operations = Self.operations }) { app in
       for operation in document.operations {

@@ -5,7 +5,8 @@ import Testing
 
 /// Raw bytes over a socket, for requests that no HTTP client sends.
 enum RawConnection {
-  /// Sends bytes, optionally closes its half of the connection, and reads until the server closes the connection.
+  /// Sends bytes and reads until the server closes the connection.
+  /// `closesItsHalf`: closes its half after sending.
   static func exchange(_ text: String, port: Int, closesItsHalf: Bool = false) async throws -> String {
     let channel = try await connect(port)
     return try await channel.executeThenClose { inbound, outbound in
@@ -17,7 +18,7 @@ enum RawConnection {
     }
   }
 
-  /// Sends bytes, reads until the server closes its half of the connection, then sends until writing fails.
+  /// Sends bytes, reads until the server closes its half, then sends until writing fails.
   ///
   /// - Returns: The received text, and the number of bytes sent after it.
   static func press(_ text: String, port: Int) async throws -> (text: String, sent: Int) {
@@ -36,7 +37,7 @@ enum RawConnection {
     }
   }
 
-  /// Sends bytes and reads the beginning of the answers, calls `pause`, and then reads until the connection ends.
+  /// Sends bytes, reads the first answer, calls `pause`, and reads until the connection ends.
   static func exchange(_ text: String, port: Int, pausing pause: () async throws -> Void) async throws -> String {
     let channel = try await connect(port)
     return try await channel.executeThenClose { inbound, outbound in

@@ -68,7 +68,8 @@ import Testing
     }
   }
 
-  /// A client that gets a part of its answer would post the batch again. The longer body is handled as parts.
+  /// A client that gets a part of its answer would post the batch again.
+  /// The longer body is handled as parts.
   @Test(arguments: [31_000, 32_768]) func slowReaderGetsItsWholeAnswerDuringShutdown(lines: Int)
     async throws
   {

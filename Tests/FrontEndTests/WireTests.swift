@@ -142,7 +142,8 @@ import Testing
     }
   }
 
-  /// Small requests are handled as a whole, others as parts; neither overtakes the other on one connection.
+  /// Small requests are handled as a whole, others as parts.
+  /// Neither overtakes the other on one connection.
   @Test func wholeAndStreamedRequestsAreAnsweredInOrder() async throws {
     let sink = RecordingSink()
     try await Harness.run({ $0.sink = sink }) { app in

@@ -5,7 +5,8 @@ import Logging
 import Metrics
 import Synchronization
 
-/// The outermost stage of every request: gives it an id, turns thrown errors into problem documents, and measures it.
+/// The outermost stage of every request.
+/// Gives it an id, turns thrown errors into problem documents, and measures it.
 struct AnswerMiddleware: RouterMiddleware {
   typealias Context = FrontEndContext
 

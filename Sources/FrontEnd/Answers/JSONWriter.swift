@@ -2,7 +2,8 @@ import FanfareCore
 import HTTPTypes
 import Hummingbird
 
-/// Writes JSON into bytes: places braces, commas and colons, and escapes values. Names are written as they are.
+/// Writes JSON into bytes: places braces, commas and colons, and escapes values.
+/// Names are written as they are.
 struct JSONWriter {
   private(set) var bytes: [UInt8] = []
   /// Whether the next member is the first of its object.

@@ -1,7 +1,8 @@
 import HTTPTypes
 import Logging
 
-/// The kinds of failure of a request. The raw value is a problem's `code` and the label of a metric, and never changes.
+/// The kinds of failure of a request.
+/// The raw value is a problem's `code` and the label of a metric, and never changes.
 enum ProblemCode: String, CaseIterable, Sendable {
   /// The request is not HTTP, or a header field is malformed.
   case malformedRequest

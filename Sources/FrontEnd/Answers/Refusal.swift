@@ -29,7 +29,8 @@ struct Refusal: Error, Hashable, CustomStringConvertible {
 }
 
 extension Refusal {
-  /// Describes an error for the caller. Errors of unknown types become `.internalError` without any details.
+  /// Describes an error for the caller.
+  /// Errors of unknown types become `.internalError` without any details.
   init(describing error: any Error) {
     switch error {
     case let refusal as Refusal: self = refusal

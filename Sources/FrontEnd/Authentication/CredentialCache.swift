@@ -44,7 +44,8 @@ final class CredentialCache: Sendable {
     self.now = now
   }
 
-  /// Returns whether the credentials are valid, from the cache or by `check`. Concurrent callers share one check.
+  /// Returns whether the credentials are valid, from the cache or by `check`.
+  /// Concurrent callers share one check.
   ///
   /// `generation` is the version of the users that `check` uses. Results of older versions are neither remembered nor
   /// shared.
@@ -77,7 +78,8 @@ final class CredentialCache: Sendable {
     }
   }
 
-  /// Waits for the running check. Returns nil if none is running: then the caller must check, and call `settle`.
+  /// Waits for the running check.
+  /// Returns nil if none is running: then the caller must check, and call `settle`.
   private func join(_ key: [UInt8]) async -> Outcome? {
     await withCheckedContinuation { continuation in
       let isWaiting = state.withLock { state in

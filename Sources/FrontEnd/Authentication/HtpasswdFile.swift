@@ -78,8 +78,8 @@ struct HtpasswdFile: Sendable {
   }()
 }
 
-/// Identifies a version of a file: its modification time, size and inode. Follows symbolic links, because the mounted
-/// secrets of Kubernetes are replaced by changing a link.
+/// Identifies a version of a file: its modification time, size and inode.
+/// Follows symbolic links, because the mounted secrets of Kubernetes are replaced by changing a link.
 struct FileStamp: Hashable {
   private let modified: Double?
   private let rest: [String]

@@ -13,8 +13,8 @@ struct PasswordHash: Hashable, Sendable {
     self.text = text
   }
 
-  /// Returns whether this is the hash of the password. Blocks for the time of the scheme's cost; takes constant time for
-  /// the comparison.
+  /// Returns whether this is the hash of the password.
+  /// Blocks for the time of the scheme's cost; takes constant time for the comparison.
   func matches(_ password: String) -> Bool {
     guard let hash = Crypt.hash(password, setting: text) else { return false }
     let expected = Array(text.utf8)

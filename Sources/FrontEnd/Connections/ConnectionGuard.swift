@@ -34,8 +34,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     let writeTimeout: Duration
     /// The time for a client to read its answers when the server shuts down.
     let drainTimeout: Duration
-    /// The most bytes of a body that are read. Larger than any route accepts: it limits how much of a refused body is
-    /// read to keep the connection.
+    /// The most bytes of a body that are read.
+    /// Larger than any route accepts: it limits how much of a refused body is read to keep the connection.
     let maximumBodyBytes: Int
   }
 
@@ -58,8 +58,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var fields: HTTPFields = [:]
   /// Whether the connection closes after the answer to the request read last.
   private var isLastRequest = false
-  /// Whether the client has offered another protocol (`Upgrade`, `CONNECT`). From then on the parser keeps all further
-  /// bytes without parsing them, so that reading must stop.
+  /// Whether the client has offered another protocol (`Upgrade`, `CONNECT`).
+  /// From then on the parser keeps all further bytes without parsing them, so that reading must stop.
   private var isOffered = false
   private var bodyBytes = 0
   /// Requests whose answer has not ended.
@@ -188,8 +188,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.write(data, promise: promise)
   }
 
-  /// Answers 408 and closes the connection, unless the body has arrived. An answer that is already being written, such
-  /// as an early refusal, is not interrupted.
+  /// Answers 408 and closes the connection, unless the body has arrived.
+  /// An answer that is already being written, such as an early refusal, is not interrupted.
   private func bodyIsLate(context: ChannelHandlerContext) {
     timers.body = nil
     guard isReadingBody else { return }

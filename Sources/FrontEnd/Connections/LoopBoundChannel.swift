@@ -6,7 +6,8 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// An HTTP/1.1 connection whose requests are handled on its own event loop, which saves hops between threads.
+/// An HTTP/1.1 connection that handles its requests on its own event loop.
+/// This saves hops between threads.
 ///
 /// Requests with small bodies are handed over as a whole (`RequestAggregator`), which saves suspensions.
 struct LoopBoundChannel: ServerChildChannel {
@@ -98,7 +99,8 @@ private final class LastRequestMarker: ChannelInboundHandler {
 }
 
 extension ChannelHandlerContext {
-  /// Calls the closure once, on the event loop, when all answers handed over so far are written or cannot be written.
+  /// Calls the closure when all answers handed over so far are written, or cannot be written.
+  /// It is called once, on the event loop.
   ///
   /// It waits for an empty write behind them. Call it on the event loop.
   func whenWritten(_ act: @escaping (ChannelHandlerContext) -> Void) {

@@ -49,8 +49,8 @@ final class RequestAggregator: ChannelDuplexHandler {
     self.maximumBodySize = maximumBodySize
   }
 
-  /// Returns the next request, or nil when the connection is closed. Call it on the event loop, after the previous
-  /// request was answered.
+  /// Returns the next request, or nil when the connection is closed.
+  /// Call it on the event loop, after the previous request was answered.
   func next() async -> Request? {
     if case .closed = state { return nil }
     if let request {
@@ -133,7 +133,8 @@ final class RequestAggregator: ChannelDuplexHandler {
     if isRead { resume(context) }
   }
 
-  /// Whether the next part can be handled now. A client that does not read its answers gets no further ones.
+  /// Whether the next part can be handled now.
+  /// A client that does not read its answers gets no further ones.
   private var canGoOn: Bool {
     switch state {
     case .idle: context?.channel.isWritable == true
@@ -186,7 +187,8 @@ final class RequestAggregator: ChannelDuplexHandler {
     context.read()
   }
 
-  /// Passes on the end of input when all answers are written. The framework then closes the connection at once.
+  /// Passes on the end of input when all answers are written.
+  /// The framework then closes the connection at once.
   private func endInput() {
     context?.whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
   }

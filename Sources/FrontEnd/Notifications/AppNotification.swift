@@ -21,8 +21,8 @@ enum AppNotification {
     return fields
   }
 
-  /// Makes a silent send on all platforms that announces a secure payload, which lives for `lifetime` seconds. The app
-  /// then fetches the payload by its id.
+  /// Makes a silent send on all platforms that announces a secure payload.
+  /// Both live for `lifetime` seconds. The app then fetches the payload by its id.
   static func announcement(of id: SecurePayloadID, to recipient: String, lifetime: Int) -> SendFields {
     var fields = SendFields()
     fields.audience = .user(recipient)
@@ -36,8 +36,9 @@ enum AppNotification {
     return fields
   }
 
-  /// Escapes character data of XML 1.0. Drops characters that XML 1.0 cannot represent (§2.2), and writes a carriage
-  /// return as a reference, because parsers normalise it to a line feed (§2.11).
+  /// Escapes character data of XML 1.0.
+  /// Drops characters that XML 1.0 cannot represent (§2.2), and writes a carriage return as a reference, because
+  /// parsers normalise it to a line feed (§2.11).
   private static func xml(_ text: String) -> String {
     var output = ""
     output.reserveCapacity(text.utf8.count)

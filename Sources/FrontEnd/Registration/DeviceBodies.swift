@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// The body of the project's own routes for devices: `{"platform":"apns","handle":"…","tags":["news"]}`.
+/// The body of the project's own device routes: `{"platform":"apns","handle":"…","tags":["news"]}`.
 ///
 /// The platform may also be named by its system (`ios`, `android`, `windows`), and the handle `deviceToken` or, on
 /// Windows, `channelUri`.
@@ -81,7 +81,7 @@ struct AppRegistrationBody: Hashable {
   }
 }
 
-/// The body of an app that registers by installation: `{"platform":"ios","instId":"…","deviceToken":"…"}`.
+/// The body of registering by installation: `{"platform":"ios","instId":"…","deviceToken":"…"}`.
 ///
 /// On Windows `channelUri` takes the place of `deviceToken`. Names of members are matched in any letter case.
 struct AppInstallationBody: Hashable {

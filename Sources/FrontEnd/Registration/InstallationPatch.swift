@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// A JSON Patch (RFC 6902) of an installation in the form of its `GET`. It may change platform, handle and tags.
+/// A JSON Patch (RFC 6902) of an installation in the form of its `GET`.
+/// It may change platform, handle and tags.
 ///
 /// Two extensions: `remove` also accepts the name of a tag (`/tags/news`), because clients do not know its index, and
 /// `test` of all tags ignores their order. Tags that the registry adds itself cannot be removed.
@@ -65,7 +66,8 @@ private struct PatchedDevice {
     (platform, handle, tags) = (registration.platform, registration.handle, registration.tags)
   }
 
-  /// Applies one operation. Returns the problem, as the end of a sentence that begins with the path, or nil.
+  /// Applies one operation.
+  /// Returns the problem, as the end of a sentence that begins with the path, or nil.
   mutating func apply(_ operation: InstallationPatchOperation) -> String? {
     switch operation.change {
     case .setPlatform(let platform): self.platform = platform

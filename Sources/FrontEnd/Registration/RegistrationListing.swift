@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// A request for a list of registrations: `user`, `tag` and `handle`, which must all match, `limit` and `cursor`.
+/// A request for a list of registrations.
+/// Its parameters are `user`, `tag` and `handle`, which must all match, `limit` and `cursor`.
 ///
 /// Operators see all registrations, users their own.
 struct RegistrationListing {
@@ -39,7 +40,7 @@ struct RegistrationListing {
     }
   }
 
-  /// Returns the page as JSON: `registrations`, and `next`, the cursor of the next page, which is null on the last page.
+  /// Returns the page as JSON with `registrations` and `next`, the cursor of the next page or null.
   func page(of directory: any RegistrationDirectory, hub: HubName) async throws -> [UInt8] {
     var (found, last): ([Registration], RegistrationID?) = ([], nil)
     if let slice = after.map({ RegistrationSlice.whole.after($0) }) ?? RegistrationSlice.whole {

@@ -1,7 +1,8 @@
 import FanfareCore
 package import Hummingbird
 
-/// Finds a request's hub and caller, and checks the caller's role. Every route that needs credentials calls it first.
+/// Finds a request's hub and caller, and checks the caller's role.
+/// Every route that needs credentials calls it first.
 struct AccessControl: Sendable {
   private let hubs: [HubName: HubEntry]
 
@@ -34,7 +35,8 @@ struct AccessControl: Sendable {
   }
 }
 
-/// An authenticated user in a hub. User names are compared by bytes: Unicode-equivalent names are different users.
+/// An authenticated user in a hub.
+/// User names are compared by bytes: Unicode-equivalent names are different users.
 struct Caller: Sendable {
   let user: String
   let roles: Set<Role>

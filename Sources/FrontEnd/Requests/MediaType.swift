@@ -21,8 +21,8 @@ struct MediaType {
     usual = ["", ";charset=utf-8", "; charset=utf-8"].map { names[0] + $0 }
   }
 
-  /// Throws `.unsupportedMediaType` unless the body has one of the types in UTF-8, or no `Content-Type`: old apps omit
-  /// it.
+  /// Throws `.unsupportedMediaType` unless the body has one of the types in UTF-8.
+  /// `Content-Type` may be missing: old apps omit it.
   func require(of request: Request) throws(Refusal) {
     guard let field = request.headers[.contentType], !usual.contains(field) else { return }
     // Letter case, white space and quotes around a charset are insignificant.
@@ -44,7 +44,8 @@ struct MediaType {
 }
 
 extension Request {
-  /// Returns the whole body. Throws `.tooLarge` if it has more than `limit` bytes, if possible before reading it.
+  /// Returns the whole body.
+  /// Throws `.tooLarge` if it has more than `limit` bytes, if possible before reading it.
   func bytes(upTo limit: Int) async throws -> ArraySlice<UInt8> {
     func tooLarge() -> Refusal { Refusal(.tooLarge, "the body has more than \(limit) bytes") }
     if let field = headers[.contentLength], let length = Int(field), length > limit { throw tooLarge() }

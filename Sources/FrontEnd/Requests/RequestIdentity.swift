@@ -6,14 +6,15 @@ import Synchronization
 enum RequestIdentity {
   private enum Subject {}
 
-  /// Returns the caller's `X-Request-Id` if it is 1 to 128 characters that need no quoting, else a new UUID.
+  /// Returns the caller's `X-Request-Id` if it is valid, else a new UUID.
+  /// Valid ids have 1 to 128 characters that need no quoting.
   static func requestID(of headers: HTTPFields) -> String {
     if let given = headers[.requestID], isPlain(given) { return given }
     return Identities.random(of: Subject.self).description
   }
 
-  /// Returns the caller's W3C `traceparent`, or nil if it is missing or malformed (Trace Context §3.2). Of later versions
-  /// only the part that is common to all is checked.
+  /// Returns the caller's W3C `traceparent`, or nil if it is missing or malformed (Trace Context §3.2).
+  /// Of later versions only the part that is common to all is checked.
   static func traceparent(of headers: HTTPFields) -> String? {
     guard let value = headers[.traceparent] else { return nil }
     let bytes = Array(value.utf8)

@@ -6,7 +6,8 @@ import Synchronization
 /// Each front end counts only its own requests: a sender that uses several gets the quota at each.
 final class SenderQuotas: Sendable {
   private struct State {
-    /// The theoretical arrival time of each sender's next send, in Unix microseconds, by the bytes of its name.
+    /// The theoretical arrival time of each sender's next send, in Unix microseconds.
+    /// The key is the sender's name in bytes.
     var arrivals: [[UInt8]: Int64] = [:]
     /// The number of senders from which on idle ones are removed.
     var sweepSize = SenderQuotas.smallestSweep
@@ -21,10 +22,11 @@ final class SenderQuotas: Sendable {
     self.quota = quota
   }
 
-  /// The number of remembered senders: those active within the time of a burst, and idle ones until the next sweep.
+  /// The number of remembered senders, including idle ones until the next sweep.
   var senders: Int { state.withLock { $0.arrivals.count } }
 
-  /// Throws `.tooLarge` if a batch of `count` sends exceeds the burst, so that it could never be accepted as a whole.
+  /// Throws `.tooLarge` if a batch of `count` sends exceeds the burst.
+  /// It could never be accepted as a whole.
   func requireRoomInBurst(for count: Int) throws(Refusal) {
     guard count > quota.burst else { return }
     throw Refusal(
@@ -54,8 +56,8 @@ final class SenderQuotas: Sendable {
     }
   }
 
-  /// Refunds permits of sends that were not accepted, except those that have become free since they were taken, `elapsed`
-  /// ago.
+  /// Refunds permits of sends that were not accepted.
+  /// Permits that have become free since they were taken, `elapsed` ago, are not refunded.
   func refund(_ count: Int, to sender: String, after elapsed: Duration) {
     // Rounded down, because taking rounds up.
     let time = Int64(Double(count) * 1_000_000 / Double(quota.perSecond) - elapsed / .microseconds(1))

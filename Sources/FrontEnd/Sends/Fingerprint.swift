@@ -1,7 +1,8 @@
 import Crypto
 import FanfareCore
 
-/// A SHA-256 digest of several pieces. Each is preceded by its length, so that different lists have different digests.
+/// A SHA-256 digest of several pieces.
+/// Each is preceded by its length, so that different lists have different digests.
 struct Fingerprint {
   private var hash = SHA256()
 
@@ -36,7 +37,8 @@ struct Fingerprint {
 }
 
 extension SendClaim {
-  /// Returns the id of the send in a line of the claimed request: the same on every call and every front end.
+  /// Returns the id of the send in a line of the claimed request.
+  /// It is the same on every call and every front end.
   ///
   /// A UUID of version 8 that begins with the time of the claim, so that it sorts like the ids of other sends.
   func sendID(line: Int = 0) -> SendID {
@@ -50,7 +52,8 @@ extension SendClaim {
 }
 
 extension SecurePayloadID {
-  /// Derives the id of the payload that a send announces (UUID version 8), so that a repeated send announces the same.
+  /// Derives the id of the payload that a send announces (UUID version 8).
+  /// A repeated send announces the same id.
   init(announcedBy send: SendID) {
     let (high, low) = Fingerprint("secure payload", "\(send)").words
     self.init(high: (high & 0xFFFF_FFFF_FFFF_0FFF) | 0x8000, low: (low & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000)

@@ -1,7 +1,8 @@
 import FanfareCore
 import HTTPTypes
 
-/// Makes requests with an `Idempotency-Key` repeatable: the first request claims the key, repetitions find the claim.
+/// Makes requests with an `Idempotency-Key` repeatable.
+/// The first request claims the key, repetitions find the claim.
 ///
 /// Guarantees for `lifetime` after the first request, on all front ends that share the store:
 /// - The same request of the same caller gets the same answer with the same ids, even while the first is being handled.
@@ -10,17 +11,18 @@ import HTTPTypes
 ///
 /// If the first request was not answered 2xx (an error, a crash, or it is still being handled), a repetition enqueues
 /// again under the same ids, and counts against the quota again. If Kafka has accepted the first one after all, the
-/// worker drops the second while it remembers the first, which is while the first is among its last settled sends and the
-/// worker keeps the partition. Otherwise a device gets two pushes with the same id and the same secure payload. The ledger
-/// counts them once, in PostgreSQL twice if midnight (UTC) lies between them. The same holds for accepted lines of a
-/// batch of which others failed because of Kafka. For lack of quota, a batch with a key is refused as a whole.
+/// worker drops the second while it remembers the first, which is while the first is among its last settled sends and
+/// the worker keeps the partition. Otherwise a device gets two pushes with the same id and the same secure payload. The
+/// ledger counts them once, in PostgreSQL twice if midnight (UTC) lies between them. The same holds for accepted lines
+/// of a batch of which others failed because of Kafka. For lack of quota, a batch with a key is refused as a whole.
 struct Idempotency: Sendable {
   /// How long a key is remembered.
   static let lifetime: Duration = .seconds(24 * 60 * 60)
 
   let store: any SendClaimStore
 
-  /// Accepts a single send, unless an earlier request with the key was settled. Returns the id of the send.
+  /// Accepts a single send, unless an earlier request with the key was settled.
+  /// Returns the id of the send.
   ///
   /// Without a key the send gets `id`, otherwise the id that belongs to the key. `request` is digested only if there is
   /// a key. Throws as `claim` and `accept` do.
@@ -40,8 +42,8 @@ struct Idempotency: Sendable {
     return claim.sendID()
   }
 
-  /// Claims the key for a request that was validated. Throws `.keyReused` if it belongs to another request, and the
-  /// errors of the store.
+  /// Claims the key for a request that was validated.
+  /// Throws `.keyReused` if it belongs to another request, and the errors of the store.
   func claim(_ key: IdempotencyKey, for request: Fingerprint, by caller: Caller, at now: UnixTime) async throws
     -> SendClaim
   {
@@ -55,7 +57,8 @@ struct Idempotency: Sendable {
     return claim
   }
 
-  /// Records that the whole request is durable. Call it before answering: an answered request must not be sent again.
+  /// Records that the whole request is durable.
+  /// Call it before answering: an answered request must not be sent again.
   func settle(_ claim: SendClaim) async throws {
     try await store.settle(claim)
   }
@@ -67,8 +70,8 @@ struct IdempotencyKey: Hashable, Sendable {
 
   let text: String
 
-  /// Returns nil if the request has no key. Throws `.malformedRequest` if the key is invalid or repeated: a caller that
-  /// gives a key relies on it.
+  /// Returns nil if the request has no key.
+  /// Throws `.malformedRequest` if the key is invalid or repeated: a caller that gives a key relies on it.
   init?(of headers: HTTPFields) throws(Refusal) {
     let values = headers[values: .idempotencyKey]
     guard let value = values.first else { return nil }

@@ -6,7 +6,8 @@ import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// Produces scheduled sends when they are due. Every front end runs one; all that share a store share the work.
+/// Produces scheduled sends when they are due.
+/// Every front end runs one; all that share a store share the work.
 ///
 /// A send is taken under a lease, produced under its own id, and then marked as fired in the store. While sends cannot
 /// be marked, no more are taken. So a send is produced once, unless the scheduler crashes before it is marked, cannot
@@ -15,8 +16,8 @@ import Synchronization
 ///
 /// The scheduler does not wait for slow answers of Kafka: an unreachable partition does not delay the others.
 package final class Scheduler: Service {
-  /// The longest pause between two queries of the store. Another front end may schedule a send during the pause; the
-  /// scheduler fires it at most this late.
+  /// The longest pause between two queries of the store.
+  /// Another front end may schedule a send during the pause; the scheduler fires it at most this late.
   static let interval: Duration = .milliseconds(500)
   /// The duration of a lease; longer than Kafka may take to answer.
   static let leaseDuration: Duration = .seconds(30)
@@ -62,7 +63,8 @@ package final class Scheduler: Service {
     self.logger = logger
   }
 
-  /// Runs until shutdown, and then until all results are stored, at most for the duration of a lease. Call it once.
+  /// Runs until shutdown, and then until all results are stored, at most for the duration of a lease.
+  /// Call it once.
   package func run() async throws {
     while !Task.isShuttingDownGracefully, !Task.isCancelled {
       let pause = await fireDue()
@@ -86,7 +88,8 @@ package final class Scheduler: Service {
     }
   }
 
-  /// Produces due sends, at most one batch. Returns the time until the next call. Call it from one task at a time.
+  /// Produces due sends, at most one batch.
+  /// Returns the time until the next call. Call it from one task at a time.
   func fireDue() async -> Duration {
     do {
       try await storeResults()
@@ -156,7 +159,8 @@ package final class Scheduler: Service {
     }
   }
 
-  /// Stores the results, even of leases that have ended: a send that was not taken again need not be produced again.
+  /// Stores the results, even of leases that have ended.
+  /// A send that was not taken again need not be produced again.
   private func storeResults() async throws {
     let (fired, refused, failures) = results.withLock { results in
       defer { results.failures = nil }

@@ -16,10 +16,11 @@ struct SendBatch {
   private var lines: [Line] = []
   private let maximumLineSize: Int
 
-  /// Splits a body into lines. Blank lines count, so that answers can be counted off, except those at the end.
+  /// Splits a body into lines.
+  /// Blank lines count, so that answers can be counted off, except those at the end.
   ///
-  /// Throws `.tooLarge` for more lines than a batch of `maximumSize` bytes can have sends. Each refused line is answered
-  /// with hundreds of bytes: a body of line feeds must not be answered with hundreds of times its size.
+  /// Throws `.tooLarge` for more lines than a batch of `maximumSize` bytes can have sends. Each refused line is
+  /// answered with hundreds of bytes: a body of line feeds must not be answered with hundreds of times its size.
   init(_ body: ArraySlice<UInt8>, maximumSize: Int, maximumLineSize: Int) throws(Refusal) {
     self.maximumLineSize = maximumLineSize
     var rest = body[..<(body.lastIndex { !Self.isBlank($0) }.map { $0 + 1 } ?? body.startIndex)]

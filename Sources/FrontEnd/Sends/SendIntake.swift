@@ -47,8 +47,8 @@ struct SendIntake: Sendable {
     }
   }
 
-  /// Accepts several sends of one sender, each on its own: the first ones as far as the quota allows. Returns their
-  /// results in order when each is durable or refused.
+  /// Accepts several sends of one sender, each on its own: the first ones as far as the quota allows.
+  /// Returns their results in order when each is durable or refused.
   ///
   /// `asWhole`: accepts none unless the quota allows all. Sends that will be repeated together would otherwise use up
   /// the quota in vain. Throws a refusal if none was tried.
@@ -84,7 +84,8 @@ struct SendIntake: Sendable {
     return results
   }
 
-  /// Produces a send. `completion` is called once, on any thread, when it is durable or refused; it must not block.
+  /// Produces a send.
+  /// `completion` is called once, on any thread, when it is durable or refused; it must not block.
   ///
   /// Sends with the same key that one task produces one after another keep their order in the topic.
   func produce(_ send: SendRequest, completion: @escaping @Sendable (Result<Void, Refusal>) -> Void) {
@@ -96,7 +97,8 @@ struct SendIntake: Sendable {
     }
   }
 
-  /// Returns whether the send could be accepted at any time; fails with the refusal that `accept` would always give.
+  /// Returns whether the send can be accepted at all.
+  /// Fails with the refusal that `accept` would always give.
   func check(_ send: SendRequest) -> Result<Void, Refusal> {
     do throws(Refusal) {
       _ = try record(of: send)
@@ -186,12 +188,13 @@ struct SendIntake: Sendable {
 
 /// Makes records durable. Called by the front end; implemented by RDKafka's producer.
 package protocol SendSink: Sendable {
-  /// Returns the results in the records' order when each is acknowledged by all in-sync replicas or has failed, within a
-  /// bounded time.
+  /// Produces records and returns their results in the same order.
+  /// Returns within a bounded time, when each record is acknowledged by all in-sync replicas or has failed.
   func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>]
 
-  /// Produces a record. Calls `completion` once, within a bounded time, when the record is acknowledged by all in-sync
-  /// replicas or has failed.
+  /// Produces a record.
+  /// Calls `completion` once, within a bounded time, when the record is acknowledged by all in-sync replicas or has
+  /// failed.
   func submit(_ record: ProducerRecord, completion: @escaping @Sendable (Result<RecordPosition, RDKafkaError>) -> Void)
 }
 

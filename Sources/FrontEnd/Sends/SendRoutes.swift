@@ -83,8 +83,8 @@ struct SendRoutes: Sendable {
 }
 
 extension Response {
-  /// Makes the answer to a send that is durable: 202 with its id and state, or without a state 200 with its id, because
-  /// the apps in the field show any other status as an error.
+  /// Makes the answer to a durable send: 202 with its id and state, or without a state 200 with its id.
+  /// The apps in the field show any other status than 200 as an error.
   static func accepted(_ send: SendID, in hub: HubEntry, state: SendReport.State? = nil) -> Response {
     let body = JSONWriter.object(capacity: 72) {
       $0.member("id", send)

@@ -3,7 +3,8 @@ import Hummingbird
 
 /// A validated send that a caller has posted, before it is accepted.
 struct Submission: Hashable, Sendable {
-  /// The send as it will be produced. A held send is accepted at its scheduled time, from which its time to live counts.
+  /// The send as it will be produced.
+  /// A held send is accepted at its scheduled time, from which its time to live counts.
   let send: SendRequest
   /// When the request arrived.
   let receivedAt: UnixTime
@@ -72,15 +73,17 @@ extension Submission {
   /// How far ahead a send may be scheduled: a leap year.
   private static let maximumDelay: Duration = .seconds(366 * 86_400)
 
-  /// The members that a caller may give. A record has more (`hub`, `sender`, `traceparent`), which callers must not set.
+  /// The members that a caller may give.
+  /// A record has more (`hub`, `sender`, `traceparent`), which callers must not set.
   private static let members = [
     "to", "message", "native", "platforms", "ttl", "priority", "collapseKey", "maxPerSecond", "sendAt",
   ]
 
-  /// Reads the body of a send in one pass. Throws a refusal that names the member.
+  /// Reads the body of a send in one pass.
+  /// Throws a refusal that names the member.
   ///
-  /// If `sendAt` has passed, the send is produced at once. With an `Idempotency-Key` (`isRepeatable`) it is held all the
-  /// same: at the first request the time may not have passed, and the schedule ignores ids that it has already.
+  /// If `sendAt` has passed, the send is produced at once. With an `Idempotency-Key` (`isRepeatable`) it is held
+  /// nevertheless: at the first request the time may not have passed, and the schedule ignores ids that it has already.
   init(
     reading body: ArraySlice<UInt8>, from origin: SendOrigin, isRepeatable: Bool
   ) throws(Refusal) {

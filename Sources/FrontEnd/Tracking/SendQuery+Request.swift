@@ -1,7 +1,8 @@
 import FanfareCore
 
 extension SendQuery {
-  /// Reads the parameters `state`, `user`, `limit` and `cursor`. Operators see all sends, others those they posted.
+  /// Reads the parameters `state`, `user`, `limit` and `cursor`.
+  /// Operators see all sends, others those they posted.
   ///
   /// Throws a refusal that names an invalid or unknown parameter.
   init(_ query: Query, by caller: Caller) throws(Refusal) {

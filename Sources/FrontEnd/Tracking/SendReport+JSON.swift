@@ -58,7 +58,7 @@ extension SendReport {
 }
 
 extension SendPage {
-  /// Returns the page as JSON: `sends`, and `next`, the cursor of the next page, which is null on the last page.
+  /// Returns the page as JSON with `sends` and `next`, the cursor of the next page or null.
   var json: [UInt8] {
     JSONWriter.object(capacity: 64 + sends.count * 256) {
       $0.array("sends", sends) { $1.writeSummary(to: &$0) }

@@ -2,7 +2,7 @@ import FanfareCore
 import HTTPTypes
 import Hummingbird
 
-/// The routes to look up sends, and to pause, resume and cancel them, for their senders and for operators.
+/// The routes to look up, pause, resume and cancel sends, for their senders and for operators.
 ///
 /// To all other callers a send does not exist.
 struct TrackingRoutes: Sendable {

@@ -1,4 +1,5 @@
-/// The kinds of exported metrics. There are no summaries: their quantiles cannot be aggregated over processes.
+/// The kinds of exported metrics.
+/// There are no summaries: their quantiles cannot be aggregated over processes.
 enum MetricKind: String, Sendable {
   case counter
   case gauge
@@ -51,7 +52,8 @@ struct MetricFamily {
     return series
   }
 
-  /// Removes one handle of a series, and with the last handle the series. Ignores series of other families.
+  /// Removes one handle of a series, and with the last handle the series.
+  /// Ignores series of other families.
   mutating func release(_ series: AnyObject) {
     guard let labels = labels[ObjectIdentifier(series)], let entry = entries[labels] else { return }
     guard entry.handles == 1 else {

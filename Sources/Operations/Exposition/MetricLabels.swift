@@ -7,8 +7,8 @@ struct MetricLabels: Hashable, Comparable, Sendable {
 
   let text: String
 
-  /// Makes names valid (`[a-zA-Z_][a-zA-Z0-9_]*`, not reserved) and escapes values. Of several labels with one name the
-  /// first counts.
+  /// Makes names valid (`[a-zA-Z_][a-zA-Z0-9_]*`, not reserved) and escapes values.
+  /// Of several labels with one name the first counts.
   init(_ dimensions: [(String, String)], reserved: String? = nil) {
     var names: Set<String> = []
     var pairs: [(name: String, value: String)] = []
@@ -22,7 +22,8 @@ struct MetricLabels: Hashable, Comparable, Sendable {
     }.joined(separator: ",")
   }
 
-  /// Returns the text with one more label at its end, whose name and value need no escapes: a histogram's `le`.
+  /// Returns the text with one more label at its end: a histogram's `le`.
+  /// Name and value must need no escapes.
   func appending(_ name: String, _ value: String) -> String {
     (text.isEmpty ? "" : text + ",") + "\(name)=\"\(value)\""
   }
@@ -32,7 +33,7 @@ struct MetricLabels: Hashable, Comparable, Sendable {
 
 /// Turns the labels of swift-metrics into names that Prometheus accepts. Valid names stay unchanged.
 enum MetricName {
-  /// Returns the name of a metric with the suffixes of its kind and unit, which other libraries leave out.
+  /// Returns a metric's name with the suffixes of its kind and unit, which other libraries leave out.
   static func metric(_ label: String, kind: MetricKind, isTime: Bool) -> String {
     var name = sanitized(label, alsoAllowed: ":")
     if kind == .counter, !name.hasSuffix("_total") { name += "_total" }
@@ -40,7 +41,8 @@ enum MetricName {
     return name
   }
 
-  /// Returns the name of a label. Changes names that are reserved: two leading underscores, and a histogram's `le`.
+  /// Returns the name of a label.
+  /// Changes names that are reserved: two leading underscores, and a histogram's `le`.
   static func label(_ name: String, reserved: String?) -> String {
     var name = sanitized(name, alsoAllowed: nil)
     while name.hasPrefix("__") { name.removeFirst() }

@@ -1,9 +1,11 @@
 import CoreMetrics
 import Synchronization
 
-/// One metric with one set of labels. The handles of swift-metrics write to it from any thread, without a lock.
+/// One metric with one set of labels.
+/// The handles of swift-metrics write to it from any thread, without a lock.
 protocol MetricSeries: AnyObject, Sendable {
-  /// Returns the series' lines. Its cells are read one after another, so that a sum may be one event ahead of its count.
+  /// Returns the series' lines.
+  /// Its cells are read one after another, so that a sum may be one event ahead of its count.
   func samples(labels: MetricLabels) -> [MetricSnapshot.Sample]
 }
 
@@ -53,6 +55,7 @@ final class GaugeSeries: MetricSeries, RecorderHandler, MeterHandler {
 
 /// Counts events by buckets with fixed upper bounds, and sums them up.
 final class HistogramSeries: MetricSeries, RecorderHandler, TimerHandler {
+  /// The most bounds.
   /// The cells lie in the object itself, so their number is fixed; the last one is for events above all bounds.
   static let maximumBounds = 31
 

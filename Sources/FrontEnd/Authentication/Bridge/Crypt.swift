@@ -2,13 +2,14 @@ import CCrypt
 
 /// Hashes passwords with libcrypt (`crypt(3)`).
 enum Crypt {
-  /// The size of libcrypt's `struct crypt_data`, which Swift does not import completely. `crypt_rn` checks it.
+  /// The size of libcrypt's `struct crypt_data`, which Swift does not import completely.
+  /// `crypt_rn` checks it.
   private static let workspaceSize = 32768
 
   /// Returns the hash of a password, or nil if libcrypt does not know the setting.
   ///
-  /// The setting is an earlier hash; its scheme, cost and salt are used. Blocks for the time of the setting's cost: tens
-  /// to hundreds of milliseconds. Call it from any thread.
+  /// The setting is an earlier hash; its scheme, cost and salt are used. Blocks for the time of the setting's cost:
+  /// tens to hundreds of milliseconds. Call it from any thread.
   static func hash(_ password: String, setting: String) -> [UInt8]? {
     let workspace = UnsafeMutableRawPointer.allocate(byteCount: workspaceSize, alignment: 64)
     unsafe workspace.initializeMemory(as: UInt8.self, repeating: 0, count: workspaceSize)
