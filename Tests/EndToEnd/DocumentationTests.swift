@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import fanfare
+@testable import fanfare_dev
 
 /// The commands of README and articles, run as a reader runs them.
 @Suite struct DocumentationTests {
