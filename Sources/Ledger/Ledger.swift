@@ -6,12 +6,12 @@ import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// Turns the sends and status topics into a store that can be asked what became of a send.
+/// Writes the sends and status topics to a store that answers queries about sends.
 ///
-/// Two halves work at once: one takes records from the consumer and decodes them, the other puts what has gathered
-/// meanwhile into the store, as many batches at a time as that can take, and only then gives the consumer credit for
-/// more and stores the offsets, those with the next batch where that fails. A record that is read again changes
-/// nothing, so a crash at any moment costs nothing but time.
+/// Two loops run concurrently. `consumeRecords` decodes records into batches; `processQueue` writes the batches, up to
+/// `store.writesAtOnce` at a time, and then grants credit to the consumer and stores the offsets. Offsets that cannot be
+/// stored are stored with the next batch. Writing is idempotent, so records that are read again after a crash change
+/// nothing.
 final class Ledger: Service {
   private let configuration: LedgerConfiguration
   private let store: any LedgerStorage
@@ -32,8 +32,8 @@ final class Ledger: Service {
     var deadline: ContinuousClock.Instant?
   }
 
-  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong. `onRecorded`
-  /// is told of each batch that is in the store, from the ledger's own task.
+  /// Creates a ledger; `run` starts it. Throws `RDKafkaError` when the consumer's configuration is invalid.
+  /// `onRecorded` is called from the ledger's own task with each batch that has been written.
   init(
     configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
     logger: Logger,
@@ -50,33 +50,35 @@ final class Ledger: Service {
     state.withLock { $0.window = window }
   }
 
-  /// What keeps the ledger from recording now, for readiness; nil when nothing does.
-  var complaint: String? {
+  /// The problem that keeps the ledger from recording, for readiness; nil when there is none.
+  var readinessProblem: String? {
     state.withLock { state in
-      state.storeFailure?.message ?? (state.hasPartitions ? nil : "the ledger's group has not given it partitions yet")
+      state.storeFailure?.message
+        ?? (state.hasPartitions ? nil : "the ledger's consumer group has not assigned it any partitions yet")
     }
   }
 
   /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`.
-  /// `complaint` says nothing of that: a consumer keeps its partitions while no broker can be reached.
+  /// `readinessProblem` does not show this: a consumer keeps its partitions while no broker can be reached.
   func checkKafka() async throws {
     _ = try await consumer.committed([TopicPartition(topic: configuration.topics.sends, partition: 0)])
   }
 
-  /// Records until graceful shutdown, then takes in what has been read already and leaves the group. To be called once.
+  /// Records until graceful shutdown, then writes the records already read and leaves the group. Call it once.
   ///
-  /// Throws `LedgerError` when the consumer ends by itself, or a rewind is impossible: `unavailable` where that is for
-  /// the store's sake, or it came too late and only another ledger begins there.
+  /// Throws `LedgerError` with `consumer` when the consumer ends by itself or its offsets cannot be rewound, and with
+  /// `unavailable` when the store was unreachable during an assignment or the rewind came after its deadline: then a
+  /// new ledger has to join the group.
   func run() async throws {
     defer { lag.end() }
     try await withThrowingTaskGroup { group in
       group.addTask { await self.consumer.run() }
-      group.addTask { try await self.takeIn() }
+      group.addTask { try await self.consumeRecords() }
       group.addTask { await self.closeOnShutdown() }
       group.addTask { await self.reportLag() }
-      group.addTask { await self.retire() }
+      group.addTask { await self.removeExpired() }
       group.addTask {
-        try await self.record()
+        try await self.processQueue()
         throw Finished()
       }
       do {
@@ -87,22 +89,21 @@ final class Ledger: Service {
     }
   }
 
-  /// Ends the group of tasks when the work is done, because the ones that wait for shutdown or the time do not end by
-  /// themselves.
+  /// Ends the task group: the tasks that wait for shutdown or for the clock do not end by themselves.
   private struct Finished: Error {}
 
   // MARK: - Reading
 
-  private func takeIn() async throws {
+  private func consumeRecords() async throws {
     grant()
     var lastError: RDKafkaError?
     for await event in consumer.events {
       switch event {
       case .records(let records):
         let batch = LedgerBatch(records, topics: configuration.topics, maximumDevices: store.maximumDevices)
-        lag.takenIn(batch)
-        state.withLock { $0.window?.takenIn(records: batch.records, bytes: batch.bytes) }
-        // Large ones take back what smaller ones would have been given.
+        lag.consumed(batch)
+        state.withLock { $0.window?.consumed(records: batch.records, bytes: batch.bytes) }
+        // Large records reduce the credit that was granted for smaller ones.
         grant()
         queue.append(.record(batch))
       case .assigned(let partitions, let rebalance):
@@ -117,14 +118,14 @@ final class Ledger: Service {
       }
     }
     guard Task.isCancelled || state.withLock({ $0.deadline != nil }) else {
-      throw LedgerError(.consumer, "the ledger's consumer has ended: \(lastError?.message ?? "nobody knows why")")
+      throw LedgerError(.consumer, "the ledger's consumer has ended: \(lastError?.message ?? "no error was reported")")
     }
-    // Not after an error: the end of the records would be taken for that of the ledger.
+    // Not after an error: the end of the queue means an orderly end of the ledger.
     queue.finish()
   }
 
   private func closeOnShutdown() async {
-    // Cancelled when the ledger ends first; then there is nothing left to close.
+    // Throws only when cancelled because the ledger has ended; then nothing is left to close.
     guard (try? await gracefulShutdown()) != nil else { return }
     state.withLock { $0.deadline = .now + configuration.drainTimeout }
     await consumer.close()
@@ -137,9 +138,9 @@ final class Ledger: Service {
 
   // MARK: - Writing
 
-  private func record() async throws {
+  private func processQueue() async throws {
     try await withThrowingDiscardingTaskGroup { group in
-      var writes = WritesUnderWay()
+      var writes = PendingWrites()
       while let work = await queue.next(limit: configuration.batchRecords, hasRoom: writes.count < store.writesAtOnce) {
         switch work {
         case .assigned(let partitions, let rebalance):
@@ -147,14 +148,13 @@ final class Ledger: Service {
           guard try await rewind(partitions, before: rebalance.deadline) else { return }
           state.withLock { $0.hasPartitions = true }
           rebalance.complete()
-          logger.info("The ledger reads partitions", metadata: [LogKeys.partitions: "\(partitions)"])
+          logger.info("Ledger partitions assigned", metadata: [LogKeys.partitions: "\(partitions)"])
         case .revoked(let partitions, let rebalance):
-          // What had been read of them came before.
           guard try await finish(&writes) else { return }
-          // Whoever has them next says how far they are.
+          // From here on the next owner records their positions.
           for partition in partitions { writes.reached[partition] = nil }
           rebalance.complete()
-          logger.info("The ledger has given up partitions", metadata: [LogKeys.partitions: "\(partitions)"])
+          logger.info("Ledger partitions revoked", metadata: [LogKeys.partitions: "\(partitions)"])
         case .record(let batch):
           let number = writes.begin(batch)
           group.addTask {
@@ -172,8 +172,8 @@ final class Ledger: Service {
     }
   }
 
-  /// Waits for what is being written. Returns false when shutdown does not allow for it.
-  private func finish(_ writes: inout WritesUnderWay) async throws -> Bool {
+  /// Waits for the pending writes. Returns false when the shutdown deadline does not leave enough time.
+  private func finish(_ writes: inout PendingWrites) async throws -> Bool {
     while writes.count > 0 {
       guard case .written(let written)? = await queue.next(limit: 0, hasRoom: false), try await settle(written, &writes)
       else {
@@ -183,37 +183,38 @@ final class Ledger: Service {
     return true
   }
 
-  /// A batch has been written: settles those before which nothing is open. Returns false when shutdown has not allowed
-  /// for one of them.
-  private func settle(_ written: WorkQueue.Written, _ writes: inout WritesUnderWay) async throws -> Bool {
+  /// Ends a write, and settles the batches before which no write is pending. Returns false when the shutdown deadline
+  /// has prevented one of them.
+  private func settle(_ written: WorkQueue.Written, _ writes: inout PendingWrites) async throws -> Bool {
     writes.end(written.number, duplicates: try written.duplicates.get())
     var (settled, isComplete) = ([(batch: LedgerBatch, duplicates: Int)](), true)
     while isComplete, let (batch, duplicates) = writes.takeFirst() {
       if let duplicates { settled.append((batch, duplicates)) } else { isComplete = false }
     }
-    await note(&writes.reached)
+    await storePositions(&writes.reached)
     for (batch, duplicates) in settled { settle(batch, duplicates: duplicates) }
     return isComplete
   }
 
-  /// Says to the store and then to the group how far the log has been read. What the store does not take now is said
-  /// with the next batch: until then both know less than there is, which does no harm.
-  private func note(_ reached: inout [TopicPartition: Int64]) async {
+  /// Stores the positions in the store and then in the group. After a failure they are stored with the next batch:
+  /// positions that are too low only cause records to be read again.
+  private func storePositions(_ reached: inout [TopicPartition: Int64]) async {
     guard !reached.isEmpty else { return }
     do { try await store.reach(reached) } catch {
-      logger.warning("Positions were not noted", metadata: [LogKeys.error: "\(error)"])
+      logger.warning("Ledger positions could not be stored", metadata: [LogKeys.error: "\(error)"])
       return
     }
     do {
       try consumer.store(reached.map { PartitionOffset(partition: $0.key, offset: $0.value) })
     } catch {
-      // A partition has gone to another member, which will read these records again.
-      logger.debug("Offsets were not stored", metadata: [LogKeys.error: "\(error)"])
+      // A partition belongs to another member now, which reads these records again.
+      logger.debug("Offsets could not be stored", metadata: [LogKeys.error: "\(error)"])
     }
     reached = [:]
   }
 
-  /// Puts a batch into the file, trying again until it is there. Nil when shutdown does not allow for another try.
+  /// Writes a batch, retrying with backoff until it succeeds. Returns nil when the shutdown deadline leaves no time for
+  /// another attempt.
   private func write(_ batch: LedgerBatch) async throws -> Int? {
     var delay = configuration.firstRetryDelay
     var attempt = 1
@@ -232,10 +233,10 @@ final class Ledger: Service {
           return state.deadline
         }
         logger.error(
-          "A transaction of the ledger failed",
+          "Ledger transaction failed",
           metadata: [LogKeys.error: "\(error)", LogKeys.attempt: "\(attempt)", LogKeys.records: "\(batch.records)"])
         if let deadline, .now + delay > deadline { return nil }
-        // Up to a quarter longer, so that processes which wait for one lock do not come again together.
+        // Jitter of up to a quarter, so that processes that wait for the same lock do not retry together.
         try await Task.sleep(for: delay * Double.random(in: 1...1.25))
         delay = min(delay * 2, configuration.longestRetryDelay)
         attempt += 1
@@ -250,58 +251,57 @@ final class Ledger: Service {
     for (topic, problem) in batch.undecodable {
       metrics.undecodable[topic]?.increment(by: problem.count)
       logger.warning(
-        "The ledger passed over records that it cannot read",
+        "Ledger skipped undecodable records",
         metadata: [LogKeys.topic: "\(topic)", LogKeys.records: "\(problem.count)", LogKeys.error: "\(problem.reason)"])
     }
-    state.withLock { $0.window?.done(records: batch.records) }
+    state.withLock { $0.window?.recorded(records: batch.records) }
     grant()
     onRecorded?(batch)
   }
 
-  /// Sends the consumer back where the file knows less than the group has committed; see `Rewind`. Tries for as long as
-  /// the assignment waits, for a broker that starts at the same time may not answer at once. Throws where that was too
-  /// long, `unavailable` as `run` says. Returns false when shutdown does not allow for it: what is read then must not
-  /// be written.
+  /// Rewinds the group's offsets where the store holds less than the group has committed; see `OffsetRewind`.
+  ///
+  /// Retries until shortly before the rebalance's deadline, because a broker that starts at the same time may not answer
+  /// at once; then it throws, as `run` describes. Returns false during a shutdown: records read then must not be written.
   private func rewind(_ partitions: [TopicPartition], before effect: ContinuousClock.Instant) async throws -> Bool {
     let lastTry = effect - configuration.consumer.rebalanceDeadline * 0.2
     while true {
       do {
-        // Where the batches before have waited for the store for so long, the consumer reads already from where the
-        // group was.
+        // Earlier batches have waited too long for the store: the consumer already reads from the group's offsets.
         guard ContinuousClock.now < lastTry else {
-          throw LedgerError(.unavailable, "the store was not there while the group waited for the ledger")
+          throw LedgerError(.unavailable, "the store was unavailable for the whole time that a rebalance allows")
         }
-        // The store first: where it is away, that is the reason, whatever else is slow.
+        // The store first: when it is unavailable, that is the cause to report.
         let recorded = try await store.positions()
-        let rewinds = try await Rewind.offsets(
+        let rewinds = try await OffsetRewind.offsets(
           of: partitions, committed: consumer.committed(partitions), recorded: recorded,
           lowest: { [consumer] partitions in try await consumer.firstOffsets(of: partitions) })
         guard !rewinds.isEmpty else { return true }
         try await consumer.commit(rewinds)
         guard ContinuousClock.now < effect else {
           throw LedgerError(
-            .unavailable, "the ledger went back to where its file ends when its consumer had begun to read")
+            .unavailable, "the offsets were rewound to the store's positions after the consumer had begun to read")
         }
         logger.notice(
-          "The ledger reads again what its file does not hold",
+          "Ledger rewinds to the positions of its store",
           metadata: [LogKeys.partitions: "\(rewinds.map(\.partition))"])
         return true
       } catch {
         try Task.checkCancellation()
         if state.withLock({ $0.deadline != nil }) { return false }
-        // Going on would leave a gap that nobody notices.
+        // Going on would leave a gap in the ledger that nothing reports.
         guard ContinuousClock.now < lastTry else {
           if let error = error as? LedgerError, error.code == .unavailable { throw error }
-          throw LedgerError(.consumer, "the ledger cannot go back to where its file ends: \(error)")
+          throw LedgerError(.consumer, "the group's offsets cannot be rewound to the store's positions: \(error)")
         }
         try await Task.sleep(for: configuration.firstRetryDelay)
       }
     }
   }
 
-  private func retire() async {
+  private func removeExpired() async {
     while !Task.isCancelled {
-      await store.retire()
+      await store.removeExpired()
       // Cancelled: the loop's condition ends it.
       try? await Task.sleep(for: .seconds(1))
     }

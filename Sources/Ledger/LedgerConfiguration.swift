@@ -1,28 +1,27 @@
 package import FanfareCore
 package import RDKafka
 
-/// What a ledger reads, and how much of it at a time.
+/// The topics and the consumer of a ledger, and its limits.
 package struct LedgerConfiguration: Sendable {
-  /// The names of the topics; sends and status are read.
+  /// The topic names; the sends and status topics are read.
   package var topics: Topics
-  /// The consumer. One group per store: its members share the partitions, so ledgers with files of their own need
-  /// groups of their own.
+  /// The consumer. One group per store: a group's members share the partitions, so each SQLite ledger needs a group of
+  /// its own.
   package var consumer: ConsumerConfiguration
   /// The most records in one transaction.
   package var batchRecords = 5000
-  /// The most records taken from Kafka and not in the file yet.
+  /// The most records consumed and not yet written.
   package var windowRecords = 20_000
-  /// About the most bytes of such records.
+  /// The approximate limit of the bytes of those records.
   package var windowBytes = 64 * 1024 * 1024
-  /// The wait after the first failed transaction; doubles with each further one.
+  /// The backoff after the first failed transaction; doubles with each further one.
   package var firstRetryDelay: Duration = .milliseconds(100)
-  /// The longest wait between two tries.
+  /// The longest backoff.
   package var longestRetryDelay: Duration = .seconds(5)
-  /// How long failing transactions are tried again while shutting down; what is not in the file then is read again next
-  /// time.
+  /// How long failing transactions are retried during a shutdown; unwritten records are read again after a restart.
   package var drainTimeout: Duration = .seconds(5)
 
-  /// The defaults, with the group `<prefix>.ledger`.
+  /// The defaults; the group is `<prefix>.ledger` unless given.
   package init(client: KafkaClientConfiguration, topics: Topics = Topics(), group: String? = nil) {
     self.topics = topics
     consumer = ConsumerConfiguration(
@@ -30,7 +29,7 @@ package struct LedgerConfiguration: Sendable {
     consumer.readsHeaders = false
     // Nobody waits for the ledger by the millisecond; the embedded cluster answers every idle fetch after this long.
     consumer.fetchWait = .milliseconds(100)
-    // An assignment waits for the transaction under way and for a look at the committed offsets.
+    // An assignment waits for the pending transaction and for the committed offsets.
     consumer.rebalanceDeadline = .seconds(10)
     consumer.closeTimeout = .seconds(15)
   }

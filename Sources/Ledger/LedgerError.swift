@@ -1,26 +1,25 @@
-/// Why the ledger cannot do what it is asked now. Contains nothing of what is stored.
+/// A failure of a ledger's store or consumer. Contains no stored data.
 package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What kind of failure it is.
+  /// The kind of failure.
   package struct Code: Hashable, Sendable {
     private enum Wrapped { case notThere, unusable, unusableDatabase, unavailable, consumer }
     private let wrapped: Wrapped
 
-    /// There is no ledger at that path yet: none has been started, or its tables are being made. For readers.
+    /// For readers: there is no ledger yet, because none was started or its tables are being created.
     package static let notThere = Self(wrapped: .notThere)
-    /// The file is no ledger, one of a later release, or cannot be made or written at all: nothing helps but another
-    /// file, other rights, or another release.
+    /// The file is not a ledger, is from a later release, is damaged, or cannot be created or written. Retrying does not
+    /// help: the path, its permissions or the release have to change.
     package static let unusable = Self(wrapped: .unusable)
-    /// The database does not take the user, or its tables cannot be made or are something else's: nothing helps but
-    /// another connection, other rights, or another release.
+    /// The database refuses the user, or the tables cannot be created or belong to something else. Retrying does not
+    /// help: the connection, the permissions or the release have to change.
     package static let unusableDatabase = Self(wrapped: .unusableDatabase)
-    /// The file is locked for too long, or the disk fails; the same may succeed later.
+    /// A lock was held for too long, or the disk or the database failed; a retry may succeed.
     package static let unavailable = Self(wrapped: .unavailable)
-    /// The consumer has ended by itself; the process must be started again.
+    /// The consumer has ended by itself; the process has to be restarted.
     package static let consumer = Self(wrapped: .consumer)
   }
 
   package let code: Code
-  /// For people.
   package let message: String
 
   package init(_ code: Code, _ message: String) {

@@ -3,8 +3,9 @@ package import FanfareCore
 import GRDB
 import Synchronization
 
-/// A ledger's file as other processes read it, such as the front end. Need not exist when this is made; what is asked
-/// of it before throws `LedgerError` with `notThere`.
+/// A read-only view of a ledger's SQLite file, for other processes such as the front end.
+///
+/// The file need not exist yet: until it does, every call throws `LedgerError` with `notThere`.
 package final class LedgerReader: Sendable {
   private let configuration: LedgerStoreConfiguration
   private let opened = Mutex<Opened?>(nil)
@@ -14,16 +15,16 @@ package final class LedgerReader: Sendable {
 
   private struct Opened {
     let pool: DatabasePool
-    /// Which file it was: when it is deleted to be made anew, this reader must not go on reading the old one.
+    /// The file's inode number: after the file is deleted and created again, the old one must not be read on.
     let identity: UInt64?
   }
 
-  /// A reader of the file at the configured path; opens it when it is first asked something.
+  /// Creates a reader; the first call opens the file.
   package init(_ configuration: LedgerStoreConfiguration) {
     self.configuration = configuration
   }
 
-  /// The sums of a hub since the file was made. Throws `LedgerError`.
+  /// The totals of a hub since the file was created. Throws `LedgerError`.
   package func totals(hub: HubName) async throws -> LedgerTotals {
     try await read { db in try Lookup.totals(db, hub: hub) }
   }
@@ -38,7 +39,7 @@ package final class LedgerReader: Sendable {
     }
   }
 
-  /// The file that lies at the path now; opens it if need be. Blocks.
+  /// The file that is at the path now, opened if necessary. Blocks.
   private func currentPool() throws -> DatabasePool {
     try opened.withLock { opened in
       let identity = LedgerFile.identity(of: configuration.path)
@@ -60,7 +61,7 @@ extension LedgerReader: SendHistory {
     try await read { db in try Listing(db, query).page() }
   }
 
-  /// Throws `LedgerError` when there is no ledger yet, or it cannot be read now; the message says which.
+  /// Throws `LedgerError` when there is no ledger yet or it cannot be read.
   package func check() async throws {
     try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sends LIMIT 1") }
   }

@@ -3,19 +3,15 @@ import GRDB
 package import RDKafka
 import Synchronization
 
-/// The ledger as a SQLite file, for the process that writes it: batches in, look-ups out. One process writes a file;
-/// others read it with `LedgerReader`.
+/// A ledger in a SQLite file, for the process that writes it. Other processes read the file with `LedgerReader`.
 package final class LedgerStore: Sendable {
-  /// How the file was opened.
   package let configuration: LedgerStoreConfiguration
   private let pool: DatabasePool
   private let clock: any WallClock
   private let retention: Mutex<Retention>
 
-  /// Opens the file, makes or migrates its tables. Blocks for at most about twice the busy timeout. Several processes
-  /// may do so at once.
-  ///
-  /// Throws `LedgerError` when that is impossible.
+  /// Opens the file and creates or migrates its tables. Blocks for at most about twice the busy timeout. Several
+  /// processes may do so at once. Throws `LedgerError`.
   package init(_ configuration: LedgerStoreConfiguration, clock: any WallClock = SystemWallClock()) throws {
     self.configuration = configuration
     self.clock = clock
@@ -37,7 +33,7 @@ package final class LedgerStore: Sendable {
     try await read { db in try Lookup.totals(db, hub: hub) }
   }
 
-  /// Closes the file; every later call throws. Also happens when the last reference goes.
+  /// Closes the file; every later call throws. Deinitialisation closes it, too.
   package func close() throws {
     do { try pool.close() } catch { throw LedgerFile.ledgerError(error) }
   }
@@ -88,5 +84,25 @@ extension LedgerStore: LedgerStorage {
 
   package func check() async throws {
     try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sends LIMIT 1") }
+  }
+}
+
+/// The file of a SQLite ledger, and its retention.
+package struct LedgerStoreConfiguration: Sendable {
+  /// The database file, created if missing. Its directory must exist on a local disk: WAL needs memory shared between
+  /// the processes that open the file.
+  package var path: String
+  /// Results of single devices are kept for sends to at most this many devices; counts always are.
+  package var maximumDevices = 100
+  /// How long a settled send can be looked up. Measured by the records' own times, so that a ledger rebuilt from an old
+  /// log holds the same sends.
+  package var retention: Duration = .seconds(30 * 86_400)
+  /// The longest wait for another process's lock.
+  package var busyTimeout: Duration = .seconds(5)
+  /// The page cache's size in KiB.
+  package var cache = 64 * 1024
+
+  package init(path: String) {
+    self.path = path
   }
 }

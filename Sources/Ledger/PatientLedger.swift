@@ -3,9 +3,10 @@ package import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// A ledger that outlives its store's absence: it begins once the store answers, and where an assignment has waited in
-/// vain for the store it leaves the group and begins anew when the store is back. The other members have the partitions
-/// meanwhile.
+/// Runs a ledger whenever its store is available.
+///
+/// Starts the ledger once the store answers. When the store was unavailable during an assignment, the ledger leaves the
+/// group, so that other members get the partitions, and a new one starts when the store is back.
 package final class PatientLedger: Service {
   private let configuration: LedgerConfiguration
   private let store: any LedgerStorage
@@ -16,12 +17,12 @@ package final class PatientLedger: Service {
 
   private struct State {
     var ledger: Ledger
-    /// Why the store cannot be used now; nil when it can.
-    var absence: LedgerError?
+    /// Why the store is unavailable; nil when it is available.
+    var storeFailure: LedgerError?
   }
 
-  /// Makes a ledger that has not begun. Throws `RDKafkaError` when the consumer's configuration is wrong. `onRecorded`
-  /// is told of each batch that is in the store.
+  /// Creates a ledger; `run` starts it. Throws `RDKafkaError` when the consumer's configuration is invalid.
+  /// `onRecorded` is called with each batch that has been written.
   package init(
     configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
     logger: Logger,
@@ -37,46 +38,46 @@ package final class PatientLedger: Service {
     state = Mutex(State(ledger: ledger))
   }
 
-  /// What keeps the ledger from recording now, for readiness; nil when nothing does.
-  package var complaint: String? {
-    let (ledger, absence) = state.withLock { ($0.ledger, $0.absence) }
-    return absence?.message ?? ledger.complaint
+  /// The problem that keeps the ledger from recording, for readiness; nil when there is none.
+  package var readinessProblem: String? {
+    let (ledger, storeFailure) = state.withLock { ($0.ledger, $0.storeFailure) }
+    return storeFailure?.message ?? ledger.readinessProblem
   }
 
   /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`.
   package func checkKafka() async throws { try await state.withLock(\.ledger).checkKafka() }
 
-  /// Records until graceful shutdown, as `Ledger.run` does. Throws `LedgerError` when the consumer ends by itself, or
-  /// the store can never be used.
+  /// Records until graceful shutdown, as `Ledger.run` does. Throws `LedgerError` when the consumer ends by itself or the
+  /// store is unusable.
   package func run() async throws {
     while try await waitForStore() {
       do { return try await state.withLock(\.ledger).run() } catch let error as LedgerError
         where error.code == .unavailable
       {
         logger.warning(
-          "The ledger leaves its group and begins anew when its store is there", metadata: [LogKeys.error: "\(error)"])
-        // Its consumer has left the group, and a consumer joins only once.
+          "Ledger left its group; it rejoins when its store is available", metadata: [LogKeys.error: "\(error)"])
+        // A consumer joins its group only once.
         let next = try Ledger(
           configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: onRecorded)
-        state.withLock { ($0.ledger, $0.absence) = (next, error) }
+        state.withLock { ($0.ledger, $0.storeFailure) = (next, error) }
       }
     }
   }
 
-  /// Returns true once the store answers, and false when the process is to end before. Throws what no waiting mends.
+  /// Returns true once the store answers, and false on graceful shutdown. Throws errors that a retry does not cure.
   private func waitForStore() async throws -> Bool {
     var (delay, isFirst) = (configuration.firstRetryDelay, true)
     while !Task.isShuttingDownGracefully {
       do {
         _ = try await store.positions()
-        if !isFirst { logger.notice("The ledger's store is there") }
-        state.withLock { $0.absence = nil }
+        if !isFirst { logger.notice("Ledger store is available") }
+        state.withLock { $0.storeFailure = nil }
         return true
       } catch let error as LedgerError where error.code == .unavailable {
-        if isFirst { logger.warning("The ledger waits for its store", metadata: [LogKeys.error: "\(error)"]) }
+        if isFirst { logger.warning("Ledger waits for its store", metadata: [LogKeys.error: "\(error)"]) }
         isFirst = false
-        state.withLock { $0.absence = error }
-        // Ends early when the process is to end, which the loop then sees.
+        state.withLock { $0.storeFailure = error }
+        // Ends early on graceful shutdown, which the loop's condition then sees.
         await cancelWhenGracefulShutdown { [delay] in try? await Task.sleep(for: delay) }
         try Task.checkCancellation()
         delay = min(delay * 2, configuration.longestRetryDelay)

@@ -4,11 +4,11 @@ package import PostgreSQL
 package import RDKafka
 import Synchronization
 
-/// The ledger as tables of a PostgreSQL database, which any number of ledgers and readers share.
+/// A ledger in a PostgreSQL database, shared by any number of ledgers and readers.
 ///
-/// Each batch is one or two transactions of a handful of statements, whatever its size. All ledgers lock the sends of a
-/// batch in the same order, so that hardly ever one waits for another that waits for it; totals are kept by several
-/// rows and summed up when they are asked for, so that they do not wait for each other there either.
+/// A batch of any size takes one or two transactions of a few statements. All ledgers lock the sends of a batch in the
+/// same order, so that deadlocks are rare. Totals are spread over several rows per hub, which queries sum up, so that
+/// concurrent batches do not wait for one another.
 package final class PostgreSQLLedger: Sendable {
   private let configuration: PostgreSQLLedgerConfiguration
   private let pool: PostgreSQLPool
@@ -18,8 +18,8 @@ package final class PostgreSQLLedger: Sendable {
   private let days: DayPartitions
   private let writer: PostgreSQLBatchWriter
 
-  /// Checks the configuration. Connects when it is first used, and makes or migrates the tables when it is to write.
-  /// Throws `PostgreSQLError` with `configuration`.
+  /// Validates the configuration; throws `PostgreSQLError` with `configuration`. The first call connects, the first
+  /// write creates or migrates the tables.
   package init(
     _ configuration: PostgreSQLLedgerConfiguration, clock: any WallClock = SystemWallClock(), logger: Logger
   ) throws(PostgreSQLError) {
@@ -27,8 +27,8 @@ package final class PostgreSQLLedger: Sendable {
     self.clock = clock
     self.logger = logger
     var database = configuration.database
-    // Every statement goes by a key. Plans are made before a day's table has grown, and must not rest on its being
-    // small; nor are they to be made anew for every batch.
+    // Every statement uses an index. Plans are cached before a day's table has grown, so they must not assume that it
+    // is small.
     let planning = [
       "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
       "plan_cache_mode": "force_generic_plan",
@@ -40,7 +40,7 @@ package final class PostgreSQLLedger: Sendable {
       pool: pool, maximumDevices: configuration.maximumDevices, fewest: configuration.fewestAtOnce)
   }
 
-  /// Closes the connections; every later call throws. Also happens when the last reference goes.
+  /// Closes the connections; every later call throws. Deinitialisation closes them, too.
   package func close() {
     pool.close()
   }
@@ -51,18 +51,17 @@ package final class PostgreSQLLedger: Sendable {
     do { return try await pool.read(body) } catch { throw Self.ledgerError(error) }
   }
 
-  private func makeTables() async throws {
+  private func createTables() async throws {
     guard !hasTables.withLock({ $0 }) else { return }
     try await LedgerTables.migration.apply(to: pool)
     hasTables.withLock { $0 = true }
   }
 
-  /// What went wrong, as a ledger's error.
   private static func ledgerError(_ error: any Error) -> LedgerError {
     switch error {
     case let error as LedgerError: error
     case let error as PostgreSQLError where error.sqlState == "42P01":
-      LedgerError(.notThere, "the ledger's tables are not there yet")
+      LedgerError(.notThere, "the ledger's tables have not been created yet")
     case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
       LedgerError(.unusableDatabase, "the ledger's database cannot be used: \(error)")
     default:
@@ -79,11 +78,11 @@ extension PostgreSQLLedger: LedgerStorage {
   package func write(_ batch: LedgerBatch) async throws -> Int {
     let plan = BatchPlan(batch)
     do {
-      try await makeTables()
+      try await createTables()
       let now = clock.now()
       if try await days.prepare(for: plan, at: now) {
         logger.warning(
-          "A day of the ledger has no partition yet, as somebody reads its table; its sends are kept with the rest")
+          "A day's partition could not be created because its table is in use; the default partition takes its sends")
       }
       return try await writer.write(plan, at: now)
     } catch {
@@ -91,21 +90,21 @@ extension PostgreSQLLedger: LedgerStorage {
     }
   }
 
-  package func retire() async {
-    do { try await days.retire() } catch is CancellationError {} catch {
-      logger.warning("Old sends stay in the ledger for now", metadata: [LogKeys.error: "\(Self.ledgerError(error))"])
+  package func removeExpired() async {
+    do { try await days.removeExpired() } catch is CancellationError {} catch {
+      logger.warning("Expired sends could not be removed", metadata: [LogKeys.error: "\(Self.ledgerError(error))"])
     }
   }
 
   package func reach(_ positions: [TopicPartition: Int64]) async throws {
     do {
-      try await makeTables()
+      try await createTables()
       try await writer.reach(positions)
     } catch { throw Self.ledgerError(error) }
   }
 
   package func positions() async throws -> [TopicPartition: Int64] {
-    do { try await makeTables() } catch { throw Self.ledgerError(error) }
+    do { try await createTables() } catch { throw Self.ledgerError(error) }
     return try await read { try PostgreSQLLookup($0).positions() }
   }
 
@@ -123,5 +122,27 @@ extension PostgreSQLLedger: LedgerStorage {
 
   package func check() async throws {
     try await read { try PostgreSQLLookup($0).check() }
+  }
+}
+
+/// The database of a PostgreSQL ledger, and its retention.
+package struct PostgreSQLLedgerConfiguration: Sendable {
+  /// The database. A ledger writes on up to three connections; queries use further ones.
+  package var database: PostgreSQLConfiguration
+  /// Results of single devices are kept for sends to at most this many devices; counts always are.
+  package var maximumDevices = 100
+  /// How long a settled send can be looked up; it is removed up to a day later. Measured by the records' own times, so
+  /// that a ledger rebuilt from an old log holds the same sends.
+  package var retention: Duration = .seconds(30 * 86_400)
+  /// The longest wait for the lock that creating or dropping a day's partition needs. Later statements queue behind that
+  /// wait, so it is given up after this time and retried.
+  package var lockTimeout: Duration = .seconds(2)
+
+  /// The fewest new sends in a batch, or settling sends of one day, for which the specialised statement is used. Fewer
+  /// use the general statement, which is slower and saves a round trip.
+  package var fewestAtOnce = 200
+
+  package init(database: PostgreSQLConfiguration) {
+    self.database = database
   }
 }

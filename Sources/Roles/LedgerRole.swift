@@ -30,7 +30,7 @@ package enum LedgerRole {
       logger: runtime.logger)
     // One that has nothing to write sees only so that it could not.
     let check = NamedCheck("ledger") {
-      if let complaint = ledger.complaint { return complaint }
+      if let problem = ledger.readinessProblem { return problem }
       return await RoleServices.complaint { try await store.check() }
     }
     let kafka = NamedCheck("kafka") { await RoleServices.complaint { try await ledger.checkKafka() } }

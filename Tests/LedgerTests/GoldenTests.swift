@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct GoldenTests {
   private static let clock = SettableClock(.start)
 
-  @Test func aFileOfTheReleaseBeforeIsReadWhole() async throws {
+  @Test func previousReleasesFileIsReadCompletely() async throws {
     let file = GoldenFile("ledger.db")
     let directory = try TemporaryDirectory()
     if GoldenFile.isWritten {
@@ -40,7 +40,7 @@ import Testing
     #expect(try Self.schema(of: directory.path("empty")) == schema, "a new file has the same tables")
   }
 
-  @Test(TestPostgreSQL.isThere) func aDatabaseOfTheReleaseBeforeIsReadWhole() async throws {
+  @Test(TestPostgreSQL.isThere) func previousReleasesDatabaseIsReadCompletely() async throws {
     let file = GoldenFile("ledger.sql")
     if GoldenFile.isWritten {
       try await Self.withLedger { ledger, database in

@@ -11,7 +11,7 @@ import Testing
     ConsumedRecord(topic: topic, partition: partition, offset: offset, timestamp: 5, key: nil, value: value[...])
   }
 
-  @Test func whatCannotBeReadIsCountedAndPassedOver() throws {
+  @Test func undecodableRecordsAreCountedAndSkipped() throws {
     let id = SendID.random()
     let negative = String(decoding: Samples.status(id).encoded(), as: UTF8.self)
       .replacing(#""part":0"#, with: #""part":-1"#)
@@ -36,7 +36,7 @@ import Testing
     #expect(batch.positions[TopicPartition(topic: topics.status, partition: 2)] == 4)
   }
 
-  @Test func theQueueGathersBatchesButNotAcrossARebalance() async {
+  @Test func queueMergesBatchesButNotAcrossARebalance() async {
     func batch(_ count: Int) -> LedgerBatch {
       LedgerBatch((0..<count).map { record(topics.sends, Int64($0), []) }, topics: topics, maximumDevices: 0)
     }
@@ -58,7 +58,7 @@ import Testing
     #expect(seen == ["7", "5", "revoked", "100"])
   }
 
-  @Test func whatIsWrittenComesFirstAndAloneWhileThereIsNoRoom() async {
+  @Test func resultsComeFirstAndAloneWithoutRoom() async {
     let queue = WorkQueue()
     queue.append(.revoked([], Rebalance {}))
     async let work = queue.next(limit: 1, hasRoom: false)
@@ -74,8 +74,8 @@ import Testing
     }
   }
 
-  @Test func batchesAreSettledInTheirOrder() {
-    var writes = WritesUnderWay()
+  @Test func batchesSettleInOrder() {
+    var writes = PendingWrites()
     let numbers = (0..<3).map { _ in writes.begin(LedgerBatch()) }
     writes.end(numbers[1], duplicates: 1)
     #expect(writes.takeFirst()?.batch.records == nil)
@@ -85,7 +85,7 @@ import Testing
     #expect(writes.takeFirst()?.batch.records == nil && writes.count == 1)
   }
 
-  @Test func whoWaitsForTheQueueIsWoken() async {
+  @Test func appendWakesTheWaitingReader() async {
     let queue = WorkQueue()
     async let work = queue.next(limit: 1)
     queue.append(.assigned([], Rebalance {}))
@@ -101,7 +101,7 @@ import Testing
     #expect(await last == nil)
   }
 
-  @Test func theWindowIsBoundedInRecordsAndBytes() {
+  @Test func windowIsLimitedByRecordsAndBytes() {
     var window = CreditWindow(maximumRecords: 1000, maximumBytes: 1_000_000)
     // Before anything is known, records are taken to be large.
     let first = window.grant()
@@ -109,23 +109,23 @@ import Testing
     #expect(window.grant() == 0)
     var outstanding = first
     for _ in 0..<40 {
-      window.takenIn(records: 61, bytes: 61 * 100)
-      window.done(records: 61)
+      window.consumed(records: 61, bytes: 61 * 100)
+      window.recorded(records: 61)
       outstanding += window.grant() - 61
     }
     #expect(outstanding == 1000)
     // One batch of huge records, and before they are done with the room shrinks, but never to nothing.
-    window.takenIn(records: 10, bytes: 10 * 5_000_000)
+    window.consumed(records: 10, bytes: 10 * 5_000_000)
     #expect(window.grant() == -999)
-    window.done(records: 10)
+    window.recorded(records: 10)
     #expect(window.grant() == 10)
-    window.done(records: 1)
+    window.recorded(records: 1)
     #expect(window.grant() == 1)
   }
 
-  @Test func readingBeginsWhereTheFileEnds() async throws {
+  @Test func offsetsAreRewoundToTheStoresPositions() async throws {
     let partitions = (0..<5).map { TopicPartition(topic: "t", partition: $0) }
-    let rewinds = await Rewind.offsets(
+    let rewinds = await OffsetRewind.offsets(
       of: partitions,
       committed: [
         PartitionOffset(partition: partitions[0], offset: 10), PartitionOffset(partition: partitions[1], offset: 10),

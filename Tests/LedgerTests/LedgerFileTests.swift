@@ -18,7 +18,7 @@ import Testing
     return nil
   }
 
-  @Test func aReaderWaitsForTheFileAndThenReadsIt() async throws {
+  @Test func readerThrowsNotThereUntilTheFileExists() async throws {
     let reader = LedgerReader(directory.settings())
     #expect(await error { try await reader.check() }?.code == .notThere)
     #expect(await error { _ = try await reader.report(of: id, hub: .default) }?.code == .notThere)
@@ -33,7 +33,7 @@ import Testing
     #expect(try await LedgerReader(directory.settings()).totals(hub: .default).accepted == 1)
   }
 
-  @Test func aReaderFollowsAFileThatIsMadeAnew() async throws {
+  @Test func readerReopensARecreatedFile() async throws {
     let store = try LedgerStore(directory.settings())
     try await store.write([.send(Samples.send(id))])
     let reader = LedgerReader(directory.settings())
@@ -48,7 +48,7 @@ import Testing
     try await second.check()
   }
 
-  @Test func severalProcessesMayStartAtOnce() async throws {
+  @Test func severalProcessesOpenANewFileAtOnce() async throws {
     let settings = directory.settings()
     let id = id
     try await withThrowingTaskGroup { group in
@@ -67,7 +67,7 @@ import Testing
     #expect(try await store.totals(hub: .default).accepted == 1)
   }
 
-  @Test func nothingStaysOfASendThatWasSetAside() async throws {
+  @Test func retentionRemovesAllRowsOfADeadLetteredSend() async throws {
     var settings = directory.settings()
     settings.retention = .seconds(86_400)
     let later = UnixTime.start + .seconds(3 * 86_400)
@@ -88,7 +88,7 @@ import Testing
     #expect(try await rows() == [0, 0, 0])
   }
 
-  @Test func aFileOfSomethingElseIsRefused() async throws {
+  @Test func anotherApplicationsFileIsRefused() async throws {
     let queue = try DatabaseQueue(path: directory.path())
     try await queue.write { db in try db.execute(sql: "CREATE TABLE recipes (name TEXT)") }
     #expect(await error { _ = try LedgerStore(directory.settings()) }?.code == .unusable)
@@ -98,7 +98,7 @@ import Testing
     #expect(await error { _ = try LedgerStore(directory.settings("text")) }?.code == .unusable)
   }
 
-  @Test func aFileOfALaterReleaseIsRefused() async throws {
+  @Test func laterReleasesFileIsRefused() async throws {
     try LedgerStore(directory.settings()).close()
     let queue = try DatabaseQueue(path: directory.path())
     try await queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
@@ -109,7 +109,7 @@ import Testing
   }
 
   /// A file that counted the items of a send one by one, with a send of two of which one is there and a settled one.
-  @Test func aFileOfTheFirstReleaseIsBroughtUpToDate() async throws {
+  @Test func firstReleasesFileIsMigrated() async throws {
     let other = SendID.timeOrdered(at: .start)
     do {
       let queue = try DatabaseQueue(path: directory.path())
@@ -142,13 +142,13 @@ import Testing
     #expect(try await store.totals(hub: .default).settled == 2)
   }
 
-  @Test func aDirectoryThatIsNotThereIsNamed() async throws {
+  @Test func errorNamesAMissingDirectory() async throws {
     let settings = LedgerStoreConfiguration(path: directory.path("missing/ledger.sqlite"))
     let failure = try #require(await error { _ = try LedgerStore(settings) })
     #expect(failure.message.contains("missing/ledger.sqlite"))
   }
 
-  @Test func columnsAreReadBackAsTheyWereWritten() {
+  @Test func storedColumnsRoundTrip() {
     let devices = [
       Samples.device(), Samples.device(.wns, .unconfirmed, number: .max),
       DeviceResult(
@@ -168,7 +168,7 @@ import Testing
     for state in StatusRecord.State.allCases { #expect(StoredCode.state(StoredCode.code(state)) == state) }
   }
 
-  @Test func aFailedTransactionLeavesNoTrace() async throws {
+  @Test func failedTransactionChangesNothing() async throws {
     let store = try LedgerStore(directory.settings())
     try await store.write([.send(Samples.send(id))])
     let queue = try DatabaseQueue(path: directory.path())
@@ -186,7 +186,7 @@ import Testing
     #expect(try await store.report(of: id, hub: .default)?.state == .accepted)
   }
 
-  @Test func everyQuestionIsAnsweredByAnIndex() async throws {
+  @Test func everyQueryUsesAnIndex() async throws {
     let store = try LedgerStore(directory.settings())
     try await store.write([.send(Samples.send(id))])
     let queue = try DatabaseQueue(path: directory.path())
@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func oneTransactionRemovesABoundedNumber() async throws {
+  @Test func transactionRemovesALimitedNumberOfRows() async throws {
     let clock = SettableClock(.start)
     var settings = directory.settings()
     settings.retention = .seconds(2 * 86_400)

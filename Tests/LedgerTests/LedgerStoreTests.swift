@@ -16,7 +16,7 @@ import Testing
     store = try TestStore.make(directory)
   }
 
-  @Test func aSendIsKnownFromItsAcceptanceOn() async throws {
+  @Test func acceptedSendIsReported() async throws {
     try await store.write([.send(Samples.send(id))])
     let report = try #require(try await store.report(of: id, hub: .default))
     #expect(report.state == .accepted)
@@ -29,7 +29,7 @@ import Testing
     #expect(totals.inFlight == 1)
   }
 
-  @Test func itsEndIsRecordedWithEveryDevice() async throws {
+  @Test func settledSendReportsEveryDevice() async throws {
     let devices = [
       Samples.device(), Samples.device(.fcm, .deviceGone, number: 2), Samples.device(.apns, .delivered, number: 3),
     ]
@@ -45,7 +45,7 @@ import Testing
     #expect(totals.devices == report.counts)
   }
 
-  @Test func aBatchEndsSendsOfSeveralDays() async throws {
+  @Test func batchSettlesSendsOfSeveralDays() async throws {
     let times = [
       UnixTime.start, .start, .start + .seconds(86_400), .start + .seconds(2 * 86_400), .start + .seconds(2 * 86_400),
     ]
@@ -61,7 +61,7 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 5]])
   }
 
-  @Test func ofALargeSendTheCountsAreKept() async throws {
+  @Test func largeSendKeepsCountsOnly() async throws {
     let devices = (0..<5).map { Samples.device(.wns, .delivered, number: $0) }
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id, devices: devices))])
     let report = try #require(try await store.report(of: id, hub: .default))
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: [StatusRecord.State.noTarget, .expired, .deadLettered])
-  func sendsWithoutDevicesEndInTheirOwnWay(state: StatusRecord.State) async throws {
+  func sendsWithoutDevicesReportTheirState(state: StatusRecord.State) async throws {
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id, state: state))])
     let report = try #require(try await store.report(of: id, hub: .default))
     #expect(report.state.rawValue == state.rawValue)
@@ -80,7 +80,7 @@ import Testing
     #expect([totals.noTarget, totals.expired, totals.deadLettered].reduce(0, +) == 1)
   }
 
-  @Test func aRecordThatIsReadAgainChangesNothing() async throws {
+  @Test func rereadRecordChangesNothing() async throws {
     let samples: [Sample] = [.send(Samples.send(id)), .status(Samples.status(id, devices: [Samples.device()]))]
     try await store.write(samples)
     let (report, totals) = (try await store.report(of: id, hub: .default), try await store.totals(hub: .default))
@@ -90,7 +90,7 @@ import Testing
     #expect(totals.duplicates == 0)
   }
 
-  @Test func theOrderOfTheTopicsDoesNotMatter() async throws {
+  @Test func orderOfTheTopicsDoesNotMatter() async throws {
     let status = Samples.status(id, devices: [Samples.device()])
     try await store.write([.status(status)])
     var totals = try await store.totals(hub: .default)
@@ -105,7 +105,7 @@ import Testing
     #expect(try await store.report(of: id, hub: .default) == (try await other.report(of: id, hub: .default)))
   }
 
-  @Test func ofTwoRecordsOfOneItemTheFirstCounts() async throws {
+  @Test func firstOfTwoRecordsOfAnItemCounts() async throws {
     let first = Samples.status(id, devices: [Samples.device()])
     let second = Samples.status(id, settledAfter: .seconds(9), devices: [Samples.device(.apns, .failed)])
     try await store.write([.send(Samples.send(id)), .status(first)])
@@ -119,7 +119,7 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 1]])
   }
 
-  @Test func whatWasSetAsideAndPutBackEndsAsItEndsThen() async throws {
+  @Test func redrivenDeadLetterSettlesWithItsLaterResult() async throws {
     let letter = Samples.status(id, state: .deadLettered)
     let end = Samples.status(id, settledAfter: .seconds(9), devices: [Samples.device()])
     try await store.write([.send(Samples.send(id)), .status(letter)])
@@ -148,7 +148,7 @@ import Testing
   }
 
   /// In every order, record by record and at once.
-  @Test func whatHadComeOfASendThatWasSetAsideIsNotLost() async throws {
+  @Test func itemsOfADeadLetteredSendCountAfterARedrive() async throws {
     let attempt = AttemptID.random()
     for (number, order) in Self.permutations(of: [0, 1, 2]).enumerated() {
       for isAtOnce in [false, true] {
@@ -173,7 +173,7 @@ import Testing
     }
   }
 
-  @Test func hubsAreApart() async throws {
+  @Test func hubsAreSeparate() async throws {
     try await store.write([
       .send(Samples.send(id)), .status(Samples.status(id, hub: Samples.otherHub, state: .noTarget)),
     ])
@@ -186,7 +186,7 @@ import Testing
     #expect(try await store.totals(hub: third) == LedgerTotals())
   }
 
-  @Test func aSendOfSeveralItemsIsSettledWithTheLastOfThem() async throws {
+  @Test func sendOfSeveralItemsSettlesWithTheLast() async throws {
     let attempt = AttemptID.random()
     func part(_ part: Int, _ state: StatusRecord.State, after: Int64) -> Sample {
       .status(
@@ -209,7 +209,7 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 2]])
   }
 
-  @Test func anOpenSendOfSeveralItemsShowsWhatItHasComeTo() async throws {
+  @Test func openSendOfSeveralItemsReportsItsProgress() async throws {
     let attempts = [AttemptID.random(), .random()]
     func part(_ part: Int, _ attempt: Int, _ devices: Int) -> Sample {
       .status(
@@ -231,7 +231,7 @@ import Testing
   /// A crash after one of two parts, a repetition whose first of three parts was written, and a repetition that needed
   /// a single one, in every order, each record read twice: the send counts the devices of one complete attempt, and
   /// ends with it.
-  @Test func ofSeveralAttemptsOneCounts() async throws {
+  @Test func oneOfSeveralAttemptsCounts() async throws {
     func parts(_ written: Int, of parts: Int, firstDevice: Int) -> [StatusRecord] {
       let attempt = parts > 1 ? AttemptID.random() : nil
       return (0..<written).map { part in
@@ -278,7 +278,7 @@ import Testing
     return elements.flatMap { first in permutations(of: elements.filter { $0 != first }).map { [first] + $0 } }
   }
 
-  @Test func partsThatCannotBelongTogetherDoNotMeet() async throws {
+  @Test func partsOfDifferentDivisionsAreNotCombined() async throws {
     let attempt = AttemptID.random()
     try await store.write([
       .send(Samples.send(id)), .status(Samples.status(id, part: 0, of: 2, attempt: attempt)),
@@ -290,7 +290,7 @@ import Testing
     #expect((totals.settled, totals.duplicates) == (1, 2))
   }
 
-  @Test func ofADeviceOnlyThePlatformIsKept() async throws {
+  @Test func audienceOfADeviceKeepsOnlyThePlatform() async throws {
     let send = SendRequest(
       id: id, acceptedAt: .start, audience: .device(.apns, handle: "c0ffee"),
       content: Content(message: Message(body: "x")))
@@ -298,7 +298,7 @@ import Testing
     #expect(try await store.report(of: id, hub: .default)?.audience == "device/apns")
   }
 
-  @Test func whatAWriterCouldPutIntoATextDoesNotStopTheLedger() async throws {
+  @Test func anyTextOfAWriterIsStored() async throws {
     let send = SendRequest(
       id: id, sender: "a\0b\u{FFFF}", acceptedAt: .start, audience: .tag("x"),
       content: Content(message: Message(body: "x")))
@@ -306,7 +306,7 @@ import Testing
     #expect(try await store.totals(hub: .default).accepted == 1)
   }
 
-  @Test func howFarTheLogHasBeenReadIsKept() async throws {
+  @Test func positionsAreStored() async throws {
     #expect(try await store.positions().isEmpty)
     try await store.write([.send(Samples.send(id)), .send(Samples.send(.random())), .status(Samples.status(id))])
     let topics = Samples.topics

@@ -66,7 +66,7 @@ import Testing
       tasks.addTask { try await services.run() }
       try await body(ledger)
       for await total in taken where total >= count { break }
-      #expect(ledger.complaint == nil)
+      #expect(ledger.readinessProblem == nil)
       await services.triggerGracefulShutdown()
       try await tasks.waitForAll()
     }
@@ -90,7 +90,7 @@ import Testing
       + sends.dropLast(10).map { .status(Samples.status($0, devices: [Samples.device()])) }
   }
 
-  @Test func bothTopicsBecomeOneAccount() async throws {
+  @Test func sendsAndStatusTopicsAreJoined() async throws {
     // The ends first, so that some are certainly read before their sends.
     try await produce(history.reversed())
     try await produce([
@@ -112,7 +112,7 @@ import Testing
     #expect(try await store.totals(hub: .default).inFlight == 0)
   }
 
-  @Test func aCrashBeforeTheOffsetsAreCommittedCostsNothing() async throws {
+  @Test func crashBeforeTheCommitChangesNoCounts() async throws {
     try await produce(history)
     let store = try LedgerStore(directory.settings())
     _ = try await run(store, group: kafka.group(), until: history.count)
@@ -124,7 +124,7 @@ import Testing
     #expect(totals.accepted == 60)
   }
 
-  @Test func aNewFileIsFilledFromTheLogAlthoughTheGroupIsFarAhead() async throws {
+  @Test func newFileIsFilledFromTheLogDespiteCommittedOffsets() async throws {
     try await produce(history)
     let group = kafka.group()
     let first = try LedgerStore(directory.settings("first"))
@@ -134,7 +134,7 @@ import Testing
     #expect(try await second.totals(hub: .default) == (try await first.totals(hub: .default)))
   }
 
-  @Test func aFileThatWasTooLateToGoBackIsFilledAllTheSame() async throws {
+  @Test func lateRewindIsRepeatedByANewLedger() async throws {
     try await produce(history)
     let group = kafka.group()
     let first = try LedgerStore(directory.settings("first"))
@@ -153,7 +153,7 @@ import Testing
     #expect(try await second.totals(hub: .default) == (try await first.totals(hub: .default)))
   }
 
-  @Test func theLagIsKnownBeforeAnythingIsRecordedAndEndsWithTheLedger() async throws {
+  @Test func lagIsReportedFromTheFirstRecordUntilTheLedgerEnds() async throws {
     try await produce(history)
     let store = TroubledStore(try LedgerStore(directory.settings()))
     store.isFull = true
@@ -170,7 +170,7 @@ import Testing
     #expect(gauges.values(of: "fanfare_consumer_lag_records").isEmpty)
   }
 
-  @Test func aFileThatCannotBeWrittenIsWaitedFor() async throws {
+  @Test func failedWritesAreRetried() async throws {
     try await produce(history)
     var settings = directory.settings()
     settings.busyTimeout = .milliseconds(1)
@@ -186,7 +186,7 @@ import Testing
         try await other.writeWithoutTransaction { db in try db.execute(sql: "ROLLBACK") }
       }
       let count = try await run(store, group: kafka.group(), until: history.count) { ledger in
-        while ledger.complaint?.contains("SQLite error") != true { await Task.yield() }
+        while ledger.readinessProblem?.contains("SQLite error") != true { await Task.yield() }
         release.yield()
       }
       #expect(count == history.count)
@@ -195,7 +195,7 @@ import Testing
     #expect(try await store.totals(hub: .default).settled == 50)
   }
 
-  @Test func whatIsWrittenBeforeAnEarlierBatchIsNotSaidToBeThere() async throws {
+  @Test func positionsAreStoredOnlyBehindPendingWrites() async throws {
     // What comes at once is one batch, and so the second is certainly another.
     let samples = history
     try await produce(Array(samples.prefix(30)))
@@ -209,7 +209,7 @@ import Testing
     #expect(try await store.totals(hub: .default).settled == 50)
   }
 
-  @Test func whatIsOldIsRemovedBesideTheBatchesAndGivenUpAtTheEnd() async throws {
+  @Test func removalRunsBesideWritesAndIsCancelledAtTheEnd() async throws {
     try await produce(history)
     let store = TroubledStore(try LedgerStore(directory.settings()), retiresForEver: true)
     let count = try await run(store, group: kafka.group(), until: history.count) { _ in
@@ -219,32 +219,32 @@ import Testing
     #expect(!store.isRetiring)
   }
 
-  @Test func aStoreThatIsNotThereAtTheStartIsWaitedFor() async throws {
+  @Test func ledgerWaitsForItsStoreAtTheStart() async throws {
     try await produce(history)
     let store = TroubledStore(try LedgerStore(directory.settings()))
     store.isAway = true
     let count = try await run(store, group: kafka.group(), until: history.count) { ledger in
-      while ledger.complaint != TroubledStore.away.message { await Task.yield() }
+      while ledger.readinessProblem != TroubledStore.away.message { await Task.yield() }
       store.isAway = false
     }
     #expect(count == history.count)
   }
 
-  @Test func aStoreThatIsAwayAtAnAssignmentIsWaitedFor() async throws {
+  @Test func ledgerRejoinsAfterItsStoreWasAwayAtAnAssignment() async throws {
     try await produce(history)
     let store = TroubledStore(try LedgerStore(directory.settings()))
     // It answers the question that comes before the group is joined, and then is away for longer than an assignment
     // waits.
     store.goesAwayAfterPositions = 1
     let count = try await run(store, group: kafka.group(), until: history.count, deadline: .seconds(1)) { ledger in
-      while ledger.complaint != TroubledStore.away.message { await Task.yield() }
+      while ledger.readinessProblem != TroubledStore.away.message { await Task.yield() }
       store.isAway = false
     }
     #expect(count == history.count)
     #expect(try await store.totals(hub: .default).settled == 50)
   }
 
-  @Test func aWrongConfigurationIsRefusedAtOnce() throws {
+  @Test func invalidConfigurationIsRefused() throws {
     var configuration = configuration(group: "g")
     configuration.consumer.client.properties = ["no.such.key": "x"]
     let store = try LedgerStore(directory.settings())
@@ -253,7 +253,7 @@ import Testing
     }
   }
 
-  @Test func aConsumerThatEndsAtOnceIsNotTheEndOfTheWork() async throws {
+  @Test func consumerThatEndsByItselfThrows() async throws {
     // It begins like an expression and is none, so that nothing can be subscribed to.
     let configuration = LedgerConfiguration(
       client: kafka.client("ledger"), topics: Topics(prefix: "^("), group: kafka.group())
@@ -263,7 +263,7 @@ import Testing
     #expect(error?.code == .consumer)
   }
 
-  @Test func aClusterThatIsGoneIsNoticed() async throws {
+  @Test func checkThrowsWithoutABroker() async throws {
     let own = try TestKafka.embedded()
     let cluster = try #require(own.cluster)
     try cluster.createTopics([TopicSpecification(name: topics.sends, partitions: 1)])
@@ -275,9 +275,9 @@ import Testing
     await #expect(throws: RDKafkaError.self) { try await ledger.checkKafka() }
   }
 
-  @Test func aLedgerWithoutPartitionsIsNotReady() throws {
+  @Test func ledgerWithoutPartitionsIsNotReady() throws {
     let store = try LedgerStore(directory.settings())
     let ledger = try Ledger(configuration: configuration(group: "g"), store: store, logger: TestKafka.quietLogger)
-    #expect(ledger.complaint == "the ledger's group has not given it partitions yet")
+    #expect(ledger.readinessProblem == "the ledger's consumer group has not assigned it any partitions yet")
   }
 }

@@ -31,7 +31,7 @@ import Testing
     return pages
   }
 
-  @Test func theNewestComesFirstPageByPage() async throws {
+  @Test func pagesListTheNewestSendsFirst() async throws {
     // Three at a time have one moment.
     let sends = (0..<11).map { send("alice", to: .user("bob"), after: Int64($0 / 3)) }
     try await store.write(
@@ -46,7 +46,7 @@ import Testing
     #expect(try await store.list(SendQuery(hub: third)) == SendPage(sends: [], next: nil))
   }
 
-  @Test func aUsersSendsAreThoseToAndFromThatUser() async throws {
+  @Test func userFilterMatchesSenderAndRecipient() async throws {
     let sends = [
       send("alice", to: .user("bob"), after: 1), send("bob", to: .tag("news"), after: 2),
       send("bob", to: .user("bob"), after: 3),
@@ -69,7 +69,7 @@ import Testing
     #expect(all.map(\.isBroadcast) == [false, true, false, false, true, false])
   }
 
-  @Test func statesAreToldApart() async throws {
+  @Test func stateFilterMatchesEachState() async throws {
     let sends = (0..<6).map { send("alice", to: .user("bob"), after: Int64($0)) }
     let states: [StatusRecord.State?] = [nil, .settled, .noTarget, .expired, .deadLettered, .cancelled]
     try await store.write(sends.map(Sample.send))
@@ -84,7 +84,7 @@ import Testing
     #expect(try await store.list(SendQuery(hub: .default, state: .scheduled)).sends.isEmpty)
   }
 
-  @Test func aSearchForWhatIsRareEndsInTime() async throws {
+  @Test func searchForRareSendsEndsItsPageEarly() async throws {
     let count = Listing.mostExamined + 5
     let sends = (0..<count).map { send("alice", to: .user("bob"), after: Int64($0)) }
     try await store.write(sends.map(Sample.send) + [.status(Samples.status(sends[0].id, state: .expired))])

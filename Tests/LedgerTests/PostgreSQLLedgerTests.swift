@@ -40,9 +40,9 @@ import Testing
     SELECT s.tableoid::regclass::text FROM ledger_sends AS s ORDER BY s.accepted_at, s.id
     """
 
-  @Test func aReaderWaitsForTheTables() async throws {
+  @Test func readerThrowsNotThereUntilTheTablesExist() async throws {
     try await withLedger { ledger, _ in
-      await #expect(throws: LedgerError(.notThere, "the ledger's tables are not there yet")) {
+      await #expect(throws: LedgerError(.notThere, "the ledger's tables have not been created yet")) {
         try await ledger.check()
       }
       await #expect(throws: LedgerError.self) { _ = try await ledger.report(of: id, hub: .default) }
@@ -53,7 +53,7 @@ import Testing
   }
 
   /// The settings to blame are others than a file's.
-  @Test func aDatabaseThatIsOfNoUseIsToldFromAFile() async throws {
+  @Test func unusableDatabaseHasItsOwnErrorCode() async throws {
     try await withLedger { ledger, look in
       _ = try await look("CREATE TABLE ledger_sends ()")
       let refusal = await #expect(throws: LedgerError.self) { _ = try await ledger.positions() }
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func whatOneLedgerWritesEveryReaderSees() async throws {
+  @Test func readersSeeEveryLedgersWrites() async throws {
     try await TestPostgreSQL.withSchema { database in
       let settings = PostgreSQLLedgerConfiguration(database: database)
       let ledgers = try (0..<2).map { _ in try PostgreSQLLedger(settings, logger: TestPostgreSQL.quietLogger) }
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func eachDayHasAPartitionAndTheRestWhatCannotBe() async throws {
+  @Test func daysHavePartitionsAndImpossibleDaysUseTheDefault() async throws {
     let clock = SettableClock(.start)
     try await withLedger(clock: clock) { ledger, look in
       let times = [.zero - day * 20, .zero - day, .zero, day, day * 9].map { UnixTime.start + $0 }
@@ -97,7 +97,7 @@ import Testing
   }
 
   /// As a dump does that runs over midnight.
-  @Test func `who reads for long holds up neither a new day nor the end of an old one`() async throws {
+  @Test func `a long reader blocks neither a new day nor the removal of an old one`() async throws {
     let clock = SettableClock(.start)
     try await TestPostgreSQL.withSchema { database in
       var settings = PostgreSQLLedgerConfiguration(database: database)
@@ -113,16 +113,16 @@ import Testing
       let (later, other) = (UnixTime.start + day * 3, SendID.random())
       clock.set(later)
       try await ledger.write([.send(Samples.send(other, at: later)), .status(Samples.status(other, at: later))])
-      await ledger.retire()
+      await ledger.removeExpired()
       #expect(try await ledger.report(of: other, hub: .default)?.state == .settled)
       #expect(try await ledger.report(of: id, hub: .default)?.state == .settled)
       try await reader.release()
-      #expect(log.count(of: "A day of the ledger has no partition yet") == 1)
-      #expect(log.count(of: "Old sends stay in the ledger for now") == 1)
+      #expect(log.count(of: "A day's partition could not be created") == 1)
+      #expect(log.count(of: "Expired sends could not be removed") == 1)
     }
   }
 
-  @Test func anOldDayIsDroppedAndWhatIsOpenStays() async throws {
+  @Test func oldDayIsDroppedAndItsOpenSendsStay() async throws {
     let clock = SettableClock(.start)
     try await withLedger(clock: clock) { ledger, look in
       let (open, late) = (SendID.random(), SendID.random())
@@ -135,7 +135,7 @@ import Testing
       let time = UnixTime.start + day * 3
       clock.set(time)
       try await ledger.write([.send(Samples.send(.random(), at: time))])
-      await ledger.retire()
+      await ledger.removeExpired()
       #expect(
         try await look(Self.partitions) == [
           "ledger_sends_rest", "ledger_sends_rest", "ledger_sends_\(BatchPlan.day(of: time))",
@@ -166,7 +166,7 @@ import Testing
       clock.set(later)
       try await ledger.write([.send(Samples.send(.random(), at: later))])
       let lock = try await HeldLock("SELECT 1 FROM ledger_days FOR SHARE", in: pool)
-      let retiring = Task { await ledger.retire() }
+      let retiring = Task { await ledger.removeExpired() }
       try await lock.isAwaited()
       try await ledger.write([.send(Samples.send(.random(), at: later))])
       retiring.cancel()
@@ -174,7 +174,7 @@ import Testing
       await retiring.value
       #expect(try await ledger.report(of: id, hub: .default) != nil)
       // The next one does not wait for its hour.
-      await ledger.retire()
+      await ledger.removeExpired()
       #expect(try await ledger.report(of: id, hub: .default) == nil)
     }
   }
@@ -195,17 +195,17 @@ import Testing
       _ = try await days.prepare(for: BatchPlan(ledger.batch([.send(Samples.send(.random(), at: later))])), at: later)
       let lock = try await HeldLock(
         "SELECT 1 FROM ledger_days WHERE day = \(BatchPlan.day(of: .start)) FOR SHARE", in: pool)
-      let failure = await #expect(throws: PostgreSQLError.self) { try await days.retire() }
+      let failure = await #expect(throws: PostgreSQLError.self) { try await days.removeExpired() }
       #expect(failure?.sqlState == "55P03")
       #expect(try await ledger.report(of: sends[0].id, hub: .default) != nil)
       #expect(try await ledger.report(of: sends[1].id, hub: .default) == nil)
       try await lock.release()
-      try await days.retire()
+      try await days.removeExpired()
       #expect(try await ledger.report(of: sends[0].id, hub: .default) == nil)
     }
   }
 
-  @Test func whatIsOldGoesHoweverManySlicesItHas() async throws {
+  @Test func removalGoesThroughAllSlices() async throws {
     try await TestPostgreSQL.withSchema { database in
       var settings = PostgreSQLLedgerConfiguration(database: database)
       settings.retention = day * 2
@@ -228,7 +228,7 @@ import Testing
       defer { pool.close() }
       let days = DayPartitions(pool: pool, retention: day * 2, lockTimeout: .seconds(60), slice: 2)
       _ = try await days.prepare(for: BatchPlan(ledger.batch([.send(Samples.send(.random(), at: later))])), at: later)
-      try await days.retire()
+      try await days.removeExpired()
       for (number, send) in sends.enumerated() {
         #expect((try await ledger.report(of: send.id, hub: .default) != nil) == (number >= 10), "\(number)")
       }
@@ -260,7 +260,7 @@ import Testing
       async let entering: Int = ledger.write([.send(Samples.send(late))])
       defer { lock.letGo() }
       try await lock.isAwaited()
-      async let dropping: Void = days.retire()
+      async let dropping: Void = days.removeExpired()
       defer { lock.letGo() }
       try await lock.isAwaited(by: 2)
       try await lock.release()
@@ -278,7 +278,7 @@ import Testing
     }
   }
 
-  @Test func aFailedTransactionLeavesNoTrace() async throws {
+  @Test func failedTransactionChangesNothing() async throws {
     try await withLedger { ledger, look in
       try await ledger.write([.send(Samples.send(id))])
       _ = try await look("ALTER TABLE ledger_device_totals ADD CONSTRAINT refused CHECK (devices < 0) NOT VALID")
@@ -293,7 +293,7 @@ import Testing
     }
   }
 
-  @Test func aBatchSaysNothingOfThoseBeforeIt() async throws {
+  @Test func batchReportsOnlyItsOwnDuplicates() async throws {
     try await withLedger { ledger, _ in
       let batch = ledger.batch([.send(Samples.send(id)), .status(Samples.status(id))])
       _ = try await ledger.write(batch)
@@ -303,7 +303,7 @@ import Testing
     }
   }
 
-  @Test func everyQuestionIsAnsweredByAnIndex() async throws {
+  @Test func everyQueryUsesAnIndex() async throws {
     try await withLedger { ledger, look in
       try await ledger.write([.send(Samples.send(id))])
       for (condition, index) in [

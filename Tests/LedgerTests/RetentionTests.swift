@@ -14,10 +14,10 @@ import Testing
   private func pass(to time: UnixTime, _ store: any LedgerStorage, _ clock: SettableClock) async throws {
     clock.set(time)
     try await store.write([.send(Samples.send(SendID.timeOrdered(at: time), at: time))])
-    await store.retire()
+    await store.removeExpired()
   }
 
-  @Test func settledSendsGoWhenTheyAreOldAndTotalsStay() async throws {
+  @Test func oldSettledSendsAreRemovedAndTotalsStay() async throws {
     let directory = try TemporaryDirectory()
     let clock = SettableClock(.start)
     let store = try store(directory, clock)
@@ -42,28 +42,28 @@ import Testing
     #expect(try await store.report(of: open, hub: .default) == nil)
   }
 
-  @Test func anOldLogIsTakenInAsIfItWereNew() async throws {
+  @Test func oldLogIsRecordedLikeANewOne() async throws {
     let directory = try TemporaryDirectory()
     let clock = SettableClock(.start + day * 100)
     let store = try store(directory, clock)
     let id = SendID.random()
     let status = Samples.status(id, devices: [Samples.device()])
     try await store.write([.send(Samples.send(id)), .status(status)])
-    await store.retire()
+    await store.removeExpired()
     // Repeated within the log's own time: still known, hence not counted again.
     try await store.write([.status(status), .send(Samples.send(id))])
     #expect(try await store.totals(hub: .default).accepted == 1)
     #expect(try await store.report(of: id, hub: .default)?.state == .settled)
   }
 
-  @Test func aRecordFromTheFutureDoesNotEmptyTheLedger() async throws {
+  @Test func recordFromTheFutureRemovesNothing() async throws {
     let directory = try TemporaryDirectory()
     let clock = SettableClock(.start)
     let store = try store(directory, clock)
     let id = SendID.random()
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id))])
     try await store.write([.send(Samples.send(.random(), at: .start + day * 1000))])
-    await store.retire()
+    await store.removeExpired()
     #expect(try await store.report(of: id, hub: .default) != nil)
   }
 }

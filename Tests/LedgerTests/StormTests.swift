@@ -6,7 +6,7 @@ import Testing
 
 /// Random histories, repeated and shuffled, against a model that only knows sets.
 @Suite(.everyStore, .timeLimit(.minutes(5))) struct StormTests {
-  @Test(arguments: [UInt64(1), 2, 3, 4, 5, 6]) func totalsAddUpInAStorm(seed: UInt64) async throws {
+  @Test(arguments: [UInt64(1), 2, 3, 4, 5, 6]) func totalsAddUpForRandomHistories(seed: UInt64) async throws {
     var generator = SeededGenerator(seed: seed)
     let history = History(sends: 150, conflicts: true, using: &generator)
     let directory = try TemporaryDirectory()
@@ -18,19 +18,19 @@ import Testing
       let totals = try await store.totals(hub: .default)
       #expect(totals.accepted == totals.settled + totals.inFlight)
       #expect(totals == model.totals(hub: .default))
-      try await expectTheRowsToAddUp(to: totals, of: history, in: store, hub: .default)
+      try await expectTotalsToMatchRows(to: totals, of: history, in: store, hub: .default)
     }
     for hub in [HubName.default, Samples.otherHub] {
       let totals = try await store.totals(hub: hub)
       #expect(totals == model.totals(hub: hub))
       #expect(totals.inFlight == 0)
       #expect(totals.unannounced == 0)
-      try await expectTheRowsToAddUp(to: totals, of: history, in: store, hub: hub)
+      try await expectTotalsToMatchRows(to: totals, of: history, in: store, hub: hub)
     }
   }
 
   /// What single sends say adds up to what the sums say.
-  private func expectTheRowsToAddUp(
+  private func expectTotalsToMatchRows(
     to totals: LedgerTotals, of history: History, in store: any LedgerStorage, hub: HubName
   ) async throws {
     var (known, states) = (0, [SendReport.State: Int]())
@@ -51,7 +51,7 @@ import Testing
     #expect(devices.byPlatform == totals.devices)
   }
 
-  @Test(arguments: [UInt64(7), 8, 9]) func twoStormsOfOneHistoryEndAlike(seed: UInt64) async throws {
+  @Test(arguments: [UInt64(7), 8, 9]) func orderOfRecordsDoesNotChangeTheResult(seed: UInt64) async throws {
     var generator = SeededGenerator(seed: seed)
     let history = History(sends: 80, conflicts: false, using: &generator)
     let directory = try TemporaryDirectory()
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [UInt64(10), 11]) func severalLedgersShareOneStore(seed: UInt64) async throws {
+  @Test(arguments: [UInt64(10), 11]) func concurrentLedgersShareOneStore(seed: UInt64) async throws {
     var generator = SeededGenerator(seed: seed)
     let history = History(sends: 120, conflicts: false, using: &generator)
     let directory = try TemporaryDirectory()
@@ -186,7 +186,7 @@ private struct Model {
     var counted: [StatusRecord]?
 
     /// Then whatever comes of it after all has the last word.
-    var wasSetAside: Bool { counted?.count == 1 && counted?[0].parts == 1 && counted?[0].state == .deadLettered }
+    var wasDeadLettered: Bool { counted?.count == 1 && counted?[0].parts == 1 && counted?[0].state == .deadLettered }
   }
 
   private var sends: [Key: Send] = [:]
@@ -196,7 +196,7 @@ private struct Model {
     case .send(let send): sends[Key(hub: send.hub, send: send.id), default: Send()].isAnnounced = true
     case .status(let status):
       var send = sends[Key(hub: status.hub, send: status.send), default: Send()]
-      let isOpen = send.counted == nil || (send.wasSetAside && status.state != .deadLettered)
+      let isOpen = send.counted == nil || (send.wasDeadLettered && status.state != .deadLettered)
       if send.records.insert(status).inserted, isOpen,
         send.open[status.attempt]?.contains(where: { $0.part == status.part }) != true
       {
@@ -204,7 +204,7 @@ private struct Model {
         if send.open[status.attempt]?.count == status.parts {
           send.counted = send.open.removeValue(forKey: status.attempt)
           // What had come of one that is set aside counts when the rest does.
-          if !send.wasSetAside { send.open = [:] }
+          if !send.wasDeadLettered { send.open = [:] }
         }
       }
       sends[Key(hub: status.hub, send: status.send)] = send

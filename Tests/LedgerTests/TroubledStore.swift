@@ -107,7 +107,7 @@ final class TroubledStore: LedgerStorage {
     return try await store.positions()
   }
 
-  func retire() async {
+  func removeExpired() async {
     guard retiresForEver else { return }
     state.withLock { $0.isRetiring = true }
     let (end, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -1,11 +1,10 @@
 import RDKafka
 
-/// How many records the consumer may hand over: as many as configured, and fewer when they are large, for a status
-/// record can have hundreds of bytes or millions.
+/// Limits the consumer's credit by records and by bytes: a status record has hundreds of bytes or millions.
 struct CreditWindow {
   private let maximumRecords: Int
   private let maximumBytes: Int
-  /// Granted and not done.
+  /// Records granted and not recorded yet.
   private var outstanding = 0
   private var typical = RecordSizeEstimate()
 
@@ -14,21 +13,20 @@ struct CreditWindow {
     self.maximumBytes = maximumBytes
   }
 
-  /// How many more records to grant; negative where so many are to be taken back, because those that have come are
-  /// larger than was thought.
+  /// The credit to grant; negative to revoke credit because records turned out larger than estimated.
   mutating func grant() -> Int {
     let grant = min(maximumRecords, max(1, typical.records(in: maximumBytes))) - outstanding
     outstanding += grant
     return grant
   }
 
-  /// Granted records have come.
-  mutating func takenIn(records: Int, bytes: Int) {
+  /// Observes the size of consumed records.
+  mutating func consumed(records: Int, bytes: Int) {
     typical.observe(records: records, bytes: bytes)
   }
 
-  /// Records are done with.
-  mutating func done(records: Int) {
+  /// Returns the credit of recorded records.
+  mutating func recorded(records: Int) {
     outstanding -= records
   }
 }

@@ -1,28 +1,26 @@
 package import FanfareCore
 package import RDKafka
 
-/// Records that go into the store in one transaction, and how far in the log they reach.
+/// Decoded records to be written together, with the positions that they reach.
 package struct LedgerBatch: Sendable {
   private(set) var entries: [LedgerEntry] = []
-  /// The offset after the last record of each partition.
+  /// The next offset of each partition: one after its last record.
   private(set) var positions: [TopicPartition: Int64] = [:]
-  /// When the last record of each partition was written, in Unix milliseconds; -1 where the log does not say.
+  /// The timestamp of the last record of each partition, in Unix milliseconds; -1 if it has none.
   private(set) var timestamps: [TopicPartition: Int64] = [:]
-  /// When the first record of each partition was written, likewise.
+  /// The timestamp of the first record of each partition, likewise.
   private(set) var firstTimestamps: [TopicPartition: Int64] = [:]
-  /// Records, read or not, and their bytes.
+  /// All records, decodable or not, and their bytes.
   private(set) var records = 0
   private(set) var bytes = 0
-  /// Records that could be read, by topic.
+  /// Decoded records by topic.
   private(set) var recordsByTopic: [String: Int] = [:]
-  /// Records that could not be read, by topic, with the first reason.
+  /// Undecodable records by topic, with the first error.
   private(set) var undecodable: [String: (count: Int, reason: RecordError)] = [:]
 
-  /// No records.
   init() {}
 
-  /// Reads records. One that cannot be read is counted and passed over: the worker sets it aside, and here nothing can
-  /// be done about it.
+  /// Decodes records. Undecodable ones are counted and skipped: the worker dead-letters them.
   package init(_ records: [ConsumedRecord], topics: Topics, maximumDevices: Int) {
     entries.reserveCapacity(records.count)
     self.records = records.count
@@ -61,7 +59,7 @@ package struct LedgerBatch: Sendable {
       do throws(RecordError) {
         return .accepted(LedgerEntry.Acceptance(try SendRequest.decode(record.value, recordTime: recordTime)))
       } catch  where error.reason == .unknownType {
-        // What comes back from a retry topic was accepted when it came first.
+        // A retry record's send was counted as accepted when it was first consumed.
         guard (try? RetryRecord.wait(of: record.value, at: UnixTime(milliseconds: 0))) != nil else { throw error }
         return nil
       }

@@ -1,13 +1,14 @@
 import FanfareCore
 import Foundation
 
-/// What one record says, in the form in which it is stored. A batch is sorted and divided several times, so what an
-/// entry holds is shared: a copy costs one reference count.
+/// The content of one record in the form in which it is stored.
+///
+/// The payloads are classes because a batch is sorted and divided several times: a copy costs one reference count.
 enum LedgerEntry: Sendable {
   case accepted(Acceptance)
   case settled(Settlement)
 
-  /// A send has been accepted: from the sends topic.
+  /// An accepted send, from the sends topic.
   final class Acceptance: Sendable {
     let send: SendID
     let hub: HubName
@@ -24,7 +25,7 @@ enum LedgerEntry: Sendable {
     }
   }
 
-  /// A work item has ended: from the status topic.
+  /// A settled work item, from the status topic.
   final class Settlement: Sendable {
     let send: SendID
     let hub: HubName
@@ -36,10 +37,10 @@ enum LedgerEntry: Sendable {
     let settledAt: UnixTime
     let sender: String?
     let audience: String
-    /// Equal for equal content: tells a record that is read again from another record of the same send.
+    /// A hash of the content: distinguishes a record that is read again from another record of the same work item.
     let digest: Int64
     let tally: OutcomeCounts
-    /// Each device's result; nil when there are more than are kept.
+    /// The results of single devices; nil when there are more than are kept.
     let devices: [DeviceResult]?
 
     init(_ record: StatusRecord, maximumDevices: Int) {
@@ -60,8 +61,8 @@ enum LedgerEntry: Sendable {
       devices = tally.total <= maximumDevices && record.counts.isEmpty ? record.devices : nil
     }
 
-    /// An attempt's name in a store: its id where it has one, and its number of parts, so that parts which cannot
-    /// belong together never meet.
+    /// The attempt's key in a store: its id, if any, and its number of parts, so that parts of different divisions are
+    /// never combined.
     var attemptKey: [UInt8] {
       var key = attempt?.bytes ?? []
       key.appendVarint(UInt64(parts))
@@ -69,7 +70,6 @@ enum LedgerEntry: Sendable {
     }
   }
 
-  /// The send that the entry is about.
   var send: SendID {
     switch self {
     case .accepted(let acceptance): acceptance.send
@@ -77,7 +77,6 @@ enum LedgerEntry: Sendable {
     }
   }
 
-  /// The send's hub.
   var hub: HubName {
     switch self {
     case .accepted(let acceptance): acceptance.hub
@@ -85,7 +84,6 @@ enum LedgerEntry: Sendable {
     }
   }
 
-  /// When the send was accepted.
   var acceptedAt: UnixTime {
     switch self {
     case .accepted(let acceptance): acceptance.acceptedAt
@@ -93,7 +91,7 @@ enum LedgerEntry: Sendable {
     }
   }
 
-  /// The latest moment that the entry speaks of.
+  /// The latest time in the entry.
   var time: UnixTime {
     switch self {
     case .accepted(let acceptance): acceptance.acceptedAt
@@ -103,7 +101,8 @@ enum LedgerEntry: Sendable {
 }
 
 extension StatusRecord {
-  /// A 64-bit hash of what the record says, the same in every process and release: multiply and fold per word.
+  /// A 64-bit hash of the record's content, the same in every process and release: multiply and fold per word. Stored,
+  /// so it must never change.
   fileprivate var digest: Int64 {
     var hash: UInt64 = 0x9E37_79B9_7F4A_7C15
     func mix(_ word: UInt64) {

@@ -1,10 +1,9 @@
 import RDKafka
 import Synchronization
 
-/// What the reading half has for the writing half, in order, and what has been written. Bounded by the credit given to
-/// the consumer.
+/// The queue between the ledger's consuming and writing loops. Bounded by the consumer's credit.
 final class WorkQueue: Sendable {
-  /// One thing to do.
+  /// A unit of work for the writing loop.
   enum Work: Sendable {
     case record(LedgerBatch)
     case assigned([TopicPartition], Rebalance)
@@ -12,11 +11,11 @@ final class WorkQueue: Sendable {
     case written(Written)
   }
 
-  /// How the writing of a batch has ended.
+  /// The result of writing a batch.
   struct Written: Sendable {
-    /// Which of the batches it was.
+    /// The number that `PendingWrites.begin` returned.
     let number: Int
-    /// How many of its records did not count; nil when there was no time left to write it.
+    /// The number of duplicates; nil when the shutdown deadline left no time to write the batch.
     let duplicates: Result<Int?, any Error>
   }
 
@@ -29,26 +28,27 @@ final class WorkQueue: Sendable {
 
   private let state = Mutex(State())
 
-  /// Adds work; ignored after `finish()`.
+  /// Appends work; ignored after `finish()`.
   func append(_ work: Work) {
     wake { state in
       if !state.isFinished { state.works.append(work) }
     }
   }
 
-  /// A batch has been written: comes before everything else.
+  /// Appends a result, which is returned before all other work.
   func append(_ written: Written) {
     wake { $0.written.append(written) }
   }
 
-  /// Nothing more will come, except from what is being written.
+  /// Ends the queue; results of pending writes may still be appended.
   func finish() {
     wake { $0.isFinished = true }
   }
 
-  /// The next thing to do: batches that lie one after another come as one, up to about `limit` records, because a
-  /// transaction costs the same for one record as for a thousand. While there is no room for more, only what has been
-  /// written comes. Nil when finished and empty, or when the task is cancelled. For one reader.
+  /// The next work; nil when the queue is finished and empty, or the task is cancelled. For one reader.
+  ///
+  /// Consecutive batches are merged up to `limit` records, because a transaction's cost hardly depends on their number.
+  /// Without room, only results are returned.
   func next(limit: Int, hasRoom: Bool = true) async -> Work? {
     while !Task.isCancelled {
       let (work, isFinished) = state.withLock { state in

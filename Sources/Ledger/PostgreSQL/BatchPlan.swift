@@ -1,51 +1,46 @@
 import FanfareCore
 
-/// A batch by sends: what it says of each, in an order that is the same for every ledger.
+/// A batch grouped by send, in an order that is the same for every ledger.
 struct BatchPlan: Sendable {
-  /// Which row a send is.
+  /// The primary key of a send's row.
   struct Key: Hashable, Sendable {
     let hub: HubName
     let id: SendID
-    /// The day of its acceptance, counted from 1970: the partition, without which a row cannot be unique. All records
-    /// of a send say the same, as far as it is a program of ours that wrote them: where another backend posts an id
-    /// again with the time of another day, or none, those are two sends, and one without a time that is put back from
-    /// the dead letters on another day is, too.
+    /// The day of acceptance, in days since 1970. A partitioned table's unique key has to include it. All records of a
+    /// send that Fanfare wrote have the same day. An id that another backend posts again with another day's time, or
+    /// without a time, is a second send; so is a send without a time that is redriven on another day.
     let day: Int32
   }
 
-  /// What the batch says of one send.
+  /// The records of one send in the batch.
   struct Send: Sendable {
     let key: Key
-    /// From the sends topic; nil where the batch has only its end.
+    /// From the sends topic; nil when the batch has only status records.
     var acceptance: LedgerEntry.Acceptance?
-    /// Its work items' records in the order in which they came, each once.
+    /// The status records in their order.
     var settlements: [LedgerEntry.Settlement] = []
 
-    /// The record that is its end if it is one item and open.
+    /// The record that settles the send, provided that it has one item and is open.
     var end: LedgerEntry.Settlement? { settlements.allSatisfy { $0.parts == 1 } ? settlements.first : nil }
 
-    /// When it was accepted.
     var acceptedAt: UnixTime {
       acceptance?.acceptedAt ?? settlements.first?.acceptedAt ?? UnixTime(milliseconds: 0)
     }
 
-    /// The column `sender`.
     var storedSender: String? { (acceptance == nil ? settlements.first?.sender : acceptance?.sender).map(Self.text) }
 
-    /// The column `audience`.
     var storedAudience: String { Self.text(acceptance?.audience ?? settlements.first?.audience ?? "") }
 
-    /// The columns of the same names.
     var hubKey: Int64 { ListKey.hub(key.hub) }
     var senderKey: Int64? { storedSender.map { ListKey.sender($0, hub: key.hub) } }
     var audienceKey: Int64 { ListKey.audience(storedAudience, hub: key.hub) }
 
-    /// PostgreSQL stores every character but one.
+    /// Replaces U+0000, the only character that PostgreSQL cannot store.
     private static func text(_ text: String) -> String {
       text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
     }
 
-    /// What is left to be said of it when its row has its acceptance and its end; nil when that is all.
+    /// The records left once the acceptance and `end` are written; nil when there are none.
     var rest: Send? {
       let others = settlements.dropFirst(end == nil ? 0 : 1)
       guard !others.isEmpty else { return nil }
@@ -55,9 +50,9 @@ struct BatchPlan: Sendable {
     }
   }
 
-  /// The batch's sends, in the order in which their rows are locked.
+  /// The sends in the order in which their rows are locked.
   private(set) var sends: [Send] = []
-  /// The latest time that a record speaks of; nil for an empty batch.
+  /// The latest time in the batch's records; nil for an empty batch.
   let newest: UnixTime?
 
   init(_ batch: LedgerBatch) {
@@ -65,7 +60,7 @@ struct BatchPlan: Sendable {
     var order = batch.entries.enumerated().map { place, entry in (id: entry.send, place: place) }
     order.sort { $0.id == $1.id ? $0.place < $1.place : $0.id < $1.id }
     sends.reserveCapacity(order.count)
-    // Where the sends of the present id begin: more than one only where an id is that of several hubs' or days' sends.
+    // The first send of the current id: several hubs or days may have sends of the same id.
     var first = 0
     for (id, place) in order {
       if first < sends.count, sends[first].key.id != id { first = sends.count }
@@ -88,7 +83,6 @@ struct BatchPlan: Sendable {
     }
   }
 
-  /// The days of the batch's sends.
   var days: Set<Int32> {
     var days: Set<Int32> = []
     var last: Int32?
@@ -99,7 +93,7 @@ struct BatchPlan: Sendable {
     return days
   }
 
-  /// The day of a moment, counted from 1970.
+  /// The day of a time, in days since 1970.
   static func day(of time: UnixTime) -> Int32 {
     let (quotient, remainder) = time.milliseconds.quotientAndRemainder(dividingBy: 86_400_000)
     return Int32(clamping: remainder < 0 ? quotient - 1 : quotient)

@@ -1,50 +1,47 @@
 import FanfareCore
 import PostgreSQL
 
-/// Puts sends into the tables, and what has become of them, inside one transaction.
+/// Writes sends and their results to PostgreSQL, inside one transaction.
 ///
-/// The usual way of a send costs no more than its share of two statements: one that copies sends which are new, and one
-/// that ends sends which are open. A third one enters any send, or adds to it what is new; it also locks every one of
-/// them, so what comes after it for the few that are not usual meets nobody. All take the sends of a day in the same
-/// order in every ledger; where two ledgers go through several days in different orders, the server ends one of the
-/// transactions, which is repeated.
+/// Three statements write most sends: `copy` inserts new ones, `SendTable.settle` settles open ones, and `upserting`
+/// inserts or updates any. The last one also locks all its rows, so that sends of several items and records out of order
+/// can then be read and written one by one. Every ledger locks the sends of a day in the same order. Two ledgers that go
+/// through several days in different orders can deadlock: the server aborts one transaction, which is retried.
 struct BatchTransaction {
   private let connection: PostgreSQLConnection
   private let slot: Int16
   private let maximumDevices: Int
   private var deltas: [HubName: HubDelta] = [:]
 
-  private static let keeping = PreparedStatement("SELECT 1 FROM ledger_days WHERE day = ANY ($1) FOR SHARE")
+  private static let lockingDays = PreparedStatement("SELECT 1 FROM ledger_days WHERE day = ANY ($1) FOR SHARE")
 
-  /// A transaction that has begun on the connection and in which nothing has been said yet. `days` are those that may
-  /// be old enough to be dropped: their partitions stay until it has ended. `slot` says which rows of the totals it
-  /// adds to.
+  /// Starts in a transaction that has just begun on the connection. `days` may be old enough to be dropped: their
+  /// partitions are locked until the transaction ends. `slot` selects the rows of the totals.
   init(_ connection: PostgreSQLConnection, keeping days: [Int32], slot: Int16, maximumDevices: Int) throws {
-    // Who drops a day looks for what is to stay before it locks anybody out, and would drop what is entered in between.
-    // Whoever waits for it here holds nothing that it needs, and then finds the day gone: the sends go to the rest.
-    if !days.isEmpty { try connection.query(Self.keeping, [.int4s(days)]) }
+    // Dropping a day first selects the sends that stay, without a lock, and would lose sends inserted after that. A
+    // transaction that waits here holds no lock that the drop needs; afterwards its sends go to the default partition.
+    if !days.isEmpty { try connection.query(Self.lockingDays, [.int4s(days)]) }
     self.connection = connection
     self.slot = slot
     self.maximumDevices = maximumDevices
   }
 
-  /// Copies sends, all of which have their acceptance and none of which is there: throws 23505 where one is. Their
-  /// first ends go with them.
+  /// Inserts accepted sends by `COPY`, with their `end` if they have one. Throws 23505 when one of them exists.
   mutating func copy(_ sends: [BatchPlan.Send]) throws {
     try SendCopy.copy(sends, on: connection)
     for send in sends {
       deltas[send.key.hub, default: HubDelta()].accepted += 1
       if let end = send.end { count(end) }
     }
-    try account()
+    try updateTotals()
   }
 
-  /// Puts in whatever sends. Those that are open are ended at once where a day has at least `fewest` of them. Returns
-  /// how many records have turned out not to count.
-  mutating func write(_ sends: [BatchPlan.Send], endingAtLeast fewest: Int) throws -> Int {
-    let left = try enter(try end(sends, atLeast: fewest))
+  /// Writes any sends. Open sends are settled by one statement per day that has at least `fewest` of them. Returns the
+  /// number of duplicates.
+  mutating func write(_ sends: [BatchPlan.Send], settlingAtLeast fewest: Int) throws -> Int {
+    let left = try upsert(try settle(sends, atLeast: fewest))
     if !left.isEmpty { try writeOutOfOrder(left) }
-    try account()
+    try updateTotals()
     return deltas.values.reduce(0) { $0 + $1.duplicates }
   }
 
@@ -53,14 +50,14 @@ struct BatchTransaction {
     deltas[end.hub, default: HubDelta()].devices.add(end.tally)
   }
 
-  /// Ends sends that are open, where a day has at least `fewest` of them. Returns what is left of all.
-  private mutating func end(_ sends: [BatchPlan.Send], atLeast fewest: Int) throws -> [BatchPlan.Send] {
+  /// Settles open sends of days that have at least `fewest` of them. Returns the records left.
+  private mutating func settle(_ sends: [BatchPlan.Send], atLeast fewest: Int) throws -> [BatchPlan.Send] {
     let candidates = sends.indices.filter { sends[$0].acceptance == nil && sends[$0].end != nil }
     var ended: Set<Int> = []
     for (day, places) in Dictionary(grouping: candidates, by: { sends[$0].key.day }).sorted(by: { $0.key < $1.key }) {
       guard places.count >= fewest else { continue }
       let ends = places.compactMap { place in sends[place].end.map { (sends[place].key, $0) } }
-      for (number, wasOpen) in try SendTable.end(ends, of: day, on: connection).enumerated() where wasOpen {
+      for (number, wasOpen) in try SendTable.settle(ends, of: day, on: connection).enumerated() where wasOpen {
         ended.insert(places[number])
         count(ends[number].1)
       }
@@ -71,14 +68,14 @@ struct BatchTransaction {
 
   // MARK: - Any send
 
-  /// Whether the statement ends a send of one item that is open.
+  /// SQL condition: whether the statement settles an open send of one item.
   private static let ends = "excluded.settled_parts = 1 AND s.known_parts = 1 AND s.settled_parts = 0"
   private static let announces = "excluded.is_announced AND NOT s.is_announced"
   private static let endColumns = ["settled_parts", "state", "settled_at", "digest", "counts", "devices"]
 
-  /// `change` says of a row what this statement did to it: 0 entered it, 1 announced it, 2 ended it, 3 both. Rows to
-  /// which it did nothing are locked and not returned.
-  private static let entering = PreparedStatement(
+  /// The column `change` is what the statement did to a row: 0 inserted, 1 announced, 2 settled, 3 both. Rows that it
+  /// did not change are locked and not returned.
+  private static let upserting = PreparedStatement(
     """
     INSERT INTO ledger_sends AS s
       (hub, id, day, accepted_at, is_announced, sender, audience, \(endColumns.joined(separator: ", ")),
@@ -92,8 +89,8 @@ struct BatchTransaction {
     RETURNING hub, id, day, change
     """)
 
-  /// Enters sends, or adds to them what is new. Returns those of which something is left to be said.
-  private mutating func enter(_ sends: [BatchPlan.Send]) throws -> [BatchPlan.Send] {
+  /// Inserts or updates sends. Returns those with records left.
+  private mutating func upsert(_ sends: [BatchPlan.Send]) throws -> [BatchPlan.Send] {
     guard !sends.isEmpty else { return [] }
     let ends = sends.map(\.end)
     let times: [Int64?] = sends.map { $0.acceptedAt.milliseconds }
@@ -112,7 +109,7 @@ struct BatchTransaction {
     let ids = sends.map { (high: $0.key.id.high, low: $0.key.id.low) }
     let days: [Int32?] = sends.map { $0.key.day }
     let changed = try connection.query(
-      Self.entering,
+      Self.upserting,
       [
         .texts(hubs), .uuids(ids), .int4s(days), .int8s(times), .bools(sends.map { $0.acceptance != nil }),
         .texts(senders),
@@ -145,7 +142,7 @@ struct BatchTransaction {
 
   // MARK: - Everything else
 
-  /// Records of sends that have several items, or have ended already.
+  /// Writes records of sends that have several items or have already settled.
   private mutating func writeOutOfOrder(_ sends: [BatchPlan.Send]) throws {
     let rows = try SendTable.rows(of: sends.map(\.key), on: connection)
     var changed: [(key: BatchPlan.Key, row: SendRow)] = []
@@ -153,7 +150,7 @@ struct BatchTransaction {
       var (row, isChanged) = (row, false)
       let items = PostgreSQLAttemptTable(connection, send: send.key)
       for settlement in send.settlements {
-        let hasChanged = try row.take(
+        let hasChanged = try row.add(
           settlement, items: items, maximumDevices: maximumDevices, delta: &deltas[send.key.hub, default: HubDelta()])
         isChanged = isChanged || hasChanged
       }
@@ -164,7 +161,7 @@ struct BatchTransaction {
 
   // MARK: - Sums
 
-  private static let accounting = PreparedStatement(
+  private static let updatingTotals = PreparedStatement(
     """
     WITH sends AS (
       INSERT INTO ledger_totals AS t
@@ -183,7 +180,7 @@ struct BatchTransaction {
     ON CONFLICT (hub, platform, outcome, slot) DO UPDATE SET devices = t.devices + excluded.devices
     """)
 
-  private func account() throws {
+  private func updateTotals() throws {
     let sums = deltas.sorted { $0.key.rawValue < $1.key.rawValue }
     let hubs: [String?] = sums.map { $0.key.rawValue }
     func column(_ value: KeyPath<HubDelta, Int>) -> Parameter {
@@ -200,7 +197,7 @@ struct BatchTransaction {
       }
     }
     try connection.query(
-      Self.accounting,
+      Self.updatingTotals,
       [
         .int2(slot), .texts(hubs), column(\.accepted), column(\.settled), column(\.noTarget), column(\.expired),
         column(\.deadLettered), column(\.cancelled), column(\.unannounced), column(\.duplicates), .texts(devices.hubs),

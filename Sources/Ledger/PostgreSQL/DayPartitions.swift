@@ -2,43 +2,41 @@ import FanfareCore
 import PostgreSQL
 import Synchronization
 
-/// The partitions of the table of sends: one for each day of acceptance, made when a send of that day comes, dropped as
-/// a whole when its sends have been kept for long enough. What must stay longer goes to the rest, where everything is
-/// that has no partition; so a day may have one or not, and several ledgers make and drop them without agreeing
-/// beforehand.
+/// The partitions of the sends table: one for each day of acceptance.
+///
+/// A day's partition is created with the day's first send and dropped as a whole after the retention. The default
+/// partition `ledger_sends_rest` takes sends that stay longer and sends of days without a partition; so several ledgers
+/// can create and drop partitions without coordination.
 final class DayPartitions: Sendable {
-  /// How far the records' time must have moved until old sends are looked for again.
+  /// How far the records' time advances between two removals of expired sends.
   private static let interval: Duration = .seconds(3600)
-  /// The longest that one statement may take that moves or removes sends.
+  /// The statement timeout for moving and removing sends.
   private static let timeout: Duration = .seconds(600)
 
   private let pool: PostgreSQLPool
   private let retention: Duration
-  /// Has a statement end that waits too long for others to be done with a table: all who come later wait behind it.
-  private let patience: String
+  /// Sets `lock_timeout`: later statements queue behind one that waits for a lock.
+  private let setLockTimeout: String
   private let slice: Int
   private let pause: Duration
   private let state = Mutex(State())
 
   private struct State {
-    /// Days that have a partition, as far as is known.
+    /// Days known to have a partition.
     var known: Set<Int32> = []
-    /// The latest time that any record has spoken of, but never one in the future. Age is measured from here and not
-    /// from the clock: a ledger that is rebuilt from an old log must not drop a send before its repetitions have come
-    /// by.
+    /// The latest time in any record so far, at most the present; see `Retention`.
     var newest: UnixTime?
-    /// When a partition that could not be made may be tried again.
-    var makeAgain: ContinuousClock.Instant?
-    /// What that was when old sends were last looked for.
-    var lastRetired: UnixTime?
-    /// When what could not be removed may be tried again, and how often it was in vain.
-    var retireAgain: ContinuousClock.Instant?
-    var retireFailures = 0
+    /// When creating a partition may be retried.
+    var createAgain: ContinuousClock.Instant?
+    /// `newest` at the last removal of expired sends.
+    var lastRemoval: UnixTime?
+    /// When a failed removal may be retried, and the number of failures in a row.
+    var removeAgain: ContinuousClock.Instant?
+    var removalFailures = 0
   }
 
-  /// `slice`: how many rows a statement goes through where there may be any number. Between two such work can be given
-  /// up, and none takes long, unless much stays beyond its day: that is moved at once, and passed over again by each.
-  /// `pause`: how long after something has failed it is tried again.
+  /// `slice` is the number of rows that one statement examines; between statements the work can be cancelled. `pause` is
+  /// the backoff after a failure.
   init(
     pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration, slice: Int = 5000, pause: Duration = .seconds(30)
   ) {
@@ -46,28 +44,28 @@ final class DayPartitions: Sendable {
     self.slice = slice
     self.pause = pause
     self.retention = retention
-    patience = "SET LOCAL lock_timeout = \(max(1, Int(lockTimeout / .milliseconds(1))))"
+    setLockTimeout = "SET LOCAL lock_timeout = \(max(1, Int(lockTimeout / .milliseconds(1))))"
   }
 
-  /// Makes the partitions that the batch's sends need: of days that are neither too old to be kept nor still to come.
+  /// Creates the partitions for a batch's sends, of days within the retention and not in the future.
   ///
-  /// - Returns: Whether some could not be made, because somebody reads the table for long (a dump, say). Their sends go
-  ///   with the rest until it is tried again.
+  /// - Returns: Whether one could not be created because the table is locked, for instance by a dump. Its sends go to the
+  ///   default partition until the next attempt.
   func prepare(for plan: BatchPlan, at now: UnixTime) async throws -> Bool {
     let missing = state.withLock { state -> [Int32] in
       let times = [state.newest, plan.newest.map { min($0, now) }].compactMap(\.self)
       guard let newest = times.max() else { return [] }
       state.newest = newest
-      if let again = state.makeAgain, .now < again { return [] }
+      if let again = state.createAgain, .now < again { return [] }
       let kept = max(0, BatchPlan.day(of: newest + (.zero - retention)))
       let last = max(kept, BatchPlan.day(of: now + .seconds(86_400)))
       return plan.days.subtracting(state.known).filter { (kept...last).contains($0) }.sorted()
     }
     for day in missing {
       do {
-        try await make(day)
+        try await create(day)
       } catch let error as PostgreSQLError where ["55P03", "57014"].contains(error.sqlState) {
-        state.withLock { $0.makeAgain = .now + pause }
+        state.withLock { $0.createAgain = .now + pause }
         return true
       }
       state.withLock { _ = $0.known.insert(day) }
@@ -75,18 +73,19 @@ final class DayPartitions: Sendable {
     return false
   }
 
-  private static let enter = PreparedStatement("INSERT INTO ledger_days (day) VALUES ($1) ON CONFLICT (day) DO NOTHING")
-  private static let leave = PreparedStatement("DELETE FROM ledger_days WHERE day = $1")
-  private static let old = PreparedStatement("SELECT day FROM ledger_days WHERE day < $1 ORDER BY day")
+  private static let insertDay = PreparedStatement(
+    "INSERT INTO ledger_days (day) VALUES ($1) ON CONFLICT (day) DO NOTHING")
+  private static let deleteDay = PreparedStatement("DELETE FROM ledger_days WHERE day = $1")
+  private static let selectOldDays = PreparedStatement("SELECT day FROM ledger_days WHERE day < $1 ORDER BY day")
 
-  /// Makes a day's partition, unless another ledger has. Sends of the day that are in the rest move there.
-  private func make(_ day: Int32) async throws {
-    try await pool.transaction { [patience] connection in
-      try connection.executeScript(patience)
-      guard try connection.query(Self.enter, [.int4(day)]).affected == 1 else { return }
+  /// Creates a day's partition, unless it exists, and moves the day's sends there from the default partition.
+  private func create(_ day: Int32) async throws {
+    try await pool.transaction { [setLockTimeout] connection in
+      try connection.executeScript(setLockTimeout)
+      guard try connection.query(Self.insertDay, [.int4(day)]).affected == 1 else { return }
       let table = "ledger_sends_\(day)"
-      // What has gathered in the rest may be much. It is attached, because to be created as a partition would lock out
-      // everybody who reads.
+      // Created as a table and then attached: CREATE TABLE … PARTITION OF takes an ACCESS EXCLUSIVE lock on the parent.
+      // Moving rows from the default partition may take long.
       try connection.executeScript(
         """
         SET LOCAL statement_timeout = \(Int(Self.timeout / .milliseconds(1)));
@@ -99,45 +98,46 @@ final class DayPartitions: Sendable {
     }
   }
 
-  /// Removes what is older than the retention, once in a while. Totals keep what they have counted. Sends may be
-  /// entered meanwhile, by whichever ledger; only those of a day that is just being dropped wait. Throws
-  /// `CancellationError` after the statement in which its task is cancelled: what is begun then is tried again at once,
-  /// and what has failed after a pause that grows. A day that somebody uses for long does not keep the others.
-  func retire() async throws {
+  /// Removes sends older than the retention, if that is due. Totals are not reduced.
+  ///
+  /// Ledgers may write meanwhile; only writes to a day that is being dropped wait. Throws `CancellationError` after the
+  /// statement during which its task was cancelled; then the next call goes on at once. Other failures are retried with
+  /// a growing backoff. A day that cannot be dropped does not keep the others from being dropped.
+  func removeExpired() async throws {
     let due = state.withLock { state -> UnixTime? in
       guard let newest = state.newest else { return nil }
-      if let again = state.retireAgain {
+      if let again = state.removeAgain {
         guard again <= .now else { return nil }
-      } else if let last = state.lastRetired, newest < last + Self.interval {
+      } else if let last = state.lastRemoval, newest < last + Self.interval {
         return nil
       }
-      (state.lastRetired, state.retireAgain) = (newest, nil)
+      (state.lastRemoval, state.removeAgain) = (newest, nil)
       return newest
     }
     guard let newest = due else { return }
     do {
-      try await retire(at: newest)
-      state.withLock { $0.retireFailures = 0 }
+      try await removeExpired(at: newest)
+      state.withLock { $0.removalFailures = 0 }
     } catch {
       state.withLock { state in
         var wait = Duration.zero
         if !(error is CancellationError) {
-          // Each try looks through whole days, and has others wait for as long as it waits itself.
-          wait = min(pause * (1 << min(state.retireFailures, 10)), Self.interval)
-          state.retireFailures += 1
+          // Each attempt examines whole days, and makes others wait as long as it waits for locks.
+          wait = min(pause * (1 << min(state.removalFailures, 10)), Self.interval)
+          state.removalFailures += 1
         }
-        state.retireAgain = .now + wait
+        state.removeAgain = .now + wait
       }
       throw error
     }
   }
 
-  private func retire(at newest: UnixTime) async throws {
+  private func removeExpired(at newest: UnixTime) async throws {
     let oldest = newest + (.zero - retention)
-    // The day of `oldest` still has sends that are younger.
+    // The day of `oldest` still has younger sends.
     let first = BatchPlan.day(of: oldest)
     let days = try await pool.read { connection in
-      let rows = try connection.query(Self.old, [.int4(first)])
+      let rows = try connection.query(Self.selectOldDays, [.int4(first)])
       return try (0..<rows.count).map { Int32(try rows.integer($0, 0)) }
     }
     var failure: PostgreSQLError?
@@ -148,33 +148,33 @@ final class DayPartitions: Sendable {
       }
       state.withLock { _ = $0.known.remove(day) }
     }
-    try await clearRest(
+    try await clearDefaultPartition(
       settledBefore: oldest, openBefore: newest + (.zero - max(retention, Retention.open)), first: first)
     if let failure { throw failure }
   }
 
-  /// Whether a send may go.
-  private static func isOver(settledBefore oldest: UnixTime) -> String {
+  /// SQL condition: whether a send is settled and older than the retention.
+  private static func isExpired(settledBefore oldest: UnixTime) -> String {
     "is_announced AND settled_parts >= known_parts AND settled_at < \(oldest.milliseconds)"
   }
 
-  /// Drops a day's partition. What stays is looked for before anybody is locked out, and is little. To leave
-  /// `ledger_days` waits for those who are entering sends of the day, and has others wait; see `BatchTransaction`.
+  /// Drops a day's partition, after selecting the few sends that stay. Deleting the row of `ledger_days` waits for the
+  /// transactions that write to the day, and blocks later ones; see `BatchTransaction`.
   private func drop(_ day: Int32, settledBefore oldest: UnixTime) async throws {
-    // The connection's thread knows nothing of tasks.
+    // Task.isCancelled is not available on the connection's thread.
     let cancellation = Cancellation()
     try await withTaskCancellationHandler {
       try await pool.transaction { [self] connection in
-        try connection.executeScript(patience)
-        guard try connection.query(Self.leave, [.int4(day)]).affected == 1 else { return }
+        try connection.executeScript(setLockTimeout)
+        guard try connection.query(Self.deleteDay, [.int4(day)]).affected == 1 else { return }
         let table = "ledger_sends_\(day)"
         try connection.executeScript(
           "CREATE TEMPORARY TABLE ledger_stay (hub text COLLATE \"C\", id uuid) ON COMMIT DROP")
         var place: Place?
         repeat {
           guard !cancellation.hasHappened.load(ordering: .relaxed) else { throw CancellationError() }
-          place = try goThrough(
-            table, after: place, judging: Self.isOver(settledBefore: oldest),
+          place = try forEachSlice(
+            table, after: place, judging: Self.isExpired(settledBefore: oldest),
             to: "INSERT INTO ledger_stay SELECT hub, id FROM slice WHERE NOT goes", on: connection)
         } while place != nil
         try connection.executeScript(
@@ -195,16 +195,15 @@ final class DayPartitions: Sendable {
     let hasHappened = Atomic(false)
   }
 
-  /// Removes from the rest what is over, and what will not end any more; and what the other tables hold of sends that
-  /// are gone.
-  private func clearRest(settledBefore oldest: UnixTime, openBefore: UnixTime, first: Int32) async throws {
+  /// Removes expired sends from the default partition, and the other tables' rows of removed sends.
+  private func clearDefaultPartition(settledBefore oldest: UnixTime, openBefore: UnixTime, first: Int32) async throws {
     var place: Place?
     repeat {
       try Task.checkCancellation()
       place = try await pool.transaction { [self, place] connection in
-        try goThrough(
+        try forEachSlice(
           "ledger_sends_rest", after: place,
-          judging: "\(Self.isOver(settledBefore: oldest)) OR accepted_at < \(openBefore.milliseconds)",
+          judging: "\(Self.isExpired(settledBefore: oldest)) OR accepted_at < \(openBefore.milliseconds)",
           to: "DELETE FROM ledger_sends_rest WHERE ctid = ANY (ARRAY(SELECT place FROM slice WHERE goes))",
           on: connection)
       }
@@ -227,7 +226,7 @@ final class DayPartitions: Sendable {
     }
   }
 
-  /// A row of sends, by its key.
+  /// The primary key of a row of sends.
   private struct Place {
     let high: UInt64
     let low: UInt64
@@ -235,9 +234,9 @@ final class DayPartitions: Sendable {
     let day: Int32
   }
 
-  /// Does something with the next slice of a table of sends, in the order of its key: with rows `slice`, of which each
-  /// says whether it `goes`. Returns the last of them; nil when there was none.
-  private func goThrough(
+  /// Runs a statement on the next slice of a table of sends, in the order of its key. The statement sees the rows as
+  /// `slice`, with the condition's value as `goes`. Returns the slice's last key; nil when there was no row left.
+  private func forEachSlice(
     _ table: String, after place: Place?, judging condition: String, to action: String,
     on connection: PostgreSQLConnection
   ) throws -> Place? {

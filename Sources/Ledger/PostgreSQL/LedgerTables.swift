@@ -1,20 +1,17 @@
 import PostgreSQL
 
-/// The tables in a PostgreSQL database.
+/// The PostgreSQL tables and their migrations.
 enum LedgerTables {
-  /// The steps to the present schema.
+  /// The migrations. Codes are those of `StoredCode`; times are Unix milliseconds; a day is the day of acceptance, in
+  /// days since 1970. Texts are compared by bytes. Columns not described here are those of SQLite; see `Schema`.
   ///
-  /// Codes are those of `StoredCode`; times are Unix milliseconds; a day is one of acceptance, counted from 1970. Texts
-  /// are compared by their bytes. Columns that are not described here are those of the SQLite file; see `Schema`.
-  ///
-  /// - ledger_sends: a partition for each day that is younger than the retention, and one for the rest: what is open
-  ///   for longer, and days that cannot be. `change` tells what the statement that wrote the row last did to it; see
-  ///   `BatchTransaction`. The indexes beyond the key are those that lists are read from, by numbers that stand for
-  ///   names; see `ListKey`. Rows are changed once, so pages have room for that.
-  /// - ledger_days: the days that have a partition. Who makes or drops one locks its row, and so does who writes to an
-  ///   old one.
-  /// - ledger_attempts, ledger_parts, ledger_duplicates: as in the file.
-  /// - ledger_totals, ledger_device_totals: sums per hub and slot; each ledger takes one of a few slots.
+  /// - ledger_sends: a partition for each day within the retention, and the default partition; see `DayPartitions`.
+  ///   `change` is what the last upsert did to the row; see `BatchTransaction`. The further indexes serve lists, by hashes
+  ///   of names; see `ListKey`. Each row is updated about once: the fill factor leaves room for that.
+  /// - ledger_days: the days that have a partition. Creating or dropping a partition locks its row, and so does writing
+  ///   to an old one.
+  /// - ledger_attempts, ledger_parts, ledger_duplicates: as in SQLite.
+  /// - ledger_totals, ledger_device_totals: totals per hub and slot; each transaction picks one of the slots.
   static let migration = SchemaMigration(
     component: "ledger",
     steps: [

@@ -1,7 +1,7 @@
 import FanfareCore
 import PostgreSQL
 
-/// The items of one send that has several, by attempt, in a PostgreSQL database. The send's row is locked.
+/// The items of one send in PostgreSQL. The caller's transaction has locked the send's row.
 struct PostgreSQLAttemptTable: SendItems {
   private let connection: PostgreSQLConnection
   private let send: [Parameter]

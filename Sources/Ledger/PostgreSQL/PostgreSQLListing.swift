@@ -1,11 +1,9 @@
 import FanfareCore
 import PostgreSQL
 
-/// The answer to a `SendQuery` from a PostgreSQL database: the sends are read from an index, or two side by side, from
-/// the newest on until the page is full. What no index holds is looked at send by send, for at most
-/// `Listing.mostExamined` of them.
+/// Answers a `SendQuery` from PostgreSQL, as `Listing` does from SQLite.
 struct PostgreSQLListing {
-  /// The sends that are read at a time.
+  /// The rows read at a time where rows are filtered.
   private static let stride = 1000
 
   private let connection: PostgreSQLConnection
@@ -24,27 +22,26 @@ struct PostgreSQLListing {
       ORDER BY s.accepted_at DESC, s.id DESC LIMIT $5)
       """
     }
-    // A send that both branches find comes once: all its columns are the same.
+    // UNION returns a send that both branches find once, because all its columns are equal.
     return PreparedStatement(
       branches.count == 1
         ? branches[0] : branches.joined(separator: "\nUNION\n") + "\nORDER BY accepted_at DESC, id DESC LIMIT $5")
   }
 
-  private static let everybodys = statement("AND s.hub_key = $6")
-  private static let senders = statement("AND s.sender_key = $6 AND s.sender = $7")
-  private static let recipients = statement("AND s.audience_key = $6 AND s.audience = $7")
-  private static let users = statement(
+  private static let ofHub = statement("AND s.hub_key = $6")
+  private static let ofSender = statement("AND s.sender_key = $6 AND s.sender = $7")
+  private static let ofRecipient = statement("AND s.audience_key = $6 AND s.audience = $7")
+  private static let ofUser = statement(
     "AND s.sender_key = $6 AND s.sender = $7", "AND s.audience_key = $8 AND s.audience = $9")
 
-  /// The page.
   func page() throws -> SendPage {
-    // What is scheduled is not in the topics yet.
+    // Scheduled sends are not in the topics yet.
     guard query.state != .scheduled else { return SendPage(sends: [], next: nil) }
     var sends: [SendReport] = []
     var last = query.after
     var examined = 0
     while true {
-      // A page that takes every send it looks at needs one more, to know whether there is another page.
+      // Without a filter one row more than the page shows whether there is another page.
       let limit = min(isFiltered ? Self.stride : query.limit - sends.count + 1, Listing.mostExamined - examined + 1)
       let rows = try next(limit, after: last)
       for number in 0..<rows.count {
@@ -56,7 +53,7 @@ struct PostgreSQLListing {
         let (high, low) = try rows.uuid(number, 11)
         let send = SendID(high: high, low: low)
         last = SendQuery.Position(acceptedAt: row.acceptedAt, send: send)
-        guard matches(row) else { continue }
+        guard query.matches(row) else { continue }
         let day = Int32(try rows.integer(number, 12))
         let report = try row.makeReport(of: send, hub: query.hub) {
           try PostgreSQLLookup(connection).furthest(send, hub: query.hub, day: day)
@@ -78,30 +75,43 @@ struct PostgreSQLListing {
     switch (query.sender, query.user) {
     case (nil, nil):
       parameters.append(.int8(ListKey.hub(query.hub)))
-      return try connection.query(Self.everybodys, parameters)
-    case (let name?, nil): return try connection.query(Self.senders, parameters + sender(name))
+      return try connection.query(Self.ofHub, parameters)
+    case (let name?, nil): return try connection.query(Self.ofSender, parameters + sender(name))
     case (nil, let user?):
-      return try connection.query(Self.users, parameters + sender(user) + audience(Tag.username(user)))
+      return try connection.query(Self.ofUser, parameters + sender(user) + audience(Tag.username(user)))
     case (let name?, let user?):
       let isOwn = name.utf8.elementsEqual(user.utf8)
       return isOwn
-        ? try connection.query(Self.senders, parameters + sender(name))
-        : try connection.query(Self.recipients, parameters + audience(Tag.username(user)))
+        ? try connection.query(Self.ofSender, parameters + sender(name))
+        : try connection.query(Self.ofRecipient, parameters + audience(Tag.username(user)))
     }
   }
 
-  /// Whether some of what is read may not be in the answer: an index is read for the sender or for the recipient, not
-  /// for both.
+  /// Whether rows may be filtered out: by state, or by sender when the index of the recipient is read.
   private var isFiltered: Bool {
     if query.state != nil { return true }
     guard let sender = query.sender, let user = query.user else { return false }
     return !sender.utf8.elementsEqual(user.utf8)
   }
+}
 
-  private func matches(_ row: SendRow) -> Bool {
-    if let state = query.state, row.report != state { return false }
-    // By bytes, as everywhere: names that merely look the same are two users'.
-    if let sender = query.sender, row.sender.map({ $0.utf8.elementsEqual(sender.utf8) }) != true { return false }
-    return true
+/// 64-bit hashes of names for the indexes of lists, which take less than half the space of indexes on the names.
+///
+/// Names may collide, so queries compare the names, too. Stored: the hash must never change.
+enum ListKey {
+  static func hub(_ hub: HubName) -> Int64 { key(hub, "", 0) }
+
+  static func sender(_ sender: String, hub: HubName) -> Int64 { key(hub, sender, 1) }
+
+  static func audience(_ audience: String, hub: HubName) -> Int64 { key(hub, audience, 2) }
+
+  /// FNV-1a of hub, kind and name. A hub's name never contains the byte of the kind.
+  private static func key(_ hub: HubName, _ name: String, _ kind: UInt8) -> Int64 {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    func mix(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    for byte in hub.rawValue.utf8 { mix(byte) }
+    mix(kind)
+    for byte in name.utf8 { mix(byte) }
+    return Int64(bitPattern: hash)
   }
 }

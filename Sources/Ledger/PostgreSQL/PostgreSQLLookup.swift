@@ -2,7 +2,7 @@ import FanfareCore
 import PostgreSQL
 import RDKafka
 
-/// What is asked of a ledger's tables.
+/// The queries of a PostgreSQL ledger.
 struct PostgreSQLLookup {
   private let connection: PostgreSQLConnection
 
@@ -27,9 +27,8 @@ struct PostgreSQLLookup {
     "SELECT platform, outcome, sum(devices)::bigint FROM ledger_device_totals WHERE hub = $1 GROUP BY platform, outcome"
   )
   private static let selectPositions = PreparedStatement("SELECT topic, part, next_offset FROM ledger_positions")
-  private static let look = PreparedStatement("SELECT 1 FROM ledger_positions LIMIT 1")
+  private static let probe = PreparedStatement("SELECT 1 FROM ledger_positions LIMIT 1")
 
-  /// What is known of a send; see `SendHistory`.
   func report(of send: SendID, hub: HubName) throws -> SendReport? {
     let rows = try connection.query(Self.selectSend, [.text(hub.rawValue), .uuid(high: send.high, low: send.low)])
     guard rows.count > 0 else { return nil }
@@ -37,14 +36,14 @@ struct PostgreSQLLookup {
     return try SendTable.row(rows, 0, from: 0).makeReport(of: send, hub: hub) { try furthest(send, hub: hub, day: day) }
   }
 
-  /// What the items of the open attempt with the most of them have come to; nil where there is none.
+  /// The sum of the open attempt with the most items; nil when there is none.
   func furthest(_ send: SendID, hub: HubName, day: Int32) throws -> ItemSum? {
     let rows = try connection.query(
       Self.selectFurthest, [.int4(day), .text(hub.rawValue), .uuid(high: send.high, low: send.low)])
     return rows.count == 0 ? nil : try SendTable.sum(items: try rows.integer(0, 0), rows, 0, from: 1)
   }
 
-  /// The sums of a hub; all nothing for a hub that is not known.
+  /// The totals of a hub; zero for an unknown hub.
   func totals(hub: HubName) throws -> LedgerTotals {
     var totals = LedgerTotals()
     let sums = try connection.query(Self.selectTotals, [.text(hub.rawValue)])
@@ -68,7 +67,6 @@ struct PostgreSQLLookup {
     return totals
   }
 
-  /// See `LedgerStorage`.
   func positions() throws -> [TopicPartition: Int64] {
     let rows = try connection.query(Self.selectPositions)
     var positions: [TopicPartition: Int64] = [:]
@@ -81,6 +79,6 @@ struct PostgreSQLLookup {
 
   /// Throws when the tables cannot be read.
   func check() throws {
-    try connection.query(Self.look)
+    try connection.query(Self.probe)
   }
 }

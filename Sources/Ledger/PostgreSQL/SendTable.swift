@@ -2,9 +2,9 @@ import FanfareCore
 import Foundation
 import PostgreSQL
 
-/// The rows of sends, for what the statement that enters a batch cannot do.
+/// The statements on the rows of `ledger_sends`, apart from inserting.
 enum SendTable {
-  /// What `row(_:_:from:)` reads.
+  /// The columns that `row(_:_:from:)` reads.
   static let columns =
     "s.is_announced, s.known_parts, s.settled_parts, s.digest, s.accepted_at, s.sender, s.audience, s.state, s.settled_at, s.counts, s.devices"
 
@@ -15,7 +15,7 @@ enum SendTable {
     ORDER BY k.number
     """)
 
-  /// The sends' rows, all of which are there. Throws otherwise.
+  /// The rows of sends, all of which must exist; throws `SendRow.damaged` otherwise.
   static func rows(of keys: [BatchPlan.Key], on connection: PostgreSQLConnection) throws -> [SendRow] {
     let hubs: [String?] = keys.map { $0.hub.rawValue }
     let ids = keys.map { (high: $0.id.high, low: $0.id.low) }
@@ -25,7 +25,7 @@ enum SendTable {
     return try (0..<rows.count).map { try row(rows, $0, from: 0) }
   }
 
-  /// Reads `columns`, the first of which is that number. Throws when no release has written the row.
+  /// Reads `columns`, which begin at `first`. Throws `SendRow.damaged` for values that no release has written.
   static func row(_ rows: ResultRows, _ row: Int, from first: Int32) throws -> SendRow {
     SendRow(
       isAnnounced: try rows.bool(row, first), knownParts: Int(try rows.integer(row, first + 1)),
@@ -35,7 +35,7 @@ enum SendTable {
       sender: try rows.optionalText(row, first + 5), audience: try rows.text(row, first + 6))
   }
 
-  /// Reads the columns state, settled_at, counts and devices, the first of which is that number.
+  /// Reads the columns state, settled_at, counts and devices, which begin at `first`.
   static func sum(items: Int64, _ rows: ResultRows, _ row: Int, from first: Int32) throws -> ItemSum {
     func data(_ column: Int32) throws -> Data? { rows.isNull(row, column) ? nil : Data(try rows.raw(row, column)) }
     return try ItemSum(
@@ -43,7 +43,7 @@ enum SendTable {
       settledAt: try rows.optionalInteger(row, first + 1), counts: try data(first + 2), devices: try data(first + 3))
   }
 
-  private static let ending = PreparedStatement(
+  private static let settling = PreparedStatement(
     """
     WITH ended AS (
       UPDATE ledger_sends AS s SET settled_parts = 1, state = u.state, settled_at = u.settled_at, digest = u.digest,
@@ -56,9 +56,9 @@ enum SendTable {
     SELECT CASE WHEN count(*) < cardinality($3) THEN coalesce(array_agg(number), '{}') END FROM ended
     """)
 
-  /// Ends sends of one item that are open; says of each whether it was. They are all of one day, so that the server
+  /// Settles open sends of one item; returns for each whether it was open. All are of one day, so that the server
   /// chooses the partition once.
-  static func end(
+  static func settle(
     _ ends: [(key: BatchPlan.Key, end: LedgerEntry.Settlement)], of day: Int32, on connection: PostgreSQLConnection
   ) throws -> [Bool] {
     let hubs: [String?] = ends.map { $0.key.hub.rawValue }
@@ -69,12 +69,12 @@ enum SendTable {
     let counts: [[UInt8]?] = ends.map { $0.end.devices == nil ? $0.end.tally.storedBytes : nil }
     let devices: [[UInt8]?] = ends.map { $0.end.devices.map(StoredDevices.bytes) }
     let rows = try connection.query(
-      ending,
+      settling,
       [
         .int4(day), .texts(hubs), .uuids(ids), .int2s(states), .int8s(times), .int8s(digests), .byteas(counts),
         .byteas(devices),
       ])
-    // Mostly all of them were, and nothing needs to be said.
+    // NULL means that all of them were open, the usual case.
     guard !rows.isNull(0, 0) else { return Array(repeating: true, count: ends.count) }
     var wereOpen = Array(repeating: false, count: ends.count)
     for number in try rows.integers(0, 0) { wereOpen[Int(number) - 1] = true }
@@ -87,7 +87,7 @@ enum SendTable {
       LATERAL (SELECT 1 FROM ledger_sends AS s WHERE s.hub = k.hub AND s.id = k.id AND s.day = k.day LIMIT 1) AS s
     """)
 
-  /// The places of those sends that are there.
+  /// The indexes of the sends that exist.
   static func known(_ keys: [BatchPlan.Key], on connection: PostgreSQLConnection) throws -> Set<Int> {
     let hubs: [String?] = keys.map { $0.hub.rawValue }
     let ids = keys.map { (high: $0.id.high, low: $0.id.low) }
@@ -105,7 +105,7 @@ enum SendTable {
     WHERE s.hub = u.hub AND s.id = u.id AND s.day = u.day
     """)
 
-  /// Writes what items have changed of the rows.
+  /// Updates the columns that items change.
   static func update(_ changed: [(key: BatchPlan.Key, row: SendRow)], on connection: PostgreSQLConnection) throws {
     let hubs: [String?] = changed.map { $0.key.hub.rawValue }
     let ids = changed.map { (high: $0.key.id.high, low: $0.key.id.low) }
@@ -128,10 +128,7 @@ enum SendTable {
 }
 
 extension ItemSum {
-  /// The column `state`.
   var storedState: Int16? { state.map { Int16(StoredCode.code($0)) } }
-  /// The column `counts`.
   var storedCounts: [UInt8]? { devices == nil ? tally.storedBytes : nil }
-  /// The column `devices`.
   var storedDevices: [UInt8]? { devices.map(StoredDevices.bytes) }
 }

@@ -2,9 +2,8 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// What is asked of a ledger's file, by the process that writes it and by others.
+/// The queries of a SQLite ledger, for the writer and for readers.
 enum Lookup {
-  /// What is known of a send; see `SendHistory`.
   static func report(_ db: Database, of send: SendID, hub: HubName) throws -> SendReport? {
     let select = try db.cachedStatement(
       sql: "SELECT \(SendRow.columns) FROM sends WHERE hub = (SELECT id FROM hubs WHERE name = ?) AND id = ?")
@@ -14,13 +13,11 @@ enum Lookup {
     return try report(db, of: send, hub: hub, row)
   }
 
-  /// What a row says of its send, and while several items are open, what those of the attempt that has come furthest
-  /// have come to.
   static func report(_ db: Database, of send: SendID, hub: HubName, _ row: SendRow) throws -> SendReport {
     try row.makeReport(of: send, hub: hub) { try AttemptTable.furthest(db, hub: hub, send: send) }
   }
 
-  /// The sums of a hub; all nothing for a hub that is not known.
+  /// The totals of a hub; zero for an unknown hub.
   static func totals(_ db: Database, hub: HubName) throws -> LedgerTotals {
     var totals = LedgerTotals()
     let sums = try db.cachedStatement(

@@ -2,29 +2,27 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// Removes sends that nobody will ask for any more, a bounded number in each transaction. Totals keep what they have
-/// counted.
+/// Removes sends older than the retention, a limited number in each transaction. Totals are not reduced.
 struct Retention: Sendable {
-  /// How long a send that does not end is kept, whatever the configuration: the longest time to live, and a week for it
-  /// to be settled.
+  /// The shortest retention of a send that does not settle: the longest time to live, and a week for its settlement.
   static let open: Duration = .seconds(Int64(SendRequest.maximumTimeToLive) + 7 * 86_400)
-  /// The fewest rows that one transaction may remove.
+  /// The smallest limit of rows that one transaction may remove.
   static let minimum = 500
-  /// Rows that one transaction looks at in search of sends that do not end.
+  /// The rows that one transaction examines for sends that do not settle.
   private static let stride = 200
 
   private let period: Duration
-  /// The latest time that any record has spoken of, but never one in the future. Age is measured from here and not from
-  /// the clock: a ledger that is rebuilt from an old log must not drop a send before its repetitions have come by.
+  /// The latest time in any record so far, at most the present. Age is measured from here and not from the clock: a
+  /// ledger rebuilt from an old log must not remove a send before its later records have been read.
   private var newest: UnixTime?
-  /// Where the search for sends that do not end has come to.
+  /// The position of the search for sends that do not settle.
   private var cursor: (hub: Int64, id: Data) = (0, Data())
 
   init(period: Duration) {
     self.period = period
   }
 
-  /// Removes what is due after a batch; at most twice as many rows as the batch had entries, or `minimum`.
+  /// Removes expired sends after a batch: at most twice the batch's entries, or `minimum`.
   mutating func run(_ db: Database, after batch: LedgerBatch, at now: UnixTime) throws {
     let times = batch.entries.map { min($0.time, now) }
     guard let newest = (times + [newest].compactMap { $0 }).max() else { return }
@@ -50,7 +48,7 @@ struct Retention: Sendable {
     cursor = rows.count == Self.stride ? rows.last.map { ($0[0], $0[1]) } ?? (0, Data()) : (0, Data())
   }
 
-  /// Whether items of the send may be kept: of one that was set aside too, as it may be put back.
+  /// SQL condition: whether items of the send may be stored. Dead letters have them because they may be redriven.
   private static let mayHaveParts = "known_parts > 1 OR state IS \(StoredCode.code(StatusRecord.State.deadLettered))"
 
   private static func remove(_ row: Row, from db: Database) throws {

@@ -1,22 +1,22 @@
 import GRDB
 
-/// The tables, and how a file gets them.
+/// The SQLite tables and their migrations.
 enum Schema {
-  /// Tells a ledger's file from any other database (`PRAGMA application_id`): "FnLd".
+  /// `PRAGMA application_id` of a ledger's file: "FnLd".
   static let applicationID: Int32 = 0x466E_4C64
 
-  /// The steps from an empty file to the present one; `PRAGMA user_version` counts those done. Only ever appended to.
+  /// The migrations; `PRAGMA user_version` is the number of those applied. Only append.
   ///
-  /// - sends: one row per send, with the sum of all its work items. A send that is one item, as most are, is this row
-  ///   alone. `part_0` is the digest of that item's record, null while it is open and for a send of several items.
-  ///   `known_parts` is how many items it has, `settled_parts` how many have counted: none, or all those of one
-  ///   attempt. `devices` holds each device's result while there are few, `counts` the numbers while there are many.
-  ///   Codes are those of `StoredCode`; times are Unix milliseconds.
-  /// - attempts: while a send of several items is open, what those of each attempt have come to. See `AttemptTable`.
-  /// - parts: which items those are, and afterwards those that have counted.
-  /// - duplicates: records that have not counted, so that each is counted as such once however often it is read.
-  /// - totals, device_totals: sums per hub, changed in the transaction that changes what they sum up.
-  /// - positions: what has been read; see `Rewind`.
+  /// - sends: one row per send, with the sum of its work items. Most sends have one item and only this row. `part_0` is
+  ///   the digest of that item's record; null while the send is open, and for sends of several items. `known_parts` is
+  ///   the number of items, `settled_parts` the number of those that count: none, or all those of one attempt.
+  ///   `devices` holds the results of single devices, `counts` the counts where there are too many devices. Codes are
+  ///   those of `StoredCode`; times are Unix milliseconds.
+  /// - attempts: the sum of each attempt's items while a send of several items is open. See `SendItems`.
+  /// - parts: the items of each attempt; after settlement, those that counted.
+  /// - duplicates: records that did not count, so that each is counted as a duplicate once.
+  /// - totals, device_totals: totals per hub, updated in the transaction that changes the sends.
+  /// - positions: the positions read; see `OffsetRewind`.
   static let steps = [
     """
     CREATE TABLE hubs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -69,8 +69,7 @@ enum Schema {
       PRIMARY KEY (topic, partition)
     ) WITHOUT ROWID;
     """,
-    // Parts did not say to which attempt they belong, nor how many there are. A send of several that is open is counted
-    // anew.
+    // Earlier parts had no attempt. Open sends of several items are reset and counted again.
     """
     DROP TABLE parts;
     CREATE TABLE attempts (
@@ -86,7 +85,7 @@ enum Schema {
     WHERE settled_parts > 0 AND settled_parts < known_parts;
     """,
     "ALTER TABLE totals ADD COLUMN cancelled INTEGER NOT NULL DEFAULT 0;",
-    // Sends of one moment in the order of their ids: a table without row ids has its key in each index.
+    // Sends of one moment are in the order of their ids: each index of a WITHOUT ROWID table includes the key.
     """
     CREATE INDEX newest ON sends (hub, accepted_at);
     CREATE INDEX newest_by_sender ON sends (hub, sender, accepted_at);
@@ -94,9 +93,8 @@ enum Schema {
     """,
   ]
 
-  /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two
-  /// processes which start at once the second finds everything done. Throws `LedgerError` when the file is something
-  /// else or a later release's.
+  /// Migrates the file to the present schema, in one transaction, so that of two processes that start at once the second
+  /// finds it migrated. Throws `LedgerError` when the file belongs to something else or to a later release.
   static func migrate(_ db: Database) throws {
     try db.inTransaction(.immediate) {
       let version = try version(of: db)
@@ -110,7 +108,7 @@ enum Schema {
   /// Throws `LedgerError` unless this release can read the file as it is.
   static func verify(_ db: Database) throws {
     guard try version(of: db) == steps.count else {
-      throw LedgerError(.notThere, "the ledger's tables are not there yet")
+      throw LedgerError(.notThere, "the ledger's tables have not been created yet")
     }
   }
 
@@ -119,10 +117,11 @@ enum Schema {
     let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
     let isEmpty = try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_master LIMIT 1") == nil
     guard application == applicationID || (application == 0 && version == 0 && isEmpty) else {
-      throw LedgerError(.unusable, "it is a database of something else")
+      throw LedgerError(.unusable, "the file is a database of another application")
     }
     guard version <= steps.count else {
-      throw LedgerError(.unusable, "it was made by a later release (schema \(version), this one knows \(steps.count))")
+      throw LedgerError(
+        .unusable, "the file is from a later release (schema \(version); this release supports up to \(steps.count))")
     }
     return version
   }

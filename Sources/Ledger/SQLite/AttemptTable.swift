@@ -2,20 +2,17 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// The items of one send that has several, by attempt. What they have come to counts only when an attempt is complete,
-/// and then replaces all others: so whatever records of however many attempts come, in any order and any number of
-/// times, the send counts the devices of exactly one.
+/// The items of one send in the SQLite tables `attempts`, `parts` and `duplicates`.
 struct AttemptTable: SendItems {
   private let db: Database
   private let send: [DatabaseValue]
 
-  /// The attempts at the send of that hub's number and id.
   init(_ db: Database, hub: Int64, send: DatabaseValue) {
     self.db = db
     self.send = [hub.databaseValue, send]
   }
 
-  /// What the items of the open attempt with the most of them have come to; nil where there is none.
+  /// The sum of the open attempt with the most items; nil when there is none.
   static func furthest(_ db: Database, hub: HubName, send: SendID) throws -> ItemSum? {
     let select = try db.cachedStatement(
       sql: """

@@ -2,18 +2,17 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// The answer to a `SendQuery`: one index, or two side by side, read from the newest send on until the page is full.
+/// Answers a `SendQuery` from SQLite: reads one index, or merges two, from the newest send on until the page is full.
 ///
-/// What no index holds (the state, and the sender among one user's sends) is looked at send by send, for at most
-/// `mostExamined` of them: then the page ends early, and the caller comes again.
+/// Conditions without an index (the state; the sender among one user's sends) filter at most `mostExamined` sends; then
+/// the page ends early, and the caller asks for the next one.
 struct Listing {
-  /// The most sends that one page is searched among.
+  /// The most sends examined for one page.
   static let mostExamined = 10_000
 
   private let db: Database
   private let query: SendQuery
 
-  /// A send as the indexes lead to it.
   private struct Entry {
     let position: SendQuery.Position
     let row: SendRow
@@ -34,9 +33,8 @@ struct Listing {
     self.query = query
   }
 
-  /// The page.
   func page() throws -> SendPage {
-    // What is scheduled is not in the topics yet.
+    // Scheduled sends are not in the topics yet.
     guard query.state != .scheduled else { return SendPage(sends: [], next: nil) }
     let cursors = try cursors()
     var heads = try cursors.map { try $0.next() }
@@ -50,18 +48,11 @@ struct Listing {
       for index in heads.indices where heads[index]?.position == entry.position {
         heads[index] = try cursors[index].next()
       }
-      guard matches(entry.row) else { continue }
+      guard query.matches(entry.row) else { continue }
       let report = try Lookup.report(db, of: entry.position.send, hub: query.hub, entry.row)
       sends.append(report.withoutDevices)
     }
     return SendPage(sends: sends, next: nil)
-  }
-
-  private func matches(_ row: SendRow) -> Bool {
-    if let state = query.state, row.report != state { return false }
-    // By bytes, as everywhere: names that merely look the same are two users'.
-    if let sender = query.sender, row.sender.map({ $0.utf8.elementsEqual(sender.utf8) }) != true { return false }
-    return true
   }
 
   private func cursors() throws -> [MapCursor<RowCursor, Entry>] {
@@ -82,7 +73,7 @@ struct Listing {
       Data(query.after?.send.bytes ?? Array(repeating: 0xFF, count: 16)),
     ]
     if let value { arguments += [value] }
-    // Not cached: the two of one query can be the same statement.
+    // Not cached: both cursors of a query can use the same SQL at the same time.
     let select = try db.makeStatement(
       sql: """
         SELECT \(SendRow.columns), id FROM sends
@@ -93,8 +84,18 @@ struct Listing {
   }
 }
 
+extension SendQuery {
+  /// Whether a row has the query's state and sender.
+  func matches(_ row: SendRow) -> Bool {
+    if let state, row.report != state { return false }
+    // Compares bytes: Swift's == treats canonically equivalent names as equal.
+    if let sender, row.sender.map({ $0.utf8.elementsEqual(sender.utf8) }) != true { return false }
+    return true
+  }
+}
+
 extension SendReport {
-  /// The report as a page has it.
+  /// The report as listed in a page.
   var withoutDevices: SendReport {
     SendReport(
       id: id, hub: hub, state: state, sender: sender, audience: audience, isBroadcast: isBroadcast, sendAt: sendAt,

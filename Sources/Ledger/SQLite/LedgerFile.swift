@@ -1,20 +1,18 @@
 import Foundation
 import GRDB
 
-/// How connections to a ledger's file are made.
+/// Opens connections to a ledger's SQLite file.
 enum LedgerFile {
-  /// Opens the file for the process that writes it. Makes it where there is none, and its tables.
+  /// Opens the file for the process that writes it, and creates it and its tables if missing.
   static func openForWriting(_ settings: LedgerStoreConfiguration) throws -> DatabasePool {
-    // SQLite does not wait for the lock when two processes switch a new file to WAL at once: the loser is told "busy"
-    // and has to come again.
+    // SQLite ignores the busy timeout when two processes switch a new file to WAL at once: one gets SQLITE_BUSY.
     let deadline = ContinuousClock.now + settings.busyTimeout
     while true {
       do {
         let pool = try DatabasePool(path: settings.path, configuration: configuration(settings, readonly: false))
         try pool.writeWithoutTransaction { db in
-          // The ledger can be made anew from the log, and remembers in the file how far it has read: what a power
-          // failure takes back is read again. So the disk need not be waited for at every commit (NORMAL), only at
-          // checkpoints; and those may be rare.
+          // The file stores the positions read, so transactions lost in a power failure are read again. Commits need
+          // not wait for the disk (NORMAL), only checkpoints, and those may be rare.
           try db.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 8000")
           try Schema.migrate(db)
         }
@@ -25,10 +23,9 @@ enum LedgerFile {
     }
   }
 
-  /// Opens the file for a process that only reads. Throws `LedgerError` with `notThere` when there is nothing to read
-  /// yet.
+  /// Opens the file for a reader. Throws `LedgerError` with `notThere` when it does not exist yet.
   static func openForReading(_ settings: LedgerStoreConfiguration) throws -> DatabasePool {
-    // SQLite would report the same code for a file that is not there and for one that may not be read.
+    // SQLite reports the same code for a missing file and for one without read permission.
     guard FileManager.default.fileExists(atPath: settings.path) else {
       throw LedgerError(.notThere, "there is no ledger at \(settings.path) yet")
     }
@@ -37,15 +34,14 @@ enum LedgerFile {
     return pool
   }
 
-  /// Which file lies at the path now: another one has another number.
+  /// The inode number of the file at the path.
   static func identity(of path: String) -> UInt64? {
-    // Without an answer there is no file to be told apart.
+    // Nil when there is no file.
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     return attributes?[.systemFileNumber] as? UInt64
   }
 
-  /// What went wrong, as a ledger's error. SQLite's own message stays out: only the code is certain to contain nothing
-  /// of what is stored.
+  /// Converts an error. SQLite's message is left out, because it may contain stored data; its code does not.
   static func ledgerError(_ error: any Error) -> LedgerError {
     switch error {
     case let error as LedgerError: error
@@ -66,7 +62,7 @@ enum LedgerFile {
     configuration.foreignKeysEnabled = false
     configuration.maximumReaderCount = 2
     configuration.prepareDatabase { db in
-      // A negative cache size counts KiB, a positive one pages. Look-ups need few pages; batches touch many.
+      // A negative cache_size is in KiB. Look-ups need few pages, batches many.
       try db.execute(sql: "PRAGMA busy_timeout = \(milliseconds); PRAGMA temp_store = MEMORY")
       try db.execute(sql: "PRAGMA cache_size = -\(db.configuration.readonly ? min(cache, 4096) : cache)")
     }

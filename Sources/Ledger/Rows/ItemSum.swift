@@ -2,32 +2,31 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// What work items of one send have come to together. The same in whatever order they are added.
+/// The combined result of several work items of one send, independent of the order in which they are added.
 struct ItemSum: Sendable {
-  /// How many were added.
+  /// The number of items added.
   private(set) var items = 0
-  /// What all have in common; where they differ `.cancelled` if any was, and `.settled` otherwise; nil when there is
-  /// none.
+  /// The common state of all items; if they differ, `.cancelled` if any was, else `.settled`; nil without items.
   private(set) var state: StatusRecord.State?
-  /// When the last one ended.
+  /// When the last item settled.
   private(set) var settledAt: UnixTime?
   private(set) var tally = OutcomeCounts()
-  /// Nil when there are more than are kept.
+  /// The results of single devices; nil when there are more than are kept.
   private(set) var devices: [DeviceResult]? = []
 
-  /// The columns of a row that keep it: the number of items in a table's own, then these.
+  /// The columns that store it, after a table's own column for the number of items.
   static let columns = "state, settled_at, counts, devices"
 
   init() {}
 
-  /// Reads `columns`, which begin at `first`. Throws when no release has written the row.
+  /// Reads `columns`, which begin at `first`. Throws `SendRow.damaged` for values that no release has written.
   init(items: Int, _ row: Row, from first: Int) throws {
     try self.init(
       items: items, state: row[first], settledAt: row[first + 1], counts: row[first + 2] as Data?,
       devices: row[first + 3] as Data?)
   }
 
-  /// From what columns hold. Throws when no release has written it.
+  /// Decodes column values. Throws `SendRow.damaged` for values that no release has written.
   init(items: Int, state code: UInt8?, settledAt: Int64?, counts: Data?, devices stored: Data?) throws {
     self.items = items
     if let code {
@@ -46,7 +45,6 @@ struct ItemSum: Sendable {
     }
   }
 
-  /// Adds an item.
   mutating func add(_ settlement: LedgerEntry.Settlement, maximumDevices: Int) {
     items += 1
     state = state.map { Self.common($0, settlement.state) } ?? settlement.state
@@ -65,7 +63,7 @@ struct ItemSum: Sendable {
     return one == .cancelled || other == .cancelled ? .cancelled : .settled
   }
 
-  /// The values of `columns`.
+  /// The values of `columns`, for SQLite.
   var values: [DatabaseValue] {
     [
       (state.map { Int64(StoredCode.code($0)) }).databaseValue, (settledAt?.milliseconds).databaseValue,
@@ -77,4 +75,29 @@ struct ItemSum: Sendable {
 extension Optional where Wrapped: DatabaseValueConvertible {
   /// The value, or NULL.
   var databaseValue: DatabaseValue { self?.databaseValue ?? .null }
+}
+
+/// The changes that one transaction makes to a hub's totals; they may be negative.
+struct HubDelta {
+  var accepted = 0
+  var settled = 0
+  var noTarget = 0
+  var expired = 0
+  var deadLettered = 0
+  var cancelled = 0
+  var unannounced = 0
+  var duplicates = 0
+  var devices = OutcomeCounts()
+
+  /// Counts a send as settled with a state; `sign` -1 takes it back.
+  mutating func count(_ state: StatusRecord.State, _ sign: Int = 1) {
+    settled += sign
+    switch state {
+    case .settled: break
+    case .noTarget: noTarget += sign
+    case .expired: expired += sign
+    case .deadLettered: deadLettered += sign
+    case .cancelled: cancelled += sign
+    }
+  }
 }

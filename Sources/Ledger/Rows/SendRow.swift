@@ -2,25 +2,24 @@ import FanfareCore
 import Foundation
 import GRDB
 
-/// A row of the table of sends, for what one statement cannot do: sends of several items, and records that come out of
-/// order.
+/// A row of the sends table, for sends of several items and records out of order; other records need no row in memory.
 struct SendRow {
   private(set) var isAnnounced: Bool
-  /// How many items the send has: as many as the attempt that has counted, or the largest one known, has.
+  /// The number of the send's items: that of the attempt that counted, or of the largest attempt known.
   private(set) var knownParts: Int
-  /// What has counted: nothing, or one item, or all those of one attempt.
+  /// The items that count: none, or all those of one complete attempt.
   private(set) var sum: ItemSum
-  /// The digest of the item's record, of a send that was one item.
+  /// The digest of the record of a send of one item.
   private(set) var digest: Int64?
   let acceptedAt: UnixTime
   let sender: String?
   let audience: String
 
-  /// What `init(_:)` reads.
+  /// The columns that `init(_:)` reads.
   static let columns =
     "is_announced, known_parts, settled_parts, part_0, accepted_at, sender, audience, \(ItemSum.columns)"
 
-  /// Reads `columns`. Throws when no release has written the row.
+  /// Reads `columns`. Throws `damaged` for values that no release has written.
   init(_ row: Row) throws {
     isAnnounced = row[0]
     knownParts = row[1]
@@ -31,7 +30,6 @@ struct SendRow {
     sum = try ItemSum(items: row[2], row, from: 7)
   }
 
-  /// From what columns hold.
   init(
     isAnnounced: Bool, knownParts: Int, sum: ItemSum, digest: Int64?, acceptedAt: UnixTime, sender: String?,
     audience: String
@@ -45,7 +43,7 @@ struct SendRow {
     self.audience = audience
   }
 
-  /// A send of which nothing is known but that this item of it has ended.
+  /// A send known only by this item.
   init(_ settlement: LedgerEntry.Settlement) {
     isAnnounced = false
     knownParts = 1
@@ -55,13 +53,13 @@ struct SendRow {
     audience = settlement.audience
   }
 
-  /// Whether every item of one attempt has ended.
+  /// Whether one attempt is complete.
   var isSettled: Bool { sum.items >= knownParts }
 
-  /// Whether it could not be processed: then a record that says what became of it after all has the last word.
-  var wasSetAside: Bool { isSettled && digest != nil && sum.state == .deadLettered }
+  /// Whether the send was dead-lettered; a later status record, after a redrive, replaces that result.
+  var wasDeadLettered: Bool { isSettled && digest != nil && sum.state == .deadLettered }
 
-  /// Where the send stands, as callers are told.
+  /// The state shown to callers.
   var report: SendReport.State {
     guard isSettled, let state = sum.state else { return .accepted }
     return switch state {
@@ -73,8 +71,7 @@ struct SendRow {
     }
   }
 
-  /// What callers are told. `furthest`: while several items are open, what those of the attempt that has come furthest
-  /// have come to.
+  /// The report for callers. `furthest` is the sum of the open attempt with the most items.
   func makeReport(of send: SendID, hub: HubName, furthest: () throws -> ItemSum?) rethrows -> SendReport {
     let sum = try !isSettled && knownParts > 1 ? furthest() ?? self.sum : self.sum
     return SendReport(
@@ -84,23 +81,23 @@ struct SendRow {
       counts: sum.tally.byPlatform, devices: sum.devices)
   }
 
-  /// Takes note that the send has several items, not all of which are there.
+  /// Raises the number of expected items.
   mutating func expect(parts: Int) {
     knownParts = max(knownParts, parts)
   }
 
-  /// The send has ended with these items. `digest`: that of the record, where it is a single one.
+  /// Settles the send with these items. `digest` is that of the record of a send of one item.
   mutating func settle(_ sum: ItemSum, digest: Int64?) {
     self.sum = sum
     self.digest = digest
     knownParts = sum.items
   }
 
-  /// The values of the columns that items change: `known_parts`, `settled_parts`, `part_0` and those of `ItemSum`.
+  /// The values of `known_parts`, `settled_parts`, `part_0` and the columns of `ItemSum`, for SQLite.
   var itemValues: [DatabaseValue] {
     [knownParts.databaseValue, sum.items.databaseValue, digest.databaseValue] + sum.values
   }
 
-  /// The file holds what no release has written.
-  static let damaged = LedgerError(.unusable, "the ledger holds a row that it cannot read")
+  /// A row has values that no release has written.
+  static let damaged = LedgerError(.unusable, "the ledger has a row that this release cannot read")
 }

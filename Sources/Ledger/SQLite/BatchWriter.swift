@@ -3,10 +3,9 @@ import Foundation
 import GRDB
 import RDKafka
 
-/// Puts one batch into the file, inside one transaction. Every record counts once, whatever is repeated and in whatever
-/// order it comes.
+/// Writes one batch to the SQLite file, inside one transaction.
 ///
-/// The usual way of a send costs one statement for each of its two records; everything else goes the long way, over
+/// A send of one item whose two records come in order costs one statement for each. All other records are applied to a
 /// `SendRow`.
 struct BatchWriter {
   private let db: Database
@@ -17,7 +16,6 @@ struct BatchWriter {
   private var hubs: [HubName: Int64] = [:]
   private var deltas: [Int64: HubDelta] = [:]
 
-  /// A writer for a connection that is inside a transaction.
   init(_ db: Database, maximumDevices: Int) throws {
     self.db = db
     self.maximumDevices = maximumDevices
@@ -27,7 +25,7 @@ struct BatchWriter {
         """)
     announce = try db.cachedStatement(
       sql: "UPDATE sends SET is_announced = 1 WHERE hub = ? AND id = ? AND is_announced = 0")
-    // A send of one item, accepted and open.
+    // Settles a send of one item that is accepted and open.
     settle = try db.cachedStatement(
       sql: """
         UPDATE sends SET settled_parts = 1, state = ?, settled_at = ?, part_0 = ?, counts = ?, devices = ?
@@ -35,8 +33,7 @@ struct BatchWriter {
         """)
   }
 
-  /// Puts the batch in. Returns how many records have turned out not to count: second records of their work items, or
-  /// of other attempts.
+  /// Writes the batch. Returns the number of duplicates.
   mutating func write(_ batch: LedgerBatch) throws -> Int {
     for entry in batch.entries {
       switch entry {
@@ -94,14 +91,14 @@ struct BatchWriter {
     try writeOutOfOrder(settlement, hub: hub, id: id)
   }
 
-  /// A record whose send is not known yet, has several items, or has ended already.
+  /// Writes a record whose send is unknown, has several items, or has already settled.
   private mutating func writeOutOfOrder(_ settlement: LedgerEntry.Settlement, hub: Int64, id: DatabaseValue) throws {
     let select = try db.cachedStatement(sql: "SELECT \(SendRow.columns) FROM sends WHERE hub = ? AND id = ?")
     let stored = try Row.fetchOne(select, arguments: [hub, id]).map(SendRow.init)
     var row = stored ?? SendRow(settlement)
     var delta = deltas[hub, default: HubDelta()]
     let items = AttemptTable(db, hub: hub, send: id)
-    let isChanged = try row.take(settlement, items: items, maximumDevices: maximumDevices, delta: &delta)
+    let isChanged = try row.add(settlement, items: items, maximumDevices: maximumDevices, delta: &delta)
     if isChanged {
       if stored == nil {
         delta.accepted += 1
@@ -172,7 +169,7 @@ struct BatchWriter {
     return number
   }
 
-  /// Runs a statement whose arguments are known to fit: the check of their number costs as much as binding them.
+  /// Executes a statement without GRDB's check of the number of arguments, which costs as much as binding them.
   private func run(_ statement: Statement, _ arguments: [DatabaseValue]) throws {
     statement.setUncheckedArguments(StatementArguments(arguments))
     try statement.execute()

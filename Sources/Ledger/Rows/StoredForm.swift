@@ -1,0 +1,141 @@
+import FanfareCore
+import Foundation
+
+/// The numeric codes of enumerations in stored columns. Never change one.
+enum StoredCode {
+  /// A platform's code: its bit in `PlatformSet`.
+  static func code(_ platform: Platform) -> UInt8 { PlatformSet(platform).rawValue }
+
+  /// The platform of a code; nil if this release does not know it.
+  static func platform(_ code: UInt8) -> Platform? { Platform.allCases.first { StoredCode.code($0) == code } }
+
+  static func code(_ outcome: DeviceResult.Outcome) -> UInt8 {
+    switch outcome {
+    case .delivered: 1
+    case .rejected: 2
+    case .deviceGone: 3
+    case .expired: 4
+    case .failed: 5
+    case .unconfirmed: 6
+    }
+  }
+
+  static func outcome(_ code: UInt8) -> DeviceResult.Outcome? {
+    DeviceResult.Outcome.allCases.first { StoredCode.code($0) == code }
+  }
+
+  static func code(_ state: StatusRecord.State) -> UInt8 {
+    switch state {
+    case .settled: 1
+    case .noTarget: 2
+    case .expired: 3
+    case .deadLettered: 4
+    case .cancelled: 5
+    }
+  }
+
+  static func state(_ code: UInt8) -> StatusRecord.State? {
+    StatusRecord.State.allCases.first { StoredCode.code($0) == code }
+  }
+}
+
+/// The results of single devices in one column: about 25 bytes each, where rows of their own would cost a look-up each.
+enum StoredDevices {
+  /// The most bytes stored of a reason. Reasons come from a fixed vocabulary; this limits a faulty writer.
+  private static let maximumReasonLength = 64
+
+  static func encode(_ devices: [DeviceResult]) -> Data { Data(bytes(devices)) }
+
+  static func bytes(_ devices: [DeviceResult]) -> [UInt8] {
+    var output: [UInt8] = []
+    output.reserveCapacity(devices.count * 24)
+    for device in devices {
+      for word in [device.registration.high, device.registration.low] {
+        for shift in stride(from: UInt64(56), through: 0, by: -8) {
+          output.append(UInt8(truncatingIfNeeded: word >> shift))
+        }
+      }
+      output.append(StoredCode.code(device.platform) << 4 | StoredCode.code(device.outcome))
+      output.appendVarint(UInt64(clamping: device.status))
+      output.appendVarint(UInt64(clamping: device.attempts))
+      let reason = device.reason.utf8.prefix(maximumReasonLength)
+      output.appendVarint(UInt64(reason.count))
+      output.append(contentsOf: reason)
+    }
+    return output
+  }
+
+  /// Decodes a column; nil for bytes that no release has written.
+  static func decode(_ stored: Data) -> [DeviceResult]? {
+    var input = [UInt8](stored)[...]
+    var devices: [DeviceResult] = []
+    while !input.isEmpty {
+      guard let registration = RegistrationID(bytes: input.prefix(16)) else { return nil }
+      input = input.dropFirst(16)
+      guard let kind = input.popFirst(), let platform = StoredCode.platform(kind >> 4),
+        let outcome = StoredCode.outcome(kind & 0xF), let status = input.popVarint(), let attempts = input.popVarint(),
+        let length = input.popVarint(), length <= input.count
+      else { return nil }
+      let reason = String(decoding: input.prefix(Int(length)), as: UTF8.self)
+      input = input.dropFirst(Int(length))
+      devices.append(
+        DeviceResult(
+          registration: registration, platform: platform, outcome: outcome, reason: reason,
+          status: Int(clamping: status),
+          attempts: Int(clamping: attempts)))
+    }
+    return devices
+  }
+}
+
+extension OutcomeCounts {
+  /// The stored form: for each kind its two codes in one byte, and the count as a varint.
+  var stored: Data { Data(storedBytes) }
+
+  var storedBytes: [UInt8] {
+    var output: [UInt8] = []
+    for (kind, count) in entries {
+      output.append(StoredCode.code(kind.platform) << 4 | StoredCode.code(kind.outcome))
+      output.appendVarint(UInt64(max(0, count)))
+    }
+    return output
+  }
+
+  /// Decodes a column; nil for bytes that no release has written.
+  init?(stored: Data) {
+    self.init()
+    var input = [UInt8](stored)[...]
+    while let kind = input.popFirst() {
+      guard let platform = StoredCode.platform(kind >> 4), let outcome = StoredCode.outcome(kind & 0xF),
+        let count = input.popVarint()
+      else { return nil }
+      add(Int(clamping: count), to: Kind(platform, outcome))
+    }
+  }
+}
+
+/// Unsigned LEB128: seven bits per byte, the lowest first, the eighth bit set on all but the last byte.
+extension [UInt8] {
+  mutating func appendVarint(_ number: UInt64) {
+    var rest = number
+    while rest >= 0x80 {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    append(UInt8(rest))
+  }
+}
+
+extension ArraySlice<UInt8> {
+  /// Removes a number from the front; nil when there is no complete one.
+  mutating func popVarint() -> UInt64? {
+    var number: UInt64 = 0
+    var shift: UInt64 = 0
+    while shift < 64, let byte = popFirst() {
+      number |= UInt64(byte & 0x7F) << shift
+      if byte < 0x80 { return number }
+      shift += 7
+    }
+    return nil
+  }
+}
