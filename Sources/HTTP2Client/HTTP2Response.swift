@@ -4,16 +4,10 @@ package struct HTTP2Response: Sendable {
   package var status: Int
 
   /// The fields named in `HTTP2PoolConfiguration.keptResponseHeaders`; all others are skipped.
-  package var headers: HTTP2Headers
+  package var headers = HTTP2Headers()
 
   /// The body, at most `HTTP2PoolConfiguration.maximumResponseBodyBytes` long.
-  package var body: [UInt8]
-
-  package init(status: Int, headers: HTTP2Headers = HTTP2Headers(), body: [UInt8] = []) {
-    self.status = status
-    self.headers = headers
-    self.body = body
-  }
+  package var body: [UInt8] = []
 }
 
 /// The end of one request; there is exactly one for every request submitted.
@@ -22,9 +16,4 @@ package struct HTTP2Completion: Sendable {
 
   /// The answer, with any status, or the reason why there is none.
   package var result: Result<HTTP2Response, HTTP2RequestError>
-
-  package init(ticket: UInt64, result: Result<HTTP2Response, HTTP2RequestError>) {
-    self.ticket = ticket
-    self.result = result
-  }
 }

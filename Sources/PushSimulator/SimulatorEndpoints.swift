@@ -11,14 +11,6 @@ package struct SimulatorEndpoints: Hashable, Sendable, Codable {
   /// The admin routes: HTTP/1.1 in the clear.
   package let adminPort: Int
 
-  package init(host: String, apnsPort: Int, fcmPort: Int, httpsPort: Int, adminPort: Int) {
-    self.host = host
-    self.apnsPort = apnsPort
-    self.fcmPort = fcmPort
-    self.httpsPort = httpsPort
-    self.adminPort = adminPort
-  }
-
   /// Google's token endpoint, as a key file's `token_uri`.
   package var googleTokenURL: String { "https://\(authority):\(httpsPort)/token" }
   /// Microsoft's token endpoint of apps with a package SID.

@@ -1,4 +1,3 @@
-import HTTP2Client
 import Support
 import Testing
 

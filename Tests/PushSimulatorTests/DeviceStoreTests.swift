@@ -1,5 +1,4 @@
 import FanfareCore
-import PushSimulator
 import Testing
 
 @testable import PushSimulator

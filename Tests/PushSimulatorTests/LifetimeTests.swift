@@ -4,8 +4,9 @@ import HTTP2Client
 import Logging
 import NIOCore
 import NIOPosix
-import PushSimulator
 import Testing
+
+@testable import PushSimulator
 
 @Suite(.timeLimit(.minutes(2)))
 struct LifetimeTests {

@@ -2,7 +2,6 @@ import AsyncHTTPClient
 import FanfareCore
 import NIOCore
 import NIOHTTP1
-import PushSimulator
 import Testing
 
 @testable import PushSimulator

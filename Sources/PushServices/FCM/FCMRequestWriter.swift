@@ -42,7 +42,7 @@ enum FCMBody {
   /// The bytes that FCM counts for the id: its key and a UUID.
   static let idSize = idKey.utf8.count + 36
 
-  /// A byte that stands for a value of each push. The marks are the three smallest bytes. Decimal digits behind a mark
+  /// A byte that stands for a value of each push. The marks are the bytes 1 to 3. Decimal digits behind a mark
   /// for a time are the message's own limit, in seconds since 1970.
   enum Mark: UInt8 {
     /// The expiry of the push, in seconds since 1970.

@@ -9,11 +9,6 @@ package struct PushConfigurationError: Error, Hashable, Sendable, CustomStringCo
   /// The end of a sentence that begins with the field.
   package let problem: String
 
-  package init(field: String, problem: String) {
-    self.field = field
-    self.problem = problem
-  }
-
   package var description: String { "\(field) \(problem)" }
 }
 
