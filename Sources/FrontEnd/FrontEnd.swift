@@ -139,8 +139,6 @@ package final class FrontEnd: Service {
     let idempotency = Idempotency(store: dependencies.claims)
     let registration = RegistrationRoutes(
       access: access, registry: dependencies.registry, clock: clock, maximumBodySize: configuration.maximumBodySize)
-    let devices = DeviceRoutes(
-      access: access, registry: dependencies.registry, clock: clock, maximumBodySize: configuration.maximumBodySize)
     let notifications = NotificationRoutes(
       access: access, intake: intake, idempotency: idempotency, secure: dependencies.secureStore, clock: clock,
       maximumBodySize: configuration.maximumBodySize, securePayloadLifetime: configuration.securePayloadLifetime)
@@ -152,7 +150,6 @@ package final class FrontEnd: Service {
       schedule: dependencies.schedule, clock: clock)
     for root in [router.group(), router.group("hubs/{hub}")] {
       registration.add(to: root)
-      devices.add(to: root)
       notifications.add(to: root)
       sends.add(to: root)
       tracking.add(to: root)

@@ -1,25 +1,23 @@
 import FanfareCore
 
-/// The body of the project's own device routes: `{"platform":"apns","handle":"…","tags":["news"]}`.
-///
-/// The platform may also be named by its system (`ios`, `android`, `windows`), and the handle `deviceToken` or, on
-/// Windows, `channelUri`.
+/// The body of a registration: a platform, a handle, and tags.
 struct DeviceBody: Hashable {
   let platform: Platform
   let handle: String
   let tags: [String]
 
-  /// Reads and checks a body. Throws a refusal that names a missing, unknown, repeated or invalid member.
+  /// Reads a body of the project's own routes: `{"platform":"apns","handle":"…","tags":["news"]}`.
+  ///
+  /// The platform may also be named by its system (`ios`, `android`, `windows`), and the handle `deviceToken` or, on
+  /// Windows, `channelUri`. Throws a refusal that names a missing, unknown, repeated or invalid member.
   init(_ body: ArraySlice<UInt8>) throws(Refusal) {
     var (platform, handle, tags): (Platform?, (member: String, value: String)?, [String]?)
     try readBody(body) { (key, reader) throws(JSONError) in
       switch key {
       case "platform":
         guard platform == nil else { throw reader.duplicateMember() }
-        guard let known = Platform(systemOrName: try reader.readString()) else {
-          throw reader.error(Platform.expectation)
-        }
-        platform = known
+        platform = Platform(systemOrName: try reader.readString())
+        guard platform != nil else { throw reader.error(Platform.expectation) }
       case "handle", "deviceToken", "channelUri":
         guard handle == nil else { throw reader.error("must be given once, as handle, deviceToken or channelUri") }
         handle = (key.text, try reader.readString())
@@ -29,38 +27,20 @@ struct DeviceBody: Hashable {
       default: throw reader.error("is not a known member")
       }
     }
-    do throws(JSONError) {
-      self.platform = try required(platform, "platform")
-      let (member, value) = try required(handle, "handle")
-      if (member == "channelUri") != (self.platform == .wns), member != "handle" {
-        throw JSONError(field: member, problem: "does not belong to this platform")
-      }
-      self.handle = try valid(value, member, on: self.platform)
-      self.tags = tags ?? []
-    } catch {
-      throw Refusal(error)
-    }
+    try self.init(platform, "platform", handle?.value, handle?.member ?? "handle", tags)
   }
-}
 
-/// The body of an app that registers by handle: `{"Platform":"apns","Handle":"…","Tags":["news"]}`.
-///
-/// Names of members are matched in any letter case; unknown members are ignored.
-struct AppRegistrationBody: Hashable {
-  let platform: Platform
-  let handle: String
-  let tags: [String]
-
-  /// Reads and checks a body. Throws a refusal that names the member.
-  init(_ body: ArraySlice<UInt8>) throws(Refusal) {
+  /// Reads a body of the app-compatible route: `{"Platform":"apns","Handle":"…","Tags":["news"]}`.
+  ///
+  /// Names of members are matched in any letter case; unknown members are ignored. Throws a refusal that names the
+  /// member.
+  init(ofApp body: ArraySlice<UInt8>) throws(Refusal) {
     var (platform, handle, tags): (Platform?, String?, [String]?)
     try readBody(body) { (key, reader) throws(JSONError) in
       if key.matches("platform") {
         guard platform == nil else { throw reader.duplicateMember() }
-        guard let known = Platform(name: try reader.readString()) else {
-          throw reader.error("must be \"apns\", \"gcm\", \"fcm\" or \"wns\"")
-        }
-        platform = known
+        platform = Platform(name: try reader.readString())
+        guard platform != nil else { throw reader.error("must be \"apns\", \"gcm\", \"fcm\" or \"wns\"") }
       } else if key.matches("handle") {
         guard handle == nil else { throw reader.duplicateMember() }
         handle = try reader.readString()
@@ -71,9 +51,15 @@ struct AppRegistrationBody: Hashable {
         try reader.skipValue()
       }
     }
+    try self.init(platform, "Platform", handle, "Handle", tags)
+  }
+
+  private init(
+    _ platform: Platform?, _ platformMember: String, _ handle: String?, _ handleMember: String, _ tags: [String]?
+  ) throws(Refusal) {
     do throws(JSONError) {
-      self.platform = try required(platform, "Platform")
-      self.handle = try valid(try required(handle, "Handle"), "Handle", on: self.platform)
+      self.platform = try required(platform, platformMember)
+      self.handle = try valid(try required(handle, handleMember), handleMember, on: self.platform)
       self.tags = tags ?? []
     } catch {
       throw Refusal(error)
@@ -137,8 +123,11 @@ private func required<Value>(_ value: Value?, _ member: String) throws(JSONError
   return value
 }
 
-/// Returns the handle if it is valid on the platform.
+/// Returns the handle if it is valid on the platform, and its member's name is that of the platform.
 private func valid(_ handle: String, _ member: String, on platform: Platform) throws(JSONError) -> String {
+  if member == (platform == .wns ? "deviceToken" : "channelUri") {
+    throw JSONError(field: member, problem: "does not belong to this platform")
+  }
   if let problem = DeviceHandle.problem(with: handle, platform: platform) {
     throw JSONError(field: member, problem: problem)
   }

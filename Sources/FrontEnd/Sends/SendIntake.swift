@@ -59,19 +59,49 @@ struct SendIntake: Sendable {
     let permits = Self.takePermits(for: submissions, in: hub, asWhole: asWhole)
     if asWhole, let permits, permits.taken == 0 { throw Refusal.overQuota(retryAfter: permits.retryAfter) }
     let admitted = submissions.prefix(permits?.taken ?? submissions.count)
-    let immediate = admitted.indices.filter { !admitted[$0].isHeld }
-    let start = ContinuousClock.now
     var results = [Result<Void, Refusal>](repeating: .success(()), count: submissions.count)
-    var accepted = 0
-    for (index, result) in zip(immediate, await produce(immediate.map { submissions[$0].send })) {
-      results[index] = result
-      if case .success = result { accepted += 1 }
+    let start = ContinuousClock.now
+    var (records, held): ([ProducerRecord], [ScheduledSend]) = ([], [])
+    var (recordIndices, heldIndices): ([Int], [Int]) = ([], [])
+    records.reserveCapacity(admitted.count)
+    recordIndices.reserveCapacity(admitted.count)
+    var writer = SendRecordWriter()
+    for (index, submission) in admitted.enumerated() {
+      do throws(Refusal) {
+        let record = try record(of: submission.send, value: writer.record(of: submission.send))
+        if let scheduled = submission.scheduled {
+          held.append(scheduled)
+          heldIndices.append(index)
+        } else {
+          records.append(record)
+          recordIndices.append(index)
+        }
+      } catch {
+        results[index] = .failure(error)
+      }
     }
-    if accepted > 0 {
-      hub.metrics.accepted.increment(by: accepted)
-      hub.metrics.acceptance.record(duration: .now - start)
+    if !records.isEmpty {
+      var accepted = 0
+      for (index, outcome) in zip(recordIndices, await sink.send(records)) {
+        switch outcome {
+        case .success: accepted += 1
+        case .failure(let error): results[index] = .failure(Refusal(describing: error))
+        }
+      }
+      if accepted > 0 {
+        hub.metrics.accepted.increment(by: accepted)
+        hub.metrics.acceptance.record(duration: .now - start)
+      }
     }
-    if immediate.count < admitted.count { await hold(admitted, into: hub, results: &results) }
+    if let first = held.first {
+      do {
+        // All or none.
+        try await schedule.hold(held, at: first.scheduledAt)
+        hub.metrics.scheduled.increment(by: held.count)
+      } catch {
+        for index in heldIndices { results[index] = .failure(Refusal(describing: error)) }
+      }
+    }
     if let permits {
       let refused = results[..<admitted.endIndex].count {
         if case .failure(let refusal) = $0 { refusal.isCertain } else { false }
@@ -125,51 +155,6 @@ struct SendIntake: Sendable {
   private func refund(_ count: Int, for submissions: [Submission], in hub: HubEntry) {
     guard let first = submissions.first, let sender = first.send.sender else { return }
     hub.quotas?.refund(count, to: sender, after: max(.zero, clock.now() - first.receivedAt))
-  }
-
-  /// Produces sends, each on its own. Returns their results in order when each is durable or refused.
-  private func produce(_ sends: [SendRequest]) async -> [Result<Void, Refusal>] {
-    guard !sends.isEmpty else { return [] }
-    var results = [Result<Void, Refusal>](repeating: .success(()), count: sends.count)
-    var records: [ProducerRecord] = []
-    var indices: [Int] = []
-    records.reserveCapacity(sends.count)
-    indices.reserveCapacity(sends.count)
-    var writer = SendRecordWriter()
-    for (index, send) in sends.enumerated() {
-      do throws(Refusal) {
-        records.append(try record(of: send, value: writer.record(of: send)))
-        indices.append(index)
-      } catch {
-        results[index] = .failure(error)
-      }
-    }
-    for (index, outcome) in zip(indices, await sink.send(records)) {
-      if case .failure(let error) = outcome { results[index] = .failure(Refusal(describing: error)) }
-    }
-    return results
-  }
-
-  /// Adds the scheduled ones of the submissions to the schedule: all valid ones or none.
-  private func hold(
-    _ submissions: ArraySlice<Submission>, into hub: HubEntry, results: inout [Result<Void, Refusal>]
-  ) async {
-    var held: [ScheduledSend] = []
-    var indices: [Int] = []
-    for (index, submission) in zip(submissions.indices, submissions) {
-      guard let scheduled = submission.scheduled else { continue }
-      results[index] = check(scheduled.send)
-      guard case .success = results[index] else { continue }
-      held.append(scheduled)
-      indices.append(index)
-    }
-    guard let first = held.first else { return }
-    do {
-      try await schedule.hold(held, at: first.scheduledAt)
-      hub.metrics.scheduled.increment(by: held.count)
-    } catch {
-      for index in indices { results[index] = .failure(Refusal(describing: error)) }
-    }
   }
 
   private func record(of send: SendRequest) throws(Refusal) -> ProducerRecord {
