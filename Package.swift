@@ -113,7 +113,7 @@ let package = Package(
       name: "Registry", dependencies: ["FanfareCore", "PostgreSQL", grdb, grdbSQLite, logging], swiftSettings: house),
     .target(
       name: "Worker",
-      dependencies: ["FanfareCore", "RDKafka", collections, logging, metrics, serviceLifecycle],
+      dependencies: ["FanfareCore", "RDKafka", "TwoLaneQueue", collections, logging, metrics, serviceLifecycle],
       swiftSettings: house),
     .target(
       name: "PushServices",

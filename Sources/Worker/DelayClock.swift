@@ -1,4 +1,6 @@
-/// Where delays and deadlines are measured. A seam, so that a test can let an hour pass without waiting for it.
+import FanfareCore
+
+/// The clock of delays and deadlines. A seam, so that a test can let an hour pass without waiting for it.
 package protocol DelayClock: Sendable {
   /// Milliseconds since some fixed moment; never goes back. Callable from any thread.
   func uptime() -> Int64
@@ -7,7 +9,7 @@ package protocol DelayClock: Sendable {
   func sleep(for duration: Duration) async throws
 }
 
-/// The machine's clock that only goes forward, and does not stop while the machine sleeps.
+/// The machine's continuous clock.
 package struct SystemDelayClock: DelayClock {
   private let start = ContinuousClock.now
 
@@ -21,4 +23,12 @@ package struct SystemDelayClock: DelayClock {
   package func sleep(for duration: Duration) async throws {
     try await ContinuousClock().sleep(for: duration)
   }
+}
+
+/// The present, read once per turn of the engine, from two clocks: a wall clock may step, a delay must not.
+struct Moment: Sendable {
+  /// Stamps records and decides on expiry.
+  let wall: UnixTime
+  /// Milliseconds on a clock that only goes forward: measures delays and deadlines.
+  let uptime: Int64
 }

@@ -1,10 +1,11 @@
 package import FanfareCore
 package import Logging
+import Metrics
 package import RDKafka
 import ServiceLifecycle
 
-/// Where the pump's records come from: positions are only stored, and committed by the source itself soon after, and at
-/// the latest when their partitions are given back. `Consumer` is the implementation.
+/// The source of the pump's records. It commits stored positions itself: soon, and at the latest when their partitions
+/// are given back. `Consumer` is the implementation.
 package protocol StoringSource: RecordSource {
   /// Stores positions. Throws `.notAssigned` for a partition that has another owner.
   func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
@@ -12,22 +13,21 @@ package protocol StoringSource: RecordSource {
 
 extension Consumer: StoringSource {}
 
-/// Brings back what was put off: reads one retry topic, holds each record until its time has come, and puts it, as it
-/// is, onto the sends topic.
+/// Brings deferred records back: reads one retry topic, holds each record until it is due, and copies it to the sends
+/// topic.
 ///
-/// A record's offset is stored when Kafka has acknowledged its copy, and everything before it has been copied too. So
-/// nothing is lost; what a crash repeats is recognised by the record's identity, except across a rebalance.
+/// A record's offset is stored when its copy and those of all records before it are acknowledged. So none is lost;
+/// copies that a crash repeats are recognised by the record's identity, except across a rebalance.
 package final class RetryPump: Service {
-  /// What it may hold.
+  /// How much it may hold, and its times.
   package struct Limits: Sendable {
-    /// The most records held. Where more wait than that, what is due may stand in the log behind what is not, and comes
-    /// late.
+    /// The most records held. If more wait, a due record may lie in the log behind others, and comes late.
     package var records = 20_000
-    /// The most bytes of such records, which can be exceeded by what one request brings.
+    /// The most bytes of records held; one fetch may exceed it.
     package var bytes = 32 << 20
-    /// How exact the times are, where the delay is short; else it is a twentieth of the delay, five seconds at most.
+    /// How exact the times are. With long delays they are exact to a twentieth of the delay, five seconds at most.
     package var tickInterval = Duration.milliseconds(100)
-    /// From the wish to shut down, or of the group to have partitions back, until unacknowledged copies are given up.
+    /// From a shutdown or a revocation until unacknowledged copies are given up.
     package var drainDeadline = Duration.milliseconds(1_200)
 
     package init() {}
@@ -44,8 +44,7 @@ package final class RetryPump: Service {
   private let steps: AsyncStream<PumpStep>
   private let post: AsyncStream<PumpStep>.Continuation
 
-  /// Makes a pump; nothing happens before `run()`. The consumer is the pump's own from now on; the producer must
-  /// outlive it.
+  /// Makes a pump; nothing happens before `run()`. It owns the consumer; the producer must outlive it.
   package init(
     consumer: any StoringSource, producer: any RecordSink, topics: Topics, delay: Duration, limits: Limits = Limits(),
     clock: any WallClock = SystemWallClock(), delays: any DelayClock = SystemDelayClock(), logger: Logger
@@ -62,27 +61,25 @@ package final class RetryPump: Service {
     (steps, post) = AsyncStream.makeStream()
   }
 
-  /// How much later than it is due a record may be released: what is due within so long is released together, so that
-  /// Kafka gets fewer and larger batches.
+  /// How late a due record may be released: those due within this time are released together, so that Kafka gets fewer
+  /// and larger batches.
   static func lateness(of delay: Duration) -> Duration { max(.milliseconds(1), min(delay / 20, .seconds(5))) }
 
-  /// The group that all pumps of a retry topic share: each topic has its own, so that long waits keep nobody from
-  /// reading the short ones.
+  /// The group of all pumps of a retry topic. Each topic has its own, so that long delays do not hold up short ones.
   package static func group(_ retry: Topics.Retry) -> String { retry.name }
 
-  /// The consumer a pump wants.
+  /// The configuration of a pump's consumer.
   package static func consumer(client: KafkaClientConfiguration, retry: Topics.Retry) -> ConsumerConfiguration {
     var configuration = ConsumerConfiguration(client: client, groupID: group(retry), topics: [retry.name])
     configuration.prefetchRecords = 1_000
     configuration.prefetchBytes = 8 << 20
-    // Nobody is in a hurry for what waits at least a second; the embedded cluster answers every idle fetch after this
-    // long.
+    // Deferred records wait for a second at least; the embedded cluster answers every idle fetch after this time.
     configuration.fetchWait = .milliseconds(250)
     return configuration
   }
 
-  /// The lifetime. A graceful shutdown releases nothing more, waits a moment for what is on its way, leaves the group,
-  /// and returns. Throws when the consumer fails for good.
+  /// The lifetime. On graceful shutdown it releases no more records, waits for outstanding copies until the deadline,
+  /// leaves the group, and returns. Throws when the consumer fails for good.
   package func run() async throws {
     let (source, post) = (source, post)
     let failure = await withGracefulShutdownHandler {
@@ -114,18 +111,18 @@ package final class RetryPump: Service {
       if case .ended = step { break }
       if case .event(.failed(let error)) = step {
         if error.isFatal { failure = error }
-        logger.error("The consumer of the retry topics reported an error", metadata: [LogKeys.error: "\(error)"])
+        logger.error("Consumer of a retry topic reported an error", metadata: [LogKeys.error: "\(error)"])
       }
       if case .acknowledged(_, let refusal) = step {
         if let refusal, !isRefused {
-          logger.error("What is due cannot be put onto the sends topic", metadata: [LogKeys.error: "\(refusal)"])
+          logger.error("Deferred records could not be produced", metadata: [LogKeys.error: "\(refusal)"])
         }
         isRefused = refusal != nil
       }
       let effects = state.advance(step, at: now)
       release(effects.due)
       metrics.show(released: effects.due.count, waiting: state.held)
-      store(effects.offsets)
+      store(effects.positions)
       for rebalance in effects.completed { rebalance.complete() }
       if effects.credit != 0 { source.grant(records: effects.credit) }
       if effects.hasDrained, !isLeaving {
@@ -160,8 +157,8 @@ package final class RetryPump: Service {
     do {
       try source.store(offsets)
     } catch {
-      // Whoever owns the partition now copies again; the copies are known by their identity.
-      logger.warning("Positions in the retry topics could not be stored", metadata: [LogKeys.error: "\(error)"])
+      // The new owner of the partition copies again; the copies are recognised by their identity.
+      logger.warning("Positions in a retry topic could not be stored", metadata: [LogKeys.error: "\(error)"])
     }
   }
 
@@ -175,5 +172,21 @@ package final class RetryPump: Service {
       }
       post.yield(.tick)
     }
+  }
+}
+
+private struct PumpMetrics {
+  private let released: Counter
+  private let waiting: Gauge
+
+  init(delay: Duration) {
+    let dimensions = [("delay_seconds", "\(delay.components.seconds)")]
+    released = Counter(label: "fanfare_retries_released_total", dimensions: dimensions)
+    waiting = Gauge(label: "fanfare_retries_waiting", dimensions: dimensions)
+  }
+
+  func show(released count: Int, waiting held: Int) {
+    if count > 0 { released.increment(by: count) }
+    waiting.record(held)
   }
 }

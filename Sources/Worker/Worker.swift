@@ -23,7 +23,7 @@ package final class Worker: Service {
   private let delays: any DelayClock
   private let logger: Logger
   private let mailbox = Mailbox()
-  private let ownComplaints = Mutex<[String]>([])
+  private let ownProblems = Mutex<[String]>([])
 
   /// Makes a worker; nothing happens before `run()`. Throws `WorkerConfiguration.Problem` when a limit makes no sense.
   ///
@@ -55,7 +55,7 @@ package final class Worker: Service {
   /// What keeps the worker from doing its job now, one short sentence each; empty when it is ready. Names hubs and
   /// platforms, never sends or devices. From any thread.
   package var complaints: [String] {
-    var complaints = ownComplaints.withLock { $0 }
+    var complaints = ownProblems.withLock { $0 }
     for (number, sender) in table.senders.enumerated() {
       guard let complaint = sender?.readinessProblem else { continue }
       complaints.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(complaint)")
@@ -71,8 +71,8 @@ package final class Worker: Service {
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,
       broadcasts: broadcasts, table: table, topics: topics, clock: clock,
       delays: delays, mailbox: mailbox, logger: logger
-    ) { [self] complaints in
-      ownComplaints.withLock { $0 = complaints }
+    ) { [self] problems in
+      ownProblems.withLock { $0 = problems }
     }
     let (source, mailbox) = (source, mailbox)
     let result = await withGracefulShutdownHandler {

@@ -52,7 +52,7 @@ package struct WorkerConfiguration: Sendable {
   /// Into how many segments a broadcast is divided at most: what workers share among themselves.
   package var segments = 64
   /// The most pushes of broadcasts handed to one sender and not yet answered: the rest of its room is for single sends,
-  /// and while these come it may be fewer (see `BulkWindow`).
+  /// and while these come it may be fewer (see `BroadcastWindow`).
   package var maximumBulkPushesPerSender = 1_000
   /// The most segments of broadcasts taken and not finished, beside the records of single sends: paused ones stay for
   /// as long as they are paused.
@@ -108,7 +108,7 @@ package struct WorkerConfiguration: Sendable {
   /// What outcomes mean.
   package var retry = RetryPolicy()
   /// When dead devices stop being believed.
-  package var dropBreaker = DropBreakerPolicy()
+  package var unregisterPolicy = UnregisterPolicy()
 
   package init() {}
 

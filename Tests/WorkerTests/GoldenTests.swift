@@ -126,7 +126,7 @@ import Testing
             platform: number % 4 == 3 ? .fcm : .apns, handle: "h\(number)", registeredAt: UnixTime(milliseconds: 0))
         }
         for target in desk.registry[.tag("news")] ?? [] { desk.registry[.registration(target.registration)] = [target] }
-        desk.turn { $0.state.assign([BroadcastTests.partition], Rebalance {}, at: $0.now, into: &$1) }
+        desk.turn { $0.dispatcher.assign([BroadcastTests.partition], Rebalance {}, at: $0.now, into: &$1) }
         desk.deliver(broadcast)
         let segments = SegmentRecord.divide(broadcast, pages: 6, into: 3)
         desk.deliver([segments[0].encoded(at: desk.wall)], from: BroadcastTests.partition)

@@ -3,7 +3,7 @@ import Logging
 import RDKafka
 
 extension Engine {
-  /// Performs what a turn has led to: one call per sender, one to the producer, one to the consumer.
+  /// Performs the actions of a turn: one call per sender, one to the producer, one to the consumer.
   mutating func perform(_ effects: consuming Effects, in group: inout DiscardingTaskGroup) {
     submit(effects.submissions)
     let broadcasts = effects.productions.takeBroadcasts()
@@ -11,32 +11,18 @@ extension Engine {
     produce(broadcasts, by: broadcastSink)
     for question in effects.questions { ask(question, in: &group) }
     if let lookUp = effects.lookUp { ask(lookUp, in: &group) }
-    if !effects.drops.isEmpty { drop(effects.drops, in: &group) }
-    if !effects.commit.isEmpty { commit(effects.commit, in: &group) }
-    for question in effects.resumptions { ask(question, in: &group) }
-    for rebalance in effects.completions { rebalance.complete() }
-    if effects.isToLeave { leave(in: &group) }
-    if let isHoldingBack = effects.holdsBackSegments { source.setPaused(isHoldingBack) }
+    if !effects.unregistrations.isEmpty { unregister(effects.unregistrations, in: &group) }
+    if !effects.group.commit.isEmpty { commit(effects.group.commit, in: &group) }
+    for question in effects.group.recoveries { ask(question, in: &group) }
+    for rebalance in effects.group.completions { rebalance.complete() }
+    if effects.group.isToLeave { leave(in: &group) }
+    if let isHoldingBack = effects.pausesSegments { source.setPaused(isHoldingBack) }
     if effects.credit != 0 { source.grant(records: effects.credit) }
     metrics.count(effects.tallies)
-    for alarm in effects.alarms { log(alarm) }
-    if effects.suppressedAlarms > 0 {
+    for alarm in effects.alarms.list { log(alarm) }
+    if effects.alarms.suppressed > 0 {
       logger.error(
-        "Further alarms of the same moment are left out", metadata: [LogKeys.count: "\(effects.suppressedAlarms)"])
-    }
-  }
-
-  /// What is shown and looked at from time to time only.
-  mutating func report(at now: Moment) {
-    metrics.show(state)
-    if now.uptime >= lagDue {
-      lagDue = now.uptime + 1000
-      metrics.show(lag: source.lag(), ledger: &state.ledger, at: now.wall)
-    }
-    let complaints = state.complaints
-    if complaints != self.complaints {
-      self.complaints = complaints
-      complain(complaints)
+        "Further alarms of the same turn were suppressed", metadata: [LogKeys.count: "\(effects.alarms.suppressed)"])
     }
   }
 
@@ -91,7 +77,7 @@ extension Engine {
       var failure: String?
       do {
         let answer = try await registry.resolve(lookUp.queries)
-        // An answer that does not fit the question must not be taken for devices of somebody else's send.
+        // An answer that does not fit the request must not be taken for devices of another send.
         if answer.count == lookUp.queries.count {
           targets = answer
         } else {
@@ -106,18 +92,18 @@ extension Engine {
     }
   }
 
-  private func drop(_ drops: [Effects.Drop], in group: inout DiscardingTaskGroup) {
+  private func unregister(_ requested: [Effects.Unregistration], in group: inout DiscardingTaskGroup) {
     let (registry, mailbox, now) = (registry, mailbox, clock.now())
     group.addTask {
-      var dropped: [RegistrationID]?
+      var devices: [RegistrationID]?
       do {
-        dropped = try await registry.drop(drops.map(\.device), at: now)
+        devices = try await registry.drop(requested.map(\.device), at: now)
       } catch {
-        // Said by the engine, which sees that nothing came; each device will be called dead again with its next push.
-        dropped = nil
+        // The engine logs that there is no answer. Each device will be called dead again with its next push.
+        devices = nil
       }
-      let end = Mail.Dropped(requested: drops, dropped: dropped)
-      mailbox.post { $0.dropped.append(end) }
+      let end = Mail.Unregistered(requested: requested, devices: devices)
+      mailbox.post { $0.unregistered.append(end) }
     }
   }
 
@@ -131,7 +117,7 @@ extension Engine {
     }
   }
 
-  private func ask(_ question: Effects.Question, in group: inout DiscardingTaskGroup) {
+  private func ask(_ question: Effects.OffsetQuestion, in group: inout DiscardingTaskGroup) {
     let (source, mailbox, logger) = (source, mailbox, logger)
     group.addTask {
       var committed: [PartitionOffset]?
@@ -141,19 +127,18 @@ extension Engine {
         kept = try await source.kept(question.partitions)
       } catch {
         logger.warning(
-          "The group cannot be asked what is settled; some of it may be done again",
+          "Committed offsets could not be read; settled sends may be repeated",
           metadata: [LogKeys.partitions: "\(question.partitions.map(\.description))", LogKeys.error: "\(error)"])
       }
-      let answer = Mail.Resumed(number: question.number, committed: committed, kept: kept)
-      mailbox.post { $0.resumed.append(answer) }
+      let answer = Mail.Recovered(number: question.number, committed: committed, kept: kept)
+      mailbox.post { $0.recovered.append(answer) }
     }
   }
 
   private func leave(in group: inout DiscardingTaskGroup) {
-    if state.ledger.hasChanges {
-      logger.warning(
-        "The last positions could not be committed",
-        metadata: [LogKeys.error: "\(state.commits.failure.map { "\($0)" } ?? "no time is left")"])
+    if dispatcher.partitions.offsets.hasChanges {
+      let failure = dispatcher.partitions.commits.failure.map { "\($0)" } ?? "no time is left"
+      logger.warning("The last positions could not be committed", metadata: [LogKeys.error: "\(failure)"])
     }
     let source = source
     group.addTask { await source.close() }
@@ -163,24 +148,25 @@ extension Engine {
     switch alarm {
     case .senderStopped(let sender, let reason):
       logger.error(
-        "A push service refuses the configuration; its pushes are kept", metadata: place(of: sender, reason: reason))
+        "Push service refuses the configuration; its circuit is open and its pushes are kept",
+        metadata: place(of: sender, reason: reason))
     case .serviceUnavailable(let sender, let reason):
       logger.error(
-        "A push service is unavailable and left alone for a while; its pushes are kept",
+        "Push service is unavailable; its circuit is open and its pushes are kept",
         metadata: place(of: sender, reason: reason))
     case .senderResumed(let sender):
-      logger.notice("A push service works again", metadata: place(of: sender))
+      logger.notice("Push service works again; its circuit is closed", metadata: place(of: sender))
     case .malformed(let send, let sender, let reason):
       var metadata = place(of: sender, reason: reason)
       metadata[LogKeys.send] = "\(send)"
-      logger.error("A push service called a request malformed", metadata: metadata)
-    case .dropsSuspended(let sender):
-      logger.error("Too many devices look dead at once; none is dropped until fewer do", metadata: place(of: sender))
-    case .dropsResumed(let sender):
-      logger.notice("Dead devices are dropped again", metadata: place(of: sender))
+      logger.error("Push service called a request malformed", metadata: metadata)
+    case .unregisteringSuspended(let sender):
+      logger.error("Too many devices look dead; none is unregistered until fewer do", metadata: place(of: sender))
+    case .unregisteringResumed(let sender):
+      logger.notice("Dead devices are unregistered again", metadata: place(of: sender))
     case .deadLettered(let origin, let reason, let detail):
       logger.error(
-        "A record was set aside",
+        "Record dead-lettered",
         metadata: [
           LogKeys.topic: "\(origin.topic)", LogKeys.partition: "\(origin.partition)",
           LogKeys.offset: "\(origin.offset)",
@@ -188,24 +174,25 @@ extension Engine {
         ])
     case .broadcastPaused(let broadcast, let failed, let all):
       logger.error(
-        "A broadcast is paused because too much of it fails",
+        "Broadcast paused because too many of its pushes fail",
         metadata: [
           LogKeys.send: "\(broadcast.send)", LogKeys.hub: "\(broadcast.hub)", LogKeys.count: "\(failed)/\(all)",
         ])
     case .productionRefused(let topic, let reason):
       logger.error(
-        "A record that must be written is refused", metadata: [LogKeys.topic: "\(topic)", LogKeys.reason: "\(reason)"])
+        "Kafka refuses a record that must be written",
+        metadata: [LogKeys.topic: "\(topic)", LogKeys.reason: "\(reason)"])
     case .positionsLeft(let partitions, let reason):
       logger.warning(
-        "Partitions are given back without their last positions; some of their work may be done again",
+        "Partitions released without their last positions; settled sends may be repeated",
         metadata: [LogKeys.partitions: "\(partitions.map(\.description))", LogKeys.reason: "\(reason)"])
     case .workLeft(let partitions, let sends):
       logger.warning(
-        "Partitions are given back before their work has settled; it is done again",
+        "Partitions released with sends in flight; these will be repeated",
         metadata: [LogKeys.partitions: "\(partitions.map(\.description))", LogKeys.count: "\(sends)"])
-    case .resumptionTimedOut(let partitions):
+    case .recoveryTimedOut(let partitions):
       logger.warning(
-        "The group did not say in time what is settled; some of it may be done again",
+        "Committed offsets were not received in time; settled sends may be repeated",
         metadata: [LogKeys.partitions: "\(partitions.map(\.description))"])
     }
   }

@@ -1,47 +1,48 @@
 import FanfareCore
 import RDKafka
+import Synchronization
 
-/// What has gathered for the engine since its last turn, in batches as it came.
+/// The events gathered for the engine since its last turn, in the batches they came in.
 struct Mail: Sendable {
-  /// Answers of one sender.
+  /// Outcomes of one sender.
   struct Pushed: Sendable {
     let sender: Int
     let results: [PushResult]
   }
 
-  /// The registry's answer to a question, and how long it took.
+  /// The registry's answer, and how long it took.
   struct LookedUp: Sendable {
     let answer: LookUpAnswer
     let duration: Duration
-    /// Why there is none; nil where there is.
+    /// The error when there is no answer.
     let failure: String?
   }
 
-  /// What the stores said to a question about a broadcast.
+  /// The store's answer about a broadcast or quota.
   struct Answered: Sendable {
     let answer: BroadcastAnswer
-    /// Why there is none; nil where there is.
+    /// The error when there is no answer.
     let failure: String?
   }
 
-  /// What became of a request to drop devices.
-  struct Dropped: Sendable {
-    let requested: [Effects.Drop]
-    /// nil when the registry could not be asked.
-    let dropped: [RegistrationID]?
+  /// The end of a request to unregister devices.
+  struct Unregistered: Sendable {
+    let requested: [Effects.Unregistration]
+    /// Those unregistered; nil when the registry could not be asked.
+    let devices: [RegistrationID]?
   }
 
-  /// What the group says that it has committed.
-  struct Resumed: Sendable {
-    /// Of the question.
+  /// The group's answer on what it has committed.
+  struct Recovered: Sendable {
+    /// The number of the question.
     let number: Int
     /// nil when the group could not be asked.
     let committed: [PartitionOffset]?
-    /// What it has refused most recently; it may be older.
+    /// The positions it has refused most recently; they may be older.
     let kept: [PartitionOffset]
   }
 
-  /// What became of a commit.
+  /// The end of a commit.
   struct Committed: Sendable {
     let offsets: [PartitionOffset]
     /// nil when the broker has them.
@@ -53,11 +54,52 @@ struct Mail: Sendable {
   var acknowledged: [Acknowledgement] = []
   var lookedUp: [LookedUp] = []
   var answered: [Answered] = []
-  var dropped: [Dropped] = []
-  var resumed: [Resumed] = []
+  var unregistered: [Unregistered] = []
+  var recovered: [Recovered] = []
   var committed: [Committed] = []
   var hasTicked = false
   var isToShutDown = false
-  /// Whether the consumer's events are over.
+  /// Whether the consumer's events have ended.
   var hasEnded = false
+}
+
+/// Gathers the events of other threads for the engine: one lock per batch, one wake-up per turn.
+final class Mailbox: Sendable {
+  private struct State: Sendable {
+    var mail = Mail()
+    var isEmpty = true
+    var reader: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Mutex(State())
+
+  /// Adds events, and wakes the engine if it sleeps. From any thread.
+  func post(_ add: (inout Mail) -> Void) {
+    let reader = state.withLock { state in
+      add(&state.mail)
+      state.isEmpty = false
+      defer { state.reader = nil }
+      return state.reader
+    }
+    reader?.resume()
+  }
+
+  /// The events since the last call; suspends until there are some. For one caller, which only a post wakes: whoever
+  /// cancels it must post, too.
+  func next() async -> Mail {
+    await withCheckedContinuation { continuation in
+      let isEmpty = state.withLock { state in
+        if state.isEmpty { state.reader = continuation }
+        return state.isEmpty
+      }
+      if !isEmpty { continuation.resume() }
+    }
+    return state.withLock { state in
+      defer {
+        state.mail = Mail()
+        state.isEmpty = true
+      }
+      return state.mail
+    }
+  }
 }

@@ -2,8 +2,7 @@ import FanfareCore
 import Metrics
 import RDKafka
 
-/// The worker's metrics. The engine is the only user: handles are made at the first use of a combination of labels, and
-/// kept.
+/// The worker's metrics. Handles are made at the first use of a combination of labels, and kept.
 struct WorkerMetrics {
   private struct ResultLabels: Hashable {
     let sender: Int
@@ -58,8 +57,7 @@ struct WorkerMetrics {
 
   /// Counts what happened in a turn.
   mutating func count(_ tallies: Tallies) {
-    // What happens to thousands of sends in a turn is nearly always the same: a counter is looked for, and locked, once
-    // per run.
+    // Thousands of sends in a turn nearly always end alike: a counter is looked up, and locked, once per run.
     tallies.dispatched.forEachRun { hub, count in dispatched[hub].increment(by: count) }
     tallies.pages.forEachRun { hub, count in pages[hub].increment(by: count) }
     for result in tallies.results {
@@ -76,30 +74,29 @@ struct WorkerMetrics {
     for reason in tallies.deadLetters { counter(of: reason).increment() }
   }
 
-  /// Counts devices that the registry has dropped.
-  func count(dropped devices: [RegistrationID], of requested: [Effects.Drop]) {
+  /// Counts devices that the registry has unregistered.
+  func count(unregistered devices: [RegistrationID], of requested: [Effects.Unregistration]) {
     let gone = Set(devices)
-    for drop in requested where gone.contains(drop.device.registration) { dropped[drop.sender].increment() }
+    for request in requested where gone.contains(request.device.registration) { dropped[request.sender].increment() }
   }
 
-  /// Takes note of a look-up's duration.
   func record(lookUp duration: Duration) {
     let (seconds, attoseconds) = duration.components
     lookUps.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
   }
 
-  /// Shows how much is held. Once per tick, not per turn.
-  func show(_ state: DispatchState) {
-    sendsInFlight.record(state.records)
-    for (number, lane) in state.senders.enumerated() where table.senders[number] != nil {
-      inFlight[number].record(lane.inFlight)
-      circuits[number].record(lane.gate.state.rawValue)
+  /// Updates the gauges of what is in flight, and of the circuits.
+  func show(_ dispatcher: Dispatcher) {
+    sendsInFlight.record(dispatcher.items.held.records)
+    for (number, lane) in dispatcher.lanes.enumerated() where table.senders[number] != nil {
+      inFlight[number].record(lane.places.inFlight)
+      circuits[number].record(lane.breaker.state.rawValue)
     }
   }
 
-  /// Shows how far the worker is behind, in records and in the age of the oldest that is not settled. Partitions it no
-  /// longer owns read 0. The ledger learns which have nothing left.
-  mutating func show(lag: [TopicPartition: Int64], ledger: inout PartitionLedger, at now: UnixTime) {
+  /// Updates the lag in records, and in the age of the oldest unsettled one. Partitions no longer owned read 0. Tells the
+  /// tracker which partitions have no lag.
+  mutating func show(lag: [TopicPartition: Int64], partitions: inout PartitionTracker, at now: UnixTime) {
     for partition in lags.keys where lag[partition] == nil {
       lags[partition]?.records.record(0)
       lags[partition]?.seconds.record(0)
@@ -107,8 +104,9 @@ struct WorkerMetrics {
     for (partition, records) in lag {
       let gauges = gauges(of: partition)
       gauges.records.record(records)
-      if records == 0 { ledger.catchUp(partition, at: now.milliseconds) }
-      let age = ledger.oldestTimestamp(of: partition).map { Double(max(0, now.milliseconds - $0)) / 1000 } ?? 0
+      if records == 0 { partitions.catchUp(partition, at: now.milliseconds) }
+      let oldest = partitions.offsets.oldestTimestamp(of: partition)
+      let age = oldest.map { Double(max(0, now.milliseconds - $0)) / 1000 } ?? 0
       gauges.seconds.record(records == 0 ? 0 : age)
     }
   }
@@ -118,7 +116,7 @@ struct WorkerMetrics {
   }
 
   private mutating func counter(of result: Tallies.Result) -> Counter {
-    // Reasons are a fixed vocabulary; should a service invent many, they must not become as many time series.
+    // Reasons are a fixed vocabulary. Should a service invent many, they must not become as many time series.
     let isNew =
       results.count >= 1000
       && results[ResultLabels(sender: result.sender, outcome: result.outcome, reason: result.reason)] == nil
@@ -169,5 +167,21 @@ struct WorkerMetrics {
       seconds: Gauge(label: "fanfare_consumer_lag_seconds", dimensions: dimensions))
     lags[partition] = lag
     return lag
+  }
+}
+
+extension Sequence where Element: Equatable {
+  /// Calls `body` with each run of equal elements and its length.
+  func forEachRun(_ body: (Element, Int) -> Void) {
+    var run: (element: Element, count: Int)?
+    for element in self {
+      if let known = run, known.element == element {
+        run = (element, known.count + 1)
+      } else {
+        if let known = run { body(known.element, known.count) }
+        run = (element, 1)
+      }
+    }
+    if let run { body(run.element, run.count) }
   }
 }

@@ -62,7 +62,7 @@ func benchmarks() {
   }
 
   Benchmark("SettleOffset", configuration: configuration) { benchmark in
-    var ledger = PartitionLedger()
+    var ledger = PartitionOffsets()
     ledger.assign(Specimen.partition)
     let records = benchmark.scaledIterations.map { Specimen.record(at: Int64($0), value: []) }
     benchmark.measure {

@@ -55,13 +55,15 @@ extension BroadcastTests {
         #expect(desk.statuses.reduce(0) { $0 + $1.counts.total + $1.devices.count } == first + second)
       }
       #expect(desk.statuses.count == desk.segments[0].pages && desk.group[Self.partition]?.offset == 3)
-      #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.pushes == 0)
+      #expect(
+        desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.devices == 0
+          && desk.dispatcher.lanes.pushes == 0)
     }
   }
 
   @Test func aHeadStartIsFinishedBeforeItsPartitionIsGivenBack() {
     var (desk, _, first, second) = Self.twoPagesUnderWay()
-    desk.turn { desk, _ in desk.state.revoke([Self.partition], Rebalance {}, at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.revoke([Self.partition], Rebalance {}, at: desk.now) }
     Self.answerAll(&desk)
     #expect(second > 0 && desk.statuses.count == 2)
     #expect(desk.pushes.count == desk.statuses.reduce(0) { $0 + $1.counts.total } && desk.pushes.count > first + second)

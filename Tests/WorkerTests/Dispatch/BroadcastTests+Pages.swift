@@ -54,7 +54,9 @@ extension BroadcastTests {
     #expect(desk.statuses.allSatisfy { $0.state == (isCancelled ? .cancelled : .expired) })
     #expect(desk.statuses.map(\.part).sorted() == Array(0..<pages))
     #expect(desk.broadcasts.finished[broadcast]?.count == pages)
-    #expect(desk.group[Self.partition]?.offset == 1 && desk.state.records == 0 && desk.state.segmentsHeld == 0)
+    #expect(
+      desk.group[Self.partition]?.offset == 1 && desk.dispatcher.items.held.records == 0
+        && desk.dispatcher.items.held.segments == 0)
   }
 
   /// Those that are finished already lie between, and at the end of, what is taken in hand.
@@ -68,6 +70,6 @@ extension BroadcastTests {
     desk.deliver([segment.encoded(at: desk.wall)], from: Self.partition)
     Self.answerAll(&desk)
     #expect(desk.statuses.map(\.part) == left)
-    #expect(desk.group[Self.partition]?.offset == 1 && desk.state.segmentsHeld == 0)
+    #expect(desk.group[Self.partition]?.offset == 1 && desk.dispatcher.items.held.segments == 0)
   }
 }

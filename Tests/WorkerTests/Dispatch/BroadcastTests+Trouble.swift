@@ -7,7 +7,7 @@ import Testing
 /// Broadcasts that are steered, slowed down, or in trouble, and those beside them.
 extension BroadcastTests {
   /// A broadcast of which one device was put off, with what brings it back.
-  private static func putOff(
+  private static func deferred(
     _ desk: inout Desk, timeToLive: Int? = nil
   ) throws -> (broadcast: BroadcastID, record: [UInt8]) {
     _ = divided(&desk, timeToLive: timeToLive)
@@ -21,7 +21,7 @@ extension BroadcastTests {
 
   @Test func whatIsCancelledIsNotSentWhenItComesBack() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
-    let (broadcast, record) = try Self.putOff(&desk)
+    let (broadcast, record) = try Self.deferred(&desk)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.cancelled, because: .caller)
     let before = desk.statuses.count
     desk.deliver([record])
@@ -29,12 +29,12 @@ extension BroadcastTests {
     let last = try #require(desk.statuses.last)
     #expect(last.state == .cancelled && last.counts.total > 0)
     #expect(last.devices.map(\.outcome) == [.failed] && last.devices.map(\.reason) == ["TooManyRequests"])
-    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages && desk.state.records == 0)
+    #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages && desk.dispatcher.items.held.records == 0)
   }
 
   @Test func whatIsPausedExpiresWithoutBeingPushed() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
-    var (broadcast, record) = try Self.putOff(&desk, timeToLive: 60)
+    var (broadcast, record) = try Self.deferred(&desk, timeToLive: 60)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     // Of a minute half is over, and the last record comes back within the last 15 seconds.
     desk.advance(.seconds(20))
@@ -49,11 +49,11 @@ extension BroadcastTests {
 
   @Test func whatIsPausedGoesRoundUntilItIsResumed() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
-    var (broadcast, record) = try Self.putOff(&desk)
+    var (broadcast, record) = try Self.deferred(&desk)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     for round in 2...4 {
       desk.deliver([record])
-      #expect(desk.pushes.count == 200 && desk.retries.count == round && desk.state.records == 0)
+      #expect(desk.pushes.count == 200 && desk.retries.count == round && desk.dispatcher.items.held.records == 0)
       record = desk.retries[round - 1].value
       desk.advance(.seconds(16))
     }
@@ -74,13 +74,13 @@ extension BroadcastTests {
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
     Self.begin(&desk)
-    #expect(desk.state.records == 0 && desk.state.segmentsHeld == 3)
+    #expect(desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.segments == 3)
     let before = desk.credit
     desk.register("bob", .fcm)
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("bob"))) }
     desk.answerAll()
     #expect(desk.credit > before, "more is asked for")
-    #expect(!desk.state.holdsBackSegments)
+    #expect(!desk.dispatcher.items.credit.pausesSegments)
     // But no more segments than there is room for; single sends go on coming all the same.
     var others: [BroadcastID] = []
     for _ in 0..<2 {
@@ -90,13 +90,13 @@ extension BroadcastTests {
       desk.broadcasts.steerings[others[others.count - 1]] = BroadcastControl(.paused, because: .caller)
       Self.begin(&desk)
     }
-    #expect(desk.state.segmentsHeld == 9 && desk.state.holdsBackSegments)
+    #expect(desk.dispatcher.items.held.segments == 9 && desk.dispatcher.items.credit.pausesSegments)
     let full = desk.credit
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("nobody"))) }
     #expect(desk.credit > full)
     for other in others { desk.broadcasts.steerings[other] = BroadcastControl(.cancelled, because: .caller) }
     for _ in 0..<5 { desk.advance(.seconds(2)) }
-    #expect(desk.state.segmentsHeld == 3 && !desk.state.holdsBackSegments)
+    #expect(desk.dispatcher.items.held.segments == 3 && !desk.dispatcher.items.credit.pausesSegments)
   }
 
   @Test func aSlowBroadcastDoesNotHoldUpAnother() throws {
@@ -120,7 +120,9 @@ extension BroadcastTests {
     }
     #expect(desk.pushes.count == 400)
     #expect(desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk))
-    #expect(desk.state.segmentsHeld == 0 && desk.state.segmentBytes == 0 && desk.state.records == 0)
+    #expect(
+      desk.dispatcher.items.held.segments == 0 && desk.dispatcher.items.held.segmentBytes == 0
+        && desk.dispatcher.items.held.records == 0)
   }
 
   @Test func aSlowBroadcastIsPushedPageByPage() {
@@ -130,7 +132,7 @@ extension BroadcastTests {
     for _ in 0..<200 where desk.pushes.count < 200 {
       Self.answerAll(&desk)
       desk.advance(.milliseconds(50))
-      #expect(desk.state.items.count { $0.isPage && !$0.devices.isEmpty } <= 1)
+      #expect(desk.dispatcher.items.count { $0.isPage && !$0.devices.isEmpty } <= 1)
     }
     #expect(desk.pushes.count == 200)
   }
@@ -148,7 +150,9 @@ extension BroadcastTests {
       (1...3).contains(desk.pushes.count) && desk.statuses.reduce(0) { $0 + $1.counts.total } == desk.pushes.count)
     #expect(!results.isEmpty && results.allSatisfy { $0.outcome == .expired && $0.attempts == 0 })
     #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.group[Self.partition]?.offset == 3)
-    #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.pushes == 0)
+    #expect(
+      desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.devices == 0
+        && desk.dispatcher.lanes.pushes == 0)
   }
 
   @Test func aStatusThatIsTooLargeOnlyCountsItsDevices() throws {
@@ -179,19 +183,19 @@ extension BroadcastTests {
     desk.broadcasts.isDown = false
     desk.answerQuestions()
     #expect(desk.statuses.map(\.send) == [send.id] && desk.statuses[0].state == .expired)
-    #expect(desk.state.openSurveys == 0 && desk.state.records == 0)
+    #expect(desk.dispatcher.broadcasts.openSurveys == 0 && desk.dispatcher.items.held.records == 0)
   }
 
   @Test func aPageThatIsGivenUpIsBegunAgainWhereItsSegmentStays() throws {
     var desk = Self.desk(devices: 200) { $0.maximumPushes = 3 }
     let other = TopicPartition(topic: "fanfare.segments", partition: 1)
-    desk.turn { $0.state.assign([other], Rebalance {}, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([other], Rebalance {}, at: $0.now, into: &$1) }
     _ = Self.divided(&desk)
     Self.begin(&desk)
     // The same segments once more, as a producer that was not answered may have written them.
     desk.deliver(desk.segments.map { $0.encoded(at: desk.wall) }, from: other)
-    desk.turn { $0.state.lose([Self.partition], Rebalance {}, into: &$1) }
-    #expect(desk.state.segmentsHeld >= 3)
+    desk.turn { $0.dispatcher.lose([Self.partition], Rebalance {}, into: &$1) }
+    #expect(desk.dispatcher.items.held.segments >= 3)
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
     Self.answerAll(&desk)
     #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)

@@ -29,7 +29,7 @@ import Testing
         registeredAt: UnixTime(milliseconds: 0))
     }
     for target in desk.registry[.tag("news")] ?? [] { desk.registry[.registration(target.registration)] = [target] }
-    desk.turn { $0.state.assign([partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([partition], Rebalance {}, at: $0.now, into: &$1) }
     return desk
   }
 
@@ -54,7 +54,7 @@ import Testing
     while answered < desk.pushes.count {
       let push = desk.pushes[answered]
       answered += 1
-      if desk.state.device(Ticket(rawValue: push.ticket))?.phase == .inFlight { desk.answer(push, outcome) }
+      if desk.dispatcher.items.device(Ticket(rawValue: push.ticket))?.phase == .inFlight { desk.answer(push, outcome) }
     }
   }
 
@@ -128,7 +128,9 @@ import Testing
     #expect(counts[.apns, .delivered] == 150 && counts[.fcm, .delivered] == 50)
     #expect(desk.broadcasts.finished.values.first?.count == pages)
     #expect(desk.group[Self.partition]?.offset == 3)
-    #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.pushes == 0)
+    #expect(
+      desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.devices == 0
+        && desk.dispatcher.lanes.pushes == 0)
   }
 
   @Test func theNextPageHasNoMoreThanAHeadStartBeforeTheStoreKnowsThatTheLastIsFinished() {
@@ -293,7 +295,9 @@ import Testing
     #expect(desk.pushes.count == 3)
     #expect(desk.statuses.count == desk.segments[0].pages && desk.statuses.allSatisfy { $0.state == .cancelled })
     #expect(desk.statuses.reduce(0) { $0 + $1.counts.total + $1.devices.count } == 3)
-    #expect(desk.group[Self.partition]?.offset == 3 && desk.state.records == 0 && desk.state.devices == 0)
+    #expect(
+      desk.group[Self.partition]?.offset == 3 && desk.dispatcher.items.held.records == 0
+        && desk.dispatcher.items.held.devices == 0)
   }
 
   @Test func whatHasExpiredIsNotBegun() {
@@ -359,7 +363,7 @@ import Testing
     desk.answersQuestions = false
     _ = Self.divided(&desk)
     desk.answerQuestions()
-    #expect(!desk.state.complaints.isEmpty)
+    #expect(!desk.dispatcher.readinessProblems.isEmpty)
     desk.broadcasts.isDown = false
     desk.answersQuestions = true
     desk.advance(.seconds(6))
@@ -375,8 +379,8 @@ import Testing
     // Some pages are finished, one is begun, and then the partition is gone.
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
     let begun = desk.pushes.count
-    desk.turn { $0.state.lose([Self.partition], Rebalance {}, into: &$1) }
-    #expect(desk.state.records == 0)
+    desk.turn { $0.dispatcher.lose([Self.partition], Rebalance {}, into: &$1) }
+    #expect(desk.dispatcher.items.held.records == 0)
     var other = Self.desk(devices: 200)
     other.broadcasts = desk.broadcasts
     other.segments = desk.segments
@@ -384,7 +388,7 @@ import Testing
     Self.answerAll(&other)
     let finished = desk.statuses.reduce(0) { $0 + $1.counts.total }
     #expect(other.pushes.count == 200 - finished)
-    #expect(begun - finished <= desk.state.configuration.pageDevices)
+    #expect(begun - finished <= desk.dispatcher.configuration.pageDevices)
     #expect(Set((desk.statuses + other.statuses).map(\.part)).count == desk.segments[0].pages)
   }
 }

@@ -73,7 +73,7 @@ struct CommitTests {
     desk.answerCommit(Self.rebalancing)
     desk.advance(.seconds(5))
     #expect(desk.openCommit.isEmpty)
-    desk.turn { $0.state.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([], Rebalance {}, at: $0.now, into: &$1) }
     #expect(desk.openCommit.map(\.offset) == [1])
   }
 
@@ -81,7 +81,7 @@ struct CommitTests {
     var desk = desk(users: ["a", "b"])
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { $0.state.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([], Rebalance {}, at: $0.now, into: &$1) }
     desk.answerCommit(Self.rebalancing)
     desk.advance(.milliseconds(50))
     #expect(desk.openCommit.map(\.offset) == [1])
@@ -111,7 +111,7 @@ struct CommitTests {
     accept(1, at: &desk)
     #expect(desk.position == 1)
     desk.answersCommits = false
-    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
     #expect(desk.openCommit.map(\.offset) == [2])
     accept(2, at: &desk)
     desk.answerCommit()
@@ -120,7 +120,7 @@ struct CommitTests {
     desk.answerCommit()
     #expect(completions.count == 1)
     #expect(desk.position == 3)
-    #expect(desk.state.ledger.partitions.isEmpty)
+    #expect(desk.dispatcher.partitions.offsets.partitions.isEmpty)
   }
 
   @Test(arguments: [rebalancing, RDKafkaError(code: .unreachable, message: "refused by the test")])
@@ -128,7 +128,7 @@ struct CommitTests {
     let completions = Completions()
     var desk = desk(users: ["a"]) { $0.commitInterval = .seconds(60) }
     desk.answersCommits = false
-    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
     accept(0, at: &desk)
     #expect(completions.count == 0)
     desk.answerCommit(error)
@@ -144,7 +144,7 @@ struct CommitTests {
     desk.answersCommits = false
     accept(0, at: &desk)
     desk.answerCommit(Self.rebalancing)
-    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
     #expect(desk.openCommit.map(\.offset) == [1])
     desk.answerCommit(Self.rebalancing)
     desk.advance(.milliseconds(500))
@@ -163,7 +163,7 @@ struct CommitTests {
     var desk = desk(users: ["a", "b"])
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { desk, _ in desk.state.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
     accept(1, at: &desk)
     desk.advance(.milliseconds(4_499))
     #expect(completions.count == 0)
@@ -180,7 +180,7 @@ struct CommitTests {
     var desk = desk(users: ["a"]) { $0.commitInterval = .seconds(60) }
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
     #expect(desk.isToLeave == false)
     desk.answerCommit(Self.rebalancing)
     desk.advance(.seconds(19))
@@ -193,9 +193,9 @@ struct CommitTests {
     var desk = desk(users: ["a"])
     desk.answersCommits = false
     accept(0, at: &desk)
-    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
     desk.answerCommit(Self.rebalancing)
-    desk.turn { $0.state.assign([], Rebalance {}, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([], Rebalance {}, at: $0.now, into: &$1) }
     #expect(desk.isToLeave == false)
     desk.answerCommit()
     #expect(desk.isToLeave == true)
@@ -206,7 +206,7 @@ struct CommitTests {
     let completions = Completions()
     var desk = Desk(assign: false)
     desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:BC")
-    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     #expect(completions.count == 1)
     for user in ["a", "b", "c", "d"] { desk.register(user, .fcm) }
     for user in ["a", "b", "c", "d"] { desk.deliver(desk.send(to: .user(user))) }
@@ -214,14 +214,14 @@ struct CommitTests {
     #expect(desk.tallies.reduce(0) { $0 + $1.skipped } == 2)
     desk.answerAll()
     #expect(desk.position == 4)
-    #expect(desk.state.records == 0)
+    #expect(desk.dispatcher.items.held.records == 0)
   }
 
   @Test func `what an earlier owner settled and the group refused is not done again`() {
     var desk = Desk(assign: false)
     desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:FB")
     desk.kept[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 2, metadata: "settled1:BB")
-    desk.turn { $0.state.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
     let users = ["a", "b", "c", "d", "e", "f"]
     for user in users { desk.register(user, .fcm) }
     for user in users { desk.deliver(desk.send(to: .user(user))) }
@@ -235,13 +235,13 @@ struct CommitTests {
     var desk = Desk(assign: false)
     desk.answersResumptions = false
     desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:BC")
-    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     desk.advance(.milliseconds(4_999))
     #expect(completions.count == 0)
     #expect(desk.alarms.isEmpty)
     desk.advance(.milliseconds(1))
     #expect(completions.count == 1)
-    guard case .resumptionTimedOut([Desk.partition])? = desk.alarms.first else {
+    guard case .recoveryTimedOut([Desk.partition])? = desk.alarms.first else {
       Issue.record("nobody was told: \(desk.alarms)")
       return
     }
@@ -256,7 +256,7 @@ struct CommitTests {
     let completions = Completions()
     var desk = Desk(assign: false)
     desk.answersResumptions = false
-    desk.turn { $0.state.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     desk.answerResumption(fails: true)
     #expect(completions.count == 1)
     desk.register("a", .fcm)

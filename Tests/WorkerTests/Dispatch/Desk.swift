@@ -12,7 +12,7 @@ struct Desk {
   /// What every record carries.
   static let headers = [RecordHeader(name: "content-type", text: "application/cloudevents+json")]
 
-  var state: DispatchState
+  var dispatcher: Dispatcher
   var wall = UnixTime(milliseconds: 1_800_000_000_000)
   var uptime: Int64 = 0
   /// Who is reached, by audience.
@@ -51,12 +51,15 @@ struct Desk {
   var kept: [TopicPartition: PartitionOffset] = [:]
   var openCommit: [PartitionOffset] = []
   var commits = 0
-  var openResumption: Effects.Question?
+  var openResumption: Effects.OffsetQuestion?
   var alarms: [Alarm] = []
   var tallies: [Tallies] = []
   var credit = 0
   var mostPushes = 0
   var isToLeave = false
+  private var turns = 0
+  /// By its ticket: the sender that each push was handed to, and how many answers it will give.
+  private var open: [UInt64: (sender: Int, count: Int)] = [:]
   private var nextOffset: [TopicPartition: Int64] = [:]
 
   init(
@@ -68,27 +71,31 @@ struct Desk {
     var configuration = WorkerConfiguration()
     configuration.commitInterval = .zero
     configure(&configuration)
-    state = DispatchState(
+    dispatcher = Dispatcher(
       configuration: configuration, table: SenderTable(senders), topics: Topics(retryDelays: retryDelays), seed: 1)
-    if assign { turn { $0.state.assign([Self.partition], Rebalance {}, at: $0.now, into: &$1) } }
+    if assign { turn { $0.dispatcher.assign([Self.partition], Rebalance {}, at: $0.now, into: &$1) } }
   }
 
   var now: Moment { Moment(wall: wall, uptime: uptime) }
 
   /// One turn of the engine, and those that its own answers lead to.
   mutating func turn(_ events: (inout Desk, inout Effects) -> Void = { _, _ in }) {
-    var effects = Effects(senders: state.senders.count)
+    var effects = Effects(senders: dispatcher.lanes.count)
     events(&self, &effects)
-    state.finishTurn(at: now, into: &effects)
-    mostPushes = max(mostPushes, state.pushes)
-    pushes += effects.submissions.flatMap { $0 }
-    drops += effects.drops.map(\.device)
-    if !effects.drops.isEmpty { state.dropsEnded() }
-    for rebalance in effects.completions { rebalance.complete() }
+    dispatcher.finishTurn(at: now, into: &effects)
+    checkInvariants()
+    mostPushes = max(mostPushes, dispatcher.lanes.pushes)
+    for (sender, submitted) in effects.submissions.enumerated() {
+      pushes += submitted
+      for push in submitted { open[push.ticket] = (sender, (open[push.ticket]?.count ?? 0) + 1) }
+    }
+    drops += effects.unregistrations.map(\.device)
+    if !effects.unregistrations.isEmpty { dispatcher.unregistered() }
+    for rebalance in effects.group.completions { rebalance.complete() }
     credit += effects.credit
-    alarms += effects.alarms
+    alarms += effects.alarms.list
     tallies.append(effects.tallies)
-    isToLeave = isToLeave || effects.isToLeave
+    isToLeave = isToLeave || effects.group.isToLeave
     for (production, record) in effects.productions {
       // Whatever is written.
       if record.headers != Self.headers { Issue.record("\(production.kind) has the headers \(record.headers)") }
@@ -98,11 +105,11 @@ struct Desk {
       openLookUp = lookUp
       queries += lookUp.queries
     }
-    if !effects.commit.isEmpty {
-      openCommit = effects.commit
+    if !effects.group.commit.isEmpty {
+      openCommit = effects.group.commit
       commits += 1
     }
-    openResumption = effects.resumptions.first ?? openResumption
+    openResumption = effects.group.recoveries.first ?? openResumption
     if answersCommits, !openCommit.isEmpty { answerCommit() }
     if answersResumptions, openResumption != nil { answerResumption() }
     if answersLookUps, openLookUp != nil { answerLookUp() }
@@ -111,12 +118,21 @@ struct Desk {
     if acknowledges, !unacknowledged.isEmpty { acknowledge() }
   }
 
+  /// After every turn; with many devices in work, which makes it slow, after some of them.
+  private mutating func checkInvariants() {
+    #if DEBUG
+    turns += 1
+    guard turns % (1 + (dispatcher.items.count + dispatcher.items.held.devices) / 128) == 0 else { return }
+    for violation in dispatcher.checkInvariants() { Issue.record("\(violation)") }
+    #endif
+  }
+
   /// The group has the positions, or refuses them.
   mutating func answerCommit(_ error: RDKafkaError? = nil) {
     let offsets = openCommit
     openCommit = []
     if error == nil { for offset in offsets { group[offset.partition] = offset } }
-    turn { desk, _ in desk.state.committed(offsets, error, at: desk.now) }
+    turn { desk, _ in desk.dispatcher.committed(offsets, error, at: desk.now) }
   }
 
   /// The group says what it has committed, or does not answer.
@@ -125,7 +141,7 @@ struct Desk {
     openResumption = nil
     let committed = question.partitions.compactMap { group[$0] }
     let kept = question.partitions.compactMap { self.kept[$0] }
-    turn { $0.state.resume(question.number, from: fails ? nil : committed, kept: kept, into: &$1) }
+    turn { $0.dispatcher.recover(question.number, from: fails ? nil : committed, kept: kept, into: &$1) }
   }
 
   /// The store answers what it was asked about broadcasts.
@@ -134,8 +150,8 @@ struct Desk {
     questions = []
     for question in asked {
       let outcome = broadcasts.outcome(
-        of: question, registry: registry, limits: state.configuration, at: wall)
-      turn { $0.state.answer(BroadcastAnswer(question: question, outcome: outcome), at: $0.now, into: &$1) }
+        of: question, registry: registry, limits: dispatcher.configuration, at: wall)
+      turn { $0.dispatcher.answer(BroadcastAnswer(question: question, outcome: outcome), at: $0.now, into: &$1) }
     }
   }
 
@@ -149,7 +165,7 @@ struct Desk {
       }
     }
     let answer = LookUpAnswer(lookUp: lookUp, targets: isRegistryDown ? nil : targets)
-    turn { $0.state.answer(answer, at: $0.now, into: &$1) }
+    turn { $0.dispatcher.answer(answer, at: $0.now, into: &$1) }
   }
 
   /// Kafka has the records, or refuses them: all, or those with these indices.
@@ -169,7 +185,7 @@ struct Desk {
       if let letter = try? DeadLetter.decode(record.value[...]) { deadLetters.append(letter) }
     }
     let acknowledgement = Acknowledgement(productions: productions, refused: refused)
-    turn { $0.state.acknowledge(acknowledgement, at: $0.now, into: &$1) }
+    turn { $0.dispatcher.acknowledge(acknowledgement, at: $0.now, into: &$1) }
   }
 
   /// A record comes from the partition.
@@ -181,7 +197,7 @@ struct Desk {
         topic: partition.topic, partition: partition.partition, offset: offset, timestamp: wall.milliseconds,
         key: key.map { Array($0.utf8)[...] }, value: value[...])
     }
-    turn { $0.state.take(records, at: $0.now, into: &$1) }
+    turn { $0.dispatcher.take(records, at: $0.now, into: &$1) }
   }
 
   /// Sends come from the partition, each with the key its audience has.
@@ -194,13 +210,17 @@ struct Desk {
 
   /// The service answers a push.
   mutating func answer(_ push: Push, _ outcome: PushOutcome) {
-    let sender = state.device(Ticket(rawValue: push.ticket))?.sender ?? 0
-    answer(push, outcome, from: sender)
+    answer(push, outcome, from: open[push.ticket]?.sender ?? 0)
   }
 
   /// The service answers a push, whatever has become of its item.
   mutating func answer(_ push: Push, _ outcome: PushOutcome, from sender: Int) {
-    turn { $0.state.receive([PushResult(ticket: push.ticket, outcome: outcome)], from: sender, at: $0.now, into: &$1) }
+    // A service answers a push once.
+    guard let count = open[push.ticket]?.count, count > 0 else { return turn() }
+    open[push.ticket]?.count = count - 1
+    turn {
+      $0.dispatcher.receive([PushResult(ticket: push.ticket, outcome: outcome)], from: sender, at: $0.now, into: &$1)
+    }
   }
 
   /// Answers every push handed over since the number given.
@@ -212,7 +232,7 @@ struct Desk {
   mutating func advance(_ duration: Duration) {
     wall = wall + duration
     uptime += duration.milliseconds
-    turn { $0.state.tick(at: $0.now, into: &$1) }
+    turn { $0.dispatcher.tick(at: $0.now, into: &$1) }
   }
 
   /// Registers devices of a user and returns them.
@@ -237,6 +257,21 @@ struct Desk {
       id: .random(), hub: hub, sender: "tester", acceptedAt: wall, audience: audience, content: content,
       timeToLive: timeToLive)
   }
+
+  /// Records come that are not this worker's, until no credit is left.
+  mutating func useUpCredit() {
+    let record = ConsumedRecord(
+      topic: dispatcher.topics.segments, partition: 99, offset: 0, timestamp: -1, key: nil, value: [])
+    var effects = Effects(senders: dispatcher.lanes.count)
+    let records = Array(repeating: record, count: max(0, dispatcher.items.credit.outstanding))
+    dispatcher.take(records, at: now, into: &effects)
+  }
+
+  /// How many devices rest in memory, and how many wait for older pushes.
+  var restingCount: Int { dispatcher.lanes.reduce(0) { $0 + $1.resting.count } }
+  var waitingCount: Int { dispatcher.lanes.reduce(0) { $0 + $1.waiting.count } }
+  /// When the first of those that wait is looked at.
+  var nextWaiting: Int64? { dispatcher.lanes.compactMap(\.waiting.next).min() }
 
   /// The partitions that were given back although what has settled in them last is not committed.
   var positionsLeft: [[TopicPartition]] {

@@ -25,9 +25,9 @@ struct DispatchTests {
     #expect(desk.position == nil)
     desk.acknowledge()
     #expect(desk.position == 1)
-    #expect(desk.state.records == 0)
-    #expect(desk.state.devices == 0)
-    #expect(desk.state.pushes == 0)
+    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.dispatcher.items.held.devices == 0)
+    #expect(desk.dispatcher.lanes.pushes == 0)
     let status = try #require(desk.statuses.first)
     #expect(status.send == send.id)
     #expect(status.state == .settled)
@@ -64,11 +64,11 @@ struct DispatchTests {
       #expect(desk.unacknowledged.count == 1)
       #expect(desk.position == nil)
     }
-    #expect(desk.state.complaints == ["fanfare.status: unauthorized"])
+    #expect(desk.dispatcher.readinessProblems == ["fanfare.status: unauthorized"])
     desk.acknowledge()
     #expect(desk.position == 1)
     #expect(desk.statuses.count == 1)
-    #expect(desk.state.complaints.isEmpty)
+    #expect(desk.dispatcher.readinessProblems.isEmpty)
   }
 
   @Test func `of a batch those are produced again that were refused, and only they are open`() {
@@ -86,7 +86,7 @@ struct DispatchTests {
     #expect(desk.unacknowledged.map(\.record.key) == [sends[1], sends[3]].map { Array("\($0.id)".utf8) })
     desk.acknowledge()
     #expect(desk.position == 4)
-    #expect(desk.state.records == 0)
+    #expect(desk.dispatcher.items.held.records == 0)
   }
 
   @Test func `nobody registered is the end of a send, and no error`() {
@@ -188,8 +188,8 @@ struct DispatchTests {
     desk.answerAll()
     let first = try desk.unacknowledged.map { try StatusRecord.decode($0.record.value[...]) }
     // The partition is lost with these on their way, comes back, and a device has gone by then.
-    desk.turn { $0.state.lose([Desk.partition], Rebalance {}, into: &$1) }
-    desk.turn { $0.state.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
     desk.registry[.user("bob")]?.removeLast()
     desk.unacknowledged = Productions()
     desk.acknowledges = true
@@ -208,11 +208,13 @@ struct DispatchTests {
     }
     for number in 0..<200 { desk.register("user\(number)", number < 100 ? .apns : .fcm) }
     for number in 0..<200 { desk.deliver(desk.send(to: .user("user\(number)"))) }
-    #expect(desk.state.senders.map(\.inFlight) == [30, 30, 0])
+    #expect(desk.dispatcher.lanes.map(\.places.inFlight) == [30, 30, 0])
     // One that does not answer holds up nobody else.
-    let first = desk.pushes.filter { desk.state.device(Ticket(rawValue: $0.ticket))?.target.platform == .fcm }
+    let first = desk.pushes.filter {
+      desk.dispatcher.items.device(Ticket(rawValue: $0.ticket))?.target.platform == .fcm
+    }
     for push in first { desk.answer(push, PushOutcome(.accepted)) }
-    #expect(desk.state.senders.map(\.inFlight) == [30, 30, 0])
+    #expect(desk.dispatcher.lanes.map(\.places.inFlight) == [30, 30, 0])
   }
 
   @Test func `hubs do not meet`() throws {
@@ -225,7 +227,7 @@ struct DispatchTests {
     desk.deliver(send, twin)
     // The same id and user in another hub is another send to another user, through that hub's sender.
     #expect(desk.queries.map(\.hub) == [.default, other])
-    #expect(desk.state.senders.map(\.inFlight).filter { $0 > 0 } == [1, 1])
+    #expect(desk.dispatcher.lanes.map(\.places.inFlight).filter { $0 > 0 } == [1, 1])
   }
 
   @Test func `records are asked for only as there is room`() {
@@ -241,7 +243,7 @@ struct DispatchTests {
     desk.acknowledges = false
     let before = desk.credit
     for number in 0..<100 { desk.deliver(desk.send(to: .user("user\(number)"))) }
-    #expect(desk.state.records + desk.state.credit <= 100)
+    #expect(desk.dispatcher.items.held.records + desk.dispatcher.items.credit.outstanding <= 100)
     #expect(desk.credit - before <= 10)
   }
 
@@ -252,17 +254,19 @@ struct DispatchTests {
     for number in 0..<10 {
       desk.deliver(desk.send(to: .user("user\(number)"), content: Content(message: Message(title: "", body: body))))
     }
-    #expect((1...5).contains(desk.state.credit), "\(desk.state.bytes) bytes of 65536 are held")
+    #expect(
+      (1...5).contains(desk.dispatcher.items.credit.outstanding),
+      "\(desk.dispatcher.items.held.bytes) bytes of 65536 are held")
   }
 
   @Test func `after a large record more is asked for, although nothing of what is held can settle`() {
     var desk = Desk()
     desk.acknowledges = false
     for number in 0..<64 { desk.deliver(desk.send(to: .user("user\(number)"))) }
-    desk.state.credit = 0
+    desk.useUpCredit()
     let body = String(repeating: "x", count: 480 * 1024)
     desk.deliver(desk.send(to: .user("user"), content: Content(message: Message(title: "", body: body))))
-    #expect((1...8).contains(desk.state.credit))
+    #expect((1...8).contains(desk.dispatcher.items.credit.outstanding))
   }
 
   @Test func `what was asked for is taken back when the records turn out to be large`() {
@@ -276,26 +280,27 @@ struct DispatchTests {
       desk.deliver(desk.send(to: .user("user\(taken)"), content: Content(message: Message(title: "", body: body))))
       taken += 1
     }
-    let limit = desk.state.configuration.maximumBytes
-    #expect(desk.state.bytes >= limit && desk.state.bytes < limit + 500 * 1024, "\(taken) records")
+    let limit = desk.dispatcher.configuration.maximumBytes
+    #expect(
+      desk.dispatcher.items.held.bytes >= limit && desk.dispatcher.items.held.bytes < limit + 500 * 1024,
+      "\(taken) records")
     // More were on their way: nothing is asked for until the books balance.
     desk.deliver(desk.send(to: .user("late"), content: Content(message: Message(title: "", body: body))))
-    #expect(desk.credit == taken + 1 && desk.state.credit == 0)
+    #expect(desk.credit == taken + 1 && desk.dispatcher.items.credit.outstanding == 0)
     desk.acknowledge()
-    #expect(desk.state.bytes == 0 && desk.state.credit > 0)
+    #expect(desk.dispatcher.items.held.bytes == 0 && desk.dispatcher.items.credit.outstanding > 0)
   }
 
   @Test func `no records are asked for while too many bytes, devices or unsettled offsets are held`() {
     func creditAfterOne(_ configure: (inout WorkerConfiguration) -> Void) -> Int {
       var desk = Desk {
-        $0.maximumRecords = 1
+        $0.maximumRecords = 3
         configure(&$0)
       }
       desk.register("bob", .fcm)
       desk.acknowledges = false
       desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("nobody")))
-      desk.state.credit = 0
-      desk.state.records = 0
+      desk.useUpCredit()
       let before = desk.credit
       desk.turn()
       return desk.credit - before

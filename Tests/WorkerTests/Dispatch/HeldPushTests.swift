@@ -48,7 +48,7 @@ struct HeldPushTests {
       desk.advance(.seconds(16))
     }
     #expect(stops(desk) == 3)
-    #expect(desk.state.senders[1].gate.state == .closed)
+    #expect(desk.dispatcher.lanes[1].breaker.state == .closed)
     let failed = desk.statuses.flatMap(\.devices).filter { $0.outcome != .delivered }
     #expect(failed.map(\.outcome) == [.failed])
     #expect(failed.map(\.reason) == ["TopicDisallowed"])
@@ -79,16 +79,16 @@ struct HeldPushTests {
   @Test func `the last refusal of such a push is no test of the sender: another may try at once`() {
     var desk = desk(maximumPushes: 1)
     for user in ["b", "bad", "a"] { desk.deliver(desk.send(to: .user(user))) }
-    let slot = desk.state.items.firstIndex { $0.send?.audience == .user("bad") } ?? 0
-    desk.state.items[slot].devices[0].history.contradictions = 2
-    desk.state.items[slot].devices[0].heldAt = -1
+    let slot = desk.dispatcher.items.firstIndex { $0.send?.audience == .user("bad") } ?? 0
+    desk.dispatcher.items[slot][device: 0].history.contradictions = 2
+    desk.dispatcher.items[slot][device: 0].hold(recoveries: -1)
     desk.answer(desk.pushes[0], Self.refusal)
     desk.advance(.seconds(16))
     desk.answer(desk.pushes[1], Self.refusal)
     #expect(desk.pushes.map(\.handle) == ["b-0", "bad-0", "a-0"])
     #expect(desk.statuses.flatMap(\.devices).map(\.outcome) == [.failed])
     desk.answer(desk.pushes[2], PushOutcome(.accepted, status: 200))
-    #expect(desk.state.senders[1].gate.state == .closed)
+    #expect(desk.dispatcher.lanes[1].breaker.state == .closed)
   }
 
   @Test func `while nobody passes, every message is kept, and afterwards each has all its attempts`() {

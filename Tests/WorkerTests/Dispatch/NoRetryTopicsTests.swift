@@ -32,7 +32,7 @@ struct NoRetryTopicsTests {
     for _ in 0..<20 { desk.advance(.seconds(1)) }
     #expect(desk.pushes.count == 40)
     desk.answerAll(Self.accepted)
-    #expect(desk.statuses.map(\.devices.count) == [40] && desk.position == 1 && desk.state.records == 0)
+    #expect(desk.statuses.map(\.devices.count) == [40] && desk.position == 1 && desk.dispatcher.items.held.records == 0)
   }
 
   @Test func pageOfPausedBroadcastIsAskedAboutSeldom() {
@@ -53,7 +53,7 @@ struct NoRetryTopicsTests {
     steer(.cancelled, broadcast, &desk)
     for _ in 0..<20 { desk.advance(.seconds(1)) }
     #expect(desk.pushes.isEmpty && desk.statuses.map(\.state) == [.cancelled])
-    #expect(desk.position == 1 && desk.state.records == 0)
+    #expect(desk.position == 1 && desk.dispatcher.items.held.records == 0)
   }
 
   @Test func pageOfPausedBroadcastExpires() {
@@ -70,7 +70,8 @@ struct NoRetryTopicsTests {
       desk.advance(.milliseconds(50))
     }
     #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)
-    #expect(desk.statuses.map(\.devices.count) == [200] && desk.position == 1 && desk.state.records == 0)
+    #expect(
+      desk.statuses.map(\.devices.count) == [200] && desk.position == 1 && desk.dispatcher.items.held.records == 0)
   }
 
   @Test func pagesOfRatedBroadcastShareItsRate() {
@@ -86,7 +87,7 @@ struct NoRetryTopicsTests {
       desk.advance(.milliseconds(50))
     }
     #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)
-    #expect(desk.statuses.count == 2 && desk.position == 2 && desk.state.senders[0].returned == 0)
+    #expect(desk.statuses.count == 2 && desk.position == 2 && desk.dispatcher.readmissions.weights[0] == 0)
   }
 
   @Test func pageOfRatedBroadcastStopsWhenPaused() {
@@ -118,14 +119,14 @@ struct NoRetryTopicsTests {
       BroadcastTests.answerAll(&desk)
       desk.advance(.milliseconds(50))
     }
-    #expect(desk.statuses.count == 2 && desk.position == 2 && desk.state.records == 0)
+    #expect(desk.statuses.count == 2 && desk.position == 2 && desk.dispatcher.items.held.records == 0)
   }
 
   @Test func pageWaitingForItsRateIsLeftToTheNextOwner() {
     var (desk, _) = desk(devices: 200, rate: 20, .running)
     desk.advance(.milliseconds(1500))
     BroadcastTests.answerAll(&desk)
-    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
     for _ in 0..<100 {
       BroadcastTests.answerAll(&desk)
       desk.advance(.milliseconds(50))

@@ -47,7 +47,7 @@ struct OrderTests {
       }
       seen = desk.pushes.count
       guard !inFlight.isEmpty else {
-        guard desk.state.resting.count > 0 else { break }
+        guard desk.restingCount > 0 else { break }
         desk.advance(.seconds(30))
         continue
       }
@@ -69,8 +69,8 @@ struct OrderTests {
     #expect(Set(desk.statuses.map(\.send)).count == 10_000)
     #expect(desk.mostPushes <= 40)
     #expect(desk.position == 10_000)
-    #expect(desk.state.records == 0)
-    #expect(desk.state.lanes.isEmpty)
+    #expect(desk.dispatcher.items.held.records == 0)
+    #expect(desk.dispatcher.items.hasNoLanes)
   }
 
   @Test func `a wait of one send does not hold up the next of the same user`() {

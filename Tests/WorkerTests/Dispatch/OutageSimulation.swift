@@ -54,7 +54,7 @@ struct OutageSimulation {
     limits.records = records
     arrivals = Array(repeating: [], count: users)
     for user in 0..<users { desk.register("u\(user)", .apns, .fcm) }
-    pumps = desk.state.topics.retries.map { retry in
+    pumps = desk.dispatcher.topics.retries.map { retry in
       Pump(
         topic: retry.name, state: PumpState(delay: retry.delay, limits: limits),
         logs: Array(repeating: [], count: Self.partitions), positions: Array(repeating: 0, count: Self.partitions))
@@ -176,7 +176,7 @@ struct OutageSimulation {
   private mutating func answer(_ pushes: [Push], _ outcome: PushOutcome, from sender: Int) {
     guard !pushes.isEmpty else { return }
     let results = pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) }
-    desk.turn { $0.state.receive(results, from: sender, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.receive(results, from: sender, at: $0.now, into: &$1) }
   }
 
   private mutating func arrive(_ push: Push) {

@@ -20,10 +20,10 @@ struct OutageTests {
     for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).dropLast() {
       desk.answer(push, Self.silence, from: 0)
     }
-    #expect(desk.state.senders[0].gate.state == .closed, "all at once is no outage")
+    #expect(desk.dispatcher.lanes[0].breaker.state == .closed, "all at once is no outage")
     desk.advance(.seconds(3))
     for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).suffix(1) { desk.answer(push, Self.silence, from: 0) }
-    #expect(desk.state.senders[0].gate.state == .open)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
   }
 
   @Test func `its circuit opens, visibly, and the other platform flows`() {
@@ -33,7 +33,7 @@ struct OutageTests {
       desk.alarms.contains {
         if case .serviceUnavailable(sender: 0, reason: "ServiceUnavailable") = $0 { true } else { false }
       })
-    #expect(desk.state.complaints == ["default/apns: the push service is unavailable"])
+    #expect(desk.dispatcher.readinessProblems == ["default/apns: the push service is unavailable"])
     let before = desk.pushes.count
     for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
     let later = desk.pushes[before...]
@@ -48,8 +48,8 @@ struct OutageTests {
       desk.answer(push, PushOutcome(.accepted, status: 200), from: 1)
     }
     desk.advance(.seconds(2))
-    #expect(desk.state.senders[0].queue.count == 4)
-    #expect(desk.state.records == 4)
+    #expect(desk.dispatcher.lanes[0].queuedCount == 4)
+    #expect(desk.dispatcher.items.held.records == 4)
     #expect(desk.statuses.isEmpty)
     #expect(desk.retries.count == 96)
   }
@@ -76,7 +76,7 @@ struct OutageTests {
     for (topic, value) in desk.retries[first...] {
       let retry = try RetryRecord.decode(value[...], recordTime: desk.wall)
       guard retry.send.timeToLive == timeToLive else { continue }
-      let delay = try #require(desk.state.topics.retries.first { $0.name == topic }).delay
+      let delay = try #require(desk.dispatcher.topics.retries.first { $0.name == topic }).delay
       #expect(retry.notBefore + RetryPump.lateness(of: delay) < expiry)
       returning += 1
     }
@@ -135,7 +135,7 @@ struct OutageTests {
       }
     }
     desk.advance(.seconds(1))
-    #expect(desk.state.ledger.largestSpan < 20)
+    #expect(desk.dispatcher.partitions.offsets.largestSpan < 20)
     #expect(desk.statuses.isEmpty, "all of them wait for APNs")
   }
 
@@ -148,7 +148,7 @@ struct OutageTests {
     }
     desk.deliver(desk.send(to: .user("u99")))
     desk.advance(.seconds(1))
-    #expect(desk.state.records == 65)
+    #expect(desk.dispatcher.items.held.records == 65)
     let seen = desk.pushes.count
     for _ in 0..<60 where desk.pushes.count == seen { desk.advance(.seconds(1)) }
     #expect(desk.pushes[seen...].map(\.handle) == ["u99-0"])
@@ -166,16 +166,16 @@ struct OutageTests {
     desk.advance(.seconds(4))
     #expect(desk.pushes.count == seen + 1, "a probe")
     desk.answer(desk.pushes[seen], Self.silence, from: 0)
-    #expect(desk.state.senders[0].gate.state == .open)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
     seen = desk.pushes.count
     desk.advance(.seconds(6))
     desk.answer(desk.pushes[seen], PushOutcome(.accepted, status: 200), from: 0)
-    #expect(desk.state.senders[0].gate.state == .closed)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
     desk.advance(.seconds(40))
     let values = desk.retries.map(\.value)
     for value in values { desk.deliver([value]) }
     for push in desk.pushes[(seen + 1)...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
-    #expect(desk.state.records == 0)
+    #expect(desk.dispatcher.items.held.records == 0)
     #expect(Set(desk.statuses.map(\.send)).count == 100 && desk.statuses.count == 100)
     #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
   }
@@ -189,15 +189,15 @@ struct OutageTests {
     desk.advance(.seconds(1))
     desk.answersLookUps = false
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
-    #expect(desk.state.senders.map(\.checking).max() == 25)
+    #expect(desk.dispatcher.lanes.map(\.places.checking).max() == 25)
     desk.advance(.seconds(30))
-    #expect(desk.state.senders.allSatisfy { $0.gate.state == .closed })
+    #expect(desk.dispatcher.lanes.allSatisfy { $0.breaker.state == .closed })
     #expect(desk.alarms.isEmpty)
     desk.answersLookUps = true
     desk.answerLookUp()
-    #expect(desk.state.senders.map(\.checking).max() == 0)
+    #expect(desk.dispatcher.lanes.map(\.places.checking).max() == 0)
     for push in desk.pushes[25...] { desk.answer(push, PushOutcome(.accepted, status: 200)) }
-    #expect(desk.statuses.count == 50 && desk.state.pushes == 0)
+    #expect(desk.statuses.count == 50 && desk.dispatcher.lanes.pushes == 0)
   }
 
   @Test func `a service of which nothing is heard holds nobody up on the other platforms`() {
@@ -211,9 +211,9 @@ struct OutageTests {
     #expect(pushes("-1").count == 40)
     for push in pushes("-1")[20...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 1) }
     #expect(pushes("-1").count == 60)
-    #expect(desk.state.senders[0].gate.state == .closed)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
     desk.advance(.seconds(3))
-    #expect(desk.state.senders[0].gate.state == .open, "long before their time is up")
+    #expect(desk.dispatcher.lanes[0].breaker.state == .open, "long before their time is up")
     #expect(
       desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "Silence") = $0 { true } else { false } })
     // What it says late counts all the same.

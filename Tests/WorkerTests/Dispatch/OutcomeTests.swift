@@ -35,7 +35,7 @@ struct OutcomeTests {
     }
     #expect(desk.pushes.count == 4)
     #expect(Set(desk.pushes.map(\.id)).count == 1)
-    #expect(desk.state.resting.count == 1)
+    #expect(desk.restingCount == 1)
     desk.advance(.seconds(10))
     desk.answer(desk.pushes[4], PushOutcome(.accepted, status: 200))
     #expect(desk.statuses.first?.devices.map(\.attempts) == [5])
@@ -119,7 +119,7 @@ struct OutcomeTests {
     #expect(desk.pushes.count == 4)
     desk.answer(desk.pushes[3], refusal)
     #expect(desk.pushes.count == 4)
-    #expect(desk.state.complaints.count == 1)
+    #expect(desk.dispatcher.readinessProblems.count == 1)
     // Others in flight fare alike; it is said once.
     for index in [1, 2] {
       desk.answer(desk.pushes[index], PushOutcome(.configurationError, reason: "Forbidden", status: 403))
@@ -140,7 +140,7 @@ struct OutcomeTests {
     #expect(desk.pushes.count == 7)
     desk.answer(desk.pushes[6], PushOutcome(.accepted, status: 200))
     #expect(desk.pushes.count == 10)
-    #expect(desk.state.complaints.isEmpty)
+    #expect(desk.dispatcher.readinessProblems.isEmpty)
     desk.answerAll(from: 4)
     #expect(desk.statuses.count == 5)
     #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
@@ -167,16 +167,16 @@ struct OutcomeTests {
     desk.answerAll(from: 0, PushOutcome(.configurationError, reason: "Forbidden", status: 403))
     desk.advance(.seconds(20))
     #expect(desk.pushes.count == 2)
-    desk.turn { $0.state.lose([Desk.partition], Rebalance {}, into: &$1) }
+    desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
     desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)
-    #expect(desk.state.senders[1].gate.state == .closed)
-    #expect(desk.state.pushes == 0)
+    #expect(desk.dispatcher.lanes[1].breaker.state == .closed)
+    #expect(desk.dispatcher.lanes.pushes == 0)
   }
 
   @Test func `dead devices are dropped with what the registry needs to judge, unless suddenly too many look dead`() {
     var desk = Desk {
-      $0.dropBreaker.minimumCount = 20
-      $0.dropBreaker.window = 100
+      $0.unregisterPolicy.minimumCount = 20
+      $0.unregisterPolicy.window = 100
     }
     let since = UnixTime(milliseconds: 1_700_000_000_000)
     func die(_ users: Range<Int>) {
@@ -197,7 +197,7 @@ struct OutcomeTests {
     die(5..<60)
     desk.advance(.seconds(1))
     #expect(desk.drops.count == 5)
-    #expect(desk.alarms.filter { if case .dropsSuspended = $0 { true } else { false } }.count == 1)
+    #expect(desk.alarms.filter { if case .unregisteringSuspended = $0 { true } else { false } }.count == 1)
     #expect(desk.statuses.flatMap(\.devices).filter { $0.outcome == .deviceGone }.count == 60)
   }
 }

@@ -39,7 +39,7 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
-    #expect(desk.pushes.count == 3 && desk.state.devices == 0 && desk.retries.count == 1)
+    #expect(desk.pushes.count == 3 && desk.dispatcher.items.held.devices == 0 && desk.retries.count == 1)
     let value = try #require(desk.retries.first).value
     let record = try RetryRecord.decode(value[...], recordTime: desk.wall)
     #expect(record.counts.total == 3 && record.send == send && record.devices.count >= 1)
@@ -55,7 +55,9 @@ struct PausedRoomTests {
     BroadcastTests.answerAll(&desk)
     #expect(desk.pushes.count == 204 && Set(desk.pushes.map(\.handle)).count == 201)
     #expect(Set(desk.statuses.filter { $0.send == send.id }.map(\.part)).count == send.pages(in: desk))
-    #expect(desk.state.records == 0 && desk.state.devices == 0 && desk.state.segmentsHeld == 0)
+    #expect(
+      desk.dispatcher.items.held.records == 0 && desk.dispatcher.items.held.devices == 0
+        && desk.dispatcher.items.held.segments == 0)
   }
 
   @Test func `a page that leaves and is resumed meanwhile goes on with what it has not put off`() throws {
@@ -77,7 +79,7 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(60))
-    #expect(desk.retries.isEmpty && desk.state.devices > 0)
+    #expect(desk.retries.isEmpty && desk.dispatcher.items.held.devices > 0)
   }
 
   @Test func `what has come back of a paused broadcast goes round ever more slowly`() throws {
@@ -96,11 +98,11 @@ struct PausedRoomTests {
       }
       desk.advance(.seconds(1))
     }
-    #expect((10...60).contains(desk.retries.count) && desk.pushes.isEmpty && desk.state.pauses.count == 1)
+    #expect((10...60).contains(desk.retries.count) && desk.pushes.isEmpty && desk.dispatcher.deferral.knownPauses == 1)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.running, because: .caller)
     desk.advance(.seconds(301))
     desk.deliver([record])
-    #expect(desk.pushes.count == 3 && desk.state.pauses.isEmpty)
+    #expect(desk.pushes.count == 3 && desk.dispatcher.deferral.knownPauses == 0)
   }
 
   @Test func `a pause begins anew where nothing has come back of the one before in time`() throws {
@@ -128,19 +130,21 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
-    #expect(desk.retries.count == 1 && desk.state.pauses.count == 1)
+    #expect(desk.retries.count == 1 && desk.dispatcher.deferral.knownPauses == 1)
     steer(.running, broadcast, &desk)
-    #expect(desk.state.pauses.isEmpty)
+    #expect(desk.dispatcher.deferral.knownPauses == 0)
   }
 
   @Test func `paused segments that were lost are not looked at any more`() throws {
     var (desk, _, broadcast) = try begun()
     steer(.paused, broadcast, &desk)
-    #expect(!desk.state.pausedSegments.isEmpty)
-    desk.turn { $0.state.lose([BroadcastTests.partition], Rebalance {}, into: &$1) }
+    #expect(!desk.dispatcher.broadcasts.pausedSegments.isEmpty)
+    desk.turn { $0.dispatcher.lose([BroadcastTests.partition], Rebalance {}, into: &$1) }
     desk.advance(.seconds(1))
     desk.advance(.seconds(1))
-    #expect(desk.state.pausedSegments.isEmpty && desk.state.segments.isEmpty && desk.state.courses.isEmpty)
+    #expect(
+      desk.dispatcher.broadcasts.pausedSegments.isEmpty && desk.dispatcher.broadcasts.segments.isEmpty
+        && desk.dispatcher.broadcasts.controls.isEmpty)
   }
 
   @Test(arguments: [
@@ -154,7 +158,7 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, outcome) }
     for _ in 0..<5 { desk.advance(.seconds(1)) }
-    #expect(desk.pushes.count == 3 && desk.state.senders.allSatisfy { $0.queue.isEmpty })
+    #expect(desk.pushes.count == 3 && desk.dispatcher.lanes.allSatisfy { $0.queued.isEmpty })
     steer(.running, broadcast, &desk)
     var returned = 0
     for _ in 0..<5 {
@@ -178,7 +182,7 @@ struct PausedRoomTests {
     steer(.paused, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, PushOutcome(.reauthenticate, status: 403)) }
     desk.advance(.seconds(1))
-    #expect(desk.pushes.count == 3 && desk.retries.count == 1 && desk.state.devices == 0)
+    #expect(desk.pushes.count == 3 && desk.retries.count == 1 && desk.dispatcher.items.held.devices == 0)
   }
 
   @Test(arguments: [BroadcastControl.State.paused, .cancelled])
@@ -192,17 +196,17 @@ struct PausedRoomTests {
     desk.answersLookUps = false
     steer(.running, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, PushOutcome(.accepted, status: 200)) }
-    #expect(desk.state.senders.reduce(0) { $0 + $1.checking } > 0)
+    #expect(desk.dispatcher.lanes.reduce(0) { $0 + $1.places.checking } > 0)
     steer(course, broadcast, &desk)
     while desk.openLookUp != nil { desk.answerLookUp() }
     desk.advance(.seconds(1))
-    #expect(desk.pushes.count == 3 && desk.state.pushes == 0)
+    #expect(desk.pushes.count == 3 && desk.dispatcher.lanes.pushes == 0)
     desk.answersLookUps = true
     steer(course == .paused ? .running : .cancelled, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     let count = course == .paused ? 200 : 3
     #expect(desk.pushes.count == count && Set(desk.pushes.map(\.handle)).count == count)
-    #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.state.segmentsHeld == 0)
+    #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.dispatcher.items.held.segments == 0)
   }
 
   @Test func `paused segments keep no sends from being read, however many segments are done behind them`() throws {
@@ -218,16 +222,18 @@ struct PausedRoomTests {
     _ = BroadcastTests.divided(&desk)
     BroadcastTests.begin(&desk)
     BroadcastTests.answerAll(&desk)
-    #expect(desk.pushes.count == 200 && desk.state.segmentsHeld == 3)
-    #expect(desk.state.segments.isEmpty && desk.state.pausedSegments.count == 3, "looked at when it is news")
+    #expect(desk.pushes.count == 200 && desk.dispatcher.items.held.segments == 3)
+    #expect(
+      desk.dispatcher.broadcasts.segments.isEmpty && desk.dispatcher.broadcasts.pausedSegments.count == 3,
+      "looked at when it is news")
     desk.advance(.seconds(1))
-    #expect(!desk.state.isFarBehind && desk.state.holdsBackSegments)
+    #expect(!desk.dispatcher.partitions.spans.isFarBehind && desk.dispatcher.items.credit.pausesSegments)
     let before = desk.credit
     for _ in 0..<4 { desk.deliver(desk.send(to: .user("nobody"))) }
     #expect(desk.credit > before)
     steer(.running, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
-    #expect(desk.pushes.count == 400 && !desk.state.holdsBackSegments)
+    #expect(desk.pushes.count == 400 && !desk.dispatcher.items.credit.pausesSegments)
   }
 }

@@ -21,7 +21,7 @@ struct QuotaRoomTests {
       $0.pushesPerMinute = [hub: [.fcm: 60]]
     }
     desk.broadcasts.quotas = [:]
-    desk.turn { $0.state.assign([BroadcastTests.partition], Rebalance {}, at: $0.now, into: &$1) }
+    desk.turn { $0.dispatcher.assign([BroadcastTests.partition], Rebalance {}, at: $0.now, into: &$1) }
     return desk
   }
 
@@ -63,7 +63,8 @@ struct QuotaRoomTests {
     #expect(desk.pushes.count { $0.handle.hasPrefix("other") } < 5)
     run(&desk, steps: 1500)
     #expect(desk.pushes.count == 260 && Set(desk.pushes.map(\.handle)).count == 260)
-    #expect(desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk) && desk.state.segmentsHeld == 0)
+    #expect(
+      desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk) && desk.dispatcher.items.held.segments == 0)
   }
 
   @Test(arguments: 200..<210) func `a page that waits for a quota takes nobody's head start`(devices: Int) throws {
@@ -73,7 +74,7 @@ struct QuotaRoomTests {
     run(&desk, steps: 4)
     _ = broadcast(to: devices, of: .default, on: .apns, &desk)
     for _ in 0..<10 { desk.advance(.milliseconds(50)) }
-    #expect(desk.state.senders.contains { $0.queue.hasBulk && $0.quota.quota != nil })
+    #expect(desk.dispatcher.lanes.contains { $0.hasQueuedBulk && $0.quota.quota != nil })
     let slots = desk.pushes.filter { $0.handle.hasPrefix("default") }.map { Ticket(rawValue: $0.ticket).slot }
     let first = slots.count { $0 == slots[0] }
     // The next page may hold less than its head start.
@@ -87,9 +88,11 @@ struct QuotaRoomTests {
     desk.deliver([StoppedRoomTests.page(&desk, number: 1, devices: 10).encoded(at: desk.wall)])
     #expect(desk.pushes.count == 11)
     run(&desk, steps: 1)
-    #expect(desk.statuses.count == 1 && desk.state.senders.map(\.returned).reduce(0, +) == 10)
+    #expect(desk.statuses.count == 1 && desk.dispatcher.readmissions.weights.reduce(0, +) == 10)
     run(&desk, steps: 250)
-    #expect(desk.statuses.count == 2 && desk.pushes.count == 20 && desk.state.senders.allSatisfy { $0.returned == 0 })
+    #expect(
+      desk.statuses.count == 2 && desk.pushes.count == 20 && desk.dispatcher.readmissions.weights.allSatisfy { $0 == 0 }
+    )
   }
 
   @Test func `what comes back of a broadcast with a rate leaves room for what has none`() {
@@ -111,11 +114,11 @@ struct QuotaRoomTests {
     desk.deliver(records.map { $0.encoded(at: desk.wall) })
     desk.answerQuestions()
     let asked = desk.questions.count { if case .permits = $0 { true } else { false } }
-    #expect(asked == 1 && desk.state.parkedPages.count == 1)
+    #expect(asked == 1 && desk.dispatcher.readmissions.awaitingSlot.count == 1)
     desk.answersQuestions = true
     desk.answerQuestions()
     run(&desk, steps: 40)
-    #expect(desk.pushes.count == 16 && desk.statuses.count == 2 && desk.state.ratedReturned.isEmpty)
+    #expect(desk.pushes.count == 16 && desk.statuses.count == 2 && desk.dispatcher.readmissions.rated.isEmpty)
   }
 
   @Test func `what comes back and is due later does not exceed the rate together with a page`() throws {

@@ -19,10 +19,10 @@ struct ReturnedPageTests {
     desk.deliver(desk.send(to: .user("bob")))
     desk.answer(desk.pushes[0], Self.refusal)
     deliver(StoppedRoomTests.page(&desk, devices: 200, rate: 20, after: .seconds(4)), to: &desk)
-    #expect(desk.retries.count == 1 && desk.state.devices == 1)
+    #expect(desk.retries.count == 1 && desk.dispatcher.items.held.devices == 1)
     desk.advance(.milliseconds(2_500))
     desk.answer(desk.pushes[1], Self.accepted)
-    #expect(desk.state.senders[0].gate.state == .closed)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
     desk.advance(.seconds(2))
     #expect(desk.pushes.count == 2)
   }
@@ -36,7 +36,9 @@ struct ReturnedPageTests {
     }
     desk.answerAll(Self.refusal)
     desk.advance(.seconds(1))
-    #expect(desk.state.senders[0].returned == 0 && desk.state.records == 0 && desk.retries.count == 1)
+    #expect(
+      desk.dispatcher.readmissions.weights[0] == 0 && desk.dispatcher.items.held.records == 0 && desk.retries.count == 1
+    )
   }
 
   /// A desk with a page that is being pushed, and two that wait for its room.
@@ -57,9 +59,11 @@ struct ReturnedPageTests {
   @Test func `what finds no room does not stay for long`() throws {
     var desk = crowded()
     for _ in 0..<9 { desk.advance(.seconds(1)) }
-    #expect(desk.state.parkedPages.count == 2 && desk.retries.isEmpty)
+    #expect(desk.dispatcher.readmissions.awaitingSlot.count == 2 && desk.retries.isEmpty)
     for _ in 0..<3 { desk.advance(.seconds(1)) }
-    #expect(desk.state.parkedPages.isEmpty && desk.state.parkedPageBytes == 0 && desk.state.records == 1)
+    #expect(
+      desk.dispatcher.readmissions.awaitingSlot.isEmpty && desk.dispatcher.readmissions.awaitingBytes == 0
+        && desk.dispatcher.items.held.records == 1)
     let times = try desk.retries.map { try RetryRecord.decode($0.value[...], recordTime: desk.wall).notBefore }
     #expect(times.count == 2 && times.allSatisfy { $0 > desk.wall && $0 <= desk.wall + .seconds(2) })
   }
@@ -67,16 +71,18 @@ struct ReturnedPageTests {
   @Test func `unless it would not live that long`() {
     var desk = crowded(timeToLive: 12)
     for _ in 0..<11 { desk.advance(.seconds(1)) }
-    #expect(desk.state.parkedPages.count == 2 && desk.retries.isEmpty)
+    #expect(desk.dispatcher.readmissions.awaitingSlot.count == 2 && desk.retries.isEmpty)
     desk.answerAll(Self.accepted)
-    #expect(desk.pushes.count == 80 && desk.state.parkedPages.count == 1)
+    #expect(desk.pushes.count == 80 && desk.dispatcher.readmissions.awaitingSlot.count == 1)
   }
 
   @Test func `what finds no room does not stay where much is read behind it`() {
     var desk = crowded(maximumSpan: 4)
     desk.advance(.seconds(1))
-    #expect(desk.state.isFarBehind)
-    #expect(desk.state.parkedPages.isEmpty && desk.state.parkedPageBytes == 0 && desk.retries.count == 2)
+    #expect(desk.dispatcher.partitions.spans.isFarBehind)
+    #expect(
+      desk.dispatcher.readmissions.awaitingSlot.isEmpty && desk.dispatcher.readmissions.awaitingBytes == 0
+        && desk.retries.count == 2)
   }
 
   @Test func `no more than a second's pushes are reserved at a time`() {
@@ -95,7 +101,7 @@ struct ReturnedPageTests {
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
     #expect(desk.pushes.count == 30 && desk.pushes.allSatisfy { Ticket(rawValue: $0.ticket).isBulk })
-    #expect(desk.state.parkedPages.count == 1)
+    #expect(desk.dispatcher.readmissions.awaitingSlot.count == 1)
     // So is one most of which is delivered.
     desk.answerAll(Self.accepted)
     desk.answerAll(from: 30, Self.accepted)
@@ -122,7 +128,9 @@ struct ReturnedPageTests {
     let record = StoppedRoomTests.page(&desk, devices: 8, rate: 20)
     desk.broadcasts.next[BroadcastID(hub: record.send.hub, send: record.send.identity)] = desk.wall + .seconds(40)
     deliver(record, to: &desk)
-    #expect(desk.pushes.isEmpty && desk.retries.map(\.topic) == ["fanfare.retry.60s"] && desk.state.records == 0)
+    #expect(
+      desk.pushes.isEmpty && desk.retries.map(\.topic) == ["fanfare.retry.60s"]
+        && desk.dispatcher.items.held.records == 0)
   }
 
   @Test func `what waits for a quota stays while it has its room`() {
@@ -133,7 +141,8 @@ struct ReturnedPageTests {
     desk.advance(.seconds(1))
     desk.advance(.seconds(1))
     #expect(
-      desk.state.senders[0].queue.count == 40 && desk.state.items.allSatisfy { $0.openDevices == $0.devices.count })
+      desk.dispatcher.lanes[0].queuedCount == 40
+        && desk.dispatcher.items.allSatisfy { $0.openDevices == $0.devices.count })
   }
 
   @Test func `a moment without a quota does not give up what was begun`() {
@@ -143,8 +152,8 @@ struct ReturnedPageTests {
     desk.deliver(desk.send(to: .user("bob")))
     desk.answerQuestions()
     desk.answerAll()
-    #expect(desk.pushes.count == 1 && desk.state.senders[1].queue.count == 1)
-    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    #expect(desk.pushes.count == 1 && desk.dispatcher.lanes[1].queuedCount == 1)
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
     var isToLeave = desk.isToLeave
     #expect(!isToLeave)
     desk.answerQuestions()
@@ -171,17 +180,17 @@ struct ReturnedPageTests {
     // Of two places two devices are looked up again, and one push is still on its way.
     let sent = desk.pushes.filter { Ticket(rawValue: $0.ticket).slot == Ticket(rawValue: desk.pushes[0].ticket).slot }
     for push in sent.dropFirst() { desk.answer(push, Self.accepted) }
-    #expect(desk.state.senders.reduce(0) { $0 + $1.checking } > 0)
+    #expect(desk.dispatcher.lanes.reduce(0) { $0 + $1.places.checking } > 0)
     steer(.paused, &desk)
     desk.answer(sent[0], Self.refusal)
     while desk.openLookUp != nil { desk.answerLookUp() }
     steer(.running, &desk)
     desk.advance(.seconds(1))
-    for item in desk.state.items where item.phase == .dispatching {
+    for item in desk.dispatcher.items where item.phase == .dispatching {
       let open = item.devices.count {
         switch $0.phase {
         case .queued, .checking, .inFlight, .resting, .waiting: true
-        case .done, .putOff, .withdrawn: false
+        case .done, .deferred, .withdrawn: false
         }
       }
       #expect(item.openDevices == open)

@@ -49,9 +49,11 @@ struct StoppedRoomTests {
     desk.advance(.seconds(3600))
     for number in 0..<30 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.milliseconds(50))
-    #expect(desk.state.senders[0].gate.state == .closed && !desk.state.senders[0].isSilent && desk.alarms.isEmpty)
+    #expect(
+      desk.dispatcher.lanes[0].breaker.state == .closed && !desk.dispatcher.lanes[0].silence.isNoticed
+        && desk.alarms.isEmpty)
     desk.advance(.seconds(6))
-    #expect(desk.state.senders[0].gate.state == .open, "but nothing for six seconds is")
+    #expect(desk.dispatcher.lanes[0].breaker.state == .open, "but nothing for six seconds is")
   }
 
   @Test func `a stopped service keeps no large records in memory to try with`() {
@@ -59,10 +61,10 @@ struct StoppedRoomTests {
     desk.deliver(desk.send(to: .user("a0")))
     for number in 0..<6 { desk.deliver([Self.page(&desk, number: number, devices: 100).encoded(at: desk.wall)]) }
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
-    #expect(desk.state.senders[0].gate.state == .open && desk.state.records == 7)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .open && desk.dispatcher.items.held.records == 7)
     desk.advance(.seconds(1))
-    #expect(!desk.state.items.contains { $0.isBulk && $0.phase == .dispatching })
-    #expect(desk.retries.count == 6 && desk.state.records == 1)
+    #expect(!desk.dispatcher.items.contains { $0.isBulk && $0.phase == .dispatching })
+    #expect(desk.retries.count == 6 && desk.dispatcher.items.held.records == 1)
   }
 
   @Test func `the records of a silent service do not keep those of others from being asked for`() {
@@ -73,11 +75,11 @@ struct StoppedRoomTests {
     desk.advance(.seconds(1))
     #expect(desk.credit == 0)
     desk.advance(.milliseconds(1_100))
-    #expect(desk.state.senders[0].isSilent)
+    #expect(desk.dispatcher.lanes[0].silence.isNoticed)
     #expect(desk.credit == 60)
     for number in 60..<120 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.milliseconds(50))
-    #expect(desk.credit == 60 && desk.state.records == 120, "no more than as many again")
+    #expect(desk.credit == 60 && desk.dispatcher.items.held.records == 120, "no more than as many again")
   }
 
   @Test func `a silent service that takes more than half of the room is left alone sooner, and its queue with it`() {
@@ -87,11 +89,11 @@ struct StoppedRoomTests {
     }
     for number in 0..<60 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.milliseconds(1_990))
-    #expect(desk.state.senders[0].gate.state == .closed)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .closed)
     desk.advance(.milliseconds(50))
-    #expect(desk.state.senders[0].gate.state == .open)
+    #expect(desk.dispatcher.lanes[0].breaker.state == .open)
     desk.advance(.milliseconds(50))
-    #expect(desk.state.senders[0].queue.count == 4 && desk.retries.count == 31)
+    #expect(desk.dispatcher.lanes[0].queuedCount == 4 && desk.retries.count == 31)
   }
 
   @Test func `what expires before it could come back leaves a stopped service where room is short`() throws {
@@ -99,9 +101,9 @@ struct StoppedRoomTests {
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
     for number in 1..<101 { desk.deliver(desk.send(to: .user("a\(number)"), timeToLive: 10)) }
-    #expect(desk.state.records == 101 && desk.state.credit <= 0)
+    #expect(desk.dispatcher.items.held.records == 101 && desk.dispatcher.items.credit.outstanding <= 0)
     desk.advance(.milliseconds(50))
-    #expect(desk.state.records == 5 && desk.state.credit > 0)
+    #expect(desk.dispatcher.items.held.records == 5 && desk.dispatcher.items.credit.outstanding > 0)
     desk.deliver(desk.send(to: .user("f0")))
     desk.answerAll(from: 1)
     #expect(desk.statuses.count == 1 && desk.statuses[0].devices.map(\.outcome) == [.delivered])
@@ -133,7 +135,7 @@ struct StoppedRoomTests {
       desk.deliver([Self.page(&desk, number: number, devices: 50, timeToLive: 10).encoded(at: desk.wall)])
     }
     desk.advance(.milliseconds(50))
-    #expect(desk.state.records == 1 && desk.retries.count == 6)
+    #expect(desk.dispatcher.items.held.records == 1 && desk.retries.count == 6)
   }
 
   @Test func `what a quota will not see the turn of leaves where room is short`() {
@@ -147,7 +149,9 @@ struct StoppedRoomTests {
       desk.deliver(desk.send(to: .user("f\(number)"), timeToLive: 10))
     }
     desk.advance(.seconds(1))
-    #expect(desk.state.records == PushQueue.share && desk.retries.count == 60 - PushQueue.share)
+    #expect(
+      desk.dispatcher.items.held.records == PlatformLane.bulkPeriod
+        && desk.retries.count == 60 - PlatformLane.bulkPeriod)
   }
 
   @Test func `and what comes back expired and waits for a quota ends, though more comes all the time`() throws {
@@ -204,8 +208,8 @@ struct StoppedRoomTests {
     }
     desk.advance(.seconds(1))
     // Ten seconds at a tenth of a second each, or a little less.
-    #expect((90...100).contains(desk.state.senders[1].queue.count))
-    #expect(desk.state.records == desk.state.senders[1].queue.count)
+    #expect((90...100).contains(desk.dispatcher.lanes[1].queuedCount))
+    #expect(desk.dispatcher.items.held.records == desk.dispatcher.lanes[1].queuedCount)
     let dues = try desk.retries.map { try RetryRecord.decode($0.value[...], recordTime: desk.wall).notBefore }
     #expect(dues == dues.sorted() && dues.count >= 200)
     #expect(try #require(dues.last) > desk.wall + .seconds(25))
@@ -230,13 +234,13 @@ struct StoppedRoomTests {
     answer()
     BroadcastTests.begin(&desk)
     answer()
-    let page = desk.state.senders[1].queue.count
+    let page = desk.dispatcher.lanes[1].queuedCount
     #expect(page > 8)
     desk.advance(.seconds(1))
-    #expect(desk.state.senders[1].queue.count == page && desk.retries.isEmpty)
+    #expect(desk.dispatcher.lanes[1].queuedCount == page && desk.retries.isEmpty)
     for number in 0..<30 { desk.deliver(desk.send(to: .user("f\(number)"))) }
     desk.advance(.seconds(1))
-    #expect(desk.state.senders[1].queue.count == page + 7 && desk.retries.count == 23)
+    #expect(desk.dispatcher.lanes[1].queuedCount == page + 7 && desk.retries.count == 23)
   }
 
   @Test(arguments: [1, 50], [400, 780, 1000])
@@ -275,7 +279,7 @@ struct StoppedRoomTests {
     desk.deliver(desk.send(to: .user("bob")))
     desk.answerAll()
     #expect(desk.pushes.map(\.handle) == ["bob-0"])
-    desk.turn { desk, _ in desk.state.shutDown(at: desk.now) }
+    desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }
     #expect(desk.retries.count == 1 && desk.position == 1)
     desk.turn()
     #expect(desk.isToLeave)
@@ -289,14 +293,14 @@ struct StoppedRoomTests {
     desk.advance(.milliseconds(300))
     desk.answersLookUps = false
     desk.answerQuestions()
-    #expect(desk.state.senders[1].checking == 1)
+    #expect(desk.dispatcher.lanes[1].places.checking == 1)
     desk.advance(.milliseconds(800))
     desk.answerLookUp()
-    #expect(desk.pushes.isEmpty && desk.state.pushes == 0)
+    #expect(desk.pushes.isEmpty && desk.dispatcher.lanes.pushes == 0)
     desk.answersLookUps = true
     desk.answerQuestions()
     #expect(desk.pushes.count == 1)
     desk.answerAll()
-    #expect(desk.statuses.count == 1 && desk.state.pushes == 0)
+    #expect(desk.statuses.count == 1 && desk.dispatcher.lanes.pushes == 0)
   }
 }

@@ -14,13 +14,13 @@ struct FreshLogTests {
   }
 
   /// Takes note of a record that is to be worked on.
-  private func begin(_ offset: Int64, in ledger: inout PartitionLedger) throws -> Origin {
+  private func begin(_ offset: Int64, in ledger: inout PartitionOffsets) throws -> Origin {
     let origin = ledger.begin(record(offset))
     return try #require(origin)
   }
 
   @Test func `what the log has kept is still to be done`() throws {
-    var ledger = PartitionLedger()
+    var ledger = PartitionOffsets()
     ledger.assign(Self.partition)
     let old = try (100...104).map { try begin($0, in: &ledger) }
     ledger.settle(old[1])
@@ -36,7 +36,7 @@ struct FreshLogTests {
   }
 
   @Test func `the position is that of the log there is`() throws {
-    var ledger = PartitionLedger()
+    var ledger = PartitionOffsets()
     ledger.assign(Self.partition)
     let old = try [100, 101].map { try begin($0, in: &ledger) }
     ledger.settle(old[0])
@@ -56,7 +56,7 @@ struct FreshLogTests {
   }
 
   @Test func `a position that the log does not reach any more is not believed`() throws {
-    var ledger = PartitionLedger()
+    var ledger = PartitionOffsets()
     ledger.assign(Self.partition)
     ledger.resume(PartitionOffset(partition: Self.partition, offset: 100, metadata: "settled1:BB"))
     let first = try begin(3, in: &ledger)

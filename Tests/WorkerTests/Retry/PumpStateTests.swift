@@ -119,16 +119,17 @@ struct PumpStateTests {
     _ = state.advance(.event(.records(records([15, 5]))), at: Self.moment(0))
     let second = state.advance(.tick, at: Self.moment(5)).due
     #expect(
-      state.advance(.acknowledged([(second[0], true)], nil), at: Self.moment(5)).offsets.allSatisfy { $0.offset == 0 })
+      state.advance(.acknowledged([(second[0], true)], nil), at: Self.moment(5)).positions.allSatisfy { $0.offset == 0 }
+    )
     let first = state.advance(.tick, at: Self.moment(15)).due
-    #expect(state.advance(.acknowledged([(first[0], true)], nil), at: Self.moment(15)).offsets.map(\.offset) == [2])
+    #expect(state.advance(.acknowledged([(first[0], true)], nil), at: Self.moment(15)).positions.map(\.offset) == [2])
     #expect(state.held == 0)
   }
 
   @Test mutating func whatKafkaRefusesIsReleasedAgain() {
     let due = state.advance(.event(.records(records([0]))), at: Self.moment(0)).due
     #expect(due.count == 1)
-    #expect(state.advance(.acknowledged([(due[0], false)], nil), at: Self.moment(0)).offsets.isEmpty)
+    #expect(state.advance(.acknowledged([(due[0], false)], nil), at: Self.moment(0)).positions.isEmpty)
     #expect(state.advance(.tick, at: Self.moment(1)).due.count == 1)
   }
 
@@ -148,7 +149,7 @@ struct PumpStateTests {
     #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
     let effects = state.advance(.acknowledged([(due[0], true)], nil), at: Self.moment(0))
     #expect(effects.completed.count == 1)
-    #expect(effects.offsets.map(\.offset) == [1])
+    #expect(effects.positions.map(\.offset) == [1])
     #expect(state.held == 0)
   }
 

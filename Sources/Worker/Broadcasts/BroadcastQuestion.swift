@@ -1,0 +1,91 @@
+import FanfareCore
+
+/// A question or an order to the store about broadcasts and shared quotas. Each is repeated until it is answered.
+enum BroadcastQuestion: Sendable {
+  /// The first devices of the audience, what is wanted of the broadcast, and whether it is divided already: tells a small
+  /// audience from one to be divided. Without a query for a send that has expired, whose devices do not matter.
+  case survey(Ticket, AudienceQuery?, BroadcastID, createdBefore: UnixTime)
+  /// Fixes the number of the broadcast's pages, unless it is fixed.
+  case plan(Ticket, BroadcastID, pages: Int)
+  /// All segments of the broadcast are durable.
+  case announce(Ticket, BroadcastID)
+  /// Which of a segment's next pages are finished?
+  case finishedPages(Ticket, BroadcastID, Range<Int>)
+  /// The next devices of a page.
+  case page(Ticket, AudienceQuery, RegistrationSlice, createdBefore: UnixTime, askedAt: Int64)
+  /// When may so many devices of a page be pushed to?
+  case reserve(Ticket, Int, BroadcastID, perSecond: Int)
+  /// When may so many devices of a readmitted record be pushed to?
+  case permits(Ticket, Int, BroadcastID, perSecond: Int)
+  /// These pages are finished.
+  case finish(Ticket, BroadcastID, [Int])
+  /// What is wanted of these broadcasts?
+  case courses([BroadcastID])
+  /// What is wanted of the broadcast whose deferred record has come back?
+  case course(Ticket, BroadcastID)
+  /// Pauses, resumes or cancels a broadcast.
+  case steer(BroadcastID, BroadcastControl)
+  /// When may a sender make so many pushes of a quota that all workers share? Not before `lead` from now, when the answer
+  /// will be there.
+  case quota(sender: Int, Int, PushQuota, lead: Duration)
+
+  /// Asks the stores. Throws their errors.
+  func ask(
+    _ registry: any DeviceRegistry, _ broadcasts: any BroadcastStore & PushQuotaStore, limits: WorkerConfiguration,
+    at now: UnixTime
+  ) async throws -> BroadcastAnswer.Outcome {
+    switch self {
+    case .survey(_, let query, let broadcast, let createdBefore):
+      var devices: AudiencePage?
+      if let query {
+        devices = try await registry.page(
+          query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices)
+      }
+      // After the devices: a small audience is dispatched as soon as this is known.
+      let progress = try await broadcasts.progress(of: broadcast, at: now)
+      return .survey(devices, progress?.control.state ?? .running, pages: progress?.pages ?? 0)
+    case .plan(_, let broadcast, let pages):
+      let plan = try await broadcasts.plan(broadcast, pages: pages, at: now)
+      return .plan(pages: plan.pages, isAnnounced: plan.isAnnounced)
+    case .announce(_, let broadcast):
+      try await broadcasts.announce(broadcast)
+      return .noted
+    case .finishedPages(_, let broadcast, let range):
+      return .pages(try await broadcasts.finishedPages(of: broadcast, in: range))
+    case .page(_, let query, let slice, let createdBefore, _):
+      return .devices(try await registry.page(query, of: slice, createdBefore: createdBefore, limit: limits.lookUpPage))
+    case .reserve(_, let pushes, let broadcast, let perSecond), .permits(_, let pushes, let broadcast, let perSecond):
+      return .moment(try await broadcasts.reserve(pushes, of: broadcast, perSecond: perSecond, at: now))
+    case .finish(_, let broadcast, let pages):
+      try await broadcasts.finish(pages, of: broadcast, at: now)
+      return .noted
+    case .courses(let ids):
+      return .courses(try await broadcasts.controls(of: ids))
+    case .course(_, let broadcast):
+      return .courses(try await broadcasts.controls(of: [broadcast]))
+    case .steer(let broadcast, let steering):
+      return .courses([try await broadcasts.steer(broadcast, steering, at: now)])
+    case .quota(_, let pushes, let quota, let lead):
+      return .moment(try await broadcasts.reserve(pushes, of: quota, at: now + lead))
+    }
+  }
+}
+
+/// The store's answer.
+struct BroadcastAnswer: Sendable {
+  enum Outcome: Sendable {
+    /// No devices when none were asked for; 0 pages when there is no plan.
+    case survey(AudiencePage?, BroadcastControl.State, pages: Int)
+    case devices(AudiencePage)
+    case plan(pages: Int, isAnnounced: Bool)
+    case pages([Int])
+    case moment(UnixTime)
+    case courses([BroadcastControl])
+    /// The store has noted it.
+    case noted
+  }
+
+  let question: BroadcastQuestion
+  /// nil when the store could not be asked.
+  let outcome: Outcome?
+}

@@ -1,0 +1,211 @@
+import DequeModule
+import FanfareCore
+
+/// The broadcasts in work: the surveys of their audiences, the segments and open pages of this worker, and what is
+/// wanted of each broadcast.
+///
+/// A broadcast is *surveyed*, and small audiences are dispatched like other sends. A larger one is *planned*: divided
+/// into segments, which any worker takes. A segment is *walked* page by page; segments of paused broadcasts are set apart
+/// so that they are not looked at in every turn. A page is *open* until the store knows that it is finished. All
+/// questions to the store are asked again until they are answered, after a delay that grows.
+///
+/// Invariants: `walks` are those of the items that are segments, `pages` those of the items that are pages; at most
+/// `mostSurveys` surveys are open.
+struct BroadcastWalker: Sendable {
+  /// How many audiences are surveyed at a time.
+  static let mostSurveys = 4
+  /// How many pages wait for their rate or a quota at a time without keeping others from their turn.
+  static let mostSlowPages = 8
+
+  private var toSurvey: Deque<Ticket> = []
+  private(set) var openSurveys = 0
+  /// Broadcasts whose segments are being written, by the slot of their item.
+  private var plans: [Int: BroadcastID] = [:]
+  /// By the slot of their item.
+  private var walks: [Int: SegmentWalk] = [:]
+  /// Segments in the order in which each gets its next page.
+  private(set) var segments: Deque<Ticket> = []
+  /// Segments whose broadcast was paused when last asked for.
+  private(set) var pausedSegments: Deque<Ticket> = []
+  /// By the slot of their item.
+  private var pages: [Int: OpenPage] = [:]
+  /// Open pages in their order: the first is being pushed, the next is looked up meanwhile and gets a head start.
+  private(set) var openPages: Deque<Ticket> = []
+  /// What is wanted of each broadcast that has a segment here, as last heard.
+  private(set) var controls: [BroadcastID: BroadcastControl.State] = [:]
+  private var steering = SteeringRequest()
+  private var backlog = StoreBacklog()
+
+  /// The request for what is wanted of the broadcasts.
+  private struct SteeringRequest: Sendable {
+    var isOpen = false
+    var due: Int64 = 0
+    /// Whether segments have come since the last request.
+    var hasNewSegments = false
+  }
+
+  /// Questions that the store could not be asked.
+  private struct StoreBacklog: Sendable {
+    var questions = DeadlineQueue<BroadcastQuestion>()
+    /// How often in a row that was so.
+    var failures = 0
+  }
+
+  var isIdle: Bool { segments.isEmpty && pausedSegments.isEmpty && openPages.isEmpty }
+
+  // Questions to the store.
+
+  /// How often in a row the store could not be asked.
+  var failures: Int { backlog.failures }
+
+  mutating func failed(_ question: BroadcastQuestion, at uptime: Int64) {
+    backlog.questions.insert(question, due: uptime + min(5000, 100 << Int64(min(backlog.failures, 6))))
+    backlog.failures += 1
+  }
+
+  mutating func answered() { backlog.failures = 0 }
+
+  /// Keeps a question until it is due.
+  mutating func askLater(_ question: BroadcastQuestion, at due: Int64) {
+    backlog.questions.insert(question, due: due)
+  }
+
+  /// Takes out a question to be asked again.
+  mutating func popDueQuestion(at uptime: Int64) -> BroadcastQuestion? { backlog.questions.popDue(at: uptime) }
+
+  // Surveys and plans.
+
+  mutating func appendSurvey(_ ticket: Ticket) { toSurvey.append(ticket) }
+
+  /// Takes out the next item to survey; nil: none waits, or enough surveys are open.
+  mutating func popSurvey() -> Ticket? { openSurveys < Self.mostSurveys ? toSurvey.popFirst() : nil }
+  mutating func beginSurvey() { openSurveys += 1 }
+  mutating func endSurvey() { openSurveys -= 1 }
+
+  mutating func plan(_ broadcast: BroadcastID, in slot: Int) { plans[slot] = broadcast }
+  func plan(_ slot: Int) -> BroadcastID? { plans[slot] }
+
+  // Segments.
+
+  /// A segment has come.
+  mutating func begin(_ walk: SegmentWalk, _ ticket: Ticket) {
+    walks[ticket.slot] = walk
+    segments.append(ticket)
+    steering.hasNewSegments = true
+  }
+
+  /// The walk of a segment; nil of any other item. Can be changed in place.
+  subscript(walk slot: Int) -> SegmentWalk? {
+    get { walks[slot] }
+    _modify { yield &walks[slot] }
+  }
+
+  /// Takes out the first segment.
+  mutating func popSegment() -> Ticket? { segments.popFirst() }
+  /// Puts a segment behind the others.
+  mutating func appendSegment(_ ticket: Ticket) { segments.append(ticket) }
+
+  /// The broadcast of the last segment is paused: sets the segment apart.
+  mutating func setLastSegmentApart() {
+    if let ticket = segments.popLast() { pausedSegments.append(ticket) }
+  }
+
+  /// How many pages of segments end without having been pushed.
+  func endingPages(items: ItemTable) -> Int {
+    segments.reduce(0) { sum, ticket in
+      guard items.isCurrent(ticket), let walk = walks[ticket.slot], walk.phase == .ending else { return sum }
+      return sum + walk.rest.count
+    }
+  }
+
+  // Pages.
+
+  mutating func open(_ page: OpenPage, _ ticket: Ticket) {
+    pages[ticket.slot] = page
+    openPages.append(ticket)
+  }
+
+  /// An open page; nil of any other item. Can be changed in place.
+  subscript(page slot: Int) -> OpenPage? {
+    get { pages[slot] }
+    _modify { yield &pages[slot] }
+  }
+
+  /// Whether the item is a page whose devices are in no queue because its broadcast is paused.
+  func isPaused(_ slot: Int) -> Bool { pages[slot]?.isPaused == true }
+
+  /// Removes the pages that were given up from the order.
+  mutating func forgetClosedPages(items: ItemTable) {
+    openPages.removeAll { !items.isCurrent($0) }
+  }
+
+  /// The store knows that the page is finished.
+  mutating func close(_ ticket: Ticket) { openPages.removeAll { $0 == ticket } }
+
+  /// The item is vacated: forgets its plan, walk or page.
+  mutating func release(_ slot: Int) {
+    plans[slot] = nil
+    walks[slot] = nil
+    pages[slot] = nil
+  }
+
+  // What is wanted of the broadcasts.
+
+  /// The broadcast whose segment or page the item is; nil of any other item.
+  func broadcast(of slot: Int) -> BroadcastID? { walks[slot]?.broadcast ?? pages[slot]?.broadcast }
+
+  /// The broadcasts to ask for now; nil: none.
+  mutating func requestSteering(items: ItemTable, interval: Duration, at uptime: Int64) -> [BroadcastID]? {
+    guard !steering.isOpen, steering.hasNewSegments || uptime >= steering.due else { return nil }
+    steering.hasNewSegments = false
+    var broadcasts = Set<BroadcastID>()
+    for tickets in [segments, pausedSegments, openPages] {
+      for ticket in tickets where items.isCurrent(ticket) {
+        if let broadcast = broadcast(of: ticket.slot) { broadcasts.insert(broadcast) }
+      }
+    }
+    guard !broadcasts.isEmpty else {
+      // None of them is this worker's any more: the next look would find the same.
+      segments.removeAll()
+      pausedSegments.removeAll()
+      controls = [:]
+      return nil
+    }
+    steering.isOpen = true
+    steering.due = uptime + interval.milliseconds
+    return Array(broadcasts)
+  }
+
+  /// It is known what is wanted of these broadcasts: the segments of those that are not paused any more get their turn.
+  mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], items: ItemTable, at now: Moment) {
+    steering.isOpen = false
+    controls = Dictionary(zip(broadcasts, answers.map(\.state))) { _, last in last }
+    let all = pausedSegments
+    pausedSegments.removeAll()
+    for ticket in all where items.isCurrent(ticket) {
+      let isPaused =
+        broadcast(of: ticket.slot).map { controls[$0] == .paused } == true
+        && now.wall < items[ticket.slot].expiresAt
+      if isPaused { pausedSegments.append(ticket) } else { segments.append(ticket) }
+    }
+  }
+
+  /// Something else is wanted of one broadcast.
+  mutating func steered(_ broadcast: BroadcastID, _ answer: BroadcastControl?) {
+    if controls[broadcast] != nil { controls[broadcast] = answer?.state }
+  }
+
+  #if DEBUG
+  func checkInvariants(items: ItemTable) -> [String] {
+    var violations: [String] = []
+    for slot in items.indices {
+      let kind: WorkItem.Kind? = items[slot].phase == .vacant ? nil : items[slot].kind
+      if (walks[slot] != nil) != (kind == .segment) { violations.append("slot \(slot) should be a segment, or not") }
+      if (pages[slot] != nil) != (kind == .page) { violations.append("slot \(slot) should be a page, or not") }
+      if (plans[slot] != nil) != (kind == .plan) { violations.append("slot \(slot) should be a plan, or not") }
+    }
+    if !(0...Self.mostSurveys).contains(openSurveys) { violations.append("\(openSurveys) surveys are open") }
+    return violations
+  }
+  #endif
+}

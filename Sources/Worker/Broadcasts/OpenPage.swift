@@ -1,0 +1,142 @@
+import FanfareCore
+
+/// A page of a broadcast in work: a fixed slice of the registrations' id space, gone through in the order of the ids.
+///
+/// *Running* ⇄ *paused*: its devices are taken out of their queues. *Paused* → *leaving*: there is no room for it, and
+/// its devices are deferred. *Running* again after a pause from either. Any → *cut*: its broadcast was cancelled, and it
+/// ends with the devices that have been pushed to.
+struct OpenPage: Sendable {
+  enum State: Sendable {
+    case running
+    case paused
+    case leaving
+    case cut
+  }
+
+  /// Pushes that the broadcast's rate allows.
+  struct Permits: Sendable {
+    /// How many devices may be taken before the rate is asked for again.
+    fileprivate(set) var count = 0
+    /// Permits that count from a moment on.
+    fileprivate(set) var reserved: (count: Int, from: UnixTime)?
+    fileprivate(set) var isAsking = false
+  }
+
+  /// The segment it belongs to.
+  let segment: Ticket
+  let broadcast: BroadcastID
+  let number: Int
+  /// How many pages the broadcast has.
+  let pages: Int
+  private(set) var state = State.running
+  /// The part of the slice still to be looked up; nil: none.
+  private(set) var slice: RegistrationSlice?
+  private(set) var isLookingUp = false
+  /// The targets of the last look-up, in ascending order.
+  private(set) var found: [Target] = []
+  /// How many of them have been taken.
+  private(set) var taken = 0
+  /// How many devices have been taken since the page was opened.
+  private(set) var devices = 0
+  /// Uptime since which `found` may be out of date.
+  private(set) var checkedAt: Int64 = 0
+  private(set) var permits = Permits()
+
+  init(segment: Ticket, broadcast: BroadcastID, number: Int, pages: Int) {
+    self.segment = segment
+    self.broadcast = broadcast
+    self.number = number
+    self.pages = pages
+    slice = RegistrationSlice.page(number, of: pages)
+  }
+
+  /// Whether its devices are in no queue because the broadcast is paused.
+  var isPaused: Bool { state == .paused || state == .leaving }
+  /// How many devices were found and not taken.
+  var waiting: Int { found.count - taken }
+  /// Whether it will have no further devices.
+  var isExhausted: Bool { slice == nil && waiting == 0 && !isLookingUp }
+
+  mutating func run() { state = .running }
+  mutating func leave() { state = .leaving }
+
+  mutating func pause() {
+    state = .paused
+    forgetFound()
+  }
+
+  mutating func cut() {
+    state = .cut
+    slice = nil
+    (found, taken) = ([], 0)
+  }
+
+  /// The slice to look up next; nil: none, or devices wait, or a look-up is open.
+  mutating func beginLookUp() -> RegistrationSlice? {
+    guard let slice, !isLookingUp, waiting == 0 else { return nil }
+    isLookingUp = true
+    return slice
+  }
+
+  /// The look-up of a slice has ended. A page that was paused or cut meanwhile has no use for the devices.
+  mutating func endLookUp(_ page: AudiencePage, in slice: RegistrationSlice, checkedAt: Int64) {
+    isLookingUp = false
+    guard state == .running || state == .leaving else { return }
+    (found, taken) = (page.targets, 0)
+    self.checkedAt = checkedAt
+    self.slice = page.last.flatMap { slice.after($0) }
+  }
+
+  /// Takes the next devices that were found.
+  mutating func take(_ count: Int) -> ArraySlice<Target> {
+    defer {
+      taken += count
+      devices += count
+      permits.count -= min(permits.count, count)
+    }
+    return found[taken..<taken + count]
+  }
+
+  /// Forgets the devices that were found and not taken: they will be looked up again.
+  mutating func forgetFound() {
+    guard waiting > 0 else { return }
+    let whole = RegistrationSlice.page(number, of: pages)
+    slice =
+      taken > 0
+      ? whole.after(found[taken - 1].registration) : RegistrationSlice(first: found[0].registration, last: whole.last)
+    (found, taken) = ([], 0)
+  }
+
+  /// Uses the permits whose time has come. Returns how many to ask for: a quarter of a second's at most; nil: none.
+  mutating func requestPermits(rate: Int, at now: Moment) -> Int? {
+    if let reserved = permits.reserved {
+      if reserved.from <= now.wall { permits.count += reserved.count }
+      // Permits far ahead were reserved before the clock was set back.
+      if reserved.from <= now.wall || reserved.from > now.wall + PushQuota.horizon { permits.reserved = nil }
+    }
+    guard permits.count == 0, permits.reserved == nil, !permits.isAsking, waiting > 0 else { return nil }
+    permits.isAsking = true
+    return min(waiting, max(1, rate / 4))
+  }
+
+  /// So many permits are reserved from that moment on.
+  mutating func reserve(_ count: Int, from moment: UnixTime) {
+    permits.isAsking = false
+    permits.reserved = (count, moment)
+  }
+
+  /// Whether it can take no device before its broadcast's rate allows more pushes.
+  func waitsForRate(at now: Moment) -> Bool {
+    permits.count == 0 && (permits.isAsking || permits.reserved.map { $0.from > now.wall } == true)
+  }
+}
+
+/// What an open page may do now.
+enum PageTurn: Hashable, Sendable {
+  /// Look up its devices, and wait.
+  case none
+  /// Be pushed to so many devices while the page before it is finished.
+  case headStart(Int)
+  /// Be pushed to its end.
+  case whole
+}

@@ -1,0 +1,175 @@
+import DequeModule
+import FanfareCore
+
+/// A readmission slot: the share of the room for pages' deferred records that one of them takes.
+struct ReadmissionSlot: Sendable {
+  /// How many devices it pushes to now, no more than a second's if its broadcast has a rate.
+  let weight: Int
+  /// The platforms of those devices: it takes the weight of each, until the whole record is done.
+  let platforms: PlatformSet
+  /// Its broadcast, if that has a rate: of such a broadcast only one record has a slot at a time.
+  let rated: BroadcastID?
+}
+
+/// Deferred records that have come back, decoded once, and when each may go on.
+///
+/// A record is *arriving* (it is asked what is wanted of its broadcast, or when its rate allows pushes) → *awaiting
+/// devices* (there is no room for its devices), or, deferred by a page, *awaiting a slot* → *readmitted*: its devices are
+/// pushed to, and it holds its slot until the item is vacated. A record may be deferred again at any stage but the last.
+/// All that was readmitted for one platform is no more than a page, because a crash repeats it.
+///
+/// Invariants: each kept record belongs to one item that is being resolved; those awaiting a slot are counted with their
+/// bytes; the weights of a platform are those of the slots taken of it.
+struct Readmissions: Sendable {
+  struct Record: Sendable {
+    let retry: RetryRecord
+    /// The size of the record as it came.
+    let bytes: Int
+  }
+
+  /// A page's deferred record that waits for a slot.
+  struct Awaiting: Sendable {
+    let ticket: Ticket
+    let slot: ReadmissionSlot
+    let bytes: Int
+    /// Uptime since when it waits.
+    let since: Int64
+    let expiresAt: UnixTime
+  }
+
+  /// By the slot of the item.
+  private var records: [Int: Record] = [:]
+  private var awaitingDevices: Deque<Ticket> = []
+  private(set) var awaitingSlot: Deque<Awaiting> = []
+  private(set) var awaitingBytes = 0
+  /// Whether a slot may be free: something has come or gone since none was.
+  private(set) var mayAdmit = false
+  /// The slots taken, by the slot of the item.
+  private var taken: [Int: ReadmissionSlot] = [:]
+  /// Broadcasts with a rate that have a record with a slot.
+  private(set) var rated: Set<BroadcastID> = []
+  /// The weight of the slots taken, by sender's number.
+  private(set) var weights: [Int]
+
+  init(senders: Int) {
+    weights = Array(repeating: 0, count: senders)
+  }
+
+  var hasAwaitingDevices: Bool { !awaitingDevices.isEmpty }
+
+  /// A record has come back: keeps it for its item.
+  mutating func keep(_ retry: RetryRecord, bytes: Int, for slot: Int) {
+    records[slot] = Record(retry: retry, bytes: bytes)
+  }
+
+  /// The record of an item; nil of items without one.
+  func record(of slot: Int) -> Record? { records[slot] }
+
+  /// The record's devices go on, or it is written again: it is not needed any more.
+  mutating func take(_ slot: Int) -> RetryRecord? { records.removeValue(forKey: slot)?.retry }
+
+  // Awaiting devices.
+
+  mutating func awaitDevices(_ ticket: Ticket) { awaitingDevices.append(ticket) }
+  mutating func popAwaitingDevices() -> Ticket? { awaitingDevices.popFirst() }
+
+  // Awaiting a slot.
+
+  /// Whether so many further bytes would take the room of everything else.
+  func isCrowded(by bytes: Int, limits: WorkerConfiguration) -> Bool {
+    !awaitingSlot.isEmpty && awaitingBytes + bytes > limits.maximumBytes / 4
+  }
+
+  mutating func awaitSlot(_ awaiting: Awaiting) {
+    awaitingBytes += awaiting.bytes
+    awaitingSlot.append(awaiting)
+    mayAdmit = true
+  }
+
+  /// Takes out the records that are to be deferred again: those that have waited since before `oldest`, or all, unless
+  /// they would expire before they are `back`.
+  mutating func takeOverdue(items: ItemTable, since oldest: Int64, all: Bool, back: UnixTime) -> [Awaiting] {
+    // Those of items given up meanwhile are to go, too, with the next look.
+    mayAdmit = true
+    func isOverdue(_ next: Awaiting) -> Bool {
+      (all || next.since < oldest) && back < next.expiresAt && items.isResolving(next.ticket)
+    }
+    let leaving = awaitingSlot.filter(isOverdue)
+    guard !leaving.isEmpty else { return [] }
+    awaitingSlot.removeAll(where: isOverdue)
+    awaitingBytes -= leaving.reduce(0) { $0 + $1.bytes }
+    return Array(leaving)
+  }
+
+  /// Takes out the next record that can have a slot, or whose item was given up. For each platform those that have waited
+  /// longest go first, except while another record of the same rated broadcast has a slot.
+  mutating func nextAdmission(items: ItemTable, hubs: Int, most: Int) -> Awaiting? {
+    guard mayAdmit else { return nil }
+    var full = [PlatformSet](repeating: [], count: hubs)
+    for (index, next) in awaitingSlot.enumerated() {
+      if items.isResolving(next.ticket) {
+        if let broadcast = next.slot.rated, rated.contains(broadcast) { continue }
+        let hub = items[next.ticket.slot].hub
+        guard full[hub].isDisjoint(with: next.slot.platforms), hasRoom(for: next.slot, of: hub, most: most) else {
+          full[hub].formUnion(next.slot.platforms)
+          continue
+        }
+      }
+      awaitingBytes -= next.bytes
+      return awaitingSlot.remove(at: index)
+    }
+    mayAdmit = false
+    return nil
+  }
+
+  private func hasRoom(for slot: ReadmissionSlot, of hub: Int, most: Int) -> Bool {
+    slot.platforms.platforms.allSatisfy { platform in
+      let weight = weights[SenderTable.place(hub: hub, platform: platform)]
+      return weight == 0 || weight + slot.weight <= most
+    }
+  }
+
+  // Slots.
+
+  /// The item takes a slot until it is vacated.
+  mutating func occupy(_ slot: ReadmissionSlot, for item: Int, of hub: Int) {
+    taken[item] = slot
+    if let broadcast = slot.rated { rated.insert(broadcast) }
+    for platform in slot.platforms.platforms {
+      weights[SenderTable.place(hub: hub, platform: platform)] += slot.weight
+    }
+  }
+
+  /// The item is vacated: frees its slot and forgets its record.
+  mutating func release(_ item: Int, of hub: Int) {
+    if !records.isEmpty { records[item] = nil }
+    guard !taken.isEmpty, let slot = taken.removeValue(forKey: item) else { return }
+    mayAdmit = true
+    if let broadcast = slot.rated { rated.remove(broadcast) }
+    for platform in slot.platforms.platforms {
+      weights[SenderTable.place(hub: hub, platform: platform)] -= slot.weight
+    }
+  }
+
+  #if DEBUG
+  func checkInvariants(items: ItemTable) -> [String] {
+    var violations: [String] = []
+    for slot in records.keys where items[slot].phase != .resolving {
+      violations.append("slot \(slot) keeps a deferred record while \(items[slot].phase)")
+    }
+    if awaitingSlot.reduce(0, { $0 + $1.bytes }) != awaitingBytes {
+      violations.append("\(awaitingBytes) bytes counted that await a slot")
+    }
+    var found = Array(repeating: 0, count: weights.count)
+    for (item, slot) in taken {
+      if items[item].kind != .readmitted { violations.append("slot \(item) was never readmitted") }
+      for platform in slot.platforms.platforms {
+        found[SenderTable.place(hub: items[item].hub, platform: platform)] += slot.weight
+      }
+    }
+    if found != weights { violations.append("readmitted weights \(weights) counted, \(found) found") }
+    if Set(taken.values.compactMap(\.rated)) != rated { violations.append("rated broadcasts \(rated) counted") }
+    return violations
+  }
+  #endif
+}

@@ -1,0 +1,119 @@
+import FanfareCore
+
+/// Between retry records and the devices of work items.
+extension RetryRecord {
+  /// The record of these devices of an item: those to be deferred, and the results of the others.
+  init(
+    _ devices: ArraySlice<DeviceProgress>, of send: SendRequest, _ part: StatusPart, deferrals: Int,
+    cameEarly: Bool = false, at now: Moment
+  ) {
+    self.init(
+      send: send, part: part.part, parts: part.parts, attempt: part.attempt, deferrals: deferrals,
+      cameEarly: cameEarly, devices: devices.map { Device($0, at: now) }, counts: part.counts)
+  }
+
+  /// The same, deferred again: to come back no earlier than that.
+  func deferredAgain(until moment: UnixTime) -> RetryRecord {
+    let devices = devices.map { device -> Device in
+      guard case .waiting(let device) = device else { return device }
+      return .waiting(
+        Waiting(
+          registration: device.registration, platform: device.platform, notBefore: max(moment, device.notBefore),
+          attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits,
+          wasUnanswered: device.wasUnanswered, firstAttemptAt: device.firstAttemptAt, reason: device.reason,
+          status: device.status, contradictions: device.contradictions))
+    }
+    return RetryRecord(
+      send: send, part: part, parts: parts, attempt: attempt, deferrals: deferrals + 1, cameEarly: false,
+      devices: devices, counts: counts)
+  }
+
+  /// The part of the send it stands for.
+  var statusPart: StatusPart { StatusPart(part: part, parts: parts, attempt: attempt, counts: counts) }
+}
+
+extension RetryRecord.Device {
+  fileprivate init(_ device: DeviceProgress, at now: Moment) {
+    guard device.phase == .deferred else {
+      self = .done(device.result)
+      return
+    }
+    let first =
+      device.history.attempts > device.history.heldAttempts
+      ? now.wall + .milliseconds(device.firstAttemptAt - now.uptime) : nil
+    self = .waiting(
+      RetryRecord.Waiting(
+        registration: device.target.registration, platform: device.target.platform,
+        notBefore: now.wall + .milliseconds(device.due - now.uptime), attempts: device.history.attempts,
+        heldAttempts: device.history.heldAttempts, waits: device.history.waits,
+        wasUnanswered: device.history.wasUnanswered, firstAttemptAt: first, reason: device.reason,
+        status: device.status, contradictions: device.history.contradictions))
+  }
+
+  /// How the device is reported when its broadcast is cancelled; nil: nothing was sent to it.
+  var whenCancelled: DeviceResult? {
+    switch self {
+    case .done(let result): result
+    case .waiting(let device) where device.attempts == 0: nil
+    case .waiting(let device): device.givenUp(because: device.reason)
+    }
+  }
+
+  /// How the device is reported when its record is too large to be deferred.
+  var whenTooLarge: DeviceResult {
+    switch self {
+    case .done(let result): result
+    case .waiting(let device): device.givenUp(because: device.reason.isEmpty ? "TooLargeToWait" : device.reason)
+    }
+  }
+}
+
+extension RetryRecord.Waiting {
+  fileprivate func givenUp(because reason: String) -> DeviceResult {
+    DeviceResult(
+      registration: registration, platform: platform, outcome: wasUnanswered ? .unconfirmed : .failed, reason: reason,
+      status: status, attempts: attempts)
+  }
+}
+
+extension DeviceProgress {
+  /// The device of a record that has come back. It has no handle yet, so it is looked up before it is pushed to.
+  /// `longestRest`: what is due later than that is deferred again; nil: nothing is.
+  init(_ device: RetryRecord.Device, sender: Int, acceptedAt: UnixTime, longestRest: Duration?, at now: Moment) {
+    let (registration, platform) =
+      switch device {
+      case .done(let result): (result.registration, result.platform)
+      case .waiting(let device): (device.registration, device.platform)
+      }
+    self.init(
+      target: Target(
+        registration: registration, platform: platform, handle: "", registeredAt: UnixTime(milliseconds: 0)),
+      sender: sender, isRegistered: true, checkedAt: Self.never)
+    // Its first attempt was over when it was deferred: no send of the same key waits for it.
+    _ = passFirstAttempt()
+    switch device {
+    case .done(let result):
+      history.attempts = result.attempts
+      finish(as: result.outcome, reason: result.reason, status: result.status)
+    case .waiting(let device):
+      history.attempts = device.attempts
+      history.heldAttempts = device.heldAttempts
+      history.waits = device.waits
+      history.wasUnanswered = device.wasUnanswered
+      history.contradictions = device.contradictions
+      refused(reason: device.reason, status: device.status)
+      // A clock that was behind may have put the first attempt before the acceptance.
+      let first = device.firstAttemptAt.map {
+        now.uptime - max(0, (now.wall - max($0, acceptedAt)).milliseconds)
+      }
+      // It may be early: another device of the record was due earlier, or the topic's delay is shorter.
+      let phase: Phase =
+        if device.notBefore <= now.wall {
+          .queued
+        } else if let longestRest,
+          device.notBefore > now.wall + longestRest
+        { .deferred } else { .resting }
+      restore(firstAttemptAt: first, due: now.uptime + (device.notBefore - now.wall).milliseconds, phase)
+    }
+  }
+}

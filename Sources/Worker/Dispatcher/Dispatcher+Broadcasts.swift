@@ -1,0 +1,153 @@
+import FanfareCore
+import RDKafka
+
+/// Questions to the store and their answers; from a send with a large audience to the segments of a broadcast.
+///
+/// A send whose audience may be of any size is surveyed first. A small audience is dispatched like any other; a large one
+/// is divided into pages, which all workers push together.
+extension Dispatcher {
+  /// The store has answered, or could not be asked.
+  mutating func answer(_ answer: BroadcastAnswer, at now: Moment, into effects: inout Effects) {
+    guard let outcome = answer.outcome else { return broadcasts.failed(answer.question, at: now.uptime) }
+    broadcasts.answered()
+    switch (answer.question, outcome) {
+    case (.survey(let ticket, _, let broadcast, _), .survey(let found, let control, let pages)):
+      surveyed(ticket, broadcast, found, control, pages: pages, at: now, into: &effects)
+    case (.plan(let ticket, let broadcast, _), .plan(let pages, let isAnnounced)):
+      planned(ticket, broadcast, pages: pages, isAnnounced: isAnnounced, at: now, into: &effects)
+    case (.announce(let ticket, _), .noted): if items.isCurrent(ticket) { conclude(ticket.slot) }
+    case (.finishedPages(let ticket, _, let range), .pages(let finished)):
+      resumeSegment(ticket, range, finished: finished, into: &effects)
+    case (.page(let ticket, _, let slice, _, let askedAt), .devices(let page)):
+      // The answer of a slow registry counts for this moment: asking again would never end.
+      let checkedAt = max(askedAt, now.uptime - Self.freshness)
+      if items.isCurrent(ticket), broadcasts[page: ticket.slot]?.isLookingUp == true {
+        broadcasts[page: ticket.slot]?.endLookUp(page, in: slice, checkedAt: checkedAt)
+      }
+    case (.reserve(let ticket, let count, _, _), .moment(let moment)):
+      if items.isCurrent(ticket) { broadcasts[page: ticket.slot]?.reserve(count, from: moment) }
+    case (.permits(let ticket, let count, _, let perSecond), .moment(let moment)):
+      permitted(ticket, Permits(count: count, from: moment, perSecond: perSecond), at: now, into: &effects)
+    case (.finish(let ticket, _, _), .noted): finished(ticket, into: &effects)
+    case (.courses(let broadcasts), .courses(let answers)): steered(broadcasts, answers, at: now)
+    case (.course(let ticket, _), .courses(let answers)):
+      steered(ticket, answers.first?.state ?? .running, at: now, into: &effects)
+    case (.steer(let broadcast, _), .courses(let answers)): broadcasts.steered(broadcast, answers.first)
+    case (.quota(let sender, let pushes, _, _), .moment(let moment)):
+      lanes[sender].grantQuota(pushes, from: moment, at: now)
+    // `ask` answers each question with the outcome that belongs to it.
+    default: preconditionFailure("a question about a broadcast has the answer to another")
+    }
+  }
+
+  /// Asks a question again. Of a send that has expired meanwhile it only asks whether it has a plan: it must not be
+  /// reported as expired while its pages run.
+  mutating func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
+    guard case .survey(let ticket, _, let broadcast, let createdBefore) = question, items.isCurrent(ticket),
+      now.wall >= items[ticket.slot].expiresAt
+    else { return effects.questions.append(question) }
+    effects.questions.append(.survey(ticket, nil, broadcast, createdBefore: createdBefore))
+  }
+
+  /// Asks for the first devices of audiences.
+  mutating func survey(at now: Moment, into effects: inout Effects) {
+    while items.held.devices < configuration.maximumDevices, let ticket = broadcasts.popSurvey() {
+      guard items.isResolving(ticket), let send = items[ticket.slot].send else { continue }
+      broadcasts.beginSurvey()
+      // Only the platforms that the send has content for. An expired send is asked for too: it may have been divided before
+      // a worker died.
+      let query =
+        now.wall < items[ticket.slot].expiresAt
+        ? AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms) : nil
+      let broadcast = BroadcastID(hub: send.hub, send: send.identity)
+      effects.questions.append(.survey(ticket, query, broadcast, createdBefore: send.acceptedAt))
+    }
+  }
+
+  /// The first devices of the audience are known, what is wanted of the broadcast, and the pages it is divided into.
+  private mutating func surveyed(
+    _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ control: BroadcastControl.State, pages: Int,
+    at now: Moment, into effects: inout Effects
+  ) {
+    broadcasts.endSurvey()
+    guard items.isResolving(ticket), let send = items[ticket.slot].send else { return }
+    // Whatever has become of its audience since: the pages are the send, and devices in none of them do not count.
+    guard pages == 0 else { return effects.questions.append(.plan(ticket, broadcast, pages: pages)) }
+    guard let found, now.wall < items[ticket.slot].expiresAt else {
+      return settle(ticket.slot, as: .expired, at: now, into: &effects)
+    }
+    // Only pages keep a rate, and only pages can be paused; those of a cancelled broadcast are never begun.
+    guard found.last != nil || control != .running || send.maximumPerSecond.map({ found.targets.count > $0 }) == true
+    else {
+      return receive(found.targets, for: ticket, checkedAt: now.uptime, at: now, into: &effects)
+    }
+    let wanted = pageCount(of: found, rate: send.maximumPerSecond)
+    effects.questions.append(.plan(ticket, broadcast, pages: wanted))
+  }
+
+  /// The number of pages for an audience that begins with these devices.
+  private func pageCount(of found: AudiencePage, rate: Int?) -> Int {
+    // Ids are uniformly distributed: how far the first ones reach tells how many there are.
+    let share = max(found.last.map { RegistrationSlice.whole.share(upTo: $0) } ?? 1, 1e-12)
+    var devicesPerPage = Double(configuration.pageDevices - configuration.headStart)
+    // A page takes about a second, however slow the broadcast: it is what a crash repeats.
+    if let rate { devicesPerPage = min(Double(configuration.pageDevices), max(100, Double(rate))) }
+    // When few of the devices examined match, pages are larger slices, but not without bound.
+    let pages =
+      max(Double(found.targets.count) / devicesPerPage, Double(found.examined) / (devicesPerPage * 20)) / share
+    return Int(min(max(1, pages.rounded(.up)), Double(StatusRecord.maximumParts)))
+  }
+
+  /// The number of the send's pages is fixed: writes its segments, unless they have been written.
+  private mutating func planned(
+    _ ticket: Ticket, _ broadcast: BroadcastID, pages: Int, isAnnounced: Bool, at now: Moment,
+    into effects: inout Effects
+  ) {
+    let slot = ticket.slot
+    guard items.isResolving(ticket), let send = items[slot].send else { return }
+    let segments = isAnnounced ? [] : SegmentRecord.divide(send, pages: pages, into: configuration.segments)
+    items.settle(slot, records: segments.count)
+    advanceLane(slot)
+    guard !isAnnounced else { return conclude(slot) }
+    items[slot].becomePlan()
+    broadcasts.plan(broadcast, in: slot)
+    effects.tallies.dispatched.append(items[slot].hub)
+    for segment in segments {
+      // The key spreads the segments of a broadcast over many partitions.
+      var key = Array(send.id.description.utf8)
+      key.append(UInt8(ascii: "/"))
+      key.appendJSON(segment.range.lowerBound)
+      effects.productions.append(
+        Production(kind: .segment, ticket: items.ticket(slot)),
+        ProducerRecord(topic: topics.segments, key: key, event: segment.encoded(at: now.wall)))
+    }
+  }
+
+  /// The records of a plan, a segment or a page are durable: the store is told.
+  func tellStore(_ slot: Int, into effects: inout Effects) {
+    let ticket = items.ticket(slot)
+    if let broadcast = broadcasts.plan(slot) {
+      effects.questions.append(.announce(ticket, broadcast))
+    } else if let walk = broadcasts[walk: slot] {
+      effects.questions.append(.finish(ticket, walk.broadcast, walk.rest))
+    } else if let page = broadcasts[page: slot] {
+      effects.questions.append(.finish(ticket, page.broadcast, [page.number]))
+    }
+  }
+
+  /// It is known what is wanted of these broadcasts.
+  private mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], at now: Moment) {
+    self.broadcasts.steered(broadcasts, answers, items: items, at: now)
+    // The next pause is another one.
+    for (broadcast, control) in self.broadcasts.controls where control != .paused {
+      deferral.endPause(of: broadcast)
+    }
+  }
+
+  /// The part of a send that is a page: all attempts at a broadcast have one id.
+  func pagePart(_ part: StatusPart, of send: SendRequest) -> StatusPart {
+    var part = part
+    if part.attempt == nil, part.parts > 1 { part.attempt = SegmentRecord.attempt(of: send) }
+    return part
+  }
+}

@@ -1,0 +1,271 @@
+import FanfareCore
+import RDKafka
+
+/// What must wait longer than a worker keeps a push is written to a retry topic, and comes back when its time has come.
+///
+/// The part of the send it belongs to has no status record before that, so the send stays open and counts once. The
+/// record's own offset settles as soon as Kafka has the deferred part.
+///
+/// After an outage the oldest comes first: pushes kept from a device are sent in the order of acceptance, one after
+/// another, and a younger send waits for them. Only this worker knows that order. Deferred records come back to it while
+/// it owns their partition, as their key is the same; so the order of sends to users is kept, but not beyond the end of
+/// the worker or a change of the partition's owner.
+extension Dispatcher {
+  /// How many pushes a stopped platform keeps in memory as probes.
+  private static let probesKept = 4
+  /// How many of those that were refused already it keeps: only this worker knows that they were.
+  private static let refusedKept = 64
+  /// Of an item with more devices than this only one refused device is kept.
+  private static let mostDevicesKept = 16
+
+  /// Defers a device. With the last open one the item settles.
+  mutating func deferDevice(
+    _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
+  ) {
+    delayOrder(slot, index, by: delay, at: now)
+    items[slot][device: index].postpone(until: now.uptime + delay.milliseconds)
+    effects.tallies.deferrals.append(items[slot].devices[index].sender)
+    passFirstAttempt(slot, index)
+    closeDevice(slot, at: now, into: &effects)
+  }
+
+  /// Defers a device until the outage of its service may be over, and keeps its place in the order.
+  mutating func deferInOrder(
+    _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
+  ) {
+    remember(slot, index, due: now.uptime + delay.milliseconds)
+    deferDevice(slot, index, for: delay, at: now, into: &effects)
+  }
+
+  /// Defers a device that is likely to expire before it is back: it takes room that others need, and no other push is to
+  /// wait for it. If it has expired, it ends: it would only be deferred again and again while room is short.
+  private mutating func deferAtRisk(
+    _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
+  ) {
+    guard now.wall < items[slot].expiresAt else { return expire(slot, index, at: now, into: &effects) }
+    forgetOrder(slot, index, at: now)
+    deferDevice(slot, index, for: delay, at: now, into: &effects)
+  }
+
+  /// How long a push that waits for its platform is deferred: see `DeferralPolicy`.
+  func outageDelay(of slot: Int, _ index: Int, at now: Moment) -> Duration? {
+    let sender = items[slot].devices[index].sender
+    let place = items[slot].orderedPush(index).map { lanes[sender].place(of: $0, at: now.uptime) }
+    return deferral.outageDelay(
+      lanes[sender], place, isBulk: items[slot].isBulk, life: items[slot].expiresAt - now.wall, at: now)
+  }
+
+  // The order of deferred pushes.
+
+  /// Remembers that the push is kept from its device, if its order is kept at all. Returns whether it is remembered.
+  @discardableResult
+  private mutating func remember(_ slot: Int, _ index: Int, due: Int64, waiting: Ticket? = nil) -> Bool {
+    guard let push = items[slot].orderedPush(index) else { return false }
+    return lanes[items[slot].devices[index].sender].remember(push, due: due, waiting: waiting)
+  }
+
+  /// The push has ended, or waits for a reason of its own: no other waits for it.
+  mutating func forgetOrder(_ slot: Int, _ index: Int, at now: Moment) {
+    let sender = items[slot].devices[index].sender
+    guard sender >= 0, !lanes[sender].order.isEmpty, let push = items[slot].orderedPush(index) else { return }
+    if let next = lanes[sender].forget(push, at: now.uptime) { stopWaiting(next) }
+  }
+
+  /// Gives the push another time, if it is kept from its device by an outage.
+  private mutating func delayOrder(_ slot: Int, _ index: Int, by delay: Duration, at now: Moment) {
+    let sender = items[slot].devices[index].sender
+    guard sender >= 0, !lanes[sender].order.isEmpty, let push = items[slot].orderedPush(index) else { return }
+    lanes[sender].delay(push, due: now.uptime + max(0, delay.milliseconds))
+  }
+
+  /// The push waits because of this outcome. A probe that failed is still waited for by younger pushes.
+  mutating func keepOrder(
+    _ slot: Int, _ index: Int, during delay: Duration, _ outcome: PushOutcome, at now: Moment
+  ) {
+    guard outcome.isOutage, delay <= DeferralPolicy.longestDelay / 5 else {
+      return forgetOrder(slot, index, at: now)
+    }
+    delayOrder(slot, index, by: delay, at: now)
+  }
+
+  /// The platform works again: pushes that wait for it in memory take their place among the deferred ones.
+  mutating func rememberQueue(of sender: Int, at now: Moment) {
+    for ticket in lanes[sender].queued where items.phase(of: ticket) == .queued {
+      remember(ticket.slot, ticket.device, due: now.uptime)
+    }
+  }
+
+  /// Queues a waiting push again: none is before it any more, or it has to be looked at.
+  mutating func stopWaiting(_ ticket: Ticket) {
+    guard items.phase(of: ticket) == .waiting else { return }
+    items[ticket.slot][device: ticket.device].enqueue()
+    lanes[items[ticket.slot].devices[ticket.device].sender].enqueue(ticket)
+  }
+
+  /// Keeps back a push that would come before an older one to the same device. Returns whether it does.
+  mutating func waitsItsTurn(_ ticket: Ticket, at now: Moment, into effects: inout Effects) -> Bool {
+    let (slot, index) = (ticket.slot, ticket.device)
+    let sender = items[slot].devices[index].sender
+    let queue = longestQueue(of: sender, isHere: false)
+    let older = older(than: slot, index, at: now, limit: max(1, queue.map { $0 + 1 } ?? 1))
+    let life = items[slot].expiresAt - now.wall
+    // Rather before an older one than never. An expired push ends at once.
+    guard older > 0, life > (lanes[sender].isStopped ? .zero : DeferralPolicy.lastCall) else { return false }
+    if let queue, older > queue, let delay = outageDelay(of: slot, index, at: now) {
+      deferInOrder(slot, index, for: delay, at: now, into: &effects)
+      return true
+    }
+    items[slot][device: index].wait()
+    let limit = min(
+      DeferralPolicy.patience, max(life - DeferralPolicy.lastCall, .milliseconds(1)).milliseconds)
+    let isKnown = remember(slot, index, due: now.uptime + limit, waiting: ticket)
+    lanes[sender].wait(ticket, until: now.uptime + (isKnown ? limit : min(limit, DeferralPolicy.shortPatience)))
+    passFirstAttempt(slot, index)
+    return true
+  }
+
+  /// Looks at the pushes that wait for older ones: those without room, or for a stopped platform, are queued, and so will
+  /// be deferred.
+  mutating func sweepOrder(at now: Moment) {
+    for sender in lanes.indices where !lanes[sender].order.isEmpty {
+      for ticket in lanes[sender].forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
+      guard let queue = longestQueue(of: sender, isHere: true) else { continue }
+      for ticket in lanes[sender].takeWaiting(behind: queue) { stopWaiting(ticket) }
+    }
+  }
+
+  private func longestQueue(of sender: Int, isHere: Bool) -> Int? {
+    deferral.longestQueue(
+      lanes[sender], isHere: isHere, isFarBehind: partitions.spans.isFarBehind, held: items.held,
+      typical: items.credit.typicalSize, limits: configuration)
+  }
+
+  /// How many pushes come to the device before this one, up to `limit`.
+  private func older(than slot: Int, _ index: Int, at now: Moment, limit: Int) -> Int {
+    guard let push = items[slot].orderedPush(index, isRemembered: false) else { return 0 }
+    return lanes[items[slot].devices[index].sender].older(than: push, at: now.uptime, limit: limit)
+  }
+
+  // Sweeps.
+
+  /// Defers the pushes that wait for stopped platforms, oldest first, but for a few, each of another device, that serve
+  /// as probes.
+  ///
+  /// Probes are sent in the order they have come in, whatever their age: if the oldest went first, those behind it would
+  /// stay as long as the outage lasts, and with them the positions of their partitions. Refused ones come after them.
+  mutating func deferStopped(at now: Moment, into effects: inout Effects) {
+    guard let shortest = deferral.shortest else { return }
+    let isShortOfRoom = items.held.isShortOfRoom(configuration)
+    for sender in lanes.indices where lanes[sender].isStopped {
+      let leaving = keepProbes(of: sender, at: now)
+      for ticket in oldestFirst(leaving) {
+        // A device may be queued twice, if its page was paused and resumed meanwhile.
+        guard items.phase(of: ticket) == .queued else { continue }
+        if let delay = outageDelay(of: ticket.slot, ticket.device, at: now) {
+          deferInOrder(ticket.slot, ticket.device, for: delay, at: now, into: &effects)
+        } else if isShortOfRoom {
+          deferAtRisk(ticket.slot, ticket.device, for: shortest, at: now, into: &effects)
+        } else {
+          remember(ticket.slot, ticket.device, due: now.uptime)
+          lanes[sender].enqueue(ticket)
+        }
+      }
+    }
+  }
+
+  /// Keeps the probes in the queue of a stopped platform, and takes out all others.
+  private mutating func keepProbes(of sender: Int, at now: Moment) -> [Ticket] {
+    var (trying, refused, leaving): ([Ticket], [Ticket], [Ticket]) = ([], [], [])
+    var largeSlots = Set<Int>()
+    for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
+      let (slot, index) = (ticket.slot, ticket.device)
+      let isLarge = items[slot].devices.count > Self.mostDevicesKept
+      let wasHeld = items[slot].devices[index].heldAt != nil
+      if partitions.spans.isFarBehind || items[slot].isBulk {
+        // A page keeps none: all of its broadcast waits for it. Nor does a readmitted record: others wait for its room.
+        leaving.append(ticket)
+      } else if wasHeld, refused.count < Self.refusedKept,
+        // Of another large item one, of a few such: they would take all of the room. If the fault is the push's own, only
+        // one that is kept shows it.
+        !isLarge || (largeSlots.count < Self.probesKept && largeSlots.insert(slot).inserted)
+      {
+        refused.append(ticket)
+        remember(slot, index, due: now.uptime)
+      } else if !wasHeld, !isLarge, trying.count < Self.probesKept, older(than: slot, index, at: now, limit: 1) == 0 {
+        trying.append(ticket)
+        remember(slot, index, due: now.uptime)
+      } else {
+        leaving.append(ticket)
+      }
+    }
+    for ticket in trying + refused { lanes[sender].enqueue(ticket) }
+    return leaving
+  }
+
+  private func oldestFirst(_ tickets: [Ticket]) -> [Ticket] {
+    let dated = tickets.enumerated().map { number, ticket in
+      (ticket, items[ticket.slot].send?.acceptedAt ?? UnixTime(milliseconds: 0), number)
+    }
+    return dated.sorted { ($0.1, $0.2) < ($1.1, $1.2) }.map(\.0)
+  }
+
+  /// Defers the end of the queues for shared quotas, beyond what the quota lets through while anything may rest in
+  /// memory: it would take the room of others. Pages stay: they are small, and all of a broadcast would go through the
+  /// retry topics if they did not. Readmitted records stay too: there is at most a page of them for each platform.
+  mutating func deferOverQuota(at now: Moment, into effects: inout Effects) {
+    guard let shortest = deferral.shortest else { return }
+    for sender in lanes.indices where !lanes[sender].isStopped {
+      guard let quota = lanes[sender].quota.quota else { continue }
+      // Some stay however small the quota is: records that come back would otherwise leave again before their turn.
+      let limit = max(PlatformLane.bulkPeriod, quota.pushes(in: configuration.longestRest))
+      guard lanes[sender].queuedCount > limit else { continue }
+      let leaving = keepWithinQuota(of: sender, limit)
+      for (number, ticket) in leaving.enumerated() where items.phase(of: ticket) == .queued {
+        let delay = max(shortest, min(quota.time(of: limit + number + 1), DeferralPolicy.longestDelay))
+        let back = delay + deferral.lateness(of: delay) + DeferralPolicy.lastCall
+        if back < items[ticket.slot].expiresAt - now.wall {
+          deferInOrder(ticket.slot, ticket.device, for: delay, at: now, into: &effects)
+        } else if items.held.isShortOfRoom(configuration) {
+          // It would expire before its turn there, and hardly gets one here.
+          deferAtRisk(ticket.slot, ticket.device, for: shortest, at: now, into: &effects)
+        } else {
+          lanes[sender].enqueue(ticket)
+        }
+      }
+    }
+  }
+
+  /// Keeps the first `limit` pushes of the queue, and takes out the others. Each lane of the queue keeps its share, and
+  /// the share that the other does not use.
+  private mutating func keepWithinQuota(of sender: Int, _ limit: Int) -> [Ticket] {
+    let (count, singles) = (lanes[sender].queuedCount, lanes[sender].queuedSingles)
+    let share = limit / PlatformLane.bulkPeriod
+    var (singleRoom, bulkRoom) = (max(limit - share, limit - (count - singles)), max(share, limit - singles))
+    var leaving: [Ticket] = []
+    for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
+      let stays = items[ticket.slot].kind == .page || items[ticket.slot].kind == .readmitted
+      let hasRoom = ticket.isBulk ? bulkRoom > 0 || stays : singleRoom > 0
+      if ticket.isBulk { bulkRoom -= 1 } else { singleRoom -= 1 }
+      if hasRoom { lanes[sender].enqueue(ticket) } else { leaving.append(ticket) }
+    }
+    return leaving
+  }
+
+  /// Defers what is to be given back and waits for a moment that will not come in time: the next owner of the record would
+  /// repeat it for the devices that have it.
+  mutating func deferStuck(at now: Moment, into effects: inout Effects) {
+    guard let shortest = deferral.shortest else { return }
+    for slot in items.indices
+    where items[slot].phase == .dispatching && items[slot].hasStarted && partitions.isClosing(items[slot].origin) {
+      for index in items[slot].devices.indices {
+        // With the last device deferred the item is settling, and its devices are gone.
+        guard items[slot].phase == .dispatching else { break }
+        let (phase, sender) = (items[slot].devices[index].phase, items[slot].devices[index].sender)
+        let isStuck =
+          phase == .resting || phase == .waiting || (phase == .queued && lanes[sender].isHeldUp(at: now))
+        guard isStuck, now.wall + shortest < items[slot].expiresAt else { continue }
+        deferDevice(slot, index, for: shortest, at: now, into: &effects)
+      }
+    }
+  }
+}

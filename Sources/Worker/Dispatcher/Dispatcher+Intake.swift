@@ -1,0 +1,158 @@
+import FanfareCore
+import RDKafka
+
+/// From a record to an item whose devices are to be looked up.
+extension Dispatcher {
+  /// Records have come. Each becomes an item, joins the item of the same send, or is dead-lettered; records of partitions
+  /// that are not owned, or are being given back, are left to the next owner.
+  mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
+    items.receive(batch, areSegments: batch.first.map { $0.topic == topics.segments } ?? true)
+    for record in batch {
+      guard let origin = partitions.begin(record) else { continue }
+      let written = record.timestamp >= 0 ? UnixTime(milliseconds: record.timestamp) : now.wall
+      let incoming: Incoming
+      do {
+        incoming = try Incoming(record.value, written: written, at: now)
+      } catch {
+        deadLetter(record, error: error, send: nil, origin: origin, at: now, into: &effects)
+        continue
+      }
+      guard let hub = table.number(of: incoming.send.hub) else {
+        let error = RecordError(.unknownHub, "hub: not served by this deployment")
+        let send = incoming.isWholeSend ? incoming.send : nil
+        deadLetter(record, error: error, send: send, origin: origin, at: now, into: &effects)
+        continue
+      }
+      switch incoming {
+      case .send(let send): begin(send, hub: hub, record: record, origin: origin)
+      case .retry(let retry): begin(retry, hub: hub, record: record, origin: origin, at: now, into: &effects)
+      case .segment(let segment): begin(segment, hub: hub, record: record, origin: origin, into: &effects)
+      }
+    }
+  }
+
+  /// Makes an item of a send, unless it is known already.
+  private mutating func begin(_ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin) {
+    let bytes = record.value.count
+    guard let slot = admit(send.identity, hub: hub, origin: origin, bytes: bytes) else { return }
+    items[slot].hold(send, until: expiry(of: send))
+    guard let lane = Self.lane(of: send, record: record) else { return resolve(slot) }
+    if items.enter(slot, lane: lane) { resolve(slot) }
+  }
+
+  /// Puts a record into a slot; nil when its send is known: the record settles with the item that works on it, or at
+  /// once.
+  mutating func admit(
+    _ id: SendID, hub: Int, origin: Origin, bytes: Int, as kind: WorkItem.Kind = .send
+  ) -> Int? {
+    switch items.admit(id, hub: hub, origin: origin, bytes: bytes, as: kind) {
+    case .new(let slot): return slot
+    case .joined: return nil
+    case .settled:
+      partitions.settle(origin)
+      return nil
+    }
+  }
+
+  /// When the send expires: nothing of it is delivered from then on.
+  func expiry(of send: SendRequest) -> UnixTime {
+    send.acceptedAt + (send.timeToLive.map { .seconds($0) } ?? configuration.defaultTimeToLive)
+  }
+
+  /// The lane in which the send must not overtake others: that of its record key, or, without a key, of its user; nil:
+  /// none.
+  private static func lane(of send: SendRequest, record: ConsumedRecord) -> UInt64? {
+    if let key = record.key {
+      // FNV-1a: a keyed hasher would cost more than the rest of the intake, and a collision only makes one send wait.
+      var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+      for byte in key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+      return hash
+    }
+    guard let tag = send.audience.tag, Tag.user(of: tag) != nil else { return nil }
+    var hasher = Hasher()
+    hasher.combine(send.hub)
+    hasher.combine(tag)
+    return UInt64(bitPattern: Int64(hasher.finalize()))
+  }
+
+  /// The item may be resolved: large audiences have a queue of their own, so that they delay no small one.
+  private mutating func resolve(_ slot: Int) {
+    let ticket = items.ticket(slot)
+    if items[slot].send?.isBroadcast == true { broadcasts.appendSurvey(ticket) } else { lookUps.append(ticket) }
+  }
+
+  /// The item is through its first attempts: the next of its lane may be resolved.
+  mutating func advanceLane(_ slot: Int) {
+    if let next = items.advanceLane(slot) { resolve(next) }
+  }
+
+  /// The device's first attempt has its outcome, or cannot be made now.
+  mutating func passFirstAttempt(_ slot: Int, _ index: Int) {
+    if items[slot].passFirstAttempt(index) { advanceLane(slot) }
+  }
+
+  /// Writes a record to the dead-letter topic, and a status record if it is clear which send it was. Its offset settles
+  /// when Kafka has both.
+  private mutating func deadLetter(
+    _ record: ConsumedRecord, error: RecordError, send: SendRequest?, origin: Origin, at now: Moment,
+    into effects: inout Effects
+  ) {
+    let place = DeadLetter.Origin(topic: record.topic, partition: record.partition, offset: record.offset)
+    let letter = DeadLetter(
+      reason: error.reason, detail: error.detail, origin: place, at: now.wall, key: record.key.map(Array.init),
+      value: Array(record.value))
+    let slot = items.occupy(WorkItem.Source(origin: origin, bytes: record.value.count))
+    items.settle(slot, records: send == nil ? 1 : 2)
+    effects.productions.append(
+      Production(kind: .deadLetter(letter), ticket: items.ticket(slot)),
+      ProducerRecord(topic: topics.deadLetter, key: letter.key, event: letter.encoded()))
+    if let send {
+      let status = StatusRecord(of: send, as: .deadLettered, devices: [], at: now.wall)
+      produce(status, of: .status, partition: record.partition, for: slot, into: &effects)
+    }
+    effects.tallies.deadLetters.append(error.reason)
+    effects.alarm(.deadLettered(place, reason: error.reason, detail: error.detail))
+  }
+}
+
+/// The content of a record.
+private enum Incoming {
+  case send(SendRequest)
+  /// A deferred part of a send that has come back.
+  case retry(RetryRecord)
+  case segment(SegmentRecord)
+
+  init(_ value: ArraySlice<UInt8>, written: UnixTime, at now: Moment) throws(RecordError) {
+    do throws(RecordError) {
+      self = .send(try SendRequest.decode(value, recordTime: written))
+    } catch  where error.reason == .unknownType {
+      // A faulty record fails with the error of its own type; one of an unknown type with that of a send.
+      do throws(RecordError) {
+        self = .retry(try RetryRecord.decode(value, recordTime: written, now: now.wall))
+        return
+      } catch  where error.reason == .unknownType {}
+      do throws(RecordError) {
+        self = .segment(try SegmentRecord.decode(value, recordTime: written))
+        return
+      } catch  where error.reason == .unknownType {}
+      throw error
+    }
+  }
+
+  var send: SendRequest {
+    switch self {
+    case .send(let send): send
+    case .retry(let retry): retry.send
+    case .segment(let segment): segment.send
+    }
+  }
+
+  /// Whether the record is all of its send. Other parts may be delivered by workers that know the hub.
+  var isWholeSend: Bool {
+    switch self {
+    case .send: true
+    case .retry(let retry): retry.parts == 1
+    case .segment: false
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import FanfareCore
+
+/// Only the registry knows the owner of a device, and owners change while sends wait.
+///
+/// The guarantee: a push of a send to a user is handed over at most `ownershipWindow` after the request that found the
+/// device among that user's. A push that has waited longer is looked up again, and is not sent if the device has another
+/// owner. If the registry alone takes longer than the window, the push is handed over when it answers: asking again
+/// would never end. So once a registration has returned, pushes for the previous user can arrive only if they were
+/// handed over by then, or a look-up for them was asked within the window before, or is still open.
+///
+/// A send to a tag is for whoever has the tag when it is dispatched, and may have too many devices to look up twice.
+/// Repetitions are looked up again all the same, and first attempts later than twice `freshness` after the look-up: that
+/// long devices may wait to be queued, and as long again in the queue. The request asks whether they are still
+/// registered, and were the same user's when the send was accepted.
+extension Dispatcher {
+  /// How long devices that were found may wait to be queued before they are looked up again, in milliseconds.
+  static let freshness: Int64 = 2_000
+
+  /// Puts the next request to the registry, if none is open.
+  mutating func askRegistry(at now: Moment, into effects: inout Effects) {
+    guard lookUps.mayAsk(at: now.uptime) else { return }
+    var lookUp = LookUp(askedAt: now.uptime)
+    lookUps.addRechecks(to: &lookUp, of: items, batch: configuration.lookUpBatch)
+    addItems(to: &lookUp, at: now, into: &effects)
+    guard !lookUp.entries.isEmpty else { return }
+    lookUps.asked()
+    effects.lookUp = lookUp
+  }
+
+  private mutating func addItems(to lookUp: inout LookUp, at now: Moment, into effects: inout Effects) {
+    while lookUp.queries.count < configuration.lookUpBatch, items.held.devices < configuration.maximumDevices,
+      let ticket = lookUps.popNew()
+    {
+      let slot = ticket.slot
+      guard items.isResolving(ticket), let send = items[slot].send else { continue }
+      guard now.wall < items[slot].expiresAt else {
+        settle(slot, as: .expired, at: now, into: &effects)
+        continue
+      }
+      lookUp.entries.append(LookUp.Entry(purpose: .devices, ticket: ticket, query: lookUp.queries.count))
+      // Only the platforms that the send has content for.
+      lookUp.queries.append(AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms))
+    }
+  }
+
+  /// The registry has answered, or could not be asked.
+  mutating func answer(_ answer: LookUpAnswer, at now: Moment, into effects: inout Effects) {
+    guard let targets = answer.targets else { return lookUps.failed(answer.lookUp, at: now.uptime) }
+    lookUps.answered()
+    var stopped: [Ticket] = []
+    // The answer of a slow registry counts for this moment only.
+    let checkedAt = max(answer.lookUp.askedAt, now.uptime - configuration.ownershipWindow.milliseconds)
+    for entry in answer.lookUp.entries {
+      let found = targets[entry.query]
+      switch entry.purpose {
+      case .devices: receive(found, for: entry.ticket, checkedAt: checkedAt, at: now, into: &effects)
+      case .recheck:
+        if recheck(entry.ticket, against: found, checkedAt: checkedAt, at: now, into: &effects) {
+          stopped.append(entry.ticket)
+        }
+      }
+    }
+    // Back to the head of their queues, in the order they had.
+    for ticket in stopped.reversed() where items.phase(of: ticket) == .queued {
+      lanes[items[ticket.slot].devices[ticket.device].sender].enqueueFirst(ticket)
+    }
+  }
+
+  /// Whether the device must be looked up again before it is pushed to.
+  func needsRecheck(_ send: SendRequest, checkedAt: Int64, attempts: Int, at now: Moment) -> Bool {
+    guard checkedAt != DeviceProgress.never else { return true }
+    guard now.uptime - checkedAt > configuration.ownershipWindow.milliseconds else { return false }
+    return switch send.audience {
+    // The caller named the address itself; its owner does not matter.
+    case .device: false
+    case .user, .registration: true
+    case .tag, .tags, .expression, .everyone:
+      attempts > 0 || !send.isBroadcast || now.uptime - checkedAt > 2 * Self.freshness
+    }
+  }
+
+  /// The devices of an item are known.
+  mutating func receive(
+    _ targets: [Target], for ticket: Ticket, checkedAt: Int64, at now: Moment, into effects: inout Effects
+  ) {
+    let slot = ticket.slot
+    guard items.isResolving(ticket), let send = items[slot].send else { return }
+    var targets = targets
+    var isRegistered = true
+    if case .device(let platform, let handle) = send.audience, targets.isEmpty, send.coveredPlatforms.contains(platform)
+    {
+      isRegistered = false
+      targets = [UnregisteredDevice.target(hub: send.hub, platform: platform, handle: handle, at: now.wall)]
+    }
+    guard !targets.isEmpty else { return settle(slot, as: .noTarget, at: now, into: &effects) }
+    // A ticket has no room for more than 16 million devices of one send.
+    guard targets.count <= Ticket.maximumDevices else { return lookUps.refuse(ticket, at: now.uptime) }
+    let hub = items[slot].hub
+    items.dispatch(
+      slot,
+      targets.map {
+        DeviceProgress(
+          target: $0, sender: table.sender(hub: hub, platform: $0.platform), isRegistered: isRegistered,
+          checkedAt: checkedAt)
+      })
+    var unreachable: [Int] = []
+    for index in targets.indices {
+      if items[slot].devices[index].sender >= 0 { enqueue(slot, index) } else { unreachable.append(index) }
+    }
+    for index in unreachable {
+      finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+    }
+  }
+
+  /// The owner of a device is known, so it is pushed to. Returns true when its platform was stopped meanwhile, or its
+  /// quota has lapsed: then it is to be queued again.
+  private mutating func recheck(
+    _ ticket: Ticket, against targets: [Target], checkedAt: Int64, at now: Moment, into effects: inout Effects
+  ) -> Bool {
+    guard let device = items.device(ticket), device.phase == .checking else { return false }
+    let (slot, index, sender) = (ticket.slot, ticket.device, device.sender)
+    lanes.endCheck(ticket, of: sender)
+    defer { endProbe(ticket, of: sender) }
+    if items[slot].isPage, let page = broadcasts[page: slot] {
+      if page.isPaused {
+        // It gets into its queue when the page goes on.
+        items[slot][device: index].enqueue()
+        return false
+      }
+      if page.state == .cut, device.history.attempts == 0 {
+        items[slot].withdraw(index)
+        return false
+      }
+    }
+    var known = targets.first { $0.registration == device.target.registration && $0.platform == device.target.platform }
+    if known == nil, case .device(let platform, let handle)? = items[slot].send?.audience,
+      let hub = items[slot].send?.hub
+    {
+      // The caller named the address itself; whether and how it is registered by now does not matter.
+      known = targets.first ?? UnregisteredDevice.target(hub: hub, platform: platform, handle: handle, at: now.wall)
+    }
+    guard let target = known else {
+      finish(slot, index, as: .rejected, reason: "NoLongerRegistered", status: device.status, at: now, into: &effects)
+      return false
+    }
+    items[slot][device: index].found(target, checkedAt: checkedAt)
+    let isStopped = lanes[sender].isStopped
+    guard !isStopped || lanes[sender].probe == ticket, lanes[sender].allowsPush(at: now) else {
+      if isStopped { passFirstAttempt(slot, index) }
+      return true
+    }
+    submit(ticket, at: now, into: &effects)
+    spendQuota(of: sender, for: ticket)
+    return false
+  }
+}

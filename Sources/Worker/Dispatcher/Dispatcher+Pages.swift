@@ -1,0 +1,194 @@
+import DequeModule
+import FanfareCore
+import RDKafka
+
+/// The devices of an open page: looked up, pushed, and reported.
+extension Dispatcher {
+  /// Does with an open page what is wanted of its broadcast.
+  mutating func follow(_ control: BroadcastControl.State, _ slot: Int) {
+    guard items[slot].phase == .dispatching, let state = broadcasts[page: slot]?.state else { return }
+    switch control {
+    case .running:
+      guard state == .paused || state == .leaving else { return }
+      broadcasts[page: slot]?.run()
+      for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
+        // Its owner may be another by now.
+        items[slot][device: index].forgetLookUp()
+        enqueue(slot, index)
+      }
+    case .paused:
+      guard state == .running else { return }
+      broadcasts[page: slot]?.pause()
+      recall(slot)
+    case .cancelled:
+      guard state != .cut else { return }
+      broadcasts[page: slot]?.cut()
+      recall(slot)
+      for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
+        if items[slot].devices[index].history.attempts == 0 { items[slot].withdraw(index) }
+      }
+      for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
+        enqueue(slot, index)
+      }
+    }
+  }
+
+  /// Takes the item's pushes out of the queues.
+  private mutating func recall(_ slot: Int) {
+    let ticket = items.ticket(slot)
+    for sender in lanes.indices {
+      for waiting in lanes[sender].takeQueue()
+      where waiting.slot != ticket.slot || waiting.generation != ticket.generation {
+        lanes[sender].enqueue(waiting)
+      }
+    }
+  }
+
+  /// Defers what is left of a paused page: its devices would take the room of everything else while the pause lasts. A page
+  /// that would expire before it is back stays.
+  mutating func leave(_ slot: Int, at now: Moment, into effects: inout Effects) {
+    guard broadcasts[page: slot]?.state == .paused, let back = deferral.backAgain(at: now),
+      back < items[slot].expiresAt
+    else { return }
+    broadcasts[page: slot]?.leave()
+    deferRest(of: slot, at: now, into: &effects)
+  }
+
+  /// Defers the devices of leaving pages that have been answered, or looked up, since.
+  mutating func deferLeavingPages(at now: Moment, into effects: inout Effects) {
+    for ticket in broadcasts.openPages
+    where items.isCurrent(ticket) && broadcasts[page: ticket.slot]?.state == .leaving {
+      deferRest(of: ticket.slot, at: now, into: &effects)
+    }
+  }
+
+  private mutating func deferRest(of slot: Int, at now: Moment, into effects: inout Effects) {
+    guard let broadcast = broadcasts.broadcast(of: slot) else { return }
+    let delay = deferral.delay(ofPaused: broadcast, until: items[slot].expiresAt, at: now)
+    for index in items[slot].devices.indices {
+      switch items[slot].devices[index].phase {
+      case .queued, .resting: deferDevice(slot, index, for: delay, at: now, into: &effects)
+      case .checking, .inFlight, .waiting, .done, .deferred, .withdrawn: break
+      }
+    }
+  }
+
+  /// Looks up the next devices of a page, queues them if it is its turn, and ends the page after the last one.
+  mutating func goOn(_ slot: Int, _ turn: PageTurn, at now: Moment, into effects: inout Effects) {
+    guard var page = broadcasts[page: slot], let send = items[slot].send else { return }
+    var room =
+      switch turn {
+      case .none: 0
+      // A broadcast with a rate does not hurry.
+      case .headStart(let devices): send.maximumPerSecond == nil ? max(0, devices - page.devices) : 0
+      case .whole: Int.max
+      }
+    room = min(room, max(0, 2 * configuration.maximumBulkPushesPerSender - items[slot].openDevices))
+    if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {
+      // Its turn may come late: it is looked up again then. When pages take that long, a head start would gain nothing.
+      guard turn == .whole else { return }
+      page.forgetFound()
+    }
+    if turn == .whole || room > 0 { take(&page, slot, send, room: room, at: now, into: &effects) }
+    if let slice = page.beginLookUp() {
+      let query = AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms)
+      effects.questions.append(
+        .page(items.ticket(slot), query, slice, createdBefore: send.acceptedAt, askedAt: now.uptime))
+    }
+    broadcasts[page: slot] = page
+    if turn == .whole, page.isExhausted, items[slot].openDevices == 0 {
+      settlePage(slot, page, send, at: now, into: &effects)
+    }
+  }
+
+  /// What the page behind this one may do, once the last device of this one was handed over: a page and the head start of
+  /// the next are `pageDevices` at most. Pushes that wait for a quota do not count: a page with nothing else left has no
+  /// turn itself.
+  func turn(behind slot: Int, at now: Moment) -> PageTurn {
+    guard let page = broadcasts[page: slot], page.isExhausted,
+      lanes.allSatisfy({ !$0.hasQueuedBulk || $0.quota.isDry(at: now.wall) })
+    else { return .none }
+    return .headStart(min(configuration.headStart, max(0, configuration.pageDevices - page.devices)))
+  }
+
+  /// Makes devices of the item of those found, as many as there is room for.
+  private mutating func take(
+    _ page: inout OpenPage, _ slot: Int, _ send: SendRequest, room: Int, at now: Moment, into effects: inout Effects
+  ) {
+    var room = room
+    let delay =
+      page.state == .leaving
+      ? deferral.delay(ofPaused: page.broadcast, until: items[slot].expiresAt, at: now) : nil
+    // An expired page is not pushed, so it need not wait for its rate.
+    if let rate = send.maximumPerSecond, now.wall < items[slot].expiresAt, delay == nil {
+      if let permits = page.requestPermits(rate: rate, at: now) {
+        effects.questions.append(.reserve(items.ticket(slot), permits, page.broadcast, perSecond: rate))
+      }
+      room = min(room, page.permits.count)
+    }
+    let count = min(page.waiting, room)
+    guard count > 0 else { return }
+    let (first, hub, checkedAt) = (items[slot].devices.count, items[slot].hub, page.checkedAt)
+    let devices = page.take(count).map { target in
+      DeviceProgress(
+        target: target, sender: table.sender(hub: hub, platform: target.platform), isRegistered: true,
+        checkedAt: checkedAt)
+    }
+    // All are open before the first can be closed.
+    items.add(slot, devices)
+    for index in first..<first + count {
+      if items[slot].devices[index].sender < 0 {
+        finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+      } else if let delay {
+        deferDevice(slot, index, for: delay, at: now, into: &effects)
+      } else {
+        enqueue(slot, index)
+      }
+    }
+  }
+
+  /// Every device of the page has its result, or is deferred: writes its status, or its retry record. Devices that got the
+  /// push are counted, the others listed.
+  private mutating func settlePage(
+    _ slot: Int, _ page: OpenPage, _ send: SendRequest, at now: Moment, into effects: inout Effects
+  ) {
+    var counts = OutcomeCounts()
+    var listed: [DeviceProgress] = []
+    for device in items[slot].devices {
+      switch device.phase {
+      case .withdrawn: break
+      case .done where device.outcome == .delivered: counts.add(1, to: .init(device.target.platform, .delivered))
+      case .done, .deferred, .queued, .checking, .inFlight, .resting, .waiting: listed.append(device)
+      }
+    }
+    watchFailures(of: page, delivered: counts.total, listed: listed, into: &effects)
+    let part = pagePart(StatusPart(part: page.number, parts: page.pages, counts: counts), of: send)
+    items.settle(slot, records: 1)
+    if listed.contains(where: { $0.phase == .deferred }) {
+      produce(RetryRecord(listed[...], of: send, part, deferrals: 1, at: now), for: slot, at: now, into: &effects)
+    } else {
+      let isEmpty = listed.isEmpty && counts.isEmpty
+      let state: StatusRecord.State = page.state == .cut ? .cancelled : isEmpty ? .noTarget : .settled
+      let status = StatusRecord(of: send, as: state, part, devices: listed.map(\.result), at: now.wall)
+      produce(status, of: .page, for: slot, into: &effects)
+    }
+    effects.tallies.pages.append(items[slot].hub)
+  }
+
+  /// Pauses a broadcast of which too much fails: its fault is better corrected than repeated a million times.
+  private func watchFailures(of page: OpenPage, delivered: Int, listed: [DeviceProgress], into effects: inout Effects) {
+    let failed = listed.count { device in
+      guard device.phase == .done else { return false }
+      return switch device.outcome {
+      case .failed, .rejected, .unconfirmed: true
+      case .delivered, .deviceGone, .expired: false
+      }
+    }
+    let all = delivered + listed.count
+    guard all >= configuration.broadcastFailureSample,
+      Double(failed) > Double(all) * configuration.broadcastFailureShare
+    else { return }
+    effects.questions.append(.steer(page.broadcast, BroadcastControl(.paused, because: .failures)))
+    effects.alarm(.broadcastPaused(page.broadcast, failed: failed, of: all))
+  }
+}

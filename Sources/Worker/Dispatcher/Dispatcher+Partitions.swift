@@ -1,0 +1,150 @@
+import FanfareCore
+import RDKafka
+
+/// What the consumer group's decisions mean for the items in work.
+extension Dispatcher {
+  /// The group assigns partitions to this worker.
+  mutating func assign(
+    _ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment, into effects: inout Effects
+  ) {
+    self.partitions.assign(
+      partitions, rebalance, segments: topics.segments, resumeDeadline: configuration.resumeDeadline, at: now,
+      into: &effects.group)
+  }
+
+  /// The group has answered what it has committed and what it has refused; nil: it could not be asked.
+  mutating func recover(
+    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], into effects: inout Effects
+  ) {
+    partitions.recover(number, from: committed, kept: kept, into: &effects.group)
+  }
+
+  /// Lets partitions be read whose recovery was not answered in time.
+  mutating func expireRecoveries(at now: Moment, into effects: inout Effects) {
+    for recovery in partitions.expireRecoveries(at: now) {
+      effects.alarm(.recoveryTimedOut(recovery.partitions))
+      effects.group.completions.append(recovery.rebalance)
+    }
+  }
+
+  /// The group wants partitions back. Items that have not begun are left to the next owner; those in flight may settle
+  /// until the deadline.
+  mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment) {
+    self.partitions.revoke(partitions, rebalance, deadline: configuration.revokeDeadline, at: now)
+    giveUpUnstarted()
+  }
+
+  /// Partitions have another owner already: nothing more is done for them.
+  mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance, into effects: inout Effects) {
+    self.partitions.lose(partitions, rebalance, into: &effects.group)
+    giveUpUnowned()
+  }
+
+  /// The worker is to end: takes no more records, and settles what is in flight until the deadline.
+  mutating func shutDown(at now: Moment) {
+    if partitions.shutDown(within: configuration.drainDeadline, at: now) { giveUpUnstarted() }
+  }
+
+  /// A commit has ended.
+  mutating func committed(_ positions: [PartitionOffset], _ error: RDKafkaError?, at now: Moment) {
+    partitions.endCommit(positions, error, at: now)
+  }
+
+  /// Ends the wait for work in partitions to be given back, and before the end of the worker, when nothing progresses any
+  /// more or the time is up.
+  mutating func finishSettling(at now: Moment, into effects: inout Effects) {
+    guard partitions.isSettling else { return }
+    deferStuck(at: now, into: &effects)
+    let isProgressing = items.indices.contains { canProgress($0) }
+    partitions.endDrains(isProgressing: isProgressing, at: now)
+    guard let deadline = partitions.shutdown.deadline, !partitions.shutdown.hasDrained,
+      !isProgressing || now.uptime >= deadline
+    else { return }
+    effects.unregistrations += lanes.takeSuspects()
+    guard !lanes.isUnregistering || now.uptime >= deadline else { return }
+    partitions.finishDraining()
+  }
+
+  /// Whether waiting for the item can bring it to its end: not if a device waits for a repetition, or for a stopped
+  /// platform. Further quota may come at any moment; where it will not, and there are retry topics, the device is
+  /// deferred before.
+  private func canProgress(_ slot: Int) -> Bool {
+    guard items[slot].isLive, partitions.isClosing(items[slot].origin) else { return false }
+    switch items[slot].phase {
+    case .settling: return true
+    case .vacant, .queued, .resolving, .walking: return false
+    case .dispatching:
+      if items[slot].isPage, broadcasts.isPaused(slot) { return false }
+      return items[slot].hasStarted
+        && items[slot].devices.allSatisfy { device in
+          switch device.phase {
+          case .done, .deferred, .withdrawn, .inFlight, .checking: true
+          case .resting, .waiting: false
+          case .queued: !lanes[device.sender].isStopped
+          }
+        }
+    }
+  }
+
+  /// Gives back the partitions whose last commit has ended, or did not end in time.
+  mutating func finishDrains(at now: Moment, into effects: inout Effects) {
+    let finished = partitions.takeFinishedDrains(grace: configuration.lastCommitDeadline, at: now)
+    guard !finished.isEmpty else { return }
+    for drain in finished {
+      reportLeftWork(in: drain.partitions, into: &effects)
+      partitions.close(drain)
+      effects.group.completions.append(drain.rebalance)
+    }
+    giveUpUnowned()
+  }
+
+  /// Reports what the next owner of these partitions will repeat.
+  private func reportLeftWork(in partitions: [TopicPartition], into effects: inout Effects) {
+    if let (uncommitted, reason) = self.partitions.uncommitted(in: partitions) {
+      effects.alarm(.positionsLeft(uncommitted, reason: reason))
+    }
+    let concerned = Set(partitions)
+    let begun = items.indices.count { slot in
+      items[slot].isLive && (items[slot].phase == .settling || items[slot].hasStarted)
+        && self.partitions.offsets.partition(of: items[slot].origin).map(concerned.contains) == true
+    }
+    if begun > 0 { effects.alarm(.workLeft(Array(concerned), sends: begun)) }
+  }
+
+  // Giving up.
+
+  private mutating func giveUpUnstarted() {
+    let offsets = partitions.offsets
+    giveUp(onlyUnstarted: true) { !offsets.isOpen($0) }
+  }
+
+  private mutating func giveUpUnowned() {
+    let offsets = partitions.offsets
+    giveUp(onlyUnstarted: false) { !offsets.isOwned($0) }
+  }
+
+  /// Gives up the items all of whose records are unwanted. They do not settle: the next owner works on them.
+  private mutating func giveUp(onlyUnstarted: Bool, where isUnwanted: (Origin) -> Bool) {
+    var unwanted: [Int] = []
+    for slot in items.indices where items[slot].isLive {
+      if onlyUnstarted && (items[slot].hasStarted || items[slot].phase == .settling) { continue }
+      guard isUnwanted(items[slot].origin) else { continue }
+      // The same send may also lie in a partition that stays.
+      if !items[slot].moveToFollower(where: { !isUnwanted($0) }) { unwanted.append(slot) }
+    }
+    for slot in unwanted { giveUp(slot) }
+  }
+
+  private mutating func giveUp(_ slot: Int) {
+    for index in items[slot].devices.indices where items[slot].devices[index].phase == .checking {
+      let sender = items[slot].devices[index].sender
+      lanes.endCheck(items.ticket(slot), of: sender)
+      items[slot][device: index].giveUp()
+      endProbe(items.ticket(slot, device: index), of: sender)
+    }
+    reopenSegment(ofPage: slot)
+    guard items.abandon(slot) else { return }
+    advanceLane(slot)
+    vacate(slot)
+  }
+}

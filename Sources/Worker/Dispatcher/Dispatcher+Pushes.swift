@@ -1,0 +1,269 @@
+import FanfareCore
+
+/// From the queue of a platform to its service, and the answer back.
+extension Dispatcher {
+  /// Hands pushes over as far as there is room.
+  mutating func handOver(at now: Moment, into effects: inout Effects) {
+    guard !lanes.isEmpty else { return }
+    lanes.beginRound()
+    for turn in lanes.indices {
+      let sender = lanes.lane(at: turn)
+      while lanes.pushes < configuration.maximumPushes,
+        let ticket = lanes[sender].next(
+          most: configuration.maximumPushesPerSender, lastSingle: lanes.lastSingle, at: now)
+      {
+        guard items.phase(of: ticket) == .queued else { continue }
+        if !lanes[sender].order.isEmpty, waitsItsTurn(ticket, at: now, into: &effects) { continue }
+        lanes[sender].beginAttempt(ticket, at: now.uptime)
+        submit(ticket, at: now, into: &effects)
+        endProbe(ticket, of: sender)
+        spendQuota(of: sender, for: ticket)
+      }
+      if let request = lanes[sender].requestQuota(at: now) {
+        effects.questions.append(.quota(sender: sender, request.pushes, request.quota, lead: request.lead))
+      }
+    }
+  }
+
+  /// Queues a device for its platform.
+  mutating func enqueue(_ slot: Int, _ index: Int) {
+    let sender = items[slot].devices[index].sender
+    lanes[sender].enqueue(items.ticket(slot, device: index))
+    if lanes[sender].isUnresponsive { passFirstAttempt(slot, index) }
+  }
+
+  /// Hands one queued push over, unless it has expired, its device must be looked up again, or it cannot be rendered.
+  mutating func submit(_ ticket: Ticket, at now: Moment, into effects: inout Effects) {
+    let (slot, index) = (ticket.slot, ticket.device)
+    guard items.phase(of: ticket) != nil, let send = items[slot].send else { return }
+    let expiresAt = items[slot].expiresAt
+    guard now.wall < expiresAt else { return expire(slot, index, at: now, into: &effects) }
+    let sender = items[slot].devices[index].sender
+    let (attempts, checkedAt) = (items[slot].devices[index].history.attempts, items[slot].devices[index].checkedAt)
+    if needsRecheck(send, checkedAt: checkedAt, attempts: attempts, at: now) {
+      items[slot][device: index].beginRecheck()
+      lanes.beginCheck(ticket, of: sender)
+      lookUps.appendRecheck(ticket)
+      return
+    }
+    let rendered: RenderedPush
+    if let rendering = items[slot].renderings.first(where: { $0.sender == sender }) {
+      rendered = rendering.rendered
+    } else {
+      guard let service = table.senders[sender] else { return }
+      do {
+        rendered = try service.render(send)
+        items[slot].keep(WorkItem.Rendering(sender: sender, rendered: rendered))
+      } catch {
+        return judge(ticket, error, at: now, into: &effects)
+      }
+    }
+    // A broadcast counts as dispatched when it is planned, not once for each page.
+    if items[slot].submit(index, at: now.uptime), !items[slot].isPage {
+      effects.tallies.dispatched.append(items[slot].hub)
+    }
+    lanes.submitted(ticket, to: sender, at: now.uptime)
+    if lanes[sender].silence.isNoticed { passFirstAttempt(slot, index) }
+    effects.submissions[sender].append(
+      Push(
+        ticket: ticket.rawValue,
+        id: PushID(send: send.id, registration: items[slot].devices[index].target.registration),
+        handle: items[slot].devices[index].target.handle, rendering: rendered, expiresAt: expiresAt,
+        isBulk: ticket.isBulk))
+  }
+
+  /// A push counts against the quota if it is on its way to the service. While it is being looked up it does not yet: that
+  /// may take longer than the reservation lasts.
+  mutating func spendQuota(of sender: Int, for ticket: Ticket) {
+    if items.phase(of: ticket) == .inFlight { lanes[sender].spendQuota() }
+  }
+
+  /// Lets another push be the probe if this one was it and will not be answered.
+  mutating func endProbe(_ ticket: Ticket, of sender: Int) {
+    guard lanes[sender].probe == ticket else { return }
+    switch items.phase(of: ticket) {
+    case .inFlight, .checking: break
+    case .queued, .resting, .waiting, .done, .deferred, .withdrawn, nil: lanes[sender].withdrawProbe()
+    }
+  }
+
+  /// A push service has answered.
+  mutating func receive(_ results: [PushResult], from sender: Int, at now: Moment, into effects: inout Effects) {
+    for result in results {
+      let ticket = Ticket(rawValue: result.ticket)
+      lanes.answered(ticket, by: sender, result.outcome, at: now.uptime)
+      // Items that were given up get no result; their pushes still tell about the service.
+      let isJudged = items.phase(of: ticket) == .inFlight
+      if let change = lanes[sender].learn(
+        from: result.outcome, about: ticket, isJudged: isJudged, at: now.uptime)
+      {
+        changed(sender, change, reason: result.outcome.reason, at: now, into: &effects)
+      }
+      guard isJudged else { continue }
+      judgeDevice(result.outcome, from: sender, about: ticket, into: &effects)
+      judge(ticket, result.outcome, at: now, into: &effects)
+    }
+  }
+
+  /// Does what the retry policy decides about an outcome of the service, or of rendering.
+  private mutating func judge(_ ticket: Ticket, _ outcome: PushOutcome, at now: Moment, into effects: inout Effects) {
+    let (slot, index) = (ticket.slot, ticket.device)
+    let sender = items[slot].devices[index].sender
+    var history = items[slot].devices[index].history
+    if history.attempts > 0 { history.age = .milliseconds(now.uptime - items[slot].devices[index].firstAttemptAt) }
+    if outcome.verdict == .unknown { history.wasUnanswered = true }
+    if items[slot][device: index].endHold(recoveries: lanes[sender].breaker.recoveries) { history.contradictions += 1 }
+    // Attempts during an outage do not count: the probe is just the push that has waited longest.
+    if outcome.isOutage, lanes[sender].breaker.isOut { history = history.held }
+    let decision = configuration.retry.decide(
+      outcome, on: items[slot].devices[index].target.platform, history: history,
+      remaining: items[slot].expiresAt - now.wall, jitter: Double.random(in: 0..<1, using: &generator))
+    if outcome.verdict == .malformed, let send = items[slot].send {
+      effects.alarm(.malformed(send: send.id, sender: sender, reason: outcome.reason))
+    }
+    guard case .finish(let end) = decision else {
+      items[slot][device: index].refused(reason: outcome.reason, status: outcome.status)
+      effects.tallies.retries.append(Tallies.Retry(sender: sender, reason: outcome.reason))
+      repeatLater(ticket, decision, outcome, history, at: now, into: &effects)
+      return
+    }
+    items[slot][device: index].history = history
+    // Refused for the configuration and not held: the fault is the push's own, and says nothing about the service.
+    if outcome.verdict == .configurationError { lanes[sender].ignoreProbe() }
+    finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
+  }
+
+  private mutating func repeatLater(
+    _ ticket: Ticket, _ decision: RetryPolicy.Decision, _ outcome: PushOutcome, _ history: RetryPolicy.History,
+    at now: Moment, into effects: inout Effects
+  ) {
+    let (slot, index) = (ticket.slot, ticket.device)
+    let sender = items[slot].devices[index].sender
+    // A push of a paused page is queued when the page goes on, or deferred with the rest of it.
+    let isPaused = items[slot].isPage && broadcasts.isPaused(slot)
+    var history = history
+    // Not when the policy says, but with all others that wait for the service, behind the older ones.
+    if outcome.isOutage, lanes[sender].breaker.isOut, let delay = outageDelay(of: slot, index, at: now) {
+      history.waits += 1
+      items[slot][device: index].history = history
+      return deferInOrder(slot, index, for: delay, at: now, into: &effects)
+    }
+    if case .wait(let delay) = decision { keepOrder(slot, index, during: delay, outcome, at: now) }
+    switch decision {
+    case .finish: break
+    case .again:
+      if outcome.verdict == .reauthenticate { history.hasReauthenticated = true } else { history.quickRetries += 1 }
+      items[slot][device: index].enqueue()
+      if !isPaused { lanes[sender].enqueueFirst(ticket) }
+    case .wait(let delay) where delay > deferral.longestRest(isBulk: items[slot].isBulk) && deferral.hasRetryTopics:
+      history.waits += 1
+      items[slot][device: index].history = history
+      return deferDevice(slot, index, for: delay, at: now, into: &effects)
+    case .wait(let delay):
+      history.waits += 1
+      items[slot][device: index].rest()
+      lanes[sender].rest(ticket, until: now.uptime + delay.milliseconds)
+    case .hold:
+      history = history.held
+      items[slot][device: index].hold(recoveries: lanes[sender].breaker.recoveries)
+      // Behind all others, so that another is the next probe, and one push that is refused by itself cannot keep the
+      // service stopped. The order of first attempts, which users are promised, stays that of the queue.
+      if !isPaused { lanes[sender].enqueue(ticket) }
+      if let change = lanes[sender].stop(at: now.uptime) {
+        changed(sender, change, reason: outcome.reason, at: now, into: &effects)
+      }
+    }
+    items[slot][device: index].history = history
+    passFirstAttempt(slot, index)
+  }
+
+  /// Time has passed for a resting device. That of a paused page is queued when the page goes on.
+  mutating func endRest(_ ticket: Ticket) {
+    guard items.phase(of: ticket) == .resting else { return }
+    items[ticket.slot][device: ticket.device].enqueue()
+    if items[ticket.slot].isPage, broadcasts.isPaused(ticket.slot) { return }
+    lanes[items[ticket.slot].devices[ticket.device].sender].enqueue(ticket)
+  }
+
+  /// A platform is trusted more or less than before.
+  private mutating func changed(
+    _ sender: Int, _ change: PlatformLane.Change, reason: String, at now: Moment, into effects: inout Effects
+  ) {
+    switch change {
+    case .recovered:
+      effects.alarm(.senderResumed(sender: sender))
+      rememberQueue(of: sender, at: now)
+    case .unavailable:
+      effects.alarm(.serviceUnavailable(sender: sender, reason: reason))
+      passFirstAttempts(of: sender)
+    case .stopped:
+      effects.alarm(.senderStopped(sender: sender, reason: reason))
+      passFirstAttempts(of: sender)
+    }
+  }
+
+  /// Pushes that wait for a stopped platform do not delay the same users' sends on other platforms. Their order on this
+  /// one is kept by its queue, and by `DeferredOrder` when some of them are deferred.
+  private mutating func passFirstAttempts(of sender: Int) {
+    for ticket in lanes[sender].queued where items.phase(of: ticket) == .queued {
+      passFirstAttempt(ticket.slot, ticket.device)
+    }
+  }
+
+  /// Stops waiting for silent services long before the pushes they have expire: until then every send of a user would
+  /// wait for the one before, on all platforms.
+  mutating func watchSilence(at now: Moment, into effects: inout Effects) {
+    for sender in lanes.indices {
+      let (isNoticed, change) = lanes[sender].watchSilence(
+        patience: configuration.circuit.patience, crowd: configuration.maximumRecords / 2, at: now.uptime)
+      if isNoticed { passOpenFirstAttempts(of: sender) }
+      if let change { changed(sender, change, reason: "Silence", at: now, into: &effects) }
+    }
+  }
+
+  private mutating func passOpenFirstAttempts(of sender: Int) {
+    for slot in items.indices where items[slot].phase == .dispatching && items[slot].progress.openFirstAttempts > 0 {
+      for index in items[slot].devices.indices where items[slot].devices[index].sender == sender {
+        switch items[slot].devices[index].phase {
+        case .inFlight, .queued: passFirstAttempt(slot, index)
+        case .checking, .resting, .waiting, .done, .deferred, .withdrawn: break
+        }
+      }
+    }
+  }
+
+  /// Ends the pushes that expire in the queues of stopped platforms: nothing else looks at them.
+  mutating func expireStopped(at now: Moment, into effects: inout Effects) {
+    for sender in lanes.indices where lanes[sender].isStopped {
+      for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
+        if now.wall < items[ticket.slot].expiresAt {
+          lanes[sender].enqueue(ticket)
+        } else {
+          expire(ticket.slot, ticket.device, at: now, into: &effects)
+        }
+      }
+    }
+  }
+
+  /// Notes what an answer says about its device. A device called dead is held for up to a second before it is
+  /// unregistered.
+  private mutating func judgeDevice(
+    _ outcome: PushOutcome, from sender: Int, about ticket: Ticket, into effects: inout Effects
+  ) {
+    let isGone: Bool
+    switch outcome.verdict {
+    case .deviceGone: isGone = true
+    case .accepted, .rejected, .malformed: isGone = false
+    case .retryHere, .retryLater, .reauthenticate, .configurationError, .unknown: return
+    }
+    if lanes[sender].judgeDevice(isGone: isGone) {
+      let isSuspended = lanes[sender].unregistering.isSuspended
+      effects.alarm(isSuspended ? .unregisteringSuspended(sender: sender) : .unregisteringResumed(sender: sender))
+    }
+    guard isGone, let device = items.device(ticket), device.isRegistered else { return }
+    lanes[sender].suspect(
+      DeadDevice(
+        hub: table.hub(ofSender: sender), registration: device.target.registration, handle: device.target.handle,
+        since: outcome.since, reason: outcome.reason))
+  }
+}

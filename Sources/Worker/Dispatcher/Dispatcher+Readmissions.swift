@@ -1,0 +1,270 @@
+import FanfareCore
+import RDKafka
+
+/// Deferred records that have come back: their devices go on where they were, each after its owner was looked up again.
+/// What a page of a broadcast has deferred also follows what is wanted of the broadcast.
+extension Dispatcher {
+  /// Pushes that a broadcast's rate allows, from a moment on.
+  struct Permits: Sendable {
+    let count: Int
+    let from: UnixTime
+    let perSecond: Int
+
+    /// How long they may be used: a second's are reserved at a time.
+    static let span = Duration.seconds(1)
+  }
+
+  /// A deferred record has come back.
+  mutating func begin(
+    _ retry: RetryRecord, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment, into effects: inout Effects
+  ) {
+    let bytes = record.value.count
+    guard let slot = admit(retry.identity, hub: hub, origin: origin, bytes: bytes) else { return }
+    if retry.send.isBroadcast {
+      readmissions.keep(retry, bytes: bytes, for: slot)
+      effects.questions.append(.course(items.ticket(slot), retry.broadcast))
+    } else if items.held.devices < configuration.maximumDevices, !readmissions.hasAwaitingDevices {
+      resume(retry, in: slot, at: now, into: &effects)
+    } else {
+      readmissions.keep(retry, bytes: bytes, for: slot)
+      readmissions.awaitDevices(items.ticket(slot))
+    }
+  }
+
+  /// Goes on with records that waited for room for their devices, as far as there is some now.
+  mutating func readmitAwaitingDevices(at now: Moment, into effects: inout Effects) {
+    while items.held.devices < configuration.maximumDevices, let ticket = readmissions.popAwaitingDevices() {
+      guard items.isResolving(ticket), let retry = readmissions.take(ticket.slot) else { continue }
+      resume(retry, in: ticket.slot, at: now, into: &effects)
+    }
+  }
+
+  /// It is known what is wanted of the broadcast whose record has come back.
+  mutating func steered(
+    _ ticket: Ticket, _ control: BroadcastControl.State, at now: Moment, into effects: inout Effects
+  ) {
+    let slot = ticket.slot
+    guard items.isResolving(ticket), let record = readmissions.record(of: slot) else { return }
+    let retry = record.retry
+    switch control {
+    case .running:
+      deferral.endPause(of: retry.broadcast)
+      awaitSlot(ticket, record, at: now, into: &effects)
+    case .paused:
+      // What has expired ends like any other record; what expires meanwhile is not pushed before.
+      let expiresAt = expiry(of: retry.send)
+      guard now.wall < expiresAt else { return readmissions.awaitDevices(ticket) }
+      let delay = deferral.delay(ofPaused: retry.broadcast, until: expiresAt, at: now)
+      deferAgain(slot, for: delay, at: now, into: &effects)
+    case .cancelled:
+      deferral.endPause(of: retry.broadcast)
+      _ = readmissions.take(slot)
+      items.settle(slot, records: 1)
+      let status = StatusRecord(
+        of: retry.send, as: .cancelled, pagePart(retry.statusPart, of: retry.send),
+        devices: retry.devices.compactMap(\.whenCancelled), at: now.wall)
+      produce(status, of: .page, for: slot, into: &effects)
+    }
+  }
+
+  /// Lets a page's record wait for a slot. When so many wait that they would take the room of everything else, it is
+  /// deferred again.
+  private mutating func awaitSlot(
+    _ ticket: Ticket, _ record: Readmissions.Record, at now: Moment, into effects: inout Effects
+  ) {
+    let retry = record.retry
+    guard let room = room(for: retry, in: ticket.slot, at: now) else { return readmissions.awaitDevices(ticket) }
+    let expiresAt = expiry(of: retry.send)
+    if readmissions.isCrowded(by: record.bytes, limits: configuration), let delay = deferral.shortest,
+      let back = deferral.backAgain(at: now), back < expiresAt
+    {
+      return deferAgain(ticket.slot, for: delay, at: now, into: &effects)
+    }
+    readmissions.awaitSlot(
+      Readmissions.Awaiting(
+        ticket: ticket, slot: room, bytes: record.bytes, since: now.uptime, expiresAt: expiresAt))
+  }
+
+  /// Defers again the records that have waited for a slot for long, and all of them when reading has run far ahead: the
+  /// positions of their partitions stand still meanwhile, and it is not asked whether their broadcast still runs. Those
+  /// that would expire before they are back stay.
+  mutating func deferAwaitingSlot(at now: Moment, into effects: inout Effects) {
+    guard !readmissions.awaitingSlot.isEmpty, let delay = deferral.shortest, let back = deferral.backAgain(at: now)
+    else { return }
+    let overdue = readmissions.takeOverdue(
+      items: items, since: now.uptime - configuration.longestRest.milliseconds, all: partitions.spans.isFarBehind,
+      back: back)
+    for next in overdue { deferAgain(next.ticket.slot, for: delay, at: now, into: &effects) }
+  }
+
+  /// Writes the item's record again as it is, to come back after that delay.
+  private mutating func deferAgain(_ slot: Int, for delay: Duration, at now: Moment, into effects: inout Effects) {
+    guard let retry = readmissions.take(slot)?.deferredAgain(until: now.wall + delay) else { return }
+    guard deferral.hasRetryTopics else { return hold(retry, in: slot, at: now) }
+    items.settle(slot, records: 1)
+    produce(retry, for: slot, at: now, into: &effects)
+  }
+
+  /// Keeps a page's record in memory until it is due, because there are no retry topics: it comes from one that is no
+  /// longer configured. Frees its slot. Then it is asked what is wanted of the broadcast, as for a record that comes back.
+  /// The record's offset settles only with its last device.
+  mutating func hold(_ retry: RetryRecord, in slot: Int, at now: Moment) {
+    readmissions.release(slot, of: items[slot].hub)
+    items[slot].arriveAgain()
+    var retry = retry
+    retry.writtenAt = now.wall
+    readmissions.keep(retry, bytes: items[slot].source.bytes, for: slot)
+    broadcasts.askLater(
+      .course(items.ticket(slot), retry.broadcast),
+      at: now.uptime + max(0, (retry.notBefore - now.wall).milliseconds))
+  }
+
+  /// The slot that the record takes; nil if none of its devices can be pushed to now or soon, or no page has deferred it.
+  private func room(for retry: RetryRecord, in slot: Int, at now: Moment) -> ReadmissionSlot? {
+    guard isOfPage(retry) else { return nil }
+    let rate = retry.send.maximumPerSecond
+    let soon = now.wall + (rate == nil ? configuration.longestRest : Permits.span)
+    var (count, platforms) = (0, PlatformSet())
+    for case .waiting(let device) in retry.devices where device.notBefore <= soon {
+      let sender = table.sender(hub: items[slot].hub, platform: device.platform)
+      guard sender >= 0, lanes[sender].mayPush(at: now) else { continue }
+      count += 1
+      platforms.formUnion(PlatformSet(device.platform))
+    }
+    guard count > 0 else { return nil }
+    return ReadmissionSlot(
+      weight: min(count, rate ?? count), platforms: platforms, rated: rate == nil ? nil : retry.broadcast)
+  }
+
+  /// Whether a page of a broadcast has deferred the record. The only page of a broadcast, if it is no larger than a send
+  /// in one piece, may pass for one.
+  private func isOfPage(_ retry: RetryRecord) -> Bool {
+    retry.send.isBroadcast
+      && (retry.parts > 1 || retry.send.maximumPerSecond != nil
+        || retry.devices.count + retry.counts.total > configuration.undividedDevices)
+  }
+
+  /// Goes on with pages' records as far as there are slots, and asks when those of broadcasts with a rate may be pushed.
+  mutating func readmitAwaitingSlot(at now: Moment, into effects: inout Effects) {
+    while items.held.devices < configuration.maximumDevices,
+      let next = readmissions.nextAdmission(items: items, hubs: table.hubs.count, most: configuration.pageDevices)
+    {
+      let slot = next.ticket.slot
+      guard items.isResolving(next.ticket), let record = readmissions.record(of: slot) else { continue }
+      let retry = record.retry
+      holdRoom(for: retry, in: slot, next.slot, at: now)
+      guard let rate = retry.send.maximumPerSecond, now.wall < expiry(of: retry.send) else {
+        _ = readmissions.take(slot)
+        resume(retry, in: slot, at: now, into: &effects)
+        continue
+      }
+      // A second's at most: the last worker's permits are as far ahead as all workers' reservations together.
+      let count = room(for: retry, in: slot, at: now)?.weight ?? 1
+      effects.questions.append(.permits(next.ticket, count, retry.broadcast, perSecond: rate))
+    }
+  }
+
+  /// It is known from when on so many devices of a readmitted record may be pushed to.
+  mutating func permitted(_ ticket: Ticket, _ permits: Permits, at now: Moment, into effects: inout Effects) {
+    guard items.isResolving(ticket), let retry = readmissions.take(ticket.slot) else { return }
+    resume(retry, in: ticket.slot, permits: permits, at: now, into: &effects)
+  }
+
+  /// Remembers the part of the send, and takes the readmission slot, until the item is vacated. Has no effect the second
+  /// time.
+  private mutating func holdRoom(for retry: RetryRecord, in slot: Int, _ room: ReadmissionSlot?, at now: Moment) {
+    guard items[slot].resumed == nil else { return }
+    items[slot].resume(
+      WorkItem.Resumed(
+        part: retry.part, parts: retry.parts, attempt: retry.attempt, deferrals: retry.deferrals,
+        cameEarly: cameEarly(retry, at: now), counts: retry.counts),
+      isReadmitted: room != nil)
+    if let room { readmissions.occupy(room, for: slot, of: items[slot].hub) }
+  }
+
+  /// Whether the record came back before it should have been released: at its time, or after the longest delay there is.
+  private func cameEarly(_ retry: RetryRecord, at now: Moment) -> Bool {
+    let longestHold = (retry.writtenAt ?? now.wall) + (deferral.longest ?? .zero)
+    return min(retry.notBefore, longestHold) > now.wall + configuration.longestRest
+  }
+
+  /// Goes on with the record's devices. Of a send with a rate only as many are pushed to, one after another, as have a
+  /// permit.
+  private mutating func resume(
+    _ retry: RetryRecord, in slot: Int, permits: Permits? = nil, at now: Moment, into effects: inout Effects
+  ) {
+    let hub = items[slot].hub
+    items[slot].hold(retry.send, until: expiry(of: retry.send))
+    holdRoom(for: retry, in: slot, nil, at: now)
+    let longestRest = deferral.hasRetryTopics ? configuration.longestRest : nil
+    let devices = retry.devices.map { device in
+      DeviceProgress(
+        device, sender: table.sender(hub: hub, platform: device.platform), acceptedAt: retry.send.acceptedAt,
+        longestRest: longestRest, at: now)
+    }
+    items.dispatch(slot, devices, isBulk: retry.parts > 1 || isOfPage(retry))
+    if let rate = retry.send.maximumPerSecond, isOfPage(retry), now.wall < items[slot].expiresAt {
+      space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate), at: now)
+    }
+    // Every device is open until the last one is looked at here: closing the last open one settles the item.
+    for index in devices.indices {
+      let (phase, sender, due) = (
+        items[slot].devices[index].phase, items[slot].devices[index].sender, items[slot].devices[index].due
+      )
+      switch phase {
+      case .done: closeDevice(slot, at: now, into: &effects)
+      case .deferred: deferDevice(slot, index, for: .milliseconds(due - now.uptime), at: now, into: &effects)
+      case .queued where sender < 0, .resting where sender < 0:
+        finish(slot, index, as: .failed, reason: "NoSender", status: 0, at: now, into: &effects)
+      case .withdrawn: break
+      case .resting: lanes[sender].rest(items.ticket(slot, device: index), until: due)
+      case .queued, .checking, .inFlight, .waiting:
+        // At once, not with the next sweep: there is no room here for more than one page.
+        if items[slot].isBulk, !lanes[sender].mayPush(at: now), let delay = outageDelay(of: slot, index, at: now) {
+          deferDevice(slot, index, for: delay, at: now, into: &effects)
+        } else {
+          enqueue(slot, index)
+        }
+      }
+    }
+  }
+
+  /// Gives each device that can be pushed to within the permits' second its time, as its broadcast's rate allows. Those
+  /// without a permit come back later and ask again: a permit used later would be used together with others. So do
+  /// devices whose time is too far ahead to rest here, and those of stopped platforms, when the outage may be over.
+  private mutating func space(_ slot: Int, _ permits: Permits, at now: Moment) {
+    let shortest = deferral.shortest ?? DeferralPolicy.shortestHold
+    let untilProbed = deferral.shortest ?? configuration.outageProbeInterval
+    // Permits far ahead were reserved before the clock was set back.
+    let isAhead = permits.from > now.wall + PushQuota.horizon
+    let from = now.uptime + (isAhead ? 0 : (permits.from - now.wall).milliseconds)
+    let rest = max(now.uptime + shortest.milliseconds, from + Int64(permits.count * 1000 / permits.perSecond))
+    var number = 0
+    for index in items[slot].devices.indices {
+      let device = items[slot].devices[index]
+      guard device.phase == .queued || device.phase == .resting, device.sender >= 0 else { continue }
+      let mayPush = lanes[device.sender].mayPush(at: now)
+      let isPermitted =
+        number < permits.count && mayPush && device.due <= max(now.uptime, from) + Permits.span.milliseconds
+      let later = mayPush ? rest : now.uptime + (outageDelay(of: slot, index, at: now) ?? untilProbed).milliseconds
+      let due = max(device.due, isPermitted ? from + Int64(number * 1000 / permits.perSecond) : later)
+      let isToLeave = !isPermitted || due > now.uptime + configuration.longestRest.milliseconds
+      items[slot][device: index].reschedule(
+        to: due, isToLeave ? .deferred : due > now.uptime ? .resting : .queued)
+      if isPermitted { number += 1 }
+    }
+  }
+}
+
+extension RetryRecord {
+  fileprivate var broadcast: BroadcastID { BroadcastID(hub: send.hub, send: send.identity) }
+}
+
+extension RetryRecord.Device {
+  fileprivate var platform: Platform {
+    switch self {
+    case .done(let result): result.platform
+    case .waiting(let device): device.platform
+    }
+  }
+}

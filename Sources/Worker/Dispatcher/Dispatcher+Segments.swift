@@ -1,0 +1,218 @@
+import DequeModule
+import FanfareCore
+import RDKafka
+
+/// The worker pushes the pages of its segments one after another, a page of each segment in turn.
+///
+/// A page is finished when each of its devices has its result, its status record is acknowledged, and the store that all
+/// workers share has noted it. Only then the next page is pushed, except for a head start while the last pushes of the one
+/// before it are answered and noted, so that connections do not fall idle between two pages. A crash repeats at most a
+/// page and a head start of each broadcast, the pages that wait for a rate or a quota, and, for each platform, as many
+/// readmitted devices as a page has.
+extension Dispatcher {
+  /// A segment has come.
+  mutating func begin(
+    _ segment: SegmentRecord, hub: Int, record: ConsumedRecord, origin: Origin, into effects: inout Effects
+  ) {
+    let bytes = record.value.count
+    guard let slot = admit(segment.identity, hub: hub, origin: origin, bytes: bytes, as: .segment) else { return }
+    let broadcast = BroadcastID(hub: segment.send.hub, send: segment.send.identity)
+    items[slot].hold(segment.send, until: expiry(of: segment.send))
+    broadcasts.begin(
+      SegmentWalk(broadcast: broadcast, pages: segment.pages, ahead: segment.range), items.ticket(slot))
+    takePages(slot, into: &effects)
+  }
+
+  /// Takes the next pages of a segment in hand. Without further pages the segment is done.
+  private mutating func takePages(_ slot: Int, into effects: inout Effects) {
+    guard let broadcast = broadcasts[walk: slot]?.broadcast else { return }
+    guard let next = broadcasts[walk: slot]?.takePages() else { return conclude(slot) }
+    items[slot].walk()
+    effects.questions.append(.finishedPages(items.ticket(slot), broadcast, next))
+  }
+
+  /// It is known which of a segment's next pages are finished.
+  mutating func resumeSegment(_ ticket: Ticket, _ range: Range<Int>, finished: [Int], into effects: inout Effects) {
+    guard items.isCurrent(ticket), broadcasts[walk: ticket.slot] != nil else { return }
+    broadcasts[walk: ticket.slot]?.resume(range, finished: Set(finished))
+    if broadcasts[walk: ticket.slot]?.rest.isEmpty == true { takePages(ticket.slot, into: &effects) }
+  }
+
+  /// Goes on with the open pages, opens the next ones, and asks what is wanted of the broadcasts.
+  mutating func walkSegments(at now: Moment, into effects: inout Effects) {
+    guard !broadcasts.isIdle else { return }
+    broadcasts.forgetClosedPages(items: items)
+    if let asked = broadcasts.requestSteering(
+      items: items, interval: configuration.steeringInterval, at: now.uptime)
+    {
+      effects.questions.append(.courses(asked))
+    }
+    steerPages(at: now, into: &effects)
+    turnPages(at: now, into: &effects)
+    if !partitions.isShuttingDown { openPages(at: now, into: &effects) }
+  }
+
+  /// Does with the open pages what is wanted of their broadcasts.
+  private mutating func steerPages(at now: Moment, into effects: inout Effects) {
+    var paused = 0
+    for ticket in broadcasts.openPages {
+      let slot = ticket.slot
+      let control = broadcasts[page: slot].flatMap { broadcasts.controls[$0.broadcast] } ?? .running
+      // A page that has expired while it was paused ends like any other.
+      follow(control == .paused && now.wall >= items[slot].expiresAt ? .running : control, slot)
+      guard items[slot].phase == .dispatching, broadcasts.isPaused(slot) else { continue }
+      let count = items[slot].devices.count
+      if paused + count > configuration.maximumDevices / 4 {
+        leave(slot, at: now, into: &effects)
+      } else {
+        paused += count
+      }
+    }
+  }
+
+  /// Gives each open page its turn.
+  private mutating func turnPages(at now: Moment, into effects: inout Effects) {
+    var (hasTurn, next) = (true, PageTurn.none)
+    var slow = Set<BroadcastID>()
+    for ticket in broadcasts.openPages {
+      let slot = ticket.slot
+      guard let page = broadcasts[page: slot] else { continue }
+      if page.state == .leaving, items[slot].phase == .dispatching {
+        goOn(slot, .whole, at: now, into: &effects)
+        continue
+      }
+      // A paused page takes no turn, unless nothing is left of it but its status.
+      guard
+        !page.isPaused || (page.isExhausted && items[slot].openDevices == 0) || items[slot].phase == .settling
+      else { continue }
+      let waitsForQuota = waitsForQuota(slot, at: now)
+      // Its devices of platforms without the quota need not wait.
+      let goesOn = waitsForQuota && !slow.contains(page.broadcast)
+      // Two pages of a broadcast would only share its rate, and a crash would repeat both.
+      if waitsForQuota || waitsForRate(slot, page, at: now) { slow.insert(page.broadcast) }
+      let isNext = hasTurn && !slow.contains(page.broadcast)
+      if items[slot].phase == .dispatching {
+        goOn(slot, isNext || goesOn ? .whole : next, at: now, into: &effects)
+      }
+      next = isNext ? turn(behind: slot, at: now) : .none
+      // The turn lasts until the store has noted that the page is finished.
+      if isNext { hasTurn = false }
+    }
+  }
+
+  /// Opens pages until one is being pushed and one is looked up. Paused pages do not count, nor do some of those that wait
+  /// for their rate or a quota.
+  private mutating func openPages(at now: Moment, into effects: inout Effects) {
+    let (pages, slow) = countOpenPages(at: now)
+    var open = pages
+    var ending: Int?
+    for _ in 0..<broadcasts.segments.count where open < 2 {
+      guard let ticket = broadcasts.popSegment() else { break }
+      guard items.isCurrent(ticket), let walk = broadcasts[walk: ticket.slot] else { continue }
+      broadcasts.appendSegment(ticket)
+      // Another page would wait for the same rate.
+      guard walk.phase == .ready, !slow.contains(walk.broadcast), partitions.isOpen(items[ticket.slot].origin) else {
+        continue
+      }
+      let control = broadcasts.controls[walk.broadcast]
+      let end: StatusRecord.State? =
+        now.wall >= items[ticket.slot].expiresAt ? .expired : control == .cancelled ? .cancelled : nil
+      if let end {
+        let already = ending ?? broadcasts.endingPages(items: items)
+        let fits = already + walk.rest.count <= SegmentWalk.mostPages
+        ending = fits ? already + walk.rest.count : already
+        if fits { endSegment(ticket.slot, as: end, at: now, into: &effects) }
+        continue
+      }
+      switch control {
+      case .running:
+        openPage(of: ticket)
+        open += 1
+        if let page = broadcasts.openPages.last, open <= 2 {
+          goOn(page.slot, open == 1 ? .whole : .none, at: now, into: &effects)
+        }
+      case .paused: broadcasts.setLastSegmentApart()
+      case .cancelled, nil: break
+      }
+    }
+  }
+
+  private func countOpenPages(at now: Moment) -> (open: Int, slow: Set<BroadcastID>) {
+    var (open, slow) = (0, Set<BroadcastID>())
+    for ticket in broadcasts.openPages {
+      // A page behind one that waits has no turn before it, and is in no other's way.
+      guard let page = broadcasts[page: ticket.slot], !page.isPaused, !slow.contains(page.broadcast) else { continue }
+      if slow.count < BroadcastWalker.mostSlowPages,
+        waitsForRate(ticket.slot, page, at: now) || waitsForQuota(ticket.slot, at: now)
+      {
+        slow.insert(page.broadcast)
+      } else {
+        open += 1
+      }
+    }
+    return (open, slow)
+  }
+
+  /// Whether nothing can be done for the page before its broadcast's rate allows more pushes. An expired page is ended.
+  private func waitsForRate(_ slot: Int, _ page: OpenPage, at now: Moment) -> Bool {
+    items[slot].phase == .dispatching && items[slot].openDevices == 0 && now.wall < items[slot].expiresAt
+      && page.waitsForRate(at: now)
+  }
+
+  /// Whether all queued devices of the page wait for a quota: the others need no turn meanwhile.
+  private func waitsForQuota(_ slot: Int, at now: Moment) -> Bool {
+    let hub = items[slot].hub
+    guard items[slot].phase == .dispatching, items[slot].openDevices > 0,
+      SenderTable.places(of: hub).contains(where: { lanes[$0].quota.isDry(at: now.wall) && lanes[$0].hasQueuedBulk })
+    else { return false }
+    var isWaiting = false
+    for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
+      guard lanes[items[slot].devices[index].sender].quota.isDry(at: now.wall) else { return false }
+      isWaiting = true
+    }
+    return isWaiting
+  }
+
+  private mutating func openPage(of segment: Ticket) {
+    guard let walk = broadcasts[walk: segment.slot], let send = items[segment.slot].send,
+      let number = broadcasts[walk: segment.slot]?.openPage()
+    else { return }
+    let page = OpenPage(segment: segment, broadcast: walk.broadcast, number: number, pages: walk.pages)
+    let expiresAt = items[segment.slot].expiresAt
+    let source = WorkItem.Source(origin: items[segment.slot].origin, hub: items[segment.slot].hub)
+    let slot = items.occupy(source, as: .page)
+    items[slot].hold(send, until: expiresAt)
+    items.dispatch(slot, [], isBulk: true)
+    broadcasts.open(page, items.ticket(slot))
+  }
+
+  /// The pages in hand of a segment end without being pushed: each has its status record, so that the account adds up.
+  private mutating func endSegment(
+    _ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects
+  ) {
+    guard let walk = broadcasts[walk: slot], let send = items[slot].send else { return }
+    broadcasts[walk: slot]?.end()
+    items.settle(slot, records: walk.rest.count, keepsSend: true)
+    for number in walk.rest {
+      let part = pagePart(StatusPart(part: number, parts: walk.pages), of: send)
+      produce(StatusRecord(of: send, as: state, part, devices: [], at: now.wall), of: .page, for: slot, into: &effects)
+    }
+  }
+
+  /// A page is given up: its segment opens it again, if that stays because it has also come from another partition.
+  mutating func reopenSegment(ofPage slot: Int) {
+    guard items[slot].isPage, let page = broadcasts[page: slot], items.isCurrent(page.segment) else { return }
+    broadcasts[walk: page.segment.slot]?.reopen(page.number)
+  }
+
+  /// The store has noted that a page is finished, or the pages of a segment that ended without being pushed.
+  mutating func finished(_ ticket: Ticket, into effects: inout Effects) {
+    guard items.isCurrent(ticket) else { return }
+    guard let page = broadcasts[page: ticket.slot] else { return takePages(ticket.slot, into: &effects) }
+    broadcasts.close(ticket)
+    vacate(ticket.slot)
+    guard items.isCurrent(page.segment), broadcasts[walk: page.segment.slot] != nil else { return }
+    broadcasts[walk: page.segment.slot]?.finishPage()
+    if broadcasts[walk: page.segment.slot]?.rest.isEmpty == true { takePages(page.segment.slot, into: &effects) }
+  }
+}

@@ -1,0 +1,195 @@
+import FanfareCore
+import RDKafka
+
+/// From a device's result to the settled offset.
+extension Dispatcher {
+  /// The device has its result.
+  mutating func finish(
+    _ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int, at now: Moment,
+    into effects: inout Effects
+  ) {
+    forgetOrder(slot, index, at: now)
+    items[slot][device: index].finish(as: outcome, reason: reason, status: status)
+    if let acceptedAt = items[slot].send?.acceptedAt {
+      effects.tallies.results.append(
+        Tallies.Result(
+          sender: SenderTable.place(hub: items[slot].hub, platform: items[slot].devices[index].target.platform),
+          outcome: outcome, reason: reason, latency: max(0, now.wall.milliseconds - acceptedAt.milliseconds)))
+    }
+    passFirstAttempt(slot, index)
+    closeDevice(slot, at: now, into: &effects)
+  }
+
+  /// The device's send has expired.
+  mutating func expire(_ slot: Int, _ index: Int, at now: Moment, into effects: inout Effects) {
+    let (reason, status) = (items[slot].devices[index].reason, items[slot].devices[index].status)
+    finish(slot, index, as: .expired, reason: reason, status: status, at: now, into: &effects)
+  }
+
+  /// A device has its result, or is deferred. With the last open one the item settles; a page only when its last device
+  /// was looked up, too: see `walkSegments`.
+  mutating func closeDevice(_ slot: Int, at now: Moment, into effects: inout Effects) {
+    guard items[slot].closeDevice(), !items[slot].isPage else { return }
+    let wasNeverSent =
+      !items[slot].hasStarted && items[slot].resumed?.counts.isEmpty ?? true
+      && items[slot].devices.allSatisfy { $0.phase == .done && $0.outcome == .expired && $0.history.attempts == 0 }
+    settle(slot, as: wasNeverSent ? .expired : .settled, at: now, into: &effects)
+  }
+
+  /// The item has its end: writes its status and retry records, and frees everything not needed until Kafka has them.
+  mutating func settle(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
+    guard let send = items[slot].send else { return }
+    let resumed = items[slot].resumed
+    let pieces = StatusParts(
+      devices: items[slot].devices.count, limit: resumed == nil ? configuration.devicesPerStatus : Int.max)
+    var part = StatusPart(
+      parts: resumed?.parts ?? pieces.count, attempt: resumed?.attempt, counts: resumed?.counts ?? OutcomeCounts())
+    // A repetition after a crash may find other devices and need other parts: the attempt's id keeps the two apart.
+    if resumed == nil, part.parts > 1 { part.attempt = AttemptID.random(using: &generator) }
+    var isDeferred = false
+    var held: RetryRecord?
+    for number in 0..<pieces.count {
+      let devices = items[slot].devices[pieces[number]]
+      part.part = resumed?.part ?? number
+      if devices.contains(where: { $0.phase == .deferred }) {
+        isDeferred = true
+        let retry = RetryRecord(
+          devices, of: send, part, deferrals: (resumed?.deferrals ?? 0) + 1, cameEarly: resumed?.cameEarly ?? false,
+          at: now)
+        if deferral.hasRetryTopics { produce(retry, for: slot, at: now, into: &effects) } else { held = retry }
+      } else {
+        let status = StatusRecord(of: send, as: state, part, devices: devices.map { $0.result }, at: now.wall)
+        produceStatus(status, for: slot, into: &effects)
+      }
+    }
+    items.settle(slot, records: pieces.count)
+    // A send in several parts counts with its first writing only, or it would count once for each deferred part.
+    if !isDeferred, resumed == nil || part.parts == 1 {
+      effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
+    }
+    advanceLane(slot)
+    if let held { hold(held, in: slot, at: now) }
+  }
+
+  /// Writes what remains to be done for an item to a retry topic.
+  mutating func produce(_ retry: RetryRecord, for slot: Int, at now: Moment, into effects: inout Effects) {
+    guard let topic = topics.retry(for: retry.notBefore - now.wall) else { return }
+    let key = retry.send.audience.recordKey(of: retry.send.id, hub: retry.send.hub)
+    effects.productions.append(
+      Production(kind: .retry(retry), ticket: items.ticket(slot)),
+      ProducerRecord(topic: topic.name, key: key, event: retry.encoded(at: now.wall)))
+  }
+
+  /// Writes the status of a send into the partition with its record's number. Sends come in runs of one partition: kept
+  /// together, their statuses fill few batches instead of one for each partition of the topic.
+  private func produceStatus(_ status: StatusRecord, for slot: Int, into effects: inout Effects) {
+    let partition = partitions.offsets.partition(of: items[slot].origin)?.partition
+    produce(status, of: .status, partition: partition, for: slot, into: &effects)
+  }
+
+  func produce(
+    _ status: StatusRecord, of kind: Production.Kind, partition: Int32? = nil, for slot: Int,
+    into effects: inout Effects
+  ) {
+    var key: [UInt8] = []
+    key.reserveCapacity(36)
+    status.send.append(to: &key)
+    effects.productions.append(
+      Production(kind: kind, ticket: items.ticket(slot)),
+      ProducerRecord(topic: topics.status, partition: partition, key: key, event: status.encoded()))
+  }
+
+  /// Kafka has answered. An item whose records are all durable settles its offsets; refused records are produced again
+  /// until they are durable.
+  mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
+    var errors = acknowledgement.refused[...]
+    for index in acknowledgement.productions.indices {
+      let error = errors.first?.index == index ? errors.removeFirst().error : nil
+      let ticket = acknowledgement.productions.ticket(at: index)
+      let slot = ticket.slot
+      guard items.isCurrent(ticket), items[slot].phase == .settling else { continue }
+      if let error {
+        let (production, record) = acknowledgement.productions[index]
+        produceAgain(production, record, after: error, at: now, into: &effects)
+        continue
+      }
+      refusals.accepted()
+      guard items[slot].acknowledge() else { continue }
+      switch items[slot].kind {
+      case .send, .readmitted: conclude(slot)
+      case .plan, .segment, .page: tellStore(slot, into: &effects)
+      }
+    }
+  }
+
+  /// The item is done: its offsets settle.
+  mutating func conclude(_ slot: Int) {
+    partitions.settle(items[slot].origin)
+    for follower in items[slot].source.followers { partitions.settle(follower) }
+    release(slot)
+    items.conclude(slot)
+  }
+
+  /// Frees the item's slot without settling it.
+  mutating func vacate(_ slot: Int) {
+    release(slot)
+    items.vacate(slot)
+  }
+
+  /// The item goes: the other components forget it.
+  private mutating func release(_ slot: Int) {
+    switch items[slot].kind {
+    case .send, .readmitted: readmissions.release(slot, of: items[slot].hub)
+    case .plan, .segment, .page: broadcasts.release(slot)
+    }
+  }
+
+  /// Produces a refused record again. One that is too large is replaced by a smaller one.
+  private mutating func produceAgain(
+    _ production: Production, _ record: ProducerRecord, after error: RDKafkaError, at now: Moment,
+    into effects: inout Effects
+  ) {
+    if error.code == .messageTooLarge {
+      switch production.kind {
+      case .deadLetter(let letter):
+        // The origin still leads to the value while the topic keeps it; endless repetition would stop the partition.
+        let shortened = DeadLetter(
+          reason: letter.reason, detail: "\(letter.detail) (value of \(letter.value.count) bytes left out)",
+          origin: letter.origin, at: letter.at, key: nil, value: [], valueSize: letter.valueSize)
+        effects.productions.append(
+          Production(kind: .shortenedDeadLetter, ticket: production.ticket),
+          ProducerRecord(topic: record.topic, key: nil, event: shortened.encoded()))
+        return
+      case .retry(let retry):
+        effects.alarm(.productionRefused(topic: record.topic, reason: "\(error.code)"))
+        let status = StatusRecord(
+          of: retry.send, as: .settled, retry.statusPart, devices: retry.devices.map(\.whenTooLarge), at: now.wall)
+        return produceStatus(status, for: production.ticket.slot, into: &effects)
+      case .status, .page:
+        if let shortened = Self.shortened(record) {
+          effects.productions.append(Production(kind: production.kind, ticket: production.ticket), shortened)
+          return
+        }
+      case .segment, .shortenedDeadLetter: break
+      }
+    }
+    if !error.isRetriable {
+      refusals.note("\(record.topic): \(error.code)")
+      effects.alarm(.productionRefused(topic: record.topic, reason: "\(error.code)"))
+    }
+    refusals.keep(production, record, at: now.uptime)
+  }
+
+  /// A status record that only counts its devices, for one that lists too many; nil if it lists none.
+  private static func shortened(_ record: ProducerRecord) -> ProducerRecord? {
+    do {
+      guard let status = try StatusRecord.decode(record.value[...]).shortened else { return nil }
+      var shortened = record
+      shortened.value = status.encoded()
+      return shortened
+    } catch {
+      // This worker wrote it a moment ago. Should it not be readable, it is refused like any other record.
+      return nil
+    }
+  }
+}

@@ -1,0 +1,168 @@
+import FanfareCore
+import RDKafka
+
+/// The worker's decisions: takes events, and returns the actions that the `Engine` performs. A composition of small state
+/// machines, each of which owns its state alone; the flows between them, and so the order of a turn, are here.
+///
+/// A record becomes an item. It waits until the earlier sends of its key are through their first attempts; its devices
+/// are looked up; each is queued for its platform, pushed, and its outcome judged. When every device has its result, the
+/// status record is written; when Kafka has acknowledged that, the record's offset settles.
+///
+/// Phases of an item:
+/// ```
+/// vacant ──record──▶ queued ──its lane's turn──▶ resolving ──devices found──▶ dispatching ──last device closed──▶ settling ──acknowledged──▶ vacant
+///   record without a lane, or first in it: ─────▶ resolving
+///   resolving ──expired, no device, cancelled, deferred again, or planned as a broadcast──▶ settling
+///   record that cannot be used: vacant ─────────────────────────────────────────────────────────────────────────▶ settling
+///   segment:  vacant ──▶ walking ⇄ settling (pages that end without being pushed); after its last page ──▶ vacant
+///   page:     vacant ──▶ dispatching ──exhausted, and last device closed──▶ settling ──noted by the store──▶ vacant
+///   any, when its partition is lost or given back ──▶ vacant, unsettled
+/// ```
+/// Phases of a device, all while its item is dispatching:
+///
+/// | from | event | to |
+/// |---|---|---|
+/// | queued | its place, look-up is fresh | inFlight |
+/// | queued | its place, owner must be looked up again | checking |
+/// | queued | older pushes to the device are delayed | waiting |
+/// | checking | still its owner's | inFlight, or queued if its platform was stopped meanwhile |
+/// | checking | no longer registered | done |
+/// | inFlight | final outcome | done |
+/// | inFlight | repeat at once, or hold for a stopped platform | queued |
+/// | inFlight | repeat later | resting, or deferred |
+/// | resting, waiting | time is up, or none is before it | queued |
+/// | queued, resting, waiting | waits for too long, or room is short | deferred |
+/// | queued | expired | done |
+/// | queued, checking | broadcast cancelled before its first attempt | withdrawn |
+///
+/// Invariants, checked by `checkInvariants` after every turn of every test: those of the components; each item that is
+/// vacant is known to no component; the places of a lane are those of its devices in flight and checked, plus those of
+/// items given up since; an offset settles only after its item's records are acknowledged, and in its epoch.
+///
+/// One task owns it, calls the methods named after events with everything that has gathered, and ends each turn with
+/// `finishTurn`.
+struct Dispatcher: Sendable {
+  let configuration: WorkerConfiguration
+  let table: SenderTable
+  let topics: Topics
+  var items: ItemTable
+  var partitions: PartitionTracker
+  var lookUps = LookUpQueue()
+  var lanes: PlatformLanes
+  var deferral: DeferralPolicy
+  var readmissions: Readmissions
+  var broadcasts = BroadcastWalker()
+  var refusals = RefusedProductions()
+  var generator: SplitMix64
+
+  /// `seed` decides the jitter of delays.
+  init(configuration: WorkerConfiguration, table: SenderTable, topics: Topics, seed: UInt64) {
+    self.configuration = configuration
+    self.table = table
+    self.topics = topics
+    items = ItemTable(rememberedSends: configuration.rememberedSends)
+    partitions = PartitionTracker(
+      commits: CommitSchedule(
+        interval: configuration.commitInterval.milliseconds, metadataBytes: configuration.commitMetadataBytes))
+    lanes = PlatformLanes(table, configuration)
+    deferral = DeferralPolicy(topics: topics, longestRest: configuration.longestRest)
+    readmissions = Readmissions(senders: table.senders.count)
+    generator = SplitMix64(seed: seed)
+  }
+
+  /// Ends a turn: hands out work as far as there is room, and collects what has become due.
+  mutating func finishTurn(at now: Moment, into effects: inout Effects) {
+    walkSegments(at: now, into: &effects)
+    if readmissions.hasAwaitingDevices { readmitAwaitingDevices(at: now, into: &effects) }
+    if !readmissions.awaitingSlot.isEmpty { readmitAwaitingSlot(at: now, into: &effects) }
+    handOver(at: now, into: &effects)
+    askRegistry(at: now, into: &effects)
+    survey(at: now, into: &effects)
+    expireRecoveries(at: now, into: &effects)
+    finishSettling(at: now, into: &effects)
+    effects.group.commit = partitions.beginCommit(at: now)
+    finishDrains(at: now, into: &effects)
+    effects.group.isToLeave = partitions.leave(at: now)
+    effects.tallies.skipped = partitions.takeSkipped()
+    effects.pausesSegments = items.pauseSegments(
+      hasReachedSpan: partitions.spans.hasReachedSegmentLimit, limits: configuration)
+    if partitions.mayTake {
+      effects.credit = items.grantCredit(
+        unresponsive: lanes.unresponsivePushes,
+        spanAllows: partitions.offsets.largestSpan < configuration.maximumSpan, limits: configuration)
+    }
+  }
+
+  /// Time has passed: looks at whatever has become due.
+  mutating func tick(at now: Moment, into effects: inout Effects) {
+    for sender in lanes.indices {
+      while let ticket = lanes[sender].popRested(at: now.uptime) { endRest(ticket) }
+      while let ticket = lanes[sender].popWaiting(at: now.uptime) { stopWaiting(ticket) }
+    }
+    while let (production, record) = refusals.popDue(at: now.uptime) {
+      if items.isCurrent(production.ticket) { effects.productions.append(production, record) }
+    }
+    while let question = broadcasts.popDueQuestion(at: now.uptime) { askAgain(question, at: now, into: &effects) }
+    watchSilence(at: now, into: &effects)
+    if deferral.isSweepDue(at: now.uptime) {
+      partitions.measureSpans(limit: configuration.maximumSpan)
+      expireStopped(at: now, into: &effects)
+      sweepOrder(at: now)
+      deferStopped(at: now, into: &effects)
+      deferOverQuota(at: now, into: &effects)
+      deferAwaitingSlot(at: now, into: &effects)
+      deferLeavingPages(at: now, into: &effects)
+      deferral.forgetPauses(at: now)
+    } else if items.held.isShortOfRoom(configuration) {
+      // Not later: a second of consumed records may be more than there is room for.
+      deferStopped(at: now, into: &effects)
+    }
+    if lanes.isUnregisteringDue(at: now.uptime) { effects.unregistrations += lanes.takeSuspects() }
+  }
+
+  /// Why the worker is not ready, in sentences that name no send, user or device; empty when it is.
+  var readinessProblems: [String] {
+    var problems: [String] = []
+    if !partitions.hasBeenAssigned { problems.append("no partition has been assigned yet") }
+    if broadcasts.failures > 0 { problems.append("the registry cannot be asked about broadcasts") }
+    if lookUps.failures > 0 { problems.append("the registry cannot be asked") }
+    if let problem = refusals.problem { problems.append(problem) }
+    for (number, lane) in lanes.enumerated() where lane.isStopped {
+      let cause =
+        switch lane.breaker.cause {
+        case .configuration: "stopped by a configuration error"
+        case .outage: "the push service is unavailable"
+        }
+      problems.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(cause)")
+    }
+    return problems
+  }
+
+  /// The devices have been unregistered, or could not be.
+  mutating func unregistered() { lanes.unregistered() }
+
+  #if DEBUG
+  /// Violations of the invariants, between two turns.
+  func checkInvariants() -> [String] {
+    var violations =
+      items.checkInvariants() + partitions.checkInvariants() + lookUps.checkInvariants() + lanes.checkInvariants()
+      + deferral.checkInvariants() + readmissions.checkInvariants(items: items)
+      + broadcasts.checkInvariants(items: items)
+    var (inFlight, checking) = (Array(repeating: 0, count: lanes.count), Array(repeating: 0, count: lanes.count))
+    for slot in items.indices where items[slot].phase == .dispatching {
+      for device in items[slot].devices where device.sender >= 0 {
+        if device.phase == .inFlight { inFlight[device.sender] += 1 }
+        if device.phase == .checking { checking[device.sender] += 1 }
+      }
+    }
+    for sender in lanes.indices {
+      let places = lanes[sender].places
+      // The pushes of items that were given up hold their places until they are answered.
+      if places.checking != checking[sender] || places.unanswered < inFlight[sender] {
+        violations.append("lane \(sender) has \(places), its devices \(inFlight[sender]) and \(checking[sender])")
+      }
+    }
+    return violations
+  }
+  #endif
+}

@@ -1,0 +1,154 @@
+import FanfareCore
+
+/// How far a send has come on one of its devices. See `Dispatcher` for the transitions between the phases.
+struct DeviceProgress: Sendable {
+  enum Phase: Sendable {
+    /// In the queue of its platform lane, or, while its page is paused, in none.
+    case queued
+    /// Its owner is being looked up again. A place among the pushes in flight is reserved for it.
+    case checking
+    /// Handed to the sender.
+    case inFlight
+    /// Waits in memory until it may be sent again.
+    case resting
+    /// Waits in memory for older pushes to the same device that an outage has delayed.
+    case waiting
+    /// Has its result.
+    case done
+    /// To be written to a retry topic, with `due` as its time.
+    case deferred
+    /// Its broadcast was cancelled before anything was sent to it: it counts as if it had not been found.
+    case withdrawn
+  }
+
+  /// `checkedAt` of a device that was not looked up yet: it has no handle.
+  static let never = Int64.min
+
+  /// The device as the last look-up found it.
+  private(set) var target: Target
+  /// The number of its platform lane; -1 where the hub has no sender for the platform.
+  let sender: Int
+  /// Whether the registry knows the device. A handle given by the caller need not be registered.
+  let isRegistered: Bool
+  private(set) var phase = Phase.queued
+  /// What was tried so far.
+  var history = RetryPolicy.History()
+  /// Whether the first attempt has its outcome, or cannot be made because the sender is stopped.
+  private(set) var isFirstAttemptOver = false
+  /// Uptime of the first attempt, or of the first one after it was held: the age of later attempts counts from it.
+  private(set) var firstAttemptAt: Int64 = 0
+  /// The circuit breaker's recoveries when the push was held last; nil when it was sent after a recovery, or never held.
+  private(set) var heldAt: Int?
+  /// Uptime of the request that looked the device up last: from then on the answer may be out of date.
+  private(set) var checkedAt: Int64
+  /// The result. Meaningful when done.
+  private(set) var outcome = DeviceResult.Outcome.failed
+  /// The last answer of the service.
+  private(set) var answer = Answer()
+  /// Uptime before which it is not to be pushed to. Meaningful when deferred. Uptime, because the wall clock may be set
+  /// while other devices of the item are still open.
+  private(set) var due: Int64 = 0
+
+  /// The reason and the HTTP status that a push service gave.
+  struct Answer: Sendable {
+    var reason = ""
+    var status = 0
+  }
+
+  init(target: Target, sender: Int, isRegistered: Bool, checkedAt: Int64) {
+    self.target = target
+    self.sender = sender
+    self.isRegistered = isRegistered
+    self.checkedAt = checkedAt
+  }
+
+  /// Whether it still needs a result.
+  var isOpen: Bool {
+    switch phase {
+    case .queued, .checking, .inFlight, .resting, .waiting: true
+    case .done, .deferred, .withdrawn: false
+    }
+  }
+
+  var reason: String { answer.reason }
+  var status: Int { answer.status }
+
+  /// As the status record shows it.
+  var result: DeviceResult {
+    DeviceResult(
+      registration: target.registration, platform: target.platform, outcome: outcome,
+      reason: outcome == .delivered ? "" : reason, status: status, attempts: history.attempts)
+  }
+
+  // Transitions.
+
+  mutating func enqueue() { phase = .queued }
+  mutating func beginRecheck() { phase = .checking }
+  mutating func rest() { phase = .resting }
+  mutating func wait() { phase = .waiting }
+  mutating func withdraw() { phase = .withdrawn }
+  /// Its item is given up.
+  mutating func giveUp() { phase = .done }
+
+  /// The look-up has found the device.
+  mutating func found(_ target: Target, checkedAt: Int64) {
+    self.target = target
+    self.checkedAt = checkedAt
+    phase = .queued
+  }
+
+  /// Makes the next push of it look the device up again.
+  mutating func forgetLookUp() { checkedAt = Self.never }
+
+  /// It is handed to its sender.
+  mutating func submit(at uptime: Int64) {
+    if history.attempts == history.heldAttempts { firstAttemptAt = uptime }
+    history.attempts += 1
+    phase = .inFlight
+  }
+
+  /// Remembers the service's answer to an attempt that will be repeated.
+  mutating func refused(reason: String, status: Int) { answer = Answer(reason: reason, status: status) }
+
+  /// The push waits until its stopped sender works again.
+  mutating func hold(recoveries: Int) {
+    heldAt = recoveries
+    phase = .queued
+  }
+
+  /// The sender has recovered since the push was held. Returns whether that is so.
+  mutating func endHold(recoveries: Int) -> Bool {
+    guard let heldAt, heldAt != recoveries else { return false }
+    self.heldAt = nil
+    return true
+  }
+
+  /// It leaves the worker's memory until that uptime.
+  mutating func postpone(until due: Int64) {
+    phase = .deferred
+    self.due = due
+  }
+
+  /// Gives it another time, and the phase that goes with it: to be deferred, resting or queued.
+  mutating func reschedule(to due: Int64, _ phase: Phase) {
+    (self.due, self.phase) = (due, phase)
+  }
+
+  mutating func finish(as outcome: DeviceResult.Outcome, reason: String, status: Int) {
+    phase = .done
+    self.outcome = outcome
+    answer = Answer(reason: reason, status: status)
+  }
+
+  /// Returns whether the first attempt was not over before.
+  mutating func passFirstAttempt() -> Bool {
+    defer { isFirstAttemptOver = true }
+    return !isFirstAttemptOver
+  }
+
+  /// Restores what a retry record says was tried.
+  mutating func restore(firstAttemptAt: Int64?, due: Int64, _ phase: Phase) {
+    if let firstAttemptAt { self.firstAttemptAt = firstAttemptAt }
+    (self.due, self.phase) = (due, phase)
+  }
+}

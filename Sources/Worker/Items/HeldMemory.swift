@@ -1,0 +1,91 @@
+import FanfareCore
+import RDKafka
+
+/// What the items take of the worker's limits.
+struct HeldMemory: Hashable, Sendable {
+  /// Items, without segments and pages of broadcasts.
+  var records = 0
+  /// Bytes of their records.
+  var bytes = 0
+  /// Segments and pages of broadcasts.
+  var segments = 0
+  /// Bytes of their records.
+  var segmentBytes = 0
+  /// Devices of items that are being dispatched.
+  var devices = 0
+
+  /// Counts an item, or, with -1, one less.
+  mutating func add(_ item: borrowing WorkItem, times: Int) {
+    if item.isOfBroadcast {
+      segments += times
+      segmentBytes += times * item.source.bytes
+    } else {
+      records += times
+      bytes += times * item.source.bytes
+    }
+  }
+
+  /// Whether more than so many quarters of the room for records are taken.
+  func exceeds(quarters: Int, of limits: WorkerConfiguration) -> Bool {
+    records > limits.maximumRecords / 4 * quarters || bytes > limits.maximumBytes / 4 * quarters
+  }
+
+  /// Whether little room is left for further records.
+  func isShortOfRoom(_ limits: WorkerConfiguration) -> Bool {
+    records > limits.maximumRecords * 3 / 4 || bytes > limits.maximumBytes / 4 * 3
+  }
+
+  /// Records and bytes exempt from the limits: those of pushes to unresponsive services, at most as much again. The
+  /// worker cannot hurry these pushes; what queues behind them is deferred. An estimate: a record with several such
+  /// pushes counts once for each, and weighs as much as any other.
+  func exempt(forPushes pushes: Int, limits: WorkerConfiguration) -> (records: Int, bytes: Int) {
+    guard pushes > 0, records > 0 else { return (0, 0) }
+    // All that is held must find a slot.
+    let exempt = min(pushes, records, limits.maximumRecords, Ticket.maximumSlots / 8)
+    return (exempt, min(bytes / records * exempt, limits.maximumBytes))
+  }
+}
+
+/// Consumer credit: how many records the consumer may still deliver.
+///
+/// Invariant: after a grant, credit and held records together stay within the limit, unless records arrived that were
+/// under way when credit was taken back.
+struct RecordCredit: Sendable {
+  /// Outstanding credit; negative after a reduction that came too late for records under way.
+  private(set) var outstanding = 0
+  private(set) var typicalSize = RecordSizeEstimate()
+  /// Whether the consumer was told to deliver no further segments.
+  private(set) var pausesSegments = false
+
+  /// Records have come.
+  mutating func receive(_ count: Int) { outstanding -= count }
+
+  /// Records of sends have come: they show how large the next ones will be.
+  mutating func measure(records: Int, bytes: Int) { typicalSize.observe(records: records, bytes: bytes) }
+
+  /// The change of credit to grant; negative: a reduction. Small grants are put together. `mayGrow`: further records
+  /// are wanted.
+  mutating func grant(
+    _ held: HeldMemory, exempt: (records: Int, bytes: Int), mayGrow: Bool, limits: WorkerConfiguration
+  ) -> Int {
+    let left = limits.maximumBytes + exempt.bytes - held.bytes
+    // At least one, however large the last ones were: only further records show that they have become smaller.
+    let fitting = left > 0 ? max(1, typicalSize.records(in: left)) : 0
+    let change = min(limits.maximumRecords + exempt.records - held.records, fitting, 2048) - outstanding
+    // Credit granted when records were small is taken back when they turn out to be large.
+    if change >= 0 {
+      guard change > 0, outstanding <= 0 || change >= min(512, limits.maximumRecords / 8), mayGrow else { return 0 }
+    }
+    outstanding += change
+    return change
+  }
+
+  /// Whether the consumer is to deliver segments from now on; nil: no change.
+  mutating func pauseSegments(_ held: HeldMemory, hasReachedSpan: Bool, limits: WorkerConfiguration) -> Bool? {
+    let hasRoom =
+      held.segments < limits.maximumSegments && held.segmentBytes < limits.maximumSegmentBytes && !hasReachedSpan
+    guard pausesSegments == hasRoom else { return nil }
+    pausesSegments = !hasRoom
+    return pausesSegments
+  }
+}

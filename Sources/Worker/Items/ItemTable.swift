@@ -1,0 +1,227 @@
+import FanfareCore
+import RDKafka
+
+/// The work items of a worker by slot, the lanes of their record keys, the sends met lately, and the memory they take.
+///
+/// An item is admitted into a free slot and leaves it with `vacate`, which raises the slot's generation: tickets given
+/// before find nothing. Items of one record key form a lane: the first one leads it, and the next starts when the
+/// leader's first attempts are over.
+///
+/// Invariants:
+/// - `held` equals what the items add up to.
+/// - The vacant slots are those on the free list, each once.
+/// - Each lane has exactly one leader, and a lane's items resolve their devices only as leaders: at most one item of a
+///   key is in its first attempts.
+/// - Each item counts its open devices, first attempts and unacknowledged records rightly.
+struct ItemTable: Sendable, RandomAccessCollection {
+  private var slots: [WorkItem] = []
+  private var vacant: [Int] = []
+  /// The last item of each lane, by the hash of the key. Keys that collide only wait for one another.
+  private var lastInLane: [UInt64: Int32] = [:]
+  private var recent: RecentSends
+  private(set) var held = HeldMemory()
+  /// Consumer credit, granted by what is held.
+  private(set) var credit = RecordCredit()
+
+  init(rememberedSends: Int) {
+    recent = RecentSends(capacity: rememberedSends)
+  }
+
+  /// What becomes of a record.
+  enum Admission {
+    /// It is a new item in that slot.
+    case new(Int)
+    /// The send is being worked on: the record settles with it.
+    case joined
+    /// The send has settled: so does the record.
+    case settled
+  }
+
+  // Reading.
+
+  var startIndex: Int { 0 }
+  var endIndex: Int { slots.count }
+  /// Whether no item of any key is in its first attempts.
+  var hasNoLanes: Bool { lastInLane.isEmpty }
+
+  /// The item in a slot, to be read or changed in place.
+  subscript(slot: Int) -> WorkItem {
+    _read { yield slots[slot] }
+    _modify { yield &slots[slot] }
+  }
+
+  /// Whether the ticket's item is still the one it was given for.
+  func isCurrent(_ ticket: Ticket) -> Bool {
+    slots[ticket.slot].generation & 0x7_FFFF == ticket.generation && slots[ticket.slot].phase != .vacant
+  }
+
+  /// Whether the ticket's item is still the one it was given for, and is being resolved.
+  func isResolving(_ ticket: Ticket) -> Bool { isCurrent(ticket) && slots[ticket.slot].phase == .resolving }
+
+  /// The ticket's device, if its item is still being dispatched.
+  func device(_ ticket: Ticket) -> DeviceProgress? {
+    guard isCurrent(ticket), slots[ticket.slot].phase == .dispatching else { return nil }
+    return slots[ticket.slot].devices[ticket.device]
+  }
+
+  /// The phase of the ticket's device; nil if its item is not being dispatched any more. Unlike `device`, copies
+  /// nothing.
+  func phase(of ticket: Ticket) -> DeviceProgress.Phase? {
+    guard isCurrent(ticket), slots[ticket.slot].phase == .dispatching else { return nil }
+    return slots[ticket.slot].devices[ticket.device].phase
+  }
+
+  /// The ticket of an item, or of one of its devices.
+  func ticket(_ slot: Int, device: Int = 0) -> Ticket {
+    Ticket(slot: slot, generation: slots[slot].generation, device: device, isBulk: slots[slot].isBulk)
+  }
+
+  // Credit.
+
+  /// Records have come. Those of the segments topic have limits of their own, and come in batches of their own.
+  mutating func receive(_ batch: [ConsumedRecord], areSegments: Bool) {
+    credit.receive(batch.count)
+    if !areSegments { credit.measure(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count }) }
+  }
+
+  /// The change of credit to grant. `unresponsive`: pushes of services that do not answer.
+  mutating func grantCredit(unresponsive: Int, spanAllows: Bool, limits: WorkerConfiguration) -> Int {
+    credit.grant(
+      held, exempt: held.exempt(forPushes: unresponsive, limits: limits),
+      mayGrow: held.devices < limits.maximumDevices && spanAllows, limits: limits)
+  }
+
+  /// Whether the consumer is to deliver segments from now on; nil: no change.
+  mutating func pauseSegments(hasReachedSpan: Bool, limits: WorkerConfiguration) -> Bool? {
+    credit.pauseSegments(held, hasReachedSpan: hasReachedSpan, limits: limits)
+  }
+
+  // Coming and going.
+
+  /// Makes an item of a record, unless its send is known.
+  mutating func admit(
+    _ id: SendID, hub: Int, origin: Origin, bytes: Int, as kind: WorkItem.Kind = .send
+  ) -> Admission {
+    let key = RecentSends.Key(id: id, hub: Int32(hub))
+    let slot = nextSlot
+    let next = Ticket(slot: slot, generation: slot < slots.count ? slots[slot].generation : 0)
+    if let former = recent.open(key, as: next) {
+      guard isCurrent(former) else { return .settled }
+      slots[former.slot].join(origin)
+      return .joined
+    }
+    return .new(occupy(WorkItem.Source(origin: origin, bytes: bytes, key: key, hub: hub), as: kind))
+  }
+
+  /// Puts an item that is no send of its own into a free slot: a page, or a record to be dead-lettered.
+  mutating func occupy(_ source: WorkItem.Source, as kind: WorkItem.Kind = .send) -> Int {
+    let slot = nextSlot
+    if vacant.popLast() == nil { slots.append(WorkItem()) }
+    slots[slot].occupy(source, kind: kind)
+    held.add(slots[slot], times: 1)
+    return slot
+  }
+
+  /// The item's records are durable: its send is remembered as settled.
+  mutating func conclude(_ slot: Int) {
+    if let key = slots[slot].source.key { recent.settle(key) }
+    vacate(slot)
+  }
+
+  /// The item is given up unsettled: its send is new when it comes again. An item that waits in its lane keeps its slot
+  /// until its turn comes. Returns whether the slot is to be vacated now.
+  mutating func abandon(_ slot: Int) -> Bool {
+    if let key = slots[slot].source.key { recent.forget(key) }
+    guard slots[slot].phase == .queued else { return true }
+    slots[slot].abandon()
+    return false
+  }
+
+  /// Frees the item's slot.
+  mutating func vacate(_ slot: Int) {
+    held.add(slots[slot], times: -1)
+    held.devices -= slots[slot].devices.count
+    slots[slot].vacate()
+    vacant.append(slot)
+  }
+
+  // Lanes.
+
+  /// Puts a send into the lane of its key. Returns whether it is the first there, and may start.
+  mutating func enter(_ slot: Int, lane: UInt64) -> Bool {
+    let last = lastInLane.updateValue(Int32(slot), forKey: lane)
+    slots[slot].enter(lane, asFirst: last == nil)
+    if let last { slots[Int(last)].setNext(slot) }
+    return last == nil
+  }
+
+  /// The item is through its first attempts. Returns the item of its lane that may start now; nil: none. Frees those
+  /// given up while they waited.
+  mutating func advanceLane(_ slot: Int) -> Int? {
+    guard slots[slot].turn.leads, let lane = slots[slot].turn.lane else { return nil }
+    var next = slots[slot].leaveLane()
+    while next >= 0 {
+      guard slots[next].turn.isAbandoned else {
+        slots[next].start()
+        return next
+      }
+      let following = Int(slots[next].turn.next)
+      vacate(next)
+      next = following
+    }
+    lastInLane.removeValue(forKey: lane)
+    return nil
+  }
+
+  // Devices.
+
+  /// The item's devices are known.
+  mutating func dispatch(_ slot: Int, _ devices: [DeviceProgress], isBulk: Bool = false) {
+    held.devices += devices.count
+    slots[slot].dispatch(devices, isBulk: isBulk)
+  }
+
+  /// The page has further devices.
+  mutating func add(_ slot: Int, _ devices: [DeviceProgress]) {
+    held.devices += devices.count
+    slots[slot].add(devices)
+  }
+
+  /// The item has its end, and so many records to be acknowledged: frees what is not needed until then.
+  mutating func settle(_ slot: Int, records: Int, keepsSend: Bool = false) {
+    held.devices -= slots[slot].devices.count
+    slots[slot].settle(records: records, keepsSend: keepsSend)
+  }
+
+  private var nextSlot: Int { vacant.last ?? slots.count }
+
+  #if DEBUG
+  func checkInvariants() -> [String] {
+    var violations: [String] = []
+    var found = HeldMemory()
+    var (free, leaders) = (0, 0)
+    for slot in slots.indices {
+      if slots[slot].phase == .vacant { free += 1 } else { found.add(slots[slot], times: 1) }
+      found.devices += slots[slot].devices.count
+      let turn = slots[slot].turn
+      if turn.leads { leaders += 1 }
+      if turn.lane != nil, slots[slot].phase == .resolving, !turn.leads {
+        violations.append("slot \(slot) resolves before its turn")
+      }
+      if turn.leads, slots[slot].phase == .queued || slots[slot].phase == .settling {
+        violations.append("slot \(slot) leads its lane while \(slots[slot].phase)")
+      }
+      if turn.lane != nil, !turn.leads, slots[slot].phase == .dispatching, slots[slot].progress.openFirstAttempts > 0 {
+        violations.append("slot \(slot) is in its first attempts before its turn")
+      }
+      violations += slots[slot].checkInvariants().map { "slot \(slot): \($0)" }
+    }
+    if found != held { violations.append("\(held) counted, \(found) found") }
+    if free != vacant.count || Set(vacant).count != free || vacant.contains(where: { slots[$0].phase != .vacant }) {
+      violations.append("\(free) slots are vacant, and \(vacant) on the free list")
+    }
+    if leaders != lastInLane.count { violations.append("\(leaders) leaders of \(lastInLane.count) lanes") }
+    return violations
+  }
+  #endif
+}

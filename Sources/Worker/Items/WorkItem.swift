@@ -1,0 +1,270 @@
+import FanfareCore
+
+/// One record on its way through the worker, or one page of a broadcast. See `Dispatcher` for its phases.
+///
+/// Its owner is the `ItemTable`, which keeps the counters that go with `dispatch`, `add`, `settle` and `vacate`.
+struct WorkItem: Sendable {
+  enum Phase: Sendable {
+    /// The slot holds no item.
+    case vacant
+    /// Waits until an earlier send of the same key is through its first attempts.
+    case queued
+    /// Its devices are to be looked up, or are being looked up.
+    case resolving
+    /// A segment whose pages are pushed one after another, each as an item of its own.
+    case walking
+    /// Its devices are known and are being pushed to.
+    case dispatching
+    /// Its records are on their way to Kafka.
+    case settling
+  }
+
+  enum Kind: Sendable {
+    /// A record of the sends topic.
+    case send
+    /// A record of the sends topic whose audience is divided into pages: it writes segments.
+    case plan
+    /// A record of the segments topic.
+    case segment
+    /// One page of a segment.
+    case page
+    /// A record that was deferred and holds one of the `Readmissions` slots.
+    case readmitted
+  }
+
+  /// Where the item comes from.
+  struct Source: Sendable {
+    var origin = Origin(slot: 0, epoch: 0, sequence: 0)
+    /// Further records of the same send, which settle with it.
+    var followers: [Origin] = []
+    /// The record's size, which counts against the limit of bytes held.
+    var bytes = 0
+    /// The send's key in `RecentSends`; nil of a page, or when the record could not be used.
+    var key: RecentSends.Key?
+    /// The hub's number.
+    var hub = 0
+  }
+
+  /// The item's place in the lane of its record key: items of a lane start one after another.
+  struct Turn: Sendable {
+    /// The hash of the key; nil: the item is in no lane.
+    var lane: UInt64?
+    /// Whether it is the lane's first: the only one in its first attempts.
+    var leads = false
+    /// The slot of the item behind it; -1: none.
+    var next: Int32 = -1
+    /// Given up while behind others: freed when its turn comes.
+    var isAbandoned = false
+  }
+
+  struct Progress: Sendable {
+    /// Devices without a result.
+    var openDevices = 0
+    /// Devices whose first attempt has no outcome.
+    var openFirstAttempts = 0
+    /// Records about it that Kafka has not acknowledged.
+    var unacknowledged = 0
+    /// Whether anything was handed to a sender: from then on giving the item up repeats pushes.
+    var hasStarted = false
+  }
+
+  /// What a deferred record says about the part of the send it stands for.
+  struct Resumed: Sendable {
+    let part: Int
+    let parts: Int
+    let attempt: AttemptID?
+    let deferrals: Int
+    /// Whether it came back before its time.
+    let cameEarly: Bool
+    /// How further devices of the part have ended.
+    let counts: OutcomeCounts
+  }
+
+  /// The send's payload for one platform.
+  struct Rendering: Sendable {
+    let sender: Int
+    let rendered: RenderedPush
+  }
+
+  /// Counts the items that were in this slot.
+  private(set) var generation: UInt32 = 0
+  private(set) var phase = Phase.vacant
+  private(set) var kind = Kind.send
+  /// Whether its pushes wait in the broadcasts' lane.
+  private(set) var isBulk = false
+  private(set) var source = Source()
+  /// nil when the record could not be used, and once the item is settling.
+  private(set) var send: SendRequest?
+  private(set) var expiresAt = UnixTime(milliseconds: 0)
+  private(set) var turn = Turn()
+  private(set) var devices: [DeviceProgress] = []
+  private(set) var progress = Progress()
+  /// One per platform it was rendered for.
+  private(set) var renderings: [Rendering] = []
+  /// Set for a record that was deferred.
+  private(set) var resumed: Resumed?
+
+  var origin: Origin { source.origin }
+  var hub: Int { source.hub }
+  var openDevices: Int { progress.openDevices }
+  var hasStarted: Bool { progress.hasStarted }
+  var isPage: Bool { kind == .page }
+  /// Whether it counts against the limits of broadcasts' segments, and not against those of records.
+  var isOfBroadcast: Bool { kind == .segment || kind == .page }
+  /// Whether the slot holds an item that is still worked on.
+  var isLive: Bool { phase != .vacant && !turn.isAbandoned }
+
+  /// Changes one device in place. Closing it must be counted: see `closeDevice` and `withdraw`.
+  subscript(device index: Int) -> DeviceProgress {
+    _read { yield devices[index] }
+    _modify { yield &devices[index] }
+  }
+
+  // The item's own transitions.
+
+  mutating func occupy(_ source: Source, kind: Kind) {
+    self.source = source
+    self.kind = kind
+    phase = .resolving
+  }
+
+  mutating func vacate() {
+    let next = generation &+ 1
+    self = WorkItem()
+    generation = next
+  }
+
+  mutating func hold(_ send: SendRequest, until expiresAt: UnixTime) {
+    self.send = send
+    self.expiresAt = expiresAt
+  }
+
+  /// Takes its place in a lane: as the first, or behind others.
+  mutating func enter(_ lane: UInt64, asFirst leads: Bool) {
+    turn.lane = lane
+    turn.leads = leads
+    if !leads { phase = .queued }
+  }
+
+  mutating func setNext(_ slot: Int) { turn.next = Int32(slot) }
+
+  /// Its turn in the lane has come.
+  mutating func start() {
+    phase = .resolving
+    if turn.lane != nil { turn.leads = true }
+  }
+
+  /// Leaves the first place of its lane. Returns the slot behind it; -1: none.
+  mutating func leaveLane() -> Int {
+    defer { (turn.leads, turn.next) = (false, -1) }
+    return Int(turn.next)
+  }
+
+  mutating func abandon() { turn.isAbandoned = true }
+
+  /// Another record of the same send settles with this one.
+  mutating func join(_ origin: Origin) { source.followers.append(origin) }
+
+  /// Goes on for a follower whose partition stays. Returns whether there is one.
+  mutating func moveToFollower(where stays: (Origin) -> Bool) -> Bool {
+    guard let index = source.followers.firstIndex(where: stays) else { return false }
+    source.origin = source.followers.remove(at: index)
+    return true
+  }
+
+  /// Its devices are known. Their first attempts are open unless it was deferred before.
+  mutating func dispatch(_ devices: [DeviceProgress], isBulk: Bool = false) {
+    phase = .dispatching
+    if isBulk { self.isBulk = true }
+    add(devices)
+  }
+
+  mutating func add(_ found: [DeviceProgress]) {
+    if devices.isEmpty { devices = found } else { devices += found }
+    progress.openDevices += found.count
+    for index in found.indices where !found[index].isFirstAttemptOver { progress.openFirstAttempts += 1 }
+  }
+
+  /// A deferred record has come back: as a part of its send, and with a readmission slot if it needs one.
+  mutating func resume(_ resumed: Resumed, isReadmitted: Bool) {
+    self.resumed = resumed
+    if isReadmitted { kind = .readmitted }
+  }
+
+  /// The deferred record is held, and will be treated as one that comes back.
+  mutating func arriveAgain() {
+    resumed = nil
+    kind = .send
+    phase = .resolving
+    progress.unacknowledged = 0
+  }
+
+  mutating func becomePlan() { kind = .plan }
+
+  /// A segment whose next pages are in hand.
+  mutating func walk() { phase = .walking }
+
+  /// Its records are on their way. `keepsSend`: a segment goes on with its next pages afterwards.
+  mutating func settle(records: Int, keepsSend: Bool = false) {
+    phase = .settling
+    devices = []
+    renderings = []
+    if !keepsSend { send = nil }
+    progress.unacknowledged = records
+  }
+
+  /// Kafka has one of its records. Returns whether it was the last.
+  mutating func acknowledge() -> Bool {
+    progress.unacknowledged -= 1
+    return progress.unacknowledged == 0
+  }
+
+  mutating func keep(_ rendering: Rendering) { renderings.append(rendering) }
+
+  /// A device is handed to its sender. Returns whether it is the item's first.
+  mutating func submit(_ index: Int, at uptime: Int64) -> Bool {
+    devices[index].submit(at: uptime)
+    defer { progress.hasStarted = true }
+    return !progress.hasStarted
+  }
+
+  /// One device has its result or is deferred. Returns whether it was the last open one.
+  mutating func closeDevice() -> Bool {
+    progress.openDevices -= 1
+    return progress.openDevices == 0
+  }
+
+  /// Nothing is sent to the device, and nothing is reported of it.
+  mutating func withdraw(_ index: Int) {
+    devices[index].withdraw()
+    progress.openDevices -= 1
+  }
+
+  /// The device's first attempt has its outcome, or cannot be made now. Returns whether it was the item's last.
+  mutating func passFirstAttempt(_ index: Int) -> Bool {
+    guard devices[index].passFirstAttempt() else { return false }
+    progress.openFirstAttempts -= 1
+    return progress.openFirstAttempts == 0
+  }
+
+  #if DEBUG
+  /// Violations of the item's own invariants.
+  func checkInvariants() -> [String] {
+    guard phase != .vacant else { return devices.isEmpty && send == nil ? [] : ["a vacant slot holds data"] }
+    var violations: [String] = []
+    if phase != .dispatching, !devices.isEmpty { violations.append("\(phase) with devices") }
+    guard phase == .dispatching else { return violations }
+    if send == nil { violations.append("dispatching without a send") }
+    var (open, firstAttempts) = (0, 0)
+    for device in devices {
+      if device.isOpen { open += 1 }
+      if !device.isFirstAttemptOver { firstAttempts += 1 }
+    }
+    if open != openDevices { violations.append("\(openDevices) open devices counted, \(open) found") }
+    if firstAttempts != progress.openFirstAttempts {
+      violations.append("\(progress.openFirstAttempts) open first attempts counted, \(firstAttempts) found")
+    }
+    return violations
+  }
+  #endif
+}

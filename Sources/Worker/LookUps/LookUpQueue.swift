@@ -1,0 +1,114 @@
+import DequeModule
+import FanfareCore
+
+/// The devices that are to be looked up in the registry: those of new items, and those whose owner is looked up again.
+///
+/// *Idle* → *asking* (one request is open) → *idle*, or, when the registry cannot be asked, *backing off*: the same
+/// tickets are asked for again, after a delay that grows. Rechecks go first, since each holds a place among the pushes;
+/// a quarter of a request is kept for new items.
+///
+/// Invariant: a failure count above 0 goes with a time before which the registry is not asked.
+struct LookUpQueue: Sendable {
+  /// Items whose devices are to be looked up.
+  private var newItems: Deque<Ticket> = []
+  /// Devices whose owner is to be looked up again.
+  private var rechecks: Deque<Ticket> = []
+  private var isAsking = false
+  /// How often in a row the registry could not be asked.
+  private(set) var failures = 0
+  private var notBefore: Int64 = 0
+
+  mutating func append(_ ticket: Ticket) { newItems.append(ticket) }
+  mutating func appendRecheck(_ ticket: Ticket) { rechecks.append(ticket) }
+
+  /// Whether a request may be put now.
+  func mayAsk(at uptime: Int64) -> Bool { !isAsking && uptime >= notBefore }
+
+  /// Takes out the next new item.
+  mutating func popNew() -> Ticket? { newItems.popFirst() }
+
+  /// Adds the rechecks to a request, of `batch` queries at most.
+  mutating func addRechecks(to lookUp: inout LookUp, of items: ItemTable, batch: Int) {
+    var last: (slot: Int, query: Int)?
+    let most = batch - (newItems.isEmpty ? 0 : batch / 4)
+    while lookUp.queries.count < most, let ticket = rechecks.popFirst() {
+      guard items.phase(of: ticket) == .checking, let send = items[ticket.slot].send else { continue }
+      let isForOneUser = !send.isBroadcast
+      if isForOneUser, let last, last.slot == ticket.slot {
+        lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: last.query))
+        continue
+      }
+      let target = items[ticket.slot].devices[ticket.device].target
+      // Of a tag's many devices only this one is looked up; of a user's few all, because only that shows the owner. One
+      // answer serves all devices of a user, whatever their platforms.
+      let audience = isForOneUser ? send.audience : .registration(target.registration)
+      let platforms = isForOneUser ? send.coveredPlatforms : PlatformSet(target.platform)
+      last = (ticket.slot, lookUp.queries.count)
+      lookUp.entries.append(LookUp.Entry(purpose: .recheck, ticket: ticket, query: lookUp.queries.count))
+      lookUp.queries.append(
+        AudienceQuery(
+          hub: send.hub, audience: audience, platforms: platforms, createdBefore: isForOneUser ? nil : send.acceptedAt))
+    }
+  }
+
+  /// A request is put to the registry.
+  mutating func asked() { isAsking = true }
+
+  /// The registry has answered.
+  mutating func answered() { (isAsking, failures) = (false, 0) }
+
+  /// The registry could not be asked: the same is asked again after a delay that grows.
+  mutating func failed(_ lookUp: LookUp, at uptime: Int64) {
+    isAsking = false
+    notBefore = uptime + min(5000, 100 << Int64(min(failures, 6)))
+    failures += 1
+    for entry in lookUp.entries.reversed() {
+      switch entry.purpose {
+      case .devices: newItems.prepend(entry.ticket)
+      case .recheck: rechecks.prepend(entry.ticket)
+      }
+    }
+  }
+
+  /// The answer cannot be used: the item is looked up again, visibly, until it expires.
+  mutating func refuse(_ ticket: Ticket, at uptime: Int64) {
+    failures += 1
+    notBefore = uptime + 5000
+    newItems.append(ticket)
+  }
+
+  #if DEBUG
+  func checkInvariants() -> [String] {
+    failures > 0 && notBefore == 0 ? ["\(failures) look-ups have failed without a backoff"] : []
+  }
+  #endif
+}
+
+/// A request to the registry, and the use of each answer.
+struct LookUp: Sendable {
+  enum Purpose: Sendable {
+    /// The devices of a new item.
+    case devices
+    /// Whether a device still belongs to the user the send is for.
+    case recheck
+  }
+
+  struct Entry: Sendable {
+    let purpose: Purpose
+    let ticket: Ticket
+    /// The index of the query whose answer it uses.
+    let query: Int
+  }
+
+  /// Uptime of the request: the answer may be out of date from then on.
+  let askedAt: Int64
+  var queries: [AudienceQuery] = []
+  var entries: [Entry] = []
+}
+
+/// The registry's answer.
+struct LookUpAnswer: Sendable {
+  let lookUp: LookUp
+  /// The devices per query; nil when the registry could not be asked.
+  let targets: [[Target]]?
+}

@@ -1,0 +1,221 @@
+package import RDKafka
+
+/// Where a record came from: tells whether this worker still owns the place.
+package struct Origin: Hashable, Sendable {
+  /// The partition's slot in `PartitionOffsets`.
+  let slot: Int32
+  /// Which assignment of the partition; a later one is another owner's work.
+  let epoch: UInt32
+  /// The record's number in the assignment's `OffsetTracker`.
+  let sequence: Int64
+}
+
+/// The offsets of the partitions this worker owns: which records are done, and which positions may be committed.
+///
+/// Every assignment has an epoch of its own. A record that settles after its assignment has ended is recognised by the
+/// epoch and changes nothing: the offset of a partition that has another owner by now is never committed.
+package struct PartitionOffsets: Sendable {
+  private struct Assignment: Sendable {
+    let partition: TopicPartition
+    /// Whether its records may stay unsettled for long without keeping others from being read.
+    var isApart = false
+    /// 0: the slot is vacant.
+    var epoch: UInt32
+    var offsets = OffsetTracker()
+    /// Whether the group wants it back: no further record of it is begun.
+    var isClosing = false
+    /// Whether anything has settled since the last `takeChanged`.
+    var hasChanged = false
+    /// When the last record was written, or, if later, when the partition was last found empty. Milliseconds since
+    /// 1970; nil before the first.
+    var lastTimestamp: Int64?
+  }
+
+  private var assignments: [Assignment] = []
+  private var slots: [TopicPartition: Int] = [:]
+  private var changed: [Int32] = []
+  private var lastEpoch: UInt32 = 0
+  /// The slot of the last record: records come in runs of one partition.
+  private var lastSlot = -1
+  /// Records that an earlier owner had settled, since the last `takeSkipped`.
+  private var skipped = 0
+
+  package init() {}
+
+  /// The partitions owned, in no particular order, closing ones included.
+  var partitions: [TopicPartition] { Array(slots.keys) }
+
+  /// The largest distance between the first unsettled record and the last one taken, of partitions that are not apart.
+  var largestSpan: Int {
+    assignments.reduce(0) { $1.isApart ? $0 : max($0, $1.offsets.span) }
+  }
+
+  /// The same of those that are apart.
+  var largestSpanApart: Int {
+    assignments.reduce(0) { $1.isApart ? max($0, $1.offsets.span) : $0 }
+  }
+
+  /// Begins a new assignment of the partition, and ends the last one. `isApart`: its records may stay unsettled for long
+  /// without keeping others from being read.
+  package mutating func assign(_ partition: TopicPartition, isApart: Bool = false) {
+    close(partition)
+    lastEpoch += 1
+    let assignment = Assignment(partition: partition, isApart: isApart, epoch: lastEpoch)
+    if let slot = assignments.firstIndex(where: { $0.epoch == 0 }) {
+      assignments[slot] = assignment
+      slots[partition] = slot
+    } else {
+      slots[partition] = assignments.count
+      assignments.append(assignment)
+    }
+  }
+
+  /// Takes over the position that an earlier owner has committed, and the settled runs in its metadata. Has no effect
+  /// after the first record of the assignment.
+  package mutating func resume(_ committed: PartitionOffset) {
+    guard let slot = slots[committed.partition] else { return }
+    let settled = SettledRuns(committed.metadata, from: committed.offset)
+    assignments[slot].offsets.resume(from: committed.offset, settled: settled)
+  }
+
+  /// Takes over what an earlier owner had settled when the group refused its position. Call after `resume`. Has no
+  /// effect after the first record of the assignment.
+  mutating func learn(_ kept: PartitionOffset) {
+    guard let slot = slots[kept.partition] else { return }
+    assignments[slot].offsets.learn(SettledRuns(kept.metadata, from: kept.offset), below: kept.offset)
+  }
+
+  /// Begins a record; nil when its partition is not owned or is being given back, or an earlier owner has settled it.
+  package mutating func begin(_ record: ConsumedRecord) -> Origin? {
+    guard let slot = slot(of: record), !assignments[slot].isClosing else { return nil }
+    if record.timestamp >= 0 { assignments[slot].lastTimestamp = record.timestamp }
+    if assignments[slot].offsets.isAnew(record.offset) { note(slot) }
+    guard let sequence = assignments[slot].offsets.begin(record.offset, timestamp: record.timestamp) else {
+      skipped += 1
+      note(slot)
+      return nil
+    }
+    return Origin(slot: Int32(slot), epoch: assignments[slot].epoch, sequence: sequence)
+  }
+
+  /// Settles the record: its work has ended and its status record is acknowledged. Has no effect after the end of its
+  /// assignment.
+  package mutating func settle(_ origin: Origin) {
+    let slot = Int(origin.slot)
+    guard isOwned(origin) else { return }
+    if assignments[slot].offsets.settle(origin.sequence) { note(slot) }
+  }
+
+  /// Whether the assignment that the record came with lasts.
+  func isOwned(_ origin: Origin) -> Bool {
+    origin.epoch != 0 && assignments[Int(origin.slot)].epoch == origin.epoch
+  }
+
+  /// The partition of a record whose assignment lasts; nil after its end.
+  func partition(of origin: Origin) -> TopicPartition? {
+    isOwned(origin) ? assignments[Int(origin.slot)].partition : nil
+  }
+
+  /// Whether the assignment lasts and is not being given back.
+  func isOpen(_ origin: Origin) -> Bool {
+    isOwned(origin) && !assignments[Int(origin.slot)].isClosing
+  }
+
+  /// Stops taking from the partition; what was begun may still settle.
+  mutating func beginClosing(_ partition: TopicPartition) {
+    guard let slot = slots[partition] else { return }
+    assignments[slot].isClosing = true
+  }
+
+  /// Ends the assignment, and forgets what is not handed out for a commit.
+  package mutating func close(_ partition: TopicPartition) {
+    guard let slot = slots.removeValue(forKey: partition) else { return }
+    if assignments[slot].hasChanged { changed.removeAll { $0 == slot } }
+    assignments[slot] = Assignment(partition: partition, epoch: 0)
+  }
+
+  /// Whether anything has settled since the last `takeChanged`.
+  var hasChanges: Bool { !changed.isEmpty }
+
+  /// Whether anything has settled in one of the partitions since the last `takeChanged`.
+  func hasChanges(in partitions: [TopicPartition]) -> Bool {
+    hasChanges && partitions.contains { slots[$0].map { assignments[$0].hasChanged } ?? false }
+  }
+
+  /// The positions to commit of the partitions in which something has settled since the last call, each with the runs
+  /// settled above it in at most `metadataLimit` bytes. `restore` them if the commit fails.
+  package mutating func takeChanged(metadataLimit: Int) -> [PartitionOffset] {
+    guard hasChanges else { return [] }
+    var offsets: [PartitionOffset] = []
+    offsets.reserveCapacity(changed.count)
+    for slot in changed.lazy.map(Int.init) {
+      assignments[slot].hasChanged = false
+      guard let end = assignments[slot].offsets.committable(limit: metadataLimit) else { continue }
+      offsets.append(
+        PartitionOffset(partition: assignments[slot].partition, offset: end.position, metadata: end.metadata))
+    }
+    changed.removeAll(keepingCapacity: true)
+    return offsets
+  }
+
+  /// The commit has failed: the partitions that are still owned are handed out again, as they are by then.
+  mutating func restore(_ offsets: [PartitionOffset]) {
+    for offset in offsets {
+      if let slot = slots[offset.partition] { note(slot) }
+    }
+  }
+
+  /// The number of records since the last call that an earlier owner had settled.
+  mutating func takeSkipped() -> Int {
+    defer { skipped = 0 }
+    return skipped
+  }
+
+  /// The partition had no lag at that moment, in milliseconds since 1970: records that come later were written later.
+  mutating func catchUp(_ partition: TopicPartition, at moment: Int64) {
+    guard let slot = slots[partition] else { return }
+    assignments[slot].lastTimestamp = max(assignments[slot].lastTimestamp ?? moment, moment)
+  }
+
+  /// When the oldest unsettled record of the partition was written, to a second, in milliseconds since 1970. With all
+  /// records settled: the lower bound for those still to come. nil when neither is known.
+  func oldestTimestamp(of partition: TopicPartition) -> Int64? {
+    slots[partition].flatMap { assignments[$0].offsets.oldestTimestamp ?? assignments[$0].lastTimestamp }
+  }
+
+  private mutating func note(_ slot: Int) {
+    guard !assignments[slot].hasChanged else { return }
+    assignments[slot].hasChanged = true
+    changed.append(Int32(slot))
+  }
+
+  private mutating func slot(of record: ConsumedRecord) -> Int? {
+    if lastSlot >= 0, assignments[lastSlot].epoch != 0, assignments[lastSlot].partition.partition == record.partition,
+      assignments[lastSlot].partition.topic == record.topic
+    {
+      return lastSlot
+    }
+    guard let slot = slots[record.topicPartition] else { return nil }
+    lastSlot = slot
+    return slot
+  }
+
+  #if DEBUG
+  func owns(_ partition: TopicPartition) -> Bool { slots[partition] != nil }
+  func isOpen(_ partition: TopicPartition) -> Bool { slots[partition].map { !assignments[$0].isClosing } ?? false }
+
+  func checkInvariants() -> [String] {
+    var violations: [String] = []
+    for (partition, slot) in slots where assignments[slot].epoch == 0 || assignments[slot].partition != partition {
+      violations.append("\(partition) has no assignment")
+    }
+    if assignments.count(where: { $0.epoch != 0 }) != slots.count { violations.append("an assignment has no slot") }
+    let flagged = assignments.indices.filter { assignments[$0].hasChanged }
+    if Set(changed.map(Int.init)) != Set(flagged) || changed.count != flagged.count {
+      violations.append("partitions \(flagged) have changed, and \(changed) are noted")
+    }
+    for assignment in assignments { violations += assignment.offsets.checkInvariants() }
+    return violations
+  }
+  #endif
+}

@@ -1,0 +1,255 @@
+import RDKafka
+
+/// The partitions this worker owns: what is settled and committed in them, how they come, and how they are given back.
+///
+/// Of a partition: *recovering* (assigned; the group is asked what its last owner has settled) → *open* (records are
+/// taken) → *draining* (revoked: work in flight may settle until the deadline; then a last commit) → released. A lost
+/// partition is released at once. Of the worker: *running* → *draining* (told to shut down) → *drained* (nothing more
+/// can settle) → *leaving* (the last positions are committed, or cannot be).
+///
+/// Invariants: an offset is settled only in the epoch its record came in; a drain names only partitions that were not
+/// assigned again; a drain has a last commit only when nothing in it is waited for.
+struct PartitionTracker: Sendable {
+  /// Partitions that are being given back.
+  struct Drain: Sendable {
+    /// Without those that have been assigned again since.
+    var partitions: [TopicPartition]
+    let rebalance: Rebalance
+    /// Until then work in flight may settle.
+    let deadline: Int64
+    /// The number of the commit after which they are released; nil while work in them may still settle.
+    var lastCommit: Int?
+  }
+
+  /// Partitions that wait for the group's answer on what their last owner has settled.
+  struct OffsetRecovery: Sendable {
+    let number: Int
+    let partitions: [TopicPartition]
+    let rebalance: Rebalance
+    let deadline: Int64
+  }
+
+  /// How far reading has run ahead of the first unsettled record, as seen a second ago at most.
+  struct Spans: Sendable {
+    /// More than half of what is allowed: at all of it nothing more is read, for any platform, so nothing stays in
+    /// memory for long.
+    var isFarBehind = false
+    /// The segments topic has reached its limit: no further segments are read.
+    var hasReachedSegmentLimit = false
+  }
+
+  /// The end of the worker.
+  struct Shutdown: Sendable {
+    /// When work in flight is given up; nil while the worker is not told to end.
+    var deadline: Int64?
+    /// Whether everything that could settle has settled.
+    var hasDrained = false
+    /// Whether the worker was told to leave the group.
+    var isLeaving = false
+  }
+
+  private(set) var offsets = PartitionOffsets()
+  private(set) var commits: CommitSchedule
+  private(set) var recoveries: [OffsetRecovery] = []
+  private var lastRecovery = 0
+  private(set) var drains: [Drain] = []
+  private(set) var spans = Spans()
+  private(set) var shutdown = Shutdown()
+  /// Whether the group has ever given this worker anything.
+  private(set) var hasBeenAssigned = false
+
+  init(commits: CommitSchedule) {
+    self.commits = commits
+  }
+
+  var isShuttingDown: Bool { shutdown.deadline != nil }
+  /// Whether further records may be asked for.
+  var mayTake: Bool { !isShuttingDown && drains.isEmpty }
+  /// Whether work is waited for: in partitions to be given back, or before the end.
+  var isSettling: Bool {
+    drains.contains { $0.lastCommit == nil } || (isShuttingDown && !shutdown.hasDrained)
+  }
+
+  // Records.
+
+  /// Counts a record as taken; nil when it is not this worker's to work on: see `PartitionOffsets.begin`.
+  mutating func begin(_ record: ConsumedRecord) -> Origin? { offsets.begin(record) }
+
+  /// The record's work has ended and its status record is acknowledged.
+  mutating func settle(_ origin: Origin) { offsets.settle(origin) }
+
+  func isOwned(_ origin: Origin) -> Bool { offsets.isOwned(origin) }
+  func isOpen(_ origin: Origin) -> Bool { offsets.isOpen(origin) }
+  /// Whether the record's partition is being given back.
+  func isClosing(_ origin: Origin) -> Bool { offsets.isOwned(origin) && !offsets.isOpen(origin) }
+
+  mutating func takeSkipped() -> Int { offsets.takeSkipped() }
+  mutating func catchUp(_ partition: TopicPartition, at moment: Int64) { offsets.catchUp(partition, at: moment) }
+
+  /// Looks how far reading has run ahead. Costs a look at every partition.
+  mutating func measureSpans(limit: Int) {
+    spans = Spans(
+      isFarBehind: offsets.largestSpan > limit / 2, hasReachedSegmentLimit: offsets.largestSpanApart >= limit)
+  }
+
+  // Assignment.
+
+  /// The group assigns partitions: asks what their last owner has settled before they are read.
+  mutating func assign(
+    _ partitions: [TopicPartition], _ rebalance: Rebalance, segments: String, resumeDeadline: Duration, at now: Moment,
+    into actions: inout Effects.GroupActions
+  ) {
+    hasBeenAssigned = true
+    commits.groupHasSettled()
+    // Where the revocation took effect before its drain was over, the drain must not close the new assignment.
+    for index in drains.indices { drains[index].partitions.removeAll(where: partitions.contains) }
+    // At once, not with the answer: records are worked on from the moment their partition is owned.
+    for partition in partitions { offsets.assign(partition, isApart: partition.topic == segments) }
+    guard !isShuttingDown, !partitions.isEmpty else {
+      for partition in partitions { offsets.beginClosing(partition) }
+      actions.completions.append(rebalance)
+      return
+    }
+    lastRecovery += 1
+    recoveries.append(
+      OffsetRecovery(
+        number: lastRecovery, partitions: partitions, rebalance: rebalance,
+        deadline: now.uptime + resumeDeadline.milliseconds))
+    actions.recoveries.append(Effects.OffsetQuestion(number: lastRecovery, partitions: partitions))
+  }
+
+  /// The group has answered what it has committed and what it has refused; nil: it could not be asked. An answer after
+  /// the deadline is ignored: work has begun by then.
+  mutating func recover(
+    _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset],
+    into actions: inout Effects.GroupActions
+  ) {
+    guard let index = recoveries.firstIndex(where: { $0.number == number }) else { return }
+    for offset in committed ?? [] { offsets.resume(offset) }
+    for offset in kept { offsets.learn(offset) }
+    actions.completions.append(recoveries.remove(at: index).rebalance)
+  }
+
+  /// Returns the recoveries whose answer did not come in time: their partitions are read without it.
+  mutating func expireRecoveries(at now: Moment) -> [OffsetRecovery] {
+    guard !recoveries.isEmpty else { return [] }
+    let expired = recoveries.filter { $0.deadline <= now.uptime }
+    recoveries.removeAll { $0.deadline <= now.uptime }
+    return expired
+  }
+
+  /// The group wants partitions back: no record of them is begun any more, and what has settled is committed at once,
+  /// because the group may refuse it later.
+  mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, deadline: Duration, at now: Moment) {
+    commits.groupHasSettled()
+    commits.hurry()
+    for partition in partitions { offsets.beginClosing(partition) }
+    let deadline = shutdown.hasDrained ? now.uptime : now.uptime + deadline.milliseconds
+    drains.append(Drain(partitions: partitions, rebalance: rebalance, deadline: deadline))
+  }
+
+  /// Partitions have another owner already: nothing of them can be committed.
+  mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance, into actions: inout Effects.GroupActions) {
+    for partition in partitions { offsets.close(partition) }
+    actions.completions.append(rebalance)
+  }
+
+  /// The worker is to end: takes no more records. Returns whether it was not told before.
+  mutating func shutDown(within deadline: Duration, at now: Moment) -> Bool {
+    guard !isShuttingDown else { return false }
+    shutdown.deadline = now.uptime + deadline.milliseconds
+    for partition in offsets.partitions { offsets.beginClosing(partition) }
+    return true
+  }
+
+  /// Ends the wait for work in the drains in which nothing progresses, or whose time is up.
+  mutating func endDrains(isProgressing: Bool, at now: Moment) {
+    for index in drains.indices where drains[index].lastCommit == nil {
+      guard !isProgressing || now.uptime >= drains[index].deadline else { continue }
+      drains[index].lastCommit = commits.next
+      commits.hurry()
+    }
+  }
+
+  /// Everything that could settle before the end of the worker has.
+  mutating func finishDraining() {
+    shutdown.hasDrained = true
+    commits.hurry()
+  }
+
+  // Commits.
+
+  /// Begins a commit of everything settled since the last one, if it is time. Returns the positions.
+  mutating func beginCommit(at now: Moment) -> [PartitionOffset] {
+    let isLast = drains.contains { $0.lastCommit == commits.next }
+    guard offsets.hasChanges, commits.isDue(at: now.uptime, isLast: isLast) else { return [] }
+    let positions = offsets.takeChanged(metadataLimit: commits.metadataBytes)
+    guard !positions.isEmpty else { return [] }
+    commits.begin(positions.map(\.partition), at: now.uptime)
+    return positions
+  }
+
+  /// A commit has ended. Refused positions are committed again later, as they are by then.
+  mutating func endCommit(_ positions: [PartitionOffset], _ error: RDKafkaError?, at now: Moment) {
+    commits.end(error, at: now.uptime)
+    if error != nil { offsets.restore(positions) }
+  }
+
+  /// Takes out the drains whose last commit has ended, or did not end in time. Call `close` for their partitions.
+  mutating func takeFinishedDrains(grace: Duration, at now: Moment) -> [Drain] {
+    guard !drains.isEmpty else { return [] }
+    let finished = drains.filter { drain in
+      guard let lastCommit = drain.lastCommit else { return false }
+      let isCommitted = !commits.isCommitting && !offsets.hasChanges(in: drain.partitions)
+      return isCommitted || commits.isOver(lastCommit) || now.uptime >= drain.deadline + grace.milliseconds
+    }
+    if !finished.isEmpty {
+      drains.removeAll { drain in finished.contains { $0.rebalance === drain.rebalance } }
+    }
+    return finished
+  }
+
+  /// Releases the partitions of a finished drain.
+  mutating func close(_ drain: Drain) {
+    for partition in drain.partitions { offsets.close(partition) }
+  }
+
+  /// The partitions among these whose last positions are not committed, and why; nil: there are none.
+  func uncommitted(in partitions: [TopicPartition]) -> (partitions: [TopicPartition], reason: String)? {
+    let uncommitted = partitions.filter { commits.open.contains($0) || offsets.hasChanges(in: [$0]) }
+    guard !uncommitted.isEmpty else { return nil }
+    let reason =
+      commits.isRefused
+      ? "the group is between two assignments"
+      : commits.isCommitting ? "no time is left" : commits.failure.map { "\($0)" } ?? ""
+    return (uncommitted, reason)
+  }
+
+  /// Whether the worker is to leave the group now: it has the last positions, or they cannot be committed in time.
+  /// Leaving before would make others repeat what is done.
+  mutating func leave(at now: Moment) -> Bool {
+    guard shutdown.hasDrained, !shutdown.isLeaving, !commits.isCommitting, let deadline = shutdown.deadline else {
+      return false
+    }
+    if offsets.hasChanges {
+      guard let failure = commits.failure, now.uptime >= deadline || !commits.isWorthRepeating(after: failure) else {
+        return false
+      }
+    }
+    shutdown.isLeaving = true
+    return true
+  }
+
+  #if DEBUG
+  func checkInvariants() -> [String] {
+    var violations = offsets.checkInvariants()
+    if shutdown.hasDrained || shutdown.isLeaving, !isShuttingDown { violations.append("drained without a shutdown") }
+    for drain in drains {
+      for partition in drain.partitions where offsets.isOpen(partition) {
+        violations.append("\(partition) is open and being given back")
+      }
+    }
+    return violations
+  }
+  #endif
+}

@@ -1,0 +1,106 @@
+/// How many pushes of broadcasts one platform may have in flight, so that single sends need not wait behind them.
+///
+/// A push that was handed over passes queues that none can skip: an event loop's, a socket's, the service's own. Where
+/// the machine limits the rate, more pushes in flight only make these queues longer. So while single sends come, the
+/// window follows the time to answer, as in TCP Vegas: it shrinks while even the quickest of some answers takes longer
+/// than with few pushes in flight, and grows otherwise. That shortest time is measured now and then with few pushes in
+/// flight, as in BBR. A service far away takes longer than these queues: it gets the widest window. Times are uptimes in
+/// milliseconds.
+struct BroadcastWindow: Sendable {
+  /// How long after a push of a single send others are expected, and how long a shortest time is valid.
+  static let memory: Int64 = 10_000
+  /// The longest measurement with few pushes in flight: by then earlier pushes are answered, or most never will be.
+  static let trial: Int64 = 1_000
+  /// A service whose shortest time is at least this is far away.
+  static let farAway: Int64 = 20
+  /// This many answers in a row are judged by the quickest: a queue delays all of them, chance does not.
+  static let round = 8
+
+  private enum Shortest {
+    /// There are no single sends.
+    case unneeded
+    /// It is being measured.
+    case tried(since: Int64)
+    case known(Int64, since: Int64)
+  }
+
+  /// The most that may be in flight.
+  let most: Int
+  private let least: Int
+  private let few: Int
+  private var size: Int
+  /// The shortest time of an answer.
+  private var shortest = Shortest.unneeded
+  /// The push whose answer is timed.
+  private var timed: (ticket: Ticket, submittedAt: Int64)?
+  /// The quickest answer since the window changed last, and the number of answers.
+  private var quickest = (time: Int64.max, of: 0)
+
+  /// `most`: at least 1.
+  init(most: Int) {
+    self.most = most
+    least = max(1, most / 8)
+    few = max(1, most / 64)
+    size = most
+  }
+
+  /// How many may be in flight. Call it only while pushes of broadcasts wait: without them a measurement would only let
+  /// its time pass. `singleAt`: when the last push of a single send was handed over, on any platform.
+  mutating func limit(singleAt: Int64, at uptime: Int64) -> Int {
+    guard uptime - singleAt < Self.memory else {
+      shortest = .unneeded
+      return most
+    }
+    switch shortest {
+    case .unneeded:
+      size = least
+      begin(at: uptime)
+    case .tried(let since), .known(_, let since): if uptime - since >= Self.memory { begin(at: uptime) }
+    }
+    return switch shortest {
+    case .unneeded: most
+    case .tried(let since): uptime - since < Self.trial ? few : most
+    case .known(let time, _): time < Self.farAway ? size : most
+    }
+  }
+
+  /// A push was handed over. `inFlight`: the unanswered pushes of broadcasts, with this one.
+  mutating func submitted(_ ticket: Ticket, inFlight: Int, at uptime: Int64) {
+    // A slow answer says little, and is not waited for.
+    if let timed, uptime - timed.submittedAt < Self.trial { return }
+    switch shortest {
+    case .unneeded: timed = nil
+    case .tried: timed = inFlight <= few ? (ticket, uptime) : nil
+    case .known: timed = (ticket, uptime)
+    }
+  }
+
+  /// A push has ended. `isAnswer`: the service accepted it. `isMostlyBulk`: most unanswered pushes belong to broadcasts;
+  /// otherwise they are not the cause of the queue.
+  mutating func ended(_ ticket: Ticket, isAnswer: Bool, isMostlyBulk: Bool, at uptime: Int64) {
+    guard let timed, timed.ticket == ticket else { return }
+    self.timed = nil
+    guard isAnswer else { return }
+    let time = uptime - timed.submittedAt
+    switch shortest {
+    case .unneeded: break
+    case .tried: shortest = .known(time, since: uptime)
+    case .known(let known, let since):
+      quickest = (min(quickest.time, time), quickest.of + 1)
+      guard quickest.of == Self.round else { return }
+      let allowed = max(1, known) + known / 4
+      if quickest.time <= allowed || !isMostlyBulk {
+        size = min(most, size + max(1, size / 4))
+      } else {
+        // So many are answered in the time allowed. Not less than half: a few answers may all be slow by chance.
+        size = max(least, size / 2, size * Int(allowed) / Int(quickest.time))
+      }
+      shortest = .known(min(known, quickest.time), since: since)
+      quickest = (.max, 0)
+    }
+  }
+
+  private mutating func begin(at uptime: Int64) {
+    (shortest, timed, quickest) = (.tried(since: uptime), nil, (.max, 0))
+  }
+}

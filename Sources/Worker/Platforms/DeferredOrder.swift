@@ -1,0 +1,185 @@
+import DequeModule
+import FanfareCore
+
+/// The order of the pushes that an outage keeps from their devices: a younger push to a device is not sent before the
+/// older ones have ended, unless it would expire.
+///
+/// Normally it is empty and costs nothing. A push that does not come back in time, because another worker has it by now,
+/// stops holding up others. Beyond its capacity the order is not kept.
+///
+/// Invariants: `count` is the number of entries; each device has some, in the order of acceptance.
+struct DeferredOrder: Sendable {
+  fileprivate struct Entry: Sendable {
+    /// The send's id.
+    let id: SendID
+    let acceptedAt: UnixTime
+    /// Uptime at which it is to be sent again.
+    var due: Int64
+    /// The push, if it waits in memory until none is before it.
+    var waiting: Ticket?
+  }
+
+  /// A push to a device, as the order knows it.
+  struct Push: Sendable {
+    let id: SendID
+    let acceptedAt: UnixTime
+    let device: RegistrationID
+  }
+
+  /// The place of a push that is deferred, among those of its device.
+  struct Place: Sendable {
+    /// Uptime at which the nearest deferred push before it comes back; nil: there is none.
+    let dueBefore: Int64?
+    /// How many pushes to the device are remembered, with this one.
+    let count: Int
+    /// Whether it is remembered already.
+    let isRemembered: Bool
+  }
+
+  /// How long after its time, in milliseconds, others still wait for a deferred push.
+  private static let grace: Int64 = 60_000
+  private let capacity: Int
+  /// By device, in the order of acceptance; those accepted in the same moment in the order they were remembered in.
+  private var devices: [RegistrationID: Deque<Entry>] = [:]
+  private var lookDue: Int64 = 0
+  /// How many pushes are remembered.
+  private(set) var count = 0
+
+  /// Remembers at most `capacity` pushes.
+  init(capacity: Int) {
+    self.capacity = capacity
+  }
+
+  /// Whether the order of further pushes is not kept.
+  var isFull: Bool { count >= capacity }
+  /// Whether no push has to wait for another.
+  var isEmpty: Bool { count == 0 }
+  /// How many devices have pushes here.
+  var deviceCount: Int { devices.count }
+
+  /// Remembers that the push is not sent before `due`, or gives it another time. One that is `waiting` in memory is
+  /// returned by `forget` or `forgetOverdue` as soon as none is before it. Returns whether the push is remembered.
+  @discardableResult
+  mutating func remember(
+    _ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, due: Int64, waiting: Ticket? = nil
+  ) -> Bool {
+    if delay(id, acceptedAt: acceptedAt, to: device, due: due, waiting: waiting) { return true }
+    guard !isFull else { return false }
+    let entry = Entry(id: id, acceptedAt: acceptedAt, due: due, waiting: waiting)
+    let place = devices[device]?.firstIndex(after: acceptedAt, orAt: false) ?? 0
+    devices[device, default: []].insert(entry, at: place)
+    count += 1
+    return true
+  }
+
+  /// Gives a remembered push another time. Returns whether it is remembered.
+  @discardableResult
+  mutating func delay(
+    _ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, due: Int64, waiting: Ticket? = nil
+  ) -> Bool {
+    guard let place = place(of: id, acceptedAt: acceptedAt, to: device) else { return false }
+    devices[device]?[place].due = due
+    devices[device]?[place].waiting = waiting
+    return true
+  }
+
+  /// The push has ended, or waits for a reason of its own. Returns the waiting push whose turn it is now.
+  mutating func forget(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Ticket? {
+    guard let place = place(of: id, acceptedAt: acceptedAt, to: device) else { return nil }
+    devices[device]?.remove(at: place)
+    count -= 1
+    if devices[device]?.isEmpty == true { devices[device] = nil }
+    return wakeNext(of: device, at: uptime)
+  }
+
+  /// How many other pushes come to the device before this one: of sends accepted earlier, or in the same moment and
+  /// remembered earlier. Counts up to `limit`.
+  func older(
+    than id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64, limit: Int = .max
+  ) -> Int {
+    var older = 0
+    for entry in devices[device] ?? [] {
+      if entry.id == id || entry.acceptedAt > acceptedAt || older >= limit { break }
+      if uptime <= entry.due + Self.grace { older += 1 }
+    }
+    return older
+  }
+
+  /// The push's place, remembered or not.
+  func place(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Place {
+    guard let entries = devices[device] else { return Place(dueBefore: nil, count: 1, isRemembered: false) }
+    let known = place(of: id, acceptedAt: acceptedAt, to: device)
+    let before = entries[..<(known ?? entries.firstIndex(after: acceptedAt, orAt: false))]
+    return Place(
+      dueBefore: before.last { $0.waiting == nil && $0.due > uptime }?.due,
+      count: entries.count + (known == nil ? 1 : 0),
+      isRemembered: known != nil)
+  }
+
+  /// Forgets the pushes that are overdue. Looks at every entry, so only every 15 seconds. Returns the waiting pushes whose
+  /// turn it is now.
+  mutating func forgetOverdue(at uptime: Int64) -> [Ticket] {
+    guard !isEmpty, uptime >= lookDue else { return [] }
+    lookDue = uptime + Self.grace / 4
+    devices = devices.compactMapValues { entries in
+      let rest = entries.filter { uptime <= $0.due + Self.grace }
+      return rest.isEmpty ? nil : rest
+    }
+    count = devices.values.reduce(0) { $0 + $1.count }
+    return Array(devices.keys).compactMap { wakeNext(of: $0, at: uptime) }
+  }
+
+  /// Takes the waiting pushes with more than so many entries before them: they are to wait elsewhere.
+  mutating func takeWaiting(behind places: Int) -> [Ticket] {
+    var tickets: [Ticket] = []
+    for (device, entries) in devices {
+      for (place, entry) in entries.enumerated() {
+        guard place > places, let ticket = entry.waiting else { continue }
+        tickets.append(ticket)
+        devices[device]?[place].waiting = nil
+      }
+    }
+    return tickets
+  }
+
+  #if DEBUG
+  func checkInvariants() -> [String] {
+    var violations: [String] = []
+    let entries = devices.values.reduce(0) { $0 + $1.count }
+    if entries != count { violations.append("\(count) deferred pushes counted, \(entries) found") }
+    for entries in devices.values {
+      let isSorted = zip(entries, entries.dropFirst()).allSatisfy { $0.acceptedAt <= $1.acceptedAt }
+      if entries.isEmpty || !isSorted { violations.append("a device's deferred pushes are out of order") }
+    }
+    return violations
+  }
+  #endif
+
+  private mutating func wakeNext(of device: RegistrationID, at uptime: Int64) -> Ticket? {
+    guard let next = devices[device]?.firstIndex(where: { uptime <= $0.due + Self.grace }) else { return nil }
+    defer { devices[device]?[next].waiting = nil }
+    return devices[device]?[next].waiting
+  }
+
+  private func place(of id: SendID, acceptedAt: UnixTime, to device: RegistrationID) -> Int? {
+    guard let entries = devices[device] else { return nil }
+    return entries[entries.firstIndex(after: acceptedAt, orAt: true)...].prefix { $0.acceptedAt == acceptedAt }
+      .firstIndex { $0.id == id }
+  }
+}
+
+extension Deque<DeferredOrder.Entry> {
+  /// The first entry accepted after that moment; with `orAt`, also in it.
+  fileprivate func firstIndex(after acceptedAt: UnixTime, orAt: Bool) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle].acceptedAt < acceptedAt || (!orAt && self[middle].acceptedAt == acceptedAt) {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    return low
+  }
+}

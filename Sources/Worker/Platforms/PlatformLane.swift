@@ -1,0 +1,287 @@
+import FanfareCore
+import TwoLaneQueue
+
+/// One push service of one hub: the pushes that wait for it, and how much it is trusted with.
+///
+/// A push is *queued* → *handed over* (it holds a place) → *answered*; if its owner has to be looked up again, it is
+/// *checked* in between and holds a place meanwhile. Pushes *rest* for a moment of their own, or *wait* for older pushes
+/// to the same device, and are queued again. The circuit breaker decides whether anything is handed over; the probe is
+/// the push that tries whether a stopped service works again.
+///
+/// Invariants: the places in flight are those of the devices that are in flight or checked, including devices of items
+/// given up since; a probe is set only while the breaker has one; no count is negative.
+struct PlatformLane: Sendable {
+  /// Places among the pushes in flight.
+  struct Places: Hashable, Sendable {
+    /// Pushes handed over and not answered, and places reserved for those being checked.
+    fileprivate(set) var inFlight = 0
+    /// Those of broadcasts among them.
+    fileprivate(set) var broadcasts = 0
+    /// Those being checked among them: the service knows nothing of these.
+    fileprivate(set) var checking = 0
+
+    /// Pushes that the service has and has not answered.
+    var unanswered: Int { inFlight - checking }
+  }
+
+  struct Silence: Sendable {
+    /// Uptime since which the service has answered nothing while it had pushes; nil: it has none.
+    fileprivate(set) var since: Int64?
+    /// Whether it lasts so long that no other push waits for the service's answers.
+    fileprivate(set) var isNoticed = false
+  }
+
+  /// A change of what the lane is trusted with.
+  enum Change: Sendable {
+    /// The service works again.
+    case recovered
+    /// The service does not answer, or says that it cannot work.
+    case unavailable
+    /// The service refuses the configuration.
+    case stopped
+  }
+
+  /// Pushes that wait for a place, oldest first. Tickets of items that were given up are skipped when their turn comes.
+  private var queue = TwoLaneQueue<Ticket>()
+  private(set) var places = Places()
+  /// How many pushes of broadcasts may be in flight.
+  private(set) var window: BroadcastWindow
+  private(set) var silence = Silence()
+  private(set) var breaker: CircuitBreaker
+  /// The push that tries whether the stopped service works again.
+  private(set) var probe: Ticket?
+  /// Pushes that an outage keeps from their devices.
+  private(set) var order: DeferredOrder
+  /// This worker's share of the platform's quota.
+  private(set) var quota: PlatformQuota
+  private(set) var unregistering: UnregisterGuard
+  /// Pushes that may be sent again at a later time.
+  private(set) var resting = DeadlineQueue<Ticket>()
+  /// Pushes that wait for older ones, by when each is looked at although none of those has ended.
+  private(set) var waiting = DeadlineQueue<Ticket>()
+
+  init(_ configuration: WorkerConfiguration, quota: PushQuota?) {
+    window = BroadcastWindow(most: configuration.maximumBulkPushesPerSender)
+    breaker = CircuitBreaker(
+      policy: configuration.circuit, probeInterval: configuration.probeInterval.milliseconds,
+      outageProbeInterval: configuration.outageProbeInterval.milliseconds)
+    order = DeferredOrder(capacity: configuration.maximumOrdered)
+    self.quota = PlatformQuota(quota)
+    unregistering = UnregisterGuard(policy: configuration.unregisterPolicy)
+  }
+
+  var isStopped: Bool { breaker.state != .closed }
+  /// Whether pushes are queued only until the service works again, or answers at all: their first attempt counts as made.
+  var isUnresponsive: Bool { isStopped || silence.isNoticed }
+  /// Pushes of single sends that the service has and has not answered.
+  var unansweredSingles: Int { places.unanswered - places.broadcasts }
+
+  /// Whether the service may be given anything now.
+  func mayPush(at now: Moment) -> Bool { breaker.allowance(at: now.uptime) > 0 }
+
+  /// Whether queued pushes wait for an unknown time: until the service works again, or some quota is granted.
+  func isHeldUp(at now: Moment) -> Bool { isStopped || quota.isDry(at: now.wall) }
+
+  // The queue.
+
+  /// While both lanes of the queue wait, one push of this many is a broadcast's.
+  static var bulkPeriod: Int { BulkLane.period }
+  var queuedCount: Int { queue.count }
+  var queuedSingles: Int { queue.singleCount }
+  var hasQueuedBulk: Bool { queue.hasBulk }
+  /// All queued pushes, each lane in its order.
+  var queued: [Ticket] { queue.elements }
+
+  mutating func enqueue(_ ticket: Ticket) { queue.append(ticket, isBulk: ticket.isBulk) }
+  mutating func enqueueFirst(_ ticket: Ticket) { queue.prepend(ticket, isBulk: ticket.isBulk) }
+  /// Takes out all that is queued, each lane of the queue in its order.
+  mutating func takeQueue() -> [Ticket] { queue.removeAll() }
+
+  /// Takes out the next push that may be handed over; `most`: the limit of pushes in flight.
+  mutating func next(most: Int, lastSingle: Int64, at now: Moment) -> Ticket? {
+    guard places.inFlight < most, mayPush(at: now), quota.allowsPush(besides: places.checking, at: now.wall) else {
+      return nil
+    }
+    return queue.popFirst(
+      mayTakeBulk: queue.hasBulk && places.broadcasts < window.limit(singleAt: lastSingle, at: now.uptime))
+  }
+
+  mutating func rest(_ ticket: Ticket, until due: Int64) { resting.insert(ticket, due: due) }
+  mutating func popRested(at uptime: Int64) -> Ticket? { resting.popDue(at: uptime) }
+  mutating func wait(_ ticket: Ticket, until due: Int64) { waiting.insert(ticket, due: due) }
+  mutating func popWaiting(at uptime: Int64) -> Ticket? { waiting.popDue(at: uptime) }
+
+  // Pushes.
+
+  /// A push is about to be handed over: while the service is stopped, it is the probe.
+  mutating func beginAttempt(_ ticket: Ticket, at uptime: Int64) {
+    guard isStopped else { return }
+    breaker.beginProbe(at: uptime)
+    probe = ticket
+  }
+
+  /// The probe will not be answered: it expired, or was not fit to be sent. Another push may be the probe.
+  mutating func withdrawProbe() {
+    probe = nil
+    breaker.withdrawProbe()
+  }
+
+  /// The probe's answer says nothing about the service.
+  mutating func ignoreProbe() { breaker.withdrawProbe() }
+
+  /// The push's device is looked up again: it holds a place meanwhile.
+  mutating func beginCheck(_ ticket: Ticket) {
+    occupy(ticket)
+    places.checking += 1
+  }
+
+  /// The device was looked up, or the push was given up meanwhile.
+  mutating func endCheck(_ ticket: Ticket) {
+    release(ticket)
+    places.checking -= 1
+  }
+
+  /// The push is handed over.
+  mutating func submitted(_ ticket: Ticket, at uptime: Int64) {
+    occupy(ticket)
+    if ticket.isBulk { window.submitted(ticket, inFlight: places.broadcasts, at: uptime) }
+    if silence.since == nil { silence.since = uptime }
+  }
+
+  /// The push has its answer, or there will be none.
+  mutating func answered(_ ticket: Ticket, _ outcome: PushOutcome, at uptime: Int64) {
+    if ticket.isBulk {
+      window.ended(
+        ticket, isAnswer: outcome.verdict == .accepted, isMostlyBulk: places.broadcasts > places.inFlight / 2,
+        at: uptime)
+    }
+    release(ticket)
+    // The silence also ends with the last push, whatever its end.
+    if outcome.verdict != .unknown || places.unanswered == 0 {
+      silence = Silence(since: places.unanswered > 0 ? uptime : nil)
+    }
+  }
+
+  /// Teaches the circuit breaker an answer, whatever has become of the send. `isJudged`: the push is judged after this,
+  /// which decides whether a configuration error stops the service.
+  mutating func learn(from outcome: PushOutcome, about ticket: Ticket, isJudged: Bool, at uptime: Int64) -> Change? {
+    switch outcome.verdict {
+    case .accepted, .rejected, .malformed, .deviceGone: return breaker.succeed() ? .recovered : nil
+    case .retryHere, .retryLater, .unknown:
+      // A late answer from before the circuit opened says nothing about the probe.
+      if probe == ticket { breaker.remainUnsure(at: uptime) }
+      return outcome.isOutage && breaker.miss(at: uptime) ? .unavailable : nil
+    case .reauthenticate:
+      if probe == ticket { breaker.remainUnsure(at: uptime) }
+      return nil
+    case .configurationError: return isJudged ? nil : stop(at: uptime)
+    }
+  }
+
+  /// The service refuses the configuration.
+  mutating func stop(at uptime: Int64) -> Change? { breaker.fail(at: uptime) ? .stopped : nil }
+
+  /// Looks whether the service has been silent for long. `crowd`: so many single sends for it take the room of others.
+  mutating func watchSilence(patience: Duration, crowd: Int, at uptime: Int64) -> (isNoticed: Bool, change: Change?) {
+    guard let since = silence.since, places.unanswered > 0 else { return (false, nil) }
+    let duration = uptime - since
+    guard duration >= patience.milliseconds else { return (false, nil) }
+    let isNew = !silence.isNoticed
+    silence.isNoticed = true
+    let isCrowding = unansweredSingles + queue.singleCount > crowd
+    let isUnavailable = breaker.endure(
+      silence: duration, inFlight: places.unanswered, isCrowding: isCrowding, at: uptime)
+    return (isNew, isUnavailable ? .unavailable : nil)
+  }
+
+  // The quota.
+
+  mutating func spendQuota() { quota.spend() }
+  mutating func allowsPush(at now: Moment) -> Bool { quota.allowsPush(at: now.wall) }
+
+  /// The reservation to ask for now; nil: none.
+  mutating func requestQuota(at now: Moment) -> (quota: PushQuota, pushes: Int, lead: Duration)? {
+    let checks = places.checking
+    // Pushes being checked leave as soon as that is answered, or are checked again. A stopped lane needs no more.
+    let needed = checks + (!queue.isEmpty && mayPush(at: now) ? 1 : 0)
+    let isWaiting = needed > 0 && !quota.allowsPush(besides: needed - 1, at: now.wall)
+    return quota.request(isWaiting: isWaiting, checks: checks, at: now.wall)
+  }
+
+  mutating func grantQuota(_ pushes: Int, from moment: UnixTime, at now: Moment) {
+    quota.grant(pushes, from: moment, at: now.wall)
+  }
+
+  // Dead devices.
+
+  /// Notes whether an answer called its device dead. Returns whether unregistering was suspended or resumed by it.
+  mutating func judgeDevice(isGone: Bool) -> Bool { unregistering.record(isGone: isGone) }
+  mutating func suspect(_ device: DeadDevice) { unregistering.hold(device) }
+  mutating func takeSuspects() -> [DeadDevice] { unregistering.takeSuspects() }
+
+  // The order of deferred pushes.
+
+  /// Remembers that the push is not sent before `due`. Returns whether it is remembered.
+  @discardableResult
+  mutating func remember(_ push: DeferredOrder.Push, due: Int64, waiting: Ticket? = nil) -> Bool {
+    order.remember(push.id, acceptedAt: push.acceptedAt, to: push.device, due: due, waiting: waiting)
+  }
+
+  /// Gives a remembered push another time.
+  mutating func delay(_ push: DeferredOrder.Push, due: Int64) {
+    order.delay(push.id, acceptedAt: push.acceptedAt, to: push.device, due: due)
+  }
+
+  /// The push has ended, or waits for a reason of its own. Returns the waiting push whose turn it is now.
+  mutating func forget(_ push: DeferredOrder.Push, at uptime: Int64) -> Ticket? {
+    order.forget(push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime)
+  }
+
+  mutating func forgetOverdue(at uptime: Int64) -> [Ticket] { order.forgetOverdue(at: uptime) }
+  mutating func takeWaiting(behind places: Int) -> [Ticket] { order.takeWaiting(behind: places) }
+
+  /// How many pushes come to the device before this one, up to `limit`.
+  func older(than push: DeferredOrder.Push, at uptime: Int64, limit: Int) -> Int {
+    order.older(than: push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime, limit: limit)
+  }
+
+  func place(of push: DeferredOrder.Push, at uptime: Int64) -> DeferredOrder.Place {
+    order.place(push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime)
+  }
+
+  private mutating func occupy(_ ticket: Ticket) {
+    places.inFlight += 1
+    if ticket.isBulk { places.broadcasts += 1 }
+  }
+
+  private mutating func release(_ ticket: Ticket) {
+    places.inFlight -= 1
+    if ticket.isBulk { places.broadcasts -= 1 }
+  }
+
+  #if DEBUG
+  func checkInvariants() -> [String] {
+    var violations = order.checkInvariants()
+    if places.checking < 0 || places.broadcasts < 0 || places.inFlight < max(places.checking, places.broadcasts) {
+      violations.append("places are counted wrongly: \(places)")
+    }
+    if (silence.since == nil) != (places.unanswered == 0) {
+      violations.append("\(places.unanswered) pushes unanswered, silent since \(String(describing: silence.since))")
+    }
+    return violations
+  }
+  #endif
+}
+
+extension PushOutcome {
+  /// Whether it says that the service is out of order: no answer, no connection, or an error of its own. That there is
+  /// too much for it now, or for us, does not.
+  var isOutage: Bool {
+    switch verdict {
+    case .unknown: true
+    case .retryHere, .retryLater:
+      status >= 500 || (status == 0 && !["QueueFull", "Closed", "Expired", "HostUnreachable"].contains(reason))
+    case .accepted, .rejected, .deviceGone, .reauthenticate, .configurationError, .malformed: false
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import FanfareCore
+
+/// The senders of all hubs by number, so that the hot path indexes an array instead of hashing names.
+struct SenderTable: Sendable {
+  /// The hubs of this deployment, by number.
+  let hubs: [HubName]
+  /// Three places per hub, one per platform; nil where the hub has no sender.
+  let senders: [(any PushSender)?]
+  private let numbers: [HubName: Int]
+
+  init(_ senders: [HubName: [Platform: any PushSender]]) {
+    let hubs = senders.keys.sorted { $0.rawValue < $1.rawValue }
+    self.hubs = hubs
+    numbers = Dictionary(uniqueKeysWithValues: hubs.enumerated().map { ($1, $0) })
+    self.senders = hubs.flatMap { hub in Platform.allCases.map { senders[hub]?[$0] } }
+  }
+
+  /// The number of the hub's place for the platform, whether or not it has a sender.
+  static func place(hub: Int, platform: Platform) -> Int { hub * 3 + platform.ordinal }
+
+  /// The numbers of the hub's places.
+  static func places(of hub: Int) -> Range<Int> { hub * 3..<hub * 3 + 3 }
+
+  /// The hub's number; nil when this deployment does not serve it.
+  func number(of hub: HubName) -> Int? { numbers[hub] }
+
+  /// The number of the hub's sender for the platform; -1 when it has none.
+  func sender(hub: Int, platform: Platform) -> Int {
+    let number = Self.place(hub: hub, platform: platform)
+    return senders[number] == nil ? -1 : number
+  }
+
+  func hub(ofSender sender: Int) -> HubName { hubs[sender / 3] }
+  func platform(ofSender sender: Int) -> Platform { Platform.allCases[sender % 3] }
+}
+
+extension Platform {
+  /// The index in `allCases`.
+  var ordinal: Int {
+    switch self {
+    case .apns: 0
+    case .fcm: 1
+    case .wns: 2
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import DequeModule
+import FanfareCore
+
+/// Guards the registrations of one hub and platform against being removed in masses by mistake.
+///
+/// *Trusting*: devices called dead are held for a moment and then unregistered. *Suspended*: too many look dead; they
+/// are reported and stay registered. It becomes trusting again when the share has fallen to half of the limit.
+struct UnregisterGuard: Sendable {
+  /// When so many devices look dead that the fault must be ours: a wrong environment, key or project.
+  private let policy: UnregisterPolicy
+  private var answers: Deque<Bool> = []
+  private var gone = 0
+  /// Whether dead devices are reported but stay registered.
+  private(set) var isSuspended = false
+  /// Devices called dead, held for up to a second: if too many follow, none of them is unregistered.
+  private var suspects: [DeadDevice] = []
+
+  init(policy: UnregisterPolicy) {
+    self.policy = policy
+  }
+
+  var hasSuspects: Bool { !suspects.isEmpty }
+
+  /// Notes a definite answer about one device. Returns whether the state has changed.
+  mutating func record(isGone: Bool) -> Bool {
+    answers.append(isGone)
+    if isGone { gone += 1 }
+    if answers.count > policy.window, answers.removeFirst() { gone -= 1 }
+    let share = Double(gone) / Double(answers.count)
+    let wasSuspended = isSuspended
+    isSuspended = wasSuspended ? share >= policy.share / 2 : gone >= policy.minimumCount && share >= policy.share
+    if isSuspended, !wasSuspended { suspects.removeAll() }
+    return isSuspended != wasSuspended
+  }
+
+  /// Holds a device called dead. One without room will be called dead again with its next push.
+  mutating func hold(_ device: DeadDevice) {
+    if !isSuspended, suspects.count < 10_000 { suspects.append(device) }
+  }
+
+  mutating func takeSuspects() -> [DeadDevice] {
+    defer { suspects.removeAll() }
+    return suspects
+  }
+}
+
+/// When dead devices stop being believed.
+package struct UnregisterPolicy: Hashable, Sendable {
+  /// How many of the latest answers count, per hub and platform.
+  package var window = 500
+  /// Fewer dead devices among them are never suspicious.
+  package var minimumCount = 50
+  /// The share of dead devices that suspends unregistering; below half of it unregistering resumes.
+  package var share = 0.5
+
+  package init() {}
+}

@@ -1,0 +1,184 @@
+import FanfareCore
+import RDKafka
+
+/// An event of the pump.
+enum PumpStep: Sendable {
+  case event(ConsumerEvent)
+  /// Kafka has answered: whether each copy is durable, and the first error.
+  case acknowledged([(held: PumpState.Held, isDurable: Bool)], RDKafkaError?)
+  case tick
+  case shutDown
+  /// The consumer has ended.
+  case ended
+}
+
+/// The pump's decisions: which records wait, which are due, and which positions may be committed.
+///
+/// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is held
+/// for another second. Its offset settles with the acknowledgement.
+struct PumpState {
+  /// A record that waits, or whose copy is on its way.
+  struct Held: Sendable {
+    let origin: Origin
+    let key: [UInt8]?
+    let value: [UInt8]
+  }
+
+  /// The actions of one step.
+  struct Effects {
+    /// Records to be copied onto the sends topic.
+    var due: [Held] = []
+    /// Positions to store.
+    var positions: [PartitionOffset] = []
+    /// Rebalances that may take effect, once the positions are stored.
+    var completed: [Rebalance] = []
+    /// Consumer credit to grant; negative: to take back.
+    var credit = 0
+    /// Whether the group may be left.
+    var hasDrained = false
+  }
+
+  private struct Drain {
+    /// Without those that have been assigned again since.
+    var partitions: [TopicPartition]
+    let rebalance: Rebalance
+    let deadline: Int64
+  }
+
+  private let delay: Int64
+  /// Records due within so many milliseconds are released together, at another moment for each partition, so that the
+  /// workers get no flood.
+  private let interval: Int64
+  private let limits: RetryPump.Limits
+  private var offsets = PartitionOffsets()
+  private var waiting = DeadlineQueue<Held>()
+  private var bytes = 0
+  /// The largest record seen: credit assumes that all are as large.
+  private var largest = 4096
+  /// Copies that Kafka has not acknowledged.
+  private var outstanding = 0
+  /// Outstanding consumer credit; negative after a reduction that came too late for records under way.
+  private var credit = 0
+  private var drains: [Drain] = []
+  private var shutdownDeadline: Int64?
+
+  /// Holds records for at most `delay`: the worker that gets one too early defers it again.
+  init(delay: Duration, limits: RetryPump.Limits) {
+    self.delay = delay.milliseconds
+    interval = RetryPump.lateness(of: delay).milliseconds
+    self.limits = limits
+  }
+
+  /// Records that are held or outstanding.
+  var held: Int { waiting.count + outstanding }
+
+  /// Takes one step.
+  mutating func advance(_ step: PumpStep, at now: Moment) -> Effects {
+    var effects = Effects()
+    switch step {
+    case .event(.records(let records)): take(records, at: now)
+    case .event(.assigned(let partitions, let rebalance)):
+      // Where the revocation took effect before its drain was over, the drain must not close the new assignment.
+      for index in drains.indices { drains[index].partitions.removeAll(where: partitions.contains) }
+      for partition in partitions { offsets.assign(partition) }
+      effects.completed.append(rebalance)
+    case .event(.revoked(let partitions, let rebalance)):
+      for partition in partitions { offsets.beginClosing(partition) }
+      drains.append(
+        Drain(partitions: partitions, rebalance: rebalance, deadline: now.uptime + limits.drainDeadline.milliseconds))
+    case .event(.lost(let partitions, let rebalance)):
+      for partition in partitions { offsets.close(partition) }
+      forgetUnowned()
+      effects.completed.append(rebalance)
+    case .event(.failed), .tick, .ended: break
+    case .acknowledged(let answers, _):
+      outstanding -= answers.count
+      for (held, isDurable) in answers {
+        if isDurable {
+          bytes -= held.value.count
+          offsets.settle(held.origin)
+        } else {
+          // When Kafka is out of order, a second is soon enough.
+          waiting.insert(held, due: now.uptime + 1000)
+        }
+      }
+    case .shutDown:
+      for partition in offsets.partitions { offsets.beginClosing(partition) }
+      shutdownDeadline = shutdownDeadline ?? now.uptime + limits.drainDeadline.milliseconds
+    }
+    collectDue(at: now, into: &effects)
+    finishDrains(at: now, into: &effects)
+    effects.positions += offsets.takeChanged(metadataLimit: 0)
+    let isDrained = outstanding == 0 || now.uptime >= shutdownDeadline ?? .max
+    effects.hasDrained = shutdownDeadline != nil && isDrained
+    effects.credit = creditToGrant()
+    return effects
+  }
+
+  private mutating func take(_ records: [ConsumedRecord], at now: Moment) {
+    credit -= records.count
+    for record in records {
+      guard let origin = offsets.begin(record) else { continue }
+      let held = Held(origin: origin, key: record.key.map(Array.init), value: Array(record.value))
+      bytes += held.value.count
+      largest = max(largest, held.value.count)
+      // A record that cannot be read is due at once: the worker dead-letters it with the reason.
+      let wait = (try? RetryRecord.wait(of: record.value, at: now.wall).milliseconds) ?? 0
+      let due = now.uptime + min(delay, max(0, wait))
+      waiting.insert(held, due: wait <= 0 ? due : moment(of: record.partition, after: due))
+    }
+  }
+
+  /// The first moment from `due` on at which records of the partition are released.
+  private func moment(of partition: Int32, after due: Int64) -> Int64 {
+    // Multiples of the golden ratio lie evenly in the interval, however many they are.
+    let shift = Int64(partition) * 618 % 1000 * interval / 1000
+    return (due - shift + interval - 1) / interval * interval + shift
+  }
+
+  private mutating func collectDue(at now: Moment, into effects: inout Effects) {
+    guard shutdownDeadline == nil else { return }
+    while let held = waiting.popDue(at: now.uptime) {
+      guard offsets.isOpen(held.origin) else {
+        bytes -= held.value.count
+        continue
+      }
+      outstanding += 1
+      effects.due.append(held)
+    }
+  }
+
+  private mutating func finishDrains(at now: Moment, into effects: inout Effects) {
+    guard !drains.isEmpty else { return }
+    // Before the partitions are closed, and with them their positions.
+    effects.positions += offsets.takeChanged(metadataLimit: 0)
+    var remaining: [Drain] = []
+    for drain in drains {
+      guard outstanding == 0 || now.uptime >= drain.deadline else {
+        remaining.append(drain)
+        continue
+      }
+      for partition in drain.partitions { offsets.close(partition) }
+      effects.completed.append(drain.rebalance)
+    }
+    guard remaining.count < drains.count else { return }
+    drains = remaining
+    forgetUnowned()
+  }
+
+  /// Forgets the records of partitions that have another owner by now.
+  private mutating func forgetUnowned() {
+    let offsets = offsets
+    for held in waiting.remove(where: { !offsets.isOpen($0.origin) }) { bytes -= held.value.count }
+  }
+
+  private mutating func creditToGrant() -> Int {
+    guard shutdownDeadline == nil, drains.isEmpty else { return 0 }
+    let room = bytes < limits.bytes ? min(limits.records - held, max(1, (limits.bytes - bytes) / largest)) : 0
+    let change = room - credit
+    // Credit granted when records seemed small is taken back when they turn out to be large.
+    guard change < 0 || (change > 0 && (credit <= 0 || change >= limits.records / 8)) else { return 0 }
+    credit += change
+    return change
+  }
+}

@@ -1,8 +1,0 @@
-import RDKafka
-
-/// What Kafka said about a batch of productions.
-struct Acknowledgement: Sendable {
-  let productions: Productions
-  /// Those that it refused, by their index, in order; all others are durable.
-  let refused: [(index: Int, error: RDKafkaError)]
-}

@@ -1,0 +1,87 @@
+import FanfareCore
+import Testing
+
+@testable import Worker
+
+/// What holds of the circuit whatever comes, and in whichever order: pushes and late answers at random, on a clock that
+/// only the test moves.
+struct CircuitBreakerPropertyTests {
+  @Test(arguments: UInt64(1)...16)
+  func `never two probes at once, never open without cause, never shut after a success`(
+    seed: UInt64
+  ) {
+    var generator = SplitMix64(seed: seed)
+    var policy = CircuitPolicy()
+    policy.misses = Int.random(in: 1...8, using: &generator)
+    policy.after = .milliseconds(Int64.random(in: 0...400, using: &generator))
+    let (interval, outageInterval) = (Int64(100), Int64(40))
+    var gate = CircuitBreaker(policy: policy, probeInterval: interval, outageProbeInterval: outageInterval)
+    var now: Int64 = 0
+    var probes = 0
+    var probedAt: Int64 = 0
+    var run = (misses: 0, since: Int64(0))
+    var openings = 0
+    for _ in 0..<2000 {
+      now += Int64.random(in: 0...30, using: &generator)
+      let before = gate.state
+      let allowance = gate.allowance(at: now)
+      #expect((allowance == .max) == (before == .closed))
+      let isSilent = gate.cause == .outage && now >= probedAt + outageInterval
+      #expect(allowance == .max || allowance + probes <= 1 || isSilent, "never more than one probe, or one an interval")
+      if before == .open { #expect(allowance <= 1) }
+      switch Int.random(in: 0..<10, using: &generator) {
+      case 0..<3 where before != .closed && allowance == 1:
+        gate.beginProbe(at: now)
+        probes = 1
+        probedAt = now
+        #expect(gate.state == .halfOpen && gate.allowance(at: now + outageInterval - 1) == 0)
+        #expect(gate.allowance(at: now + 1_000_000) == (gate.cause == .outage ? 1 : 0))
+      case 3:
+        if gate.succeed() {
+          #expect(before == .halfOpen && gate.state == .closed && gate.allowance(at: now) == .max)
+        } else {
+          #expect(
+            gate.state == before && before != .halfOpen,
+            "a success of the probe always closes it, any other changes nothing")
+        }
+        run = (0, 0)
+        if gate.state == .closed { probes = 0 }
+      case 4 where Int.random(in: 0..<4, using: &generator) == 0:
+        let isNews = gate.fail(at: now)
+        #expect(gate.state == .open && gate.cause == .configuration)
+        if before == .closed {
+          #expect(isNews && gate.allowance(at: now) == 0 && gate.allowance(at: now + interval) == 1)
+        }
+        probes = 0
+      case 5..<8 where before == .closed:
+        if run.misses == 0 { run.since = now }
+        run.misses += 1
+        let opened = gate.miss(at: now)
+        #expect(opened == (run.misses >= policy.misses && now - run.since >= policy.after.milliseconds))
+        #expect((gate.state == .open) == opened)
+        guard opened else { break }
+        openings += 1
+        #expect(gate.cause == .outage && gate.allowance(at: now + outageInterval - 1) == 0)
+        #expect(gate.allowance(at: now + outageInterval) == 1)
+      case 5..<8:
+        #expect(!gate.miss(at: now) && gate.state == before)
+      case 8:
+        gate.withdrawProbe()
+        if before == .halfOpen { #expect(gate.state == .open) } else { #expect(gate.state == before) }
+        probes = 0
+      case 9:
+        gate.remainUnsure(at: now)
+        if before == .halfOpen {
+          #expect(gate.state == .open && gate.allowance(at: now) == 0)
+        } else {
+          #expect(gate.state == before)
+        }
+        probes = 0
+      default: break
+      }
+      // Nobody is shut out for good: after the longer interval a probe is allowed wherever none is under way.
+      if gate.state == .open { #expect(gate.allowance(at: now + interval) == 1) }
+    }
+    #expect(openings > 0 && gate.recoveries > 0, "the storm has been through every state")
+  }
+}
