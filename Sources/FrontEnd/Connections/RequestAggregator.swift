@@ -93,20 +93,18 @@ final class RequestAggregator: ChannelDuplexHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    let part = unwrapInboundIn(data)
-    if waiting.isEmpty, canGoOn { take(part, context) } else { waiting.append(.part(part)) }
+    receive(.part(unwrapInboundIn(data)), context)
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    guard waiting.isEmpty, canGoOn else { return waiting.append(.error(error)) }
-    context.fireErrorCaught(error)
+    receive(.error(error), context)
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     guard let change = event as? ChannelEvent, change == .inputClosed else {
       return context.fireUserInboundEventTriggered(event)
     }
-    if waiting.isEmpty, canGoOn { endInput() } else { waiting.append(.inputClosed) }
+    receive(.inputClosed, context)
   }
 
   func read(context: ChannelHandlerContext) {
@@ -143,6 +141,20 @@ final class RequestAggregator: ChannelDuplexHandler {
     }
   }
 
+  /// Handles an event now, or after those that wait.
+  private func receive(_ event: Event, _ context: ChannelHandlerContext) {
+    if waiting.isEmpty, canGoOn { handle(event, context) } else { waiting.append(event) }
+  }
+
+  private func handle(_ event: Event, _ context: ChannelHandlerContext) {
+    switch event {
+    case .part(let part): take(part, context)
+    case .error(let error): context.fireErrorCaught(error)
+    // The framework closes the connection at the end of input, so it must not learn of it before all is written.
+    case .inputClosed: context.whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+    }
+  }
+
   private func take(_ part: HTTPRequestPart, _ context: ChannelHandlerContext) {
     switch (state, part) {
     case (.closed, _): break
@@ -171,26 +183,14 @@ final class RequestAggregator: ChannelDuplexHandler {
     taker.resume(returning: request)
   }
 
-  /// Handles waiting parts as far as possible, then continues to read.
+  /// Handles waiting events as far as possible, then continues to read.
   private func resume(_ context: ChannelHandlerContext) {
     guard !waiting.isEmpty else { return }
-    while canGoOn, let event = waiting.popFirst() {
-      switch event {
-      case .part(let part): take(part, context)
-      case .error(let error): context.fireErrorCaught(error)
-      case .inputClosed: endInput()
-      }
-    }
+    while canGoOn, let event = waiting.popFirst() { handle(event, context) }
     context.fireChannelReadComplete()
     guard waiting.isEmpty, isReadHeld else { return }
     isReadHeld = false
     context.read()
-  }
-
-  /// Passes on the end of input when all answers are written.
-  /// The framework then closes the connection at once.
-  private func endInput() {
-    context?.whenWritten { $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
   }
 
   private func isSmall(_ head: HTTPRequest) -> Bool {
