@@ -32,7 +32,7 @@ final class Deployment: Sendable {
         ["broker", "simulator"].contains(role)
         ? try ChildProcess([role], name: role, environment: environment, directory: directory)
         : try .role(
-          [role], environment: environment, isEmbedded: TestKafka.realServers == nil, directory: directory)
+          [role], environment: environment, inWorkshop: TestKafka.realServers == nil, directory: directory)
       all.withLock { $0.append(process) }
       return process
     }

@@ -9,7 +9,8 @@ struct FaultsCommand: AsyncParsableCommand {
     abstract: "Injures deployments of its own while a load runs, audits them, and prints a table.",
     discussion: """
       Each row is a deployment of its own: an embedded Kafka in this process, and in processes of their own a simulator, a \
-      ledger, two front ends and three workers; and a fault. When it is over and everything is quiet, fanfare audit and the \
+      ledger, two front ends and three workers; and a fault. Rows that the servers named with --kafka or --postgres cannot \
+      have are left out and named. When it is over and everything is quiet, fanfare audit and the \
       ledger say what became of every send. Status 0 only if rows were run, and in every one nothing was lost or counted wrong, \
       everything ended, and no push came twice without a reason.
       """)
@@ -30,6 +31,18 @@ struct FaultsCommand: AsyncParsableCommand {
 
   @Option(help: ArgumentHelp("How long APNs is dead in the row of that, 60 to 3600.", valueName: "seconds"))
   var outage = 60
+
+  @Option(
+    help: ArgumentHelp(
+      "A cluster to use instead of embedded ones; each row creates topics of its own there, and deletes them.",
+      valueName: "host:port"))
+  var kafka: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "A PostgreSQL to use instead of SQLite files; each row creates a schema of its own there, and drops it.",
+      valueName: "connection string"))
+  var postgres: String?
 
   @Flag(help: "Print one JSON object instead of the table.")
   var json = false
@@ -53,21 +66,24 @@ struct FaultsCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let (scenarios, isQuick, json) = (scenarios, quick, json)
-    try await endingWithSignals { try await Self.run(scenarios, isQuick: isQuick, json: json) }
+    let (scenarios, servers) = (scenarios, FaultServers(kafka: kafka, postgres: postgres))
+    let (isQuick, json) = (quick, json)
+    try await endingWithSignals { try await Self.run(scenarios, on: servers, isQuick: isQuick, json: json) }
   }
 
-  private static func run(_ scenarios: [FaultScenario], isQuick: Bool, json: Bool) async throws {
+  private static func run(
+    _ scenarios: [FaultScenario], on servers: FaultServers, isQuick: Bool, json: Bool
+  ) async throws {
     var results: [FaultRow] = []
     if !json { Console.print(FaultRow.tableHead) }
     var failure: BenchError?
     for scenario in scenarios {
-      guard !scenario.needsSmallDisk || SmallDisk.isPermitted else {
-        Console.error("Left out, for only root can make a small file system: \(scenario.name)")
+      if let refusal = servers.refusal(of: scenario) {
+        Console.error("Left out: \(scenario.name): \(refusal)")
         continue
       }
       do {
-        let row = try await FaultRun.run(scenario, isQuick: isQuick)
+        let row = try await FaultRun.run(scenario, isQuick: isQuick, on: servers)
         results.append(row)
         if !json { Console.print(row.tableRow) }
       } catch {

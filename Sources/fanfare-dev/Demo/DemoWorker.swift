@@ -16,7 +16,7 @@ final class DemoWorker: Sendable {
   /// Starts it. Throws when that is impossible.
   func start() throws {
     let process = try ChildProcess.role(
-      ["worker"], environment: environment, isEmbedded: true, directory: directory)
+      ["worker"], environment: environment, inWorkshop: true, directory: directory)
     current.withLock { $0 = process }
   }
 

@@ -4,12 +4,14 @@ import Foundation
 import Ledger
 import Logging
 import NIOCore
+import PostgreSQL
 import RDKafka
+import Registry
 import Roles
 import Synchronization
 
-/// A whole deployment in processes of its own, for injuring: this process plays Kafka, so that its brokers can fail on
-/// demand.
+/// A deployment in processes of its own, for injecting faults. Unless a cluster is named, Kafka is embedded in this
+/// process, so that its brokers can fail on demand.
 actor FaultDeployment {
   static let users = 300
   private static let frontEnds = 2
@@ -17,7 +19,15 @@ actor FaultDeployment {
   /// Devices in a page of a broadcast and the head start of the next one.
   static let pageDevices = 500
 
-  let cluster: EmbeddedCluster
+  /// The embedded cluster in this process; nil where a cluster was named.
+  private let embedded: EmbeddedCluster?
+  private let ownTopics: OwnTopics?
+  private let schema: OwnSchema?
+  nonisolated let topics: Topics
+  /// A client of the deployment's Kafka, for what writes to the topics without the front end.
+  nonisolated let kafka: KafkaClientConfiguration
+  /// Whether the roles run in this program instead of the product.
+  private let isInWorkshop: Bool
   let logger: Logger
   nonisolated let directory: URL
   private let environment: [String: String]
@@ -31,39 +41,64 @@ actor FaultDeployment {
   private(set) var moments: [UnixTime] = []
   /// The broadcast that a scenario has posted.
   private(set) var broadcast: SendID?
-  nonisolated let history: LedgerReader
+  nonisolated let history: any FaultHistory
   nonisolated let ledgerDisk: SmallDisk
 
-  private init(directory: URL, topics: FaultTopics, settings: [String: String]) throws {
+  private init(_ scenario: FaultScenario, on servers: FaultServers, directory: URL) async throws {
     self.directory = directory
     var logger = Logger(label: "fanfare.faults")
     logger.logLevel = .error
     self.logger = logger
-    cluster = try EmbeddedCluster(brokers: 1, topics: topics.specifications, logger: logger)
-    func path(_ name: String) -> String { directory.appending(path: name).path }
+    let (id, few) = (UUID().uuidString.lowercased().prefix(8), scenario.topics)
+    if let servers = servers.kafka {
+      topics = Topics(prefix: "faults-\(id)", retryDelays: few.retryDelays)
+      let own = try await OwnTopics(topics, partitions: { _ in few.partitions }, at: servers, logger: logger)
+      (embedded, ownTopics, kafka) = (nil, own, own.client)
+    } else {
+      topics = Topics(retryDelays: few.retryDelays)
+      let cluster = try EmbeddedCluster(
+        brokers: 1, topics: topics.all.map { TopicSpecification(name: $0, partitions: few.partitions) }, logger: logger)
+      (embedded, ownTopics) = (cluster, nil)
+      kafka = KafkaClientConfiguration(
+        bootstrapServers: cluster.bootstrapServers, clientID: "fanfare-dev", profile: .embedded)
+    }
+    let isEmbedded = kafka.profile == .embedded
+    isInWorkshop = isEmbedded || scenario.needs.contains(.steppedClocks)
+    let path = { (name: String) in directory.appending(path: name).path }
     ledgerDisk = SmallDisk(directory: directory.appending(path: "ledger"))
     try FileManager.default.createDirectory(at: ledgerDisk.directory, withIntermediateDirectories: true)
-    let common = [
-      "FANFARE_KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "true",
-      "FANFARE_KAFKA_RETRY_DELAYS": topics.retryDelays.map(String.init).joined(separator: ","),
-      "FANFARE_WORKER_LONGEST_REST": "1",
-      "FANFARE_REGISTRY_PATH": path("registry.sqlite"),
-      "FANFARE_LEDGER_PATH": path("ledger/ledger.sqlite"), "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo",
-      "FANFARE_API_PORT": "0", "FANFARE_SIMULATOR_DIRECTORY": path("simulator"),
+    var environment = [
+      "FANFARE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrapServers, "FANFARE_KAFKA_EMBEDDED": "\(isEmbedded)",
+      "FANFARE_KAFKA_TOPIC_PREFIX": topics.prefix,
+      "FANFARE_KAFKA_RETRY_DELAYS": few.retryDelays.map(String.init).joined(separator: ","),
+      "FANFARE_WORKER_LONGEST_REST": "1", "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
+      "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
+      "FANFARE_API_PORT": "0", "FANFARE_LOG_LEVEL": "notice",
+      "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
       // Every one: what does not arrive counts as lost.
       "FANFARE_SIMULATOR_NOTIFICATIONS_PER_DEVICE": "100000",
-      "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
-      "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator", "FANFARE_LOG_LEVEL": "notice",
-      "FANFARE_WORKER_PAGE_DEVICES": "\(Self.pageDevices)",
-    ]
-    environment = common.merging(settings) { $1 }
-    history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
+    ].merging(scenario.settings) { $1 }
+    if let database = servers.postgres {
+      let schema = OwnSchema("faults_\(id)", in: database, logger: logger)
+      environment["FANFARE_REGISTRY_POSTGRES_URL"] = schema.connection
+      environment["FANFARE_LEDGER_POSTGRES_URL"] = schema.connection
+      let ledger = PostgreSQLLedgerConfiguration(database: schema.configuration)
+      history = try PostgreSQLLedger(ledger, logger: logger)
+      self.schema = schema
+    } else {
+      environment["FANFARE_REGISTRY_PATH"] = path("registry.sqlite")
+      environment["FANFARE_LEDGER_PATH"] = path("ledger/ledger.sqlite")
+      history = LedgerReader(LedgerStoreConfiguration(path: path("ledger/ledger.sqlite")))
+      schema = nil
+    }
+    self.environment = environment
+    try await schema?.create()
   }
 
   /// Runs `body` in a deployment as the scenario wants it, once that is ready, and ends every process of it in any
   /// case.
   static func with<Value: Sendable>(
-    _ scenario: FaultScenario, _ body: (FaultDeployment) async throws -> Value
+    _ scenario: FaultScenario, on servers: FaultServers, _ body: (FaultDeployment) async throws -> Value
   ) async throws -> Value {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-faults-\(UUID())")
     // Nobody else's: what is there already is refused.
@@ -74,8 +109,8 @@ actor FaultDeployment {
         Console.error("Left behind: \(directory.path): \(error)")
       }
     }
-    let deployment = try FaultDeployment(directory: directory, topics: scenario.topics, settings: scenario.settings)
-    if scenario.needsSmallDisk { try await deployment.ledgerDisk.mount() }
+    let deployment = try await FaultDeployment(scenario, on: servers, directory: directory)
+    if scenario.needs.contains(.smallDisk) { try await deployment.ledgerDisk.mount() }
     let result: Result<Value, any Error>
     do {
       try await deployment.startAll()
@@ -85,8 +120,8 @@ actor FaultDeployment {
       if !Task.isCancelled { Console.error(await deployment.lastWords) }
       result = .failure(error)
     }
-    await deployment.destroy()
-    if scenario.needsSmallDisk { try await deployment.ledgerDisk.unmount() }
+    try await deployment.destroy()
+    if scenario.needs.contains(.smallDisk) { try await deployment.ledgerDisk.unmount() }
     return try result.get()
   }
 
@@ -98,9 +133,28 @@ actor FaultDeployment {
     for number in 0..<Self.workers { try await ready("worker", number) }
   }
 
-  private func destroy() {
+  private func destroy() async throws {
     for process in processes.values { process.destroy() }
-    cluster.close()
+    embedded?.close()
+    await ownTopics?.delete()
+    try await schema?.drop()
+  }
+
+  /// The embedded cluster, for a scenario that needs it.
+  var cluster: EmbeddedCluster {
+    get throws {
+      guard let embedded else { throw BenchError("the cluster is not in this process") }
+      return embedded
+    }
+  }
+
+  /// How long the group takes to notice dead workers and to share out their partitions.
+  nonisolated var sessionPatience: Duration { kafka.profile.sessionTimeout + .seconds(8) }
+
+  /// The registry of the deployment.
+  func openRegistry() async throws -> any RegistrySettings.Store {
+    if let schema { return try await PostgreSQLRegistry(schema.configuration, logger: logger) }
+    return try SQLiteRegistry(SQLiteRegistryConfiguration(path: registry))
   }
 
   private var lastWords: String {
@@ -115,7 +169,7 @@ actor FaultDeployment {
     let process =
       role == "simulator"
       ? try ChildProcess([role], name: role, environment: environment, directory: directory)
-      : try .role([role], environment: environment, isEmbedded: true, directory: directory)
+      : try .role([role], environment: environment, inWorkshop: isInWorkshop, directory: directory)
     processes["\(role)-\(number)"] = process
     return process
   }
@@ -266,10 +320,5 @@ actor FaultDeployment {
     defer { audit.destroy() }
     let status = try await audit.exitStatus(within: .seconds(120))
     return (status, try audit.output(), audit.lastWords)
-  }
-
-  /// A client of the deployment's Kafka, for who writes to the topics without the front end.
-  nonisolated var kafka: KafkaClientConfiguration {
-    KafkaClientConfiguration(bootstrapServers: cluster.bootstrapServers, clientID: "faults", profile: .embedded)
   }
 }

@@ -15,8 +15,8 @@ enum FaultRun {
   }
 
   /// Runs one scenario. Throws when the deployment cannot be started, not for what it does wrong.
-  static func run(_ scenario: FaultScenario, isQuick: Bool) async throws -> FaultRow {
-    try await FaultDeployment.with(scenario) { deployment in
+  static func run(_ scenario: FaultScenario, isQuick: Bool, on servers: FaultServers) async throws -> FaultRow {
+    try await FaultDeployment.with(scenario, on: servers) { deployment in
       let load = FaultLoad(deployment, timeToLive: scenario.timeToLive)
       try await load.register()
       async let running: Void = load.run()

@@ -14,7 +14,7 @@ extension FaultScenario {
       try await deployment.withdrawFaults()
       return []
     },
-    FaultScenario("registry locked") { deployment, _ in
+    FaultScenario("registry locked", needs: [.registryFile]) { deployment, _ in
       let lock = try RegistryLock(registry: deployment.registry)
       try await lock.lock()
       try await Task.sleep(for: .seconds(12))
@@ -23,7 +23,7 @@ extension FaultScenario {
       lock.unlock()
       return []
     },
-    FaultScenario("registry slow", isQuick: true) { deployment, isQuick in
+    FaultScenario("registry slow", isQuick: true, needs: [.registryFile]) { deployment, isQuick in
       let lock = try RegistryLock(registry: deployment.registry)
       for _ in 0..<(isQuick ? 5 : 20) {
         try await lock.lock()
@@ -33,7 +33,7 @@ extension FaultScenario {
       }
       return []
     },
-    FaultScenario("steps of the clocks, while pushes are put off") { deployment, _ in
+    FaultScenario("steps of the clocks, while pushes are put off", needs: [.steppedClocks]) { deployment, _ in
       try await deployment.order(#"{"service":"fcm","action":"answer","status":503,"retryAfter":3,"share":0.3}"#)
       let steps: [(role: String, number: Int, by: Duration)] = [
         ("worker", 0, .seconds(3600)), ("worker", 1, .seconds(-3600)), ("worker", 2, .seconds(30)),

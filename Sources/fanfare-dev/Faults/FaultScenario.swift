@@ -3,6 +3,18 @@ import RDKafka
 
 /// One way to injure a deployment while a load runs.
 struct FaultScenario: Sendable {
+  /// Something that not every deployment has.
+  enum Need: Sendable {
+    /// Brokers that fail on demand.
+    case brokerFaults
+    /// A registry in a SQLite file.
+    case registryFile
+    /// A ledger's file on a small file system of its own, which only root can make.
+    case smallDisk
+    /// Clocks that can be stepped.
+    case steppedClocks
+  }
+
   /// As the table and `--row` call it.
   let name: String
   /// How many records must be set aside, no more and no less.
@@ -13,8 +25,8 @@ struct FaultScenario: Sendable {
   let mayStayUnconfirmed: Bool
   /// Settings of the deployment's processes beside what all rows have, as environment variables.
   let settings: [String: String]
-  /// Whether the ledger's file lies on a small file system of its own, which only root can make.
-  let needsSmallDisk: Bool
+  /// What it cannot run without.
+  let needs: Set<Need>
   /// Whether it is short enough for every run of CI.
   let isQuick: Bool
   /// The topics that it has room in.
@@ -30,7 +42,7 @@ struct FaultScenario: Sendable {
   init(
     _ name: String, isQuick: Bool = false, deadLetters: Int = 0, repeats: RepeatLimit = .none,
     mayStayUnconfirmed: Bool = false,
-    settings: [String: String] = [:], needsSmallDisk: Bool = false, topics: FaultTopics = .few,
+    settings: [String: String] = [:], needs: Set<Need> = [], topics: FaultTopics = .few,
     timeToLive: Duration? = nil,
     inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)? = nil,
     injure: @escaping @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
@@ -42,7 +54,7 @@ struct FaultScenario: Sendable {
     self.repeats = repeats
     self.mayStayUnconfirmed = mayStayUnconfirmed
     self.settings = settings
-    self.needsSmallDisk = needsSmallDisk
+    self.needs = needs
     self.timeToLive = timeToLive
     self.inspect = inspect
     self.injure = injure
@@ -87,7 +99,7 @@ extension FaultScenario {
       }
       return []
     },
-    FaultScenario("disk full for the ledger", needsSmallDisk: true) { deployment, _ in
+    FaultScenario("disk full for the ledger", needs: [.smallDisk]) { deployment, _ in
       try await Task.sleep(for: .seconds(1))
       try deployment.ledgerDisk.fill()
       try await Task.sleep(for: .seconds(8))
@@ -116,18 +128,19 @@ extension FaultScenario {
 
   private static let kafka = [
     // The group may miss its members for so long that the partitions get other owners, while nothing can be committed.
-    FaultScenario("all brokers down for 30 s", repeats: .some) { deployment, _ in
+    FaultScenario("all brokers down for 30 s", repeats: .some, needs: [.brokerFaults]) { deployment, _ in
       try await Task.sleep(for: .seconds(2))
-      try deployment.cluster.setBroker(isUp: false)
+      try await deployment.cluster.setBroker(isUp: false)
       try await Task.sleep(for: .seconds(30))
-      try deployment.cluster.setBroker(isUp: true)
+      try await deployment.cluster.setBroker(isUp: true)
       return []
     },
-    FaultScenario("broker connections cut", isQuick: true, repeats: .some) { deployment, isQuick in
+    FaultScenario("broker connections cut", isQuick: true, repeats: .some, needs: [.brokerFaults]) {
+      deployment, isQuick in
       for _ in 0..<(isQuick ? 2 : 5) {
         try await Task.sleep(for: .seconds(1))
         for request in [EmbeddedCluster.Request.produce, .fetch, .heartbeat] {
-          try deployment.cluster.inject([.disconnect, .disconnect, .disconnect], into: request)
+          try await deployment.cluster.inject([.disconnect, .disconnect, .disconnect], into: request)
         }
       }
       await deployment.noteHealed()
@@ -135,10 +148,10 @@ extension FaultScenario {
       try await Task.sleep(for: .seconds(3))
       return []
     },
-    FaultScenario("produce errors") { deployment, _ in
+    FaultScenario("produce errors", needs: [.brokerFaults]) { deployment, _ in
       for _ in 0..<5 {
         try await Task.sleep(for: .seconds(1))
-        try deployment.cluster.inject(
+        try await deployment.cluster.inject(
           [.notLeader, .requestTimedOut, .notEnoughReplicas, .notEnoughReplicasAfterAppend, .disconnect], into: .produce
         )
       }
@@ -146,10 +159,10 @@ extension FaultScenario {
       try await Task.sleep(for: .seconds(3))
       return []
     },
-    FaultScenario("slow acknowledgements") { deployment, _ in
-      try deployment.cluster.setRoundTripTime(.milliseconds(400))
+    FaultScenario("slow acknowledgements", needs: [.brokerFaults]) { deployment, _ in
+      try await deployment.cluster.setRoundTripTime(.milliseconds(400))
       try await Task.sleep(for: .seconds(10))
-      try deployment.cluster.setRoundTripTime(.zero)
+      try await deployment.cluster.setRoundTripTime(.zero)
       return []
     },
   ]

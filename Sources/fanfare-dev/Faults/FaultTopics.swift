@@ -1,6 +1,3 @@
-import FanfareCore
-import RDKafka
-
 /// What the topics of a deployment are like, all of which the embedded cluster holds in memory: 5 MiB of each
 /// partition. That is why the retry topics, in which an outage keeps all that waits, and the status topic, which the
 /// audit reads from its beginning, have as many partitions as the sends here.
@@ -17,9 +14,4 @@ struct FaultTopics: Sendable {
   let retryDelays: [Int]
   /// Of each topic.
   let partitions: Int32
-
-  /// As they are made.
-  var specifications: [TopicSpecification] {
-    Topics(retryDelays: retryDelays).all.map { TopicSpecification(name: $0, partitions: partitions) }
-  }
 }

@@ -14,7 +14,7 @@ struct KilledBroadcast {
     FaultScenario(
       "kill -9 of every worker, three times during a broadcast", repeats: .some, inspect: inspect
     ) { deployment, _ in
-      try await population.register(in: deployment.registry)
+      try await population.register(in: try await deployment.openRegistry())
       // Slow enough that it is under way each time: for 25 seconds without the kills.
       let body = #"{"to":{"tag":"crowd"},"message":{"body":"Goal"},"maxPerSecond":\#(devices / 25)}"#
       _ = try await deployment.post(broadcast: body)
@@ -24,7 +24,7 @@ struct KilledBroadcast {
         for worker in 0..<FaultDeployment.workers { try await deployment.start("worker", worker) }
         await deployment.noteHealed()
         // The group has to miss the dead ones first.
-        try await Task.sleep(for: .seconds(number == Self.kills - 1 ? 1 : 14))
+        try await Task.sleep(for: number == Self.kills - 1 ? .seconds(1) : deployment.sessionPatience)
       }
       return []
     }

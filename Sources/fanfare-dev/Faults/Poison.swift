@@ -29,7 +29,7 @@ enum Poison {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await producer.run() }
       let records = values.enumerated().map {
-        ProducerRecord(topic: Topics().sends, key: Array("\($0)".utf8), value: $1)
+        ProducerRecord(topic: deployment.topics.sends, key: Array("\($0)".utf8), value: $1)
       }
       for result in await producer.send(records) { _ = try result.get() }
       group.cancelAll()

@@ -34,14 +34,14 @@ final class ChildProcess: Sendable {
   /// The product, which is built into the same directory.
   static let product = workshop.deletingLastPathComponent().appending(path: "fanfare")
 
-  /// Starts a role of the product. On the embedded cluster it is this program's, which alone knows that cluster's
-  /// settings; otherwise it is the product itself.
+  /// Starts a role of the product: with this program, which alone has the settings of an embedded cluster and a clock
+  /// that can be stepped, or with the product itself.
   static func role(
-    _ arguments: [String], environment: [String: String] = [:], isEmbedded: Bool, directory: URL
+    _ arguments: [String], environment: [String: String] = [:], inWorkshop: Bool, directory: URL
   ) throws -> ChildProcess {
     try ChildProcess(
-      (isEmbedded ? ["role"] : []) + arguments, name: arguments[0], environment: environment,
-      program: isEmbedded ? workshop : product, directory: directory)
+      (inWorkshop ? ["role"] : []) + arguments, name: arguments[0], environment: environment,
+      program: inWorkshop ? workshop : product, directory: directory)
   }
 
   /// The full path of a program of the search path; nil if it is not installed.

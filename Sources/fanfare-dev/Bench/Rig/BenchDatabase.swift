@@ -56,74 +56,44 @@ final class BenchDatabase: Sendable {
       result = .success(try await body(filled))
     } catch { result = .failure(error) }
     for filled in filled { filled.registry.close() }
-    if server == nil { try await drop(crowds.map(schema)) }
+    if server == nil { for crowd in crowds { try await schema(crowd).drop() } }
     return try result.get()
   }
 
   /// Runs `body` with the connection string of an empty schema, and leaves nothing behind at a server that was named.
   func withEmptySchema<Value>(_ body: (_ connection: String) async throws -> Value) async throws -> Value {
-    let schema = "\(prefix)_empty"
+    let schema = OwnSchema("\(prefix)_empty", in: connection, logger: rig.logger)
     let result: Result<Value, any Error>
     do {
-      try await create(schema)
-      result = .success(try await body(connection(to: schema)))
+      try await schema.create()
+      result = .success(try await body(schema.connection))
     } catch { result = .failure(error) }
-    try await drop([schema])
+    try await schema.drop()
     return try result.get()
   }
 
-  private func create(_ schema: String) async throws {
-    let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
-    defer { pool.close() }
-    _ = try await pool.withConnection { try $0.execute("CREATE SCHEMA \(schema)").affected }
+  private func schema(_ crowd: Crowd) -> OwnSchema {
+    OwnSchema("\(prefix)_\(crowd.devices)", in: connection, logger: rig.logger)
   }
-
-  /// Drops those of the schemas that are there. Also in a task that is cancelled.
-  private func drop(_ schemas: [String]) async throws {
-    let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
-    defer { pool.close() }
-    // In a task of its own, which nobody cancels: the schemas would outlive this process.
-    try await Task {
-      for schema in schemas {
-        _ = try await pool.withConnection { try $0.execute("DROP SCHEMA IF EXISTS \(schema) CASCADE").affected }
-      }
-    }.value
-  }
-
-  private func schema(_ crowd: Crowd) -> String { "\(prefix)_\(crowd.devices)" }
 
   /// Lets our own server write what it has put off, so that the files of its log are used anew.
   func settle() async throws {
     guard server != nil else { return }
-    let pool = try PostgreSQLPool(configuration(nil), logger: rig.logger)
+    let pool = try PostgreSQLPool(PostgreSQLConfiguration(connection: connection), logger: rig.logger)
     defer { pool.close() }
     _ = try await pool.withConnection { try $0.execute("CHECKPOINT").affected }
   }
 
   private func fill(_ crowd: Crowd) async throws -> Filled {
     let schema = schema(crowd)
-    try await create(schema)
-    let registry = try await PostgreSQLRegistry(configuration(schema), logger: rig.logger)
-    let pool = try PostgreSQLPool(configuration(schema), logger: rig.logger)
+    try await schema.create()
+    let registry = try await PostgreSQLRegistry(schema.configuration, logger: rig.logger)
+    let pool = try PostgreSQLPool(schema.configuration, logger: rig.logger)
     defer { pool.close() }
     let start = ContinuousClock.now
     try await crowd.load(into: pool)
     return Filled(
-      crowd: crowd, registry: registry, settings: #"{postgres: {url: "\#(connection(to: schema))"}}"#,
+      crowd: crowd, registry: registry, settings: #"{postgres: {url: "\#(schema.connection)"}}"#,
       loading: .now - start)
-  }
-
-  /// The connection string of a process that is to see this schema alone, in either of libpq's forms.
-  private func connection(to schema: String) -> String {
-    guard connection.contains("://") else { return "\(connection) options='-c search_path=\(schema)'" }
-    return connection + (connection.contains("?") ? "&" : "?") + "options=-c%20search_path%3D\(schema)"
-  }
-
-  private func configuration(_ schema: String?) -> PostgreSQLConfiguration {
-    var configuration = PostgreSQLConfiguration(connection: connection)
-    configuration.applicationName = "fanfare-bench"
-    configuration.statementTimeout = .seconds(3600)
-    if let schema { configuration.settings["search_path"] = schema }
-    return configuration
   }
 }

@@ -34,21 +34,24 @@ final class BenchPipeline: Sendable {
   /// Where Kafka is.
   let client: KafkaClientConfiguration
   let topics: Topics
-  /// The settings that say so.
+  /// Whether the cluster is an embedded one.
+  private let isEmbedded: Bool
+  /// The settings of the cluster and the topics, for the roles.
   let kafkaSettings: String
   private let producer: Producer
   private let devices: DeviceCounter?
 
-  private init(rig: BenchRig, sink: Sink, bootstrapServers: String, topics: Topics, counting: Counting) throws {
+  private init(
+    rig: BenchRig, sink: Sink, client: KafkaClientConfiguration, topics: Topics, counting: Counting
+  ) throws {
     self.rig = rig
     self.sink = sink
     self.topics = topics
-    let isEmbedded = rig.options.kafka == nil
-    client = KafkaClientConfiguration(
-      bootstrapServers: bootstrapServers, clientID: "fanfare-bench", profile: isEmbedded ? .embedded : ClusterProfile())
+    self.client = client
+    isEmbedded = client.profile == .embedded
     kafkaSettings = """
       kafka:
-        bootstrapServers: "\(bootstrapServers)"
+        bootstrapServers: "\(client.bootstrapServers)"
         \(isEmbedded ? "embedded: true" : "")
         topicPrefix: \(topics.prefix)
       log: {level: warning}
@@ -72,40 +75,26 @@ final class BenchPipeline: Sendable {
       let broker = try rig.start(
         "broker", settings: "kafka: {topicPrefix: \(topics.prefix), partitions: 64}\nlog: {level: error}\n")
       defer { broker.destroy() }
-      return try await with(rig, sink: sink, at: try await broker.address(), topics: topics, counting: counting, body)
+      let client = KafkaClientConfiguration(
+        bootstrapServers: try await broker.address(), clientID: "fanfare-dev", profile: .embedded)
+      return try await with(rig, sink: sink, at: client, topics: topics, counting: counting, body)
     }
-    let administrator = try TopicAdministrator(
-      client: KafkaClientConfiguration(bootstrapServers: kafka, clientID: "fanfare-bench"), logger: rig.logger)
+    let own = try await OwnTopics(
+      topics, partitions: { Int32(topics.partitions(of: $0, ofSends: 64)) }, at: kafka, logger: rig.logger)
     let result: Result<Value, any Error>
     do {
-      try await create(topics, administrator)
-      result = .success(try await with(rig, sink: sink, at: kafka, topics: topics, counting: counting, body))
+      result = .success(try await with(rig, sink: sink, at: own.client, topics: topics, counting: counting, body))
     } catch { result = .failure(error) }
-    // Whoever is cancelled waits for it, too: the topics would outlive this process.
-    do { try await administrator.deleteTopics(topics.all) } catch {
-      Console.error("Left behind at \(kafka): the topics that begin with \(topics.prefix): \(error)")
-    }
+    await own.delete()
     return try result.get()
   }
 
-  /// Makes the topics. Throws unless all of them are there.
-  static func create(_ topics: Topics, _ administrator: TopicAdministrator) async throws {
-    let creations = try await administrator.createTopics(
-      topics.all.map {
-        TopicSpecification(
-          name: $0, partitions: Int32(topics.partitions(of: $0, ofSends: 64)), replicationFactor: 1, configuration: [:])
-      })
-    for creation in creations {
-      if case .failed(let error) = creation.outcome { throw BenchError("no topic could be made: \(error)") }
-    }
-  }
-
   private static func with<Value: Sendable>(
-    _ rig: BenchRig, sink: Sink, at servers: String, topics: Topics, counting: Counting,
+    _ rig: BenchRig, sink: Sink, at client: KafkaClientConfiguration, topics: Topics, counting: Counting,
     _ body: @Sendable (BenchPipeline) async throws -> Value
   ) async throws -> Value {
     let pipeline = try BenchPipeline(
-      rig: rig, sink: sink, bootstrapServers: servers, topics: topics, counting: counting)
+      rig: rig, sink: sink, client: client, topics: topics, counting: counting)
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await pipeline.producer.run() }
       if let devices = pipeline.devices { group.addTask { await devices.run() } }
@@ -147,7 +136,9 @@ final class BenchPipeline: Sendable {
     var workers: [ChildProcess] = []
     defer { for worker in workers { worker.destroy() } }
     for _ in 0..<count {
-      workers.append(try rig.start("worker", settings: kafkaSettings + "registry: \(registry)\n" + settings + hub))
+      workers.append(
+        try rig.startRole(
+          "worker", isEmbedded: isEmbedded, settings: kafkaSettings + "registry: \(registry)\n" + settings + hub))
     }
     let value: Value
     do { value = try await body(workers) } catch {
@@ -165,8 +156,8 @@ final class BenchPipeline: Sendable {
     let ledger = rig.path("ledger.sqlite")
     // The front end is not ready before a ledger has made its file.
     _ = try LedgerStore(LedgerStoreConfiguration(path: ledger))
-    let api = try rig.start(
-      "api",
+    let api = try rig.startRole(
+      "api", isEmbedded: isEmbedded,
       settings: kafkaSettings + """
         registry: {path: \(registry)}
         ledger: {path: \(ledger)}

@@ -48,15 +48,20 @@ final class BenchRig: Sendable {
   /// The path of one of the credentials' files.
   func key(_ name: String) -> String { path("keys/\(name)") }
 
-  /// A role of the product, in a process of its own, with these settings (YAML).
-  func start(_ role: String, settings: String) throws -> ChildProcess {
-    let file = path("\(role)-\(UUID()).yaml")
+  /// Starts a broker or a simulator in a process of its own, with these settings (YAML).
+  func start(_ command: String, settings: String) throws -> ChildProcess {
+    try ChildProcess([command, "--config", try file(of: settings)], name: command, directory: directory)
+  }
+
+  /// Starts a role of the product in a process of its own, with these settings (YAML).
+  func startRole(_ role: String, isEmbedded: Bool, settings: String) throws -> ChildProcess {
+    try .role([role, "--config", try file(of: settings)], inWorkshop: isEmbedded, directory: directory)
+  }
+
+  private func file(of settings: String) throws -> String {
+    let file = path("settings-\(UUID()).yaml")
     try Data(settings.utf8).write(to: URL(fileURLWithPath: file))
-    let arguments = [role, "--config", file]
-    guard !["broker", "simulator"].contains(role) else {
-      return try ChildProcess(arguments, name: role, directory: directory)
-    }
-    return try .role(arguments, isEmbedded: options.kafka == nil, directory: directory)
+    return file
   }
 
   /// The settings of a hub whose iPhones are reached at the sink.

@@ -12,6 +12,13 @@ struct Population: Sendable {
     var tags: [String] = []
     /// Whether the push service knows it no more.
     var isDead = false
+
+    /// The request that registers it.
+    var request: InstallationRequest {
+      InstallationRequest(
+        installation: "bench-\(number)", hub: .default, user: Population.user(owner), platform: platform,
+        handle: handle, tags: tags)
+    }
   }
 
   let devices: [Device]
@@ -46,18 +53,25 @@ struct Population: Sendable {
       content: Content(message: Message(title: "Number \(number)", body: body)))
   }
 
+  /// Registers them, one request at a time and 16 at once.
+  func register(in registry: any DeviceRegistry) async throws {
+    let now = SystemWallClock().now()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (index, device) in devices.enumerated() {
+        if index >= 16 { try await group.next() }
+        group.addTask { _ = try await registry.install(device.request, at: now) }
+      }
+      try await group.waitForAll()
+    }
+  }
+
   /// Makes a registry of them. Throws `RegistryError`.
   func register(in path: String) async throws {
     let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
     let now = SystemWallClock().now()
     for start in stride(from: 0, to: devices.count, by: 5000) {
       _ = try await registry.install(
-        devices[start..<min(start + 5000, devices.count)].map { device in
-          InstallationRequest(
-            installation: "bench-\(device.number)", hub: .default, user: Self.user(device.owner),
-            platform: device.platform,
-            handle: device.handle, tags: device.tags)
-        }, at: now)
+        devices[start..<min(start + 5000, devices.count)].map(\.request), at: now)
     }
     try registry.close()
   }
