@@ -1,14 +1,14 @@
-/// The name of a hub: one app with its own push credentials, registrations and callers. Nothing crosses from one hub to
-/// another.
+/// The name of a hub: an app with its own push credentials, registrations and callers. Hubs are isolated from each
+/// other.
 package struct HubName: Hashable, Sendable, CustomStringConvertible {
-  /// The hub of a deployment that names none.
+  /// The hub of a deployment that configures none.
   package static let `default` = Self(trusted: "default")
-  /// The rule for names, as error messages state it.
+  /// The rule for names as stated in error messages.
   package static let rule = "1 to 64 characters of a–z, 0–9 and -, not beginning with -"
 
   package let rawValue: String
 
-  /// Takes a name; nil when it breaks `rule`.
+  /// Parses a name; nil when it violates `rule`.
   package init?(_ name: String) {
     let bytes = name.utf8Span.span
     guard (1...64).contains(bytes.count), bytes[0] != UInt8(ascii: "-") else { return nil }

@@ -1,27 +1,26 @@
-/// A 128-bit identifier of one kind of thing, written as a canonical lower-case UUID (RFC 9562).
+/// A 128-bit identifier, written as a canonical lower-case UUID (RFC 9562).
 ///
-/// Held as two words, so that copying, comparing and hashing one allocates nothing. The type parameter only keeps the
-/// id of a send from being taken for the id of a registration.
+/// Stored as two words, so that copying, comparing and hashing allocate nothing. The type parameter distinguishes the
+/// ids of different kinds of objects.
 package struct Identifier<Subject>: Hashable, Sendable {
   /// The first eight bytes, big-endian.
   package let high: UInt64
   /// The last eight bytes, big-endian.
   package let low: UInt64
 
-  /// Takes the 16 bytes as two big-endian words, whatever their UUID version.
+  /// Creates an identifier of any UUID version from two big-endian words.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
-  /// A random identifier (UUID version 4): uniformly distributed, so that any fixed slice of the id space holds its
-  /// share.
+  /// A random identifier (UUID version 4). Random identifiers are uniformly distributed over the id space.
   package static func random() -> Self {
     var generator = SystemRandomNumberGenerator()
     return random(using: &generator)
   }
 
-  /// A random identifier (UUID version 4) made of the generator's numbers.
+  /// A random identifier (UUID version 4) from the generator.
   package static func random(using generator: inout some RandomNumberGenerator) -> Self {
     Self(
       high: (generator.next() & 0xFFFF_FFFF_FFFF_0FFF) | 0x4000,
@@ -34,7 +33,7 @@ package struct Identifier<Subject>: Hashable, Sendable {
     return timeOrdered(at: time, using: &generator)
   }
 
-  /// An identifier that sorts by its time of creation (UUID version 7), the rest of it made of the generator's numbers.
+  /// An identifier that sorts by its time of creation (UUID version 7), with random bits from the generator.
   package static func timeOrdered(at time: UnixTime, using generator: inout some RandomNumberGenerator) -> Self {
     let milliseconds = UInt64(clamping: time.milliseconds) & 0xFFFF_FFFF_FFFF
     return Self(
@@ -42,7 +41,7 @@ package struct Identifier<Subject>: Hashable, Sendable {
       low: (generator.next() & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000)
   }
 
-  /// The 16 bytes in network order, as databases keep them.
+  /// The 16 bytes in network order, as stored in databases.
   package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(16)
@@ -54,7 +53,7 @@ package struct Identifier<Subject>: Hashable, Sendable {
     return bytes
   }
 
-  /// Reads back what `bytes` gave; nil unless there are exactly 16.
+  /// Creates an identifier from 16 bytes in network order; nil for any other number of bytes.
   package init?(bytes: some Collection<UInt8>) {
     guard bytes.count == 16 else { return nil }
     var (high, low): (UInt64, UInt64) = (0, 0)
@@ -66,19 +65,19 @@ package struct Identifier<Subject>: Hashable, Sendable {
 }
 
 extension Identifier: Comparable {
-  /// Orders by the bytes, as PostgreSQL's `uuid` and SQLite's blobs do.
+  /// Orders by bytes, like PostgreSQL's `uuid` and SQLite's blobs.
   package static func < (left: Self, right: Self) -> Bool {
     left.high == right.high ? left.low < right.low : left.high < right.high
   }
 }
 
 extension Identifier: LosslessStringConvertible {
-  /// Reads the canonical form `8-4-4-4-12` in either letter case; nil for anything else.
+  /// Parses the canonical form `8-4-4-4-12` in either letter case; nil for anything else.
   package init?(_ text: String) {
     self.init(utf8: text.utf8Span.span)
   }
 
-  /// Reads the canonical form from UTF-8; nil for anything else.
+  /// Parses the canonical form in UTF-8; nil for anything else.
   package init?(utf8 text: Span<UInt8>) {
     guard let (high, low) = text.uuid else { return nil }
     self.init(high: high, low: low)
@@ -97,8 +96,9 @@ extension Identifier: LosslessStringConvertible {
 }
 
 extension [UInt8] {
-  /// Appends a canonical lower-case UUID. Not generic as the identifier is: a caller in another module would run it
-  /// unspecialised, at several times the price.
+  /// Appends a canonical lower-case UUID.
+  ///
+  /// Not generic over the subject: callers in other modules would run an unspecialized version, several times as slow.
   fileprivate mutating func appendUUID(_ high: UInt64, _ low: UInt64) {
     let dash = UInt8(ascii: "-")
     append(addingCapacity: 36) { text in
@@ -117,7 +117,7 @@ extension [UInt8] {
 }
 
 extension Span<UInt8> {
-  /// The two words of a canonical UUID; nil where they are none. Not generic, for the same reason.
+  /// The two words of a canonical UUID; nil for any other text. Not generic, for the same reason.
   fileprivate var uuid: (high: UInt64, low: UInt64)? {
     guard count == 36 else { return nil }
     var (high, low): (UInt64, UInt64) = (0, 0)

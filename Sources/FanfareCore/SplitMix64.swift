@@ -1,5 +1,4 @@
-/// A small generator of random numbers (Steele, Lea and Flood's SplitMix64), seeded so that what it decides can be
-/// repeated.
+/// A small seeded random number generator (SplitMix64 by Steele, Lea and Flood) for reproducible decisions.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

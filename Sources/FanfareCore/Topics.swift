@@ -1,30 +1,29 @@
-/// The names of the topics, all under one prefix.
+/// The names of a deployment's topics, which share a prefix.
 package struct Topics: Hashable, Sendable {
-  /// What every name begins with, before the dot.
+  /// The common prefix without its dot.
   package let prefix: String
 
-  /// Send requests, keyed by username tag, or by the send's id where there is no single user.
+  /// Send requests. Key: the username tag, or the send's id where there is no single user.
   package let sends: String
-  /// Slices of broadcasts, apart from the sends so that none waits behind them.
+  /// Segments of broadcasts, in a topic of their own so that a broadcast does not delay single sends.
   package let segments: String
-  /// What happened, keyed by the send's id.
+  /// Status records. Key: the send's id.
   package let status: String
-  /// What cannot be processed, keyed as it was.
+  /// Records that cannot be processed, with their original keys.
   package let deadLetter: String
-  /// What must wait, keyed as it was, shortest wait first; none where everything waits in the workers' memory.
+  /// Deferred records with their original keys, by ascending delay; empty where records wait only in workers' memory.
   package let retries: [Retry]
 
-  /// The topic of all that must wait about as long.
+  /// A retry topic, for records that are deferred for about its delay.
   package struct Retry: Hashable, Sendable {
     package let delay: Duration
     package let name: String
   }
 
-  /// The delays of the retry topics unless configured otherwise, in seconds.
+  /// The default delays of the retry topics in seconds.
   package static let defaultRetryDelays = [15, 60, 300]
 
-  /// The topics of a deployment; `fanfare` unless configured otherwise. The delays of the retry topics are whole
-  /// seconds.
+  /// The topics of a deployment. `retryDelays` are in seconds.
   package init(prefix: String = "fanfare", retryDelays: [Int] = []) {
     self.prefix = prefix
     retries = Set(retryDelays).sorted().map { Retry(delay: .seconds($0), name: "\(prefix).retry.\($0)s") }
@@ -34,8 +33,8 @@ package struct Topics: Hashable, Sendable {
     deadLetter = prefix + ".dead-letter"
   }
 
-  /// The retry topics of this deployment among these names that are not configured, or not any more, shortest wait
-  /// first. What lies there waits too.
+  /// The retry topics of this deployment among `names` that are not configured any more, by ascending delay. They may
+  /// still hold deferred records.
   package func retired(among names: some Sequence<String>) -> [Retry] {
     let beginning = "\(prefix).retry."
     return names.compactMap { name -> Retry? in
@@ -46,13 +45,10 @@ package struct Topics: Hashable, Sendable {
     }.sorted { $0.delay < $1.delay }
   }
 
-  /// Every topic there is, for `fanfare topics create`.
+  /// All topics, for `fanfare topics create`.
   package var all: [String] { [sends, segments, status, deadLetter] + retries.map(\.name) }
-}
 
-extension Topics {
-  /// The topic for what must wait that long: the one with the shortest delay that is not shorter, or the longest there
-  /// is. Nil without retry topics.
+  /// The retry topic for a delay: the shortest one that is not shorter, else the longest. Nil without retry topics.
   package func retry(for delay: Duration) -> Retry? {
     retries.first { $0.delay >= delay } ?? retries.last
   }

@@ -1,25 +1,26 @@
+import FoundationEssentials
+
 /// A moment of wall-clock time: milliseconds since 1970-01-01T00:00:00Z.
 package struct UnixTime: Hashable, Comparable, Sendable {
   /// Milliseconds since the epoch; negative before it.
   package let milliseconds: Int64
 
-  /// A moment so many milliseconds after the epoch.
   package init(milliseconds: Int64) {
     self.milliseconds = milliseconds
   }
 
-  /// Whole seconds since the epoch, rounded down: what push services and tokens count in.
+  /// Whole seconds since the epoch, rounded down: the unit of push services and tokens.
   package var seconds: Int64 { milliseconds >= 0 ? milliseconds / 1000 : (milliseconds - 999) / 1000 }
 
   package static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
-  /// The moment so much later; saturates instead of overflowing.
+  /// The moment after `duration`. Saturates instead of overflowing.
   package static func + (time: Self, duration: Duration) -> Self {
     let (seconds, attoseconds) = duration.components
     let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
     let (span, spanOverflow) = product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
     let (sum, sumOverflow) = time.milliseconds.addingReportingOverflow(span)
-    // Of less than a second only the attoseconds tell the sign.
+    // Compared as a whole, because for less than a second only the attoseconds have a sign.
     guard !overflow, !spanOverflow, !sumOverflow else { return Self(milliseconds: duration < .zero ? .min : .max) }
     return Self(milliseconds: sum)
   }
@@ -31,16 +32,15 @@ package struct UnixTime: Hashable, Comparable, Sendable {
 }
 
 extension UnixTime: LosslessStringConvertible {
-  /// What can be written: a year has four digits (RFC 3339 §1).
+  /// The years 0 to 9999, which RFC 3339 §1 can express.
   private static let writableRange: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
-  /// The moment as it is written, and read again by others.
+  /// The nearest moment that RFC 3339 can express.
   package var writable: UnixTime {
     UnixTime(milliseconds: min(max(milliseconds, Self.writableRange.lowerBound), Self.writableRange.upperBound))
   }
 
-  /// RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`, 24 characters. A moment before the year 0 or after
-  /// the year 9999 is written as the nearest one that can be.
+  /// RFC 3339 in UTC with milliseconds, 24 characters: `2026-11-21T08:00:00.000Z`. It writes `writable`.
   package var description: String {
     var text: [UInt8] = []
     text.reserveCapacity(24)
@@ -48,7 +48,7 @@ extension UnixTime: LosslessStringConvertible {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Appends `description`'s characters without making a string.
+  /// Appends the characters of `description` without creating a string.
   package func append(to output: inout [UInt8]) {
     let milliseconds = writable.milliseconds
     let day = milliseconds >= 0 ? milliseconds / 86_400_000 : (milliseconds - 86_399_999) / 86_400_000
@@ -73,13 +73,14 @@ extension UnixTime: LosslessStringConvertible {
     }
   }
 
-  /// Reads an RFC 3339 date-time with any fraction and offset (a leap second counts as the second before it); nil for
-  /// anything else, and for what lies before the year 0 or after the year 9999 in UTC.
+  /// Parses an RFC 3339 date-time with any fraction and offset. A leap second is read as the second before it.
+  ///
+  /// Nil for anything else, and for moments before the year 0 or after the year 9999 in UTC.
   package init?(_ text: String) {
     self.init(utf8: text.utf8Span.span)
   }
 
-  /// Reads an RFC 3339 date-time from its bytes; see `init(_:)`.
+  /// Parses an RFC 3339 date-time in UTF-8; see `init(_:)`.
   package init?(utf8 text: Span<UInt8>) {
     let dash = UInt8(ascii: "-")
     let colon = UInt8(ascii: ":")
@@ -89,8 +90,7 @@ extension UnixTime: LosslessStringConvertible {
       text.has(UInt8(ascii: "T"), &at) || text.has(UInt8(ascii: "t"), &at) || text.has(UInt8(ascii: " "), &at),
       let hour = text.number(2, &at), text.has(colon, &at), let minute = text.number(2, &at), text.has(colon, &at),
       let second = text.number(2, &at), let date = CivilDate(year: year, month: month, day: day), hour < 24,
-      minute < 60,
-      second <= 60
+      minute < 60, second <= 60
     else { return nil }
     var fraction: Int64 = 0
     if text.has(UInt8(ascii: "."), &at) {
@@ -112,7 +112,7 @@ extension UnixTime: LosslessStringConvertible {
     }
     guard at == text.count else { return nil }
     let wholeSeconds = date.daysSinceEpoch * 86_400 + hour * 3600 + (minute - offset) * 60 + min(second, 59)
-    // An offset can lead out of the years that there are.
+    // The offset can move the moment out of the range.
     let milliseconds = wholeSeconds * 1000 + fraction
     guard Self.writableRange.contains(milliseconds) else { return nil }
     self.init(milliseconds: milliseconds)
@@ -120,7 +120,7 @@ extension UnixTime: LosslessStringConvertible {
 }
 
 extension Span<UInt8> {
-  /// The number that so many digits from `index` on are, and `index` moved behind them; nil where one of them is none.
+  /// Reads a number of `digits` digits at `index` and advances `index`; nil where there are not as many digits.
   fileprivate func number(_ digits: Int, _ index: inout Int) -> Int64? {
     guard index + digits <= count else { return nil }
     var value: Int64 = 0
@@ -133,10 +133,25 @@ extension Span<UInt8> {
     return value
   }
 
-  /// Whether the character stands at `index`, which is moved behind it if so.
+  /// Whether the character is at `index`. If so, advances `index`.
   fileprivate func has(_ character: UInt8, _ index: inout Int) -> Bool {
     guard index < count, self[index] == character else { return false }
     index += 1
     return true
+  }
+}
+
+/// A source of the current time. All code that stamps or expires uses one, so that tests can control time.
+package protocol WallClock: Sendable {
+  /// The current time. Callable from any thread. It may step in either direction, like the machine's clock.
+  func now() -> UnixTime
+}
+
+/// The machine's clock.
+package struct SystemWallClock: WallClock {
+  package init() {}
+
+  package func now() -> UnixTime {
+    UnixTime(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
   }
 }

@@ -1,42 +1,26 @@
-extension Audience {
-  /// Appends the `to` member's value.
-  func append(to output: inout [UInt8]) {
-    switch self {
-    case .user(let name):
-      output.append(literal: #"{"user":"#)
-      output.appendJSON(name)
-      output.append(UInt8(ascii: "}"))
-    case .tag(let tag):
-      output.append(literal: #"{"tag":"#)
-      output.appendJSON(tag)
-      output.append(UInt8(ascii: "}"))
-    case .registration(let id):
-      output.append(literal: #"{"registration":"#)
-      output.appendJSON(id)
-      output.append(UInt8(ascii: "}"))
-    case .device(let platform, let handle):
-      output.append(literal: #"{"device":{"platform":"#)
-      output.appendJSON(platform.rawValue)
-      output.append(literal: #","handle":"#)
-      output.appendJSON(handle)
-      output.append(literal: "}}")
-    case .tags(let tags):
-      output.append(literal: #"{"tags":["#)
-      for (index, tag) in tags.enumerated() {
-        if index > 0 { output.append(UInt8(ascii: ",")) }
-        output.appendJSON(tag)
+extension Audience: JSONWritable {
+  /// Writes the value of the `to` member.
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      switch self {
+      case .user(let name): json.member("user", name)
+      case .tag(let tag): json.member("tag", tag)
+      case .registration(let id): json.member("registration", id)
+      case .device(let platform, let handle):
+        json.object("device") { json in
+          json.member("platform", platform)
+          json.member("handle", handle)
+        }
+      case .tags(let tags): json.member("tags", tags)
+      case .expression(let expression): json.member("expression", expression.description)
+      case .everyone: json.member("everyone", true)
       }
-      output.append(literal: "]}")
-    case .expression(let expression):
-      output.append(literal: #"{"expression":"#)
-      output.appendJSON(expression.description)
-      output.append(UInt8(ascii: "}"))
-    case .everyone: output.append(literal: #"{"everyone":true}"#)
     }
   }
 
-  /// Reads the `to` member's value: an object with exactly one audience. Another member is an error even in a record: a
-  /// send whose audience is not wholly understood must not go out.
+  /// Reads the value of the `to` member: an object with exactly one audience.
+  ///
+  /// An unknown member is an error even in a record: a send must not go out when its audience is not fully understood.
   package static func read(from reader: inout JSONReader) throws(JSONError) -> Audience {
     var (audience, count): (Audience?, Int) = (nil, 0)
     try reader.readObject { (key, reader) throws(JSONError) in
@@ -46,8 +30,7 @@ extension Audience {
         let name = try reader.readString()
         guard UserName.isValid(name) else { throw reader.error("must be \(UserName.rule)") }
         audience = .user(name)
-      case "tag":
-        audience = .tag(try readTag(from: &reader))
+      case "tag": audience = .tag(try reader.readTag())
       case "registration":
         guard let id = try reader.readRegistrationID() else {
           throw reader.error("must be a registration id (a UUID)")
@@ -72,19 +55,13 @@ extension Audience {
 
   private static let kinds = "user, tag, tags, expression, registration, device and everyone"
 
-  private static func readTag(from reader: inout JSONReader) throws(JSONError) -> String {
-    let tag = try reader.readString()
-    guard Tag.isAddressable(tag) else { throw reader.error("must be \(Tag.rule)") }
-    return tag
-  }
-
   private static func readTags(from reader: inout JSONReader) throws(JSONError) -> Audience {
     var tags: [String] = []
     try reader.readArray { (reader) throws(JSONError) in
       guard tags.count < maximumTags else {
         throw reader.error("is one more than the \(maximumTags) tags that there may be")
       }
-      tags.append(try readTag(from: &reader))
+      tags.append(try reader.readTag())
     }
     guard !tags.isEmpty else { throw reader.error("must name at least one tag") }
     return Audience(anyOf: tags)
@@ -96,10 +73,7 @@ extension Audience {
       switch key {
       case "platform":
         guard platform == nil else { throw reader.duplicateMember() }
-        guard let known = Platform(name: try reader.readString()) else {
-          throw reader.error("must be \"apns\", \"fcm\" or \"wns\"")
-        }
-        platform = known
+        platform = try reader.readPlatform()
       case "handle":
         guard handle == nil else { throw reader.duplicateMember() }
         handle = try reader.readString()

@@ -1,9 +1,9 @@
-/// The envelope that every topic record has: a CloudEvent 1.0 in structured JSON mode.
+/// The envelope of every topic record: a CloudEvent 1.0 in structured JSON mode.
 package struct CloudEvent {
-  /// The value of the header `content-type`, which marks a record as such an event.
+  /// The value of the record header `content-type`.
   package static let contentType = "application/cloudevents+json"
 
-  /// What a record is; an incompatible version of a shape is another type.
+  /// The type of a record. An incompatible version of a record is a new type.
   enum RecordType: String {
     case send = "fanfare.send.v1"
     case status = "fanfare.status.v1"
@@ -11,9 +11,10 @@ package struct CloudEvent {
     case retry = "fanfare.retry.v1"
     case segment = "fanfare.segment.v1"
 
-    /// What stands between a record's id and its time: the type, and the role that writes such records. In one piece,
-    /// because a record is written for every push, and each piece costs as much as its bytes.
-    fileprivate var middle: StaticString {
+    /// The members between a record's id and its time: its type, and the role that writes such records.
+    ///
+    /// One literal instead of members: a record is written for every push, and each append costs as much as its bytes.
+    fileprivate var typeAndSource: StaticString {
       switch self {
       case .send: #"","type":"fanfare.send.v1","source":"/fanfare/api","time":"#
       case .status: #"","type":"fanfare.status.v1","source":"/fanfare/worker","time":"#
@@ -24,24 +25,73 @@ package struct CloudEvent {
     }
   }
 
-  /// The id, where it is a UUID.
+  /// The id; nil where it is not a UUID.
   let id: SendID?
   let time: UnixTime?
+}
 
-  /// Reads a record that should be of the given type, and by `read` its data, an object; `read` may be called more than
-  /// once. Of several members of one name the last counts. Throws `.unknownType` for any other type, `.tooLarge` and
-  /// `.undecodable` as they say.
+// MARK: - Writing
+
+extension CloudEvent {
+  /// A record. `id` appends the event's id, escaped; `data` writes the members of `data`.
+  static func record(
+    _ type: RecordType, time: UnixTime, capacity: Int, id: (inout [UInt8]) -> Void, data: (inout JSONWriter) -> Void
+  ) -> [UInt8] {
+    var json = JSONWriter(capacity: capacity)
+    begin(&json, id: id)
+    continueAfterID(type, time: time, &json)
+    data(&json)
+    end(&json)
+    return json.bytes
+  }
+
+  /// Writes the beginning of a record up to its id.
+  static func begin(_ json: inout JSONWriter, id: (inout [UInt8]) -> Void) {
+    json.raw(#"{"specversion":"1.0","id":""#)
+    json.append(id)
+  }
+
+  /// Writes the envelope's members after the id, and opens `data`.
+  static func continueAfterID(_ type: RecordType, time: UnixTime, _ json: inout JSONWriter) {
+    json.raw(type.typeAndSource)
+    time.write(to: &json)
+    json.raw(#","data":"#)
+    json.open("{")
+  }
+
+  /// Appends `<send>/<part>`, or `<send>/<attempt>/<part>` for one of several parts: the event id of a work item.
+  static func appendID(of send: SendID, attempt: AttemptID?, part: Int, to id: inout [UInt8]) {
+    send.append(to: &id)
+    id.append(UInt8(ascii: "/"))
+    if let attempt {
+      attempt.append(to: &id)
+      id.append(UInt8(ascii: "/"))
+    }
+    id.appendJSON(part)
+  }
+
+  /// Closes `data` and the record.
+  static func end(_ json: inout JSONWriter) { json.raw("}}") }
+}
+
+// MARK: - Reading
+
+extension CloudEvent {
+  /// Reads a record of the expected type. `read` reads its `data`, an object, and may be called more than once.
+  ///
+  /// When a member occurs several times, the last one counts. Throws `.unknownType` for any other type, `.tooLarge`
+  /// for more than `maximumSize` bytes, and `.undecodable` for everything else.
   static func read<Value>(
     _ record: ArraySlice<UInt8>, as expected: RecordType, maximumSize: Int,
     data read: (inout JSONReader) throws(JSONError) -> Value
   ) throws(RecordError) -> (event: CloudEvent, data: Value) {
-    // More than a record of any type may have is not even read.
-    let most = max(maximumSize, StatusRecord.maximumRecordSize)
-    guard record.count <= most else { throw tooLarge(most) }
+    // A record above the limit of every type is rejected without being parsed.
+    let limit = max(maximumSize, StatusRecord.maximumRecordSize)
+    guard record.count <= limit else { throw tooLarge(limit) }
     guard !record.isEmpty else { throw RecordError(.undecodable, "the record is empty") }
     var (hasID, id, time): (Bool, SendID?, UnixTime?) = (false, nil, nil)
     var (hasType, hasVersion): (Bool?, Bool) = (nil, false)
-    var (data, later): (Value?, ArraySlice<UInt8>?)
+    var (data, unreadData): (Value?, ArraySlice<UInt8>?)
     do throws(JSONError) {
       var reader = try JSONReader(record)
       try reader.readObject { (key, reader) throws(JSONError) in
@@ -50,17 +100,17 @@ package struct CloudEvent {
         case "type": hasType = try reader.readUTF8 { $0.hasBytes(of: expected.rawValue) }
         case "specversion": hasVersion = try reader.readUTF8 { $0.hasBytes(of: "1.0") }
         case "data":
-          // Read in passing where it is known to be what is wanted. Otherwise, and if it is faulty, its turn comes when
-          // all the rest is known.
+          // Read at once when the type is known to match. Otherwise, and when it is faulty, it is read again after the
+          // rest of the envelope, whose errors come first.
           let start = reader.position
           if hasType == true, hasVersion, record.count <= maximumSize {
             do throws(JSONError) {
-              data = try reader.readApart(read)
-              later = nil
+              data = try reader.readNested(read)
+              unreadData = nil
               return
             } catch { reader.position = start }
           }
-          later = try reader.readUnchecked()
+          unreadData = try reader.readUnchecked()
         case "time":
           // CloudEvents' JSON format: null is the same as a missing attribute.
           let isMissing = try reader.readNull()
@@ -71,7 +121,7 @@ package struct CloudEvent {
       }
       try reader.finish()
     } catch {
-      // Whatever it is, it is too much of it.
+      // The size is the better explanation: the record may have been cut.
       guard record.count <= maximumSize else { throw tooLarge(maximumSize) }
       throw RecordError(.undecodable, error.field.isEmpty ? "the record \(error.problem)" : error.description)
     }
@@ -80,8 +130,8 @@ package struct CloudEvent {
     guard hasType else { throw RecordError(.unknownType, "type must be \"\(expected.rawValue)\"") }
     guard record.count <= maximumSize else { throw tooLarge(maximumSize) }
     guard hasID else { throw RecordError(.undecodable, "id is missing") }
-    if let later {
-      var reader = JSONReader(validated: later)
+    if let unreadData {
+      var reader = JSONReader(validated: unreadData)
       do throws(JSONError) { data = try read(&reader) } catch { throw RecordError(inData: error) }
     }
     guard let data else { throw RecordError(.undecodable, "data is missing") }
@@ -91,24 +141,24 @@ package struct CloudEvent {
   private static func tooLarge(_ maximumSize: Int) -> RecordError {
     RecordError(.tooLarge, "the record has more than \(maximumSize) bytes")
   }
+}
 
-  /// Begins a record up to and including `"data":`; the caller appends the data and the closing brace.
-  static func begin(_ type: RecordType, time: UnixTime, capacity: Int, id: (inout [UInt8]) -> Void) -> [UInt8] {
-    var output: [UInt8] = []
-    output.reserveCapacity(capacity)
-    output.append(literal: opening)
-    id(&output)
-    appendMiddle(type, time: time, to: &output)
-    return output
+/// Why a topic record cannot be used. Names the field, never its value.
+package struct RecordError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The reason that the dead letter gives.
+  package let reason: DeadLetter.Reason
+  /// The field and its problem.
+  package let detail: String
+
+  package init(_ reason: DeadLetter.Reason, _ detail: String) {
+    self.reason = reason
+    self.detail = detail
   }
 
-  /// What a record begins with: its id follows.
-  static let opening: StaticString = #"{"specversion":"1.0","id":""#
-
-  /// Appends what stands between a record's id and its data.
-  static func appendMiddle(_ type: RecordType, time: UnixTime, to output: inout [UInt8]) {
-    output.append(literal: type.middle)
-    output.appendJSON(time)
-    output.append(literal: #","data":"#)
+  /// The record's `data` is not what was expected.
+  init(inData error: JSONError) {
+    self.init(.undecodable, error.field.isEmpty ? "data \(error.problem)" : "data.\(error.description)")
   }
+
+  package var description: String { detail }
 }

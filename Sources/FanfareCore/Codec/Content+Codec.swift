@@ -1,30 +1,84 @@
 extension Content {
-  /// Appends the `message` and `native` members that are there, each with a comma before it.
-  func append(to output: inout [UInt8]) {
-    if let message {
-      output.append(literal: #","message":"#)
-      message.append(to: &output)
-    }
+  /// Writes the members `message` and `native`, each only where it has a value.
+  func writeMembers(to json: inout JSONWriter) {
+    json.member("message", ifPresent: message)
     guard apns != nil || fcm != nil || wns != nil else { return }
-    output.append(literal: #","native":{"#)
-    var comma = false
-    func member(_ name: StaticString) {
-      if comma { output.append(UInt8(ascii: ",")) }
-      comma = true
-      output.append(literal: name)
+    json.object("native") { json in
+      if let apns { json.member("apns", json: apns) }
+      if let fcm { json.member("fcm", json: fcm) }
+      json.member("wns", ifPresent: wns)
     }
-    if let apns {
-      member(#""apns":"#)
-      output.append(contentsOf: apns)
+  }
+}
+
+extension Message: JSONWritable {
+  /// The most keys in `data`.
+  package static let maximumDataKeys = 100
+
+  /// Writes the value of the `message` member. Keys of `data` are sorted, so that equal messages have equal bytes.
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("title", ifPresent: title)
+      json.member("body", ifPresent: body)
+      if !data.isEmpty {
+        json.object("data") { json in
+          for (key, value) in data.sorted(by: { $0.key < $1.key }) { json.member(named: key, value) }
+        }
+      }
+      json.member("badge", ifPresent: badge)
+      json.member("sound", ifPresent: sound)
     }
-    if let fcm {
-      member(#""fcm":"#)
-      output.append(contentsOf: fcm)
+  }
+
+  /// Reads the value of the `message` member. See `SendFields.read` for `strict`.
+  package static func read(from reader: inout JSONReader, strict: Bool) throws(JSONError) -> Message {
+    var (title, body, sound): (String?, String?, String?)
+    var data: [String: String] = [:]
+    var badge: Int?
+    try reader.readObject { (key, reader) throws(JSONError) in
+      func once(_ isFirst: Bool) throws(JSONError) {
+        guard isFirst || !strict else { throw reader.duplicateMember() }
+      }
+      switch key {
+      case "title":
+        try once(title == nil)
+        title = try reader.readString()
+      case "body":
+        try once(body == nil)
+        body = try reader.readString()
+      case "sound":
+        try once(sound == nil)
+        sound = try SendFields.text(&reader, maximum: 256)
+      case "badge":
+        try once(badge == nil)
+        let number = try reader.readInteger()
+        guard (0...Int64(Int32.max)).contains(number) else { throw reader.error("must be 0 to \(Int32.max)") }
+        badge = Int(number)
+      case "data":
+        try once(data.isEmpty)
+        data = [:]
+        try reader.readObject { (key, reader) throws(JSONError) in
+          guard !key.isEmpty else { throw reader.error("must not have an empty key") }
+          let name = key.text
+          if let former = data.index(forKey: name) {
+            // A dictionary compares keys by canonical equivalence: two spellings would lose one of the values.
+            guard key.hasBytes(of: data.keys[former]) else {
+              throw reader.error("is another spelling of a key before it")
+            }
+            guard !strict else { throw reader.duplicateMember() }
+          }
+          data[name] = try reader.readString()
+          guard data.count <= maximumDataKeys else {
+            throw reader.error("is one key more than the \(maximumDataKeys) allowed")
+          }
+        }
+      default:
+        guard !strict else { throw reader.error("is not a known member") }
+        try reader.skipValue()
+      }
     }
-    if let wns {
-      member(#""wns":"#)
-      output.appendJSON(wns)
-    }
-    output.append(UInt8(ascii: "}"))
+    let message = Message(title: title, body: body, data: data, badge: badge, sound: sound)
+    guard !message.isEmpty else { throw reader.error("must not be empty") }
+    return message
   }
 }

@@ -1,76 +1,61 @@
 import FoundationEssentials
 
 extension DeadLetter {
-  /// Where a record's key is cut that has more bytes, and its value where the letter would become larger than its topic
-  /// takes; `valueSize` tells how large the value was.
+  /// The most bytes kept of a longer key, and of a value that would make the record too large for its topic.
   package static let maximumKeptBytes = 640 * 1024
 
-  /// What Kafka adds to a record: the headers, and the frame of its batch.
+  /// An upper bound for what Kafka adds to a record: the headers and the frame of its batch.
   private static let frameBytes = 4096
 
   /// The record of the dead-letter topic. Its event id is `<topic>/<partition>/<offset>` of the origin. Key and value
   /// are kept as text where they are UTF-8, else as base64.
   package func encoded() -> [UInt8] {
-    var output = CloudEvent.begin(.deadLetter, time: at, capacity: 512 + value.count) { output in
-      // Escaped, without the quotes that are there already: a letter may have been written by anybody, and is written
-      // again when it is moved on.
-      var id: [UInt8] = []
-      id.appendJSON("\(origin.topic)/\(origin.partition)/\(origin.offset)")
-      output.append(contentsOf: id.dropFirst().dropLast())
+    CloudEvent.record(.deadLetter, time: at, capacity: 512 + value.count) { id in
+      // Escaped, because anybody may have produced a dead letter, and `redrive` writes it again.
+      id.appendEscaped("\(origin.topic)/\(origin.partition)/\(origin.offset)")
+    } data: { json in
+      json.member("reason", reason)
+      json.member("detail", detail)
+      json.object("origin") { json in
+        json.member("topic", origin.topic)
+        json.member("partition", origin.partition)
+        json.member("offset", origin.offset)
+      }
+      json.member("at", at)
+      if let key {
+        json.member("key") { json in Self.write(key.prefix(Self.maximumKeptBytes), to: &json) }
+      }
+      json.member("value") { json in
+        // Whole where it fits, because only then can it be redriven; a deferred page has a megabyte and more.
+        let room = StatusRecord.maximumRecordSize - Self.frameBytes - (key?.count ?? 0) - json.bytes.count
+        let isWhole = Self.maximumSize(of: value) <= room
+        Self.write(isWhole ? value[...] : value.prefix(Self.maximumKeptBytes), to: &json)
+      }
+      json.member("valueSize", valueSize)
     }
-    output.append(literal: #"{"reason":"#)
-    output.appendJSON(reason.rawValue)
-    output.append(literal: #","detail":"#)
-    output.appendJSON(detail)
-    output.append(literal: #","origin":{"topic":"#)
-    output.appendJSON(origin.topic)
-    output.append(literal: #","partition":"#)
-    output.appendJSON(origin.partition)
-    output.append(literal: #","offset":"#)
-    output.appendJSON(origin.offset)
-    output.append(literal: #"},"at":"#)
-    output.appendJSON(at)
-    if let key {
-      output.append(literal: #","key":"#)
-      output += Self.object(of: key.prefix(Self.maximumKeptBytes))
-    }
-    output.append(literal: #","value":"#)
-    // Whole where that is possible at all: only then can it be put back, and what a page has put off has a megabyte and
-    // more.
-    let room = StatusRecord.maximumRecordSize - Self.frameBytes - (key?.count ?? 0) - output.count
-    output += Self.object(of: Self.mostBytes(of: value) <= room ? value[...] : value.prefix(Self.maximumKeptBytes))
-    output.append(literal: #","valueSize":"#)
-    output.appendJSON(valueSize)
-    output.append(literal: "}}")
-    return output
   }
 
-  /// Reads a record of the dead-letter topic.
-  package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> DeadLetter {
-    try CloudEvent.read(value, as: .deadLetter, maximumSize: StatusRecord.maximumRecordSize, data: read(from:)).data
-  }
-
-  /// How many bytes the object of a value takes at most, be it text or not.
-  private static func mostBytes(of value: [UInt8]) -> Int {
+  /// An upper bound for the bytes of `write`, as text or base64.
+  private static func maximumSize(of value: [UInt8]) -> Int {
     let escaped = value.reduce(0) { sum, byte in
       sum + (byte < 0x20 ? 6 : byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") ? 2 : 1)
     }
     return max(escaped, (value.count + 2) / 3 * 4) + 16
   }
 
-  private static func object(of kept: ArraySlice<UInt8>) -> [UInt8] {
-    var output: [UInt8] = []
-    output.reserveCapacity(kept.count + 16)
-    if let text = String(validating: kept, as: UTF8.self) {
-      output.append(literal: #"{"text":"#)
-      output.appendJSON(text)
-    } else {
-      output.append(literal: #"{"base64":""#)
-      output.append(contentsOf: Data(kept).base64EncodedString().utf8)
-      output.append(UInt8(ascii: "\""))
+  private static func write(_ kept: ArraySlice<UInt8>, to json: inout JSONWriter) {
+    json.object { json in
+      if let text = String(validating: kept, as: UTF8.self) {
+        json.member("text", text)
+      } else {
+        json.member("base64", Data(kept).base64EncodedString())
+      }
     }
-    output.append(UInt8(ascii: "}"))
-    return output
+  }
+
+  /// Reads a record of the dead-letter topic.
+  package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> DeadLetter {
+    try CloudEvent.read(value, as: .deadLetter, maximumSize: StatusRecord.maximumRecordSize, data: read(from:)).data
   }
 
   private static func read(from reader: inout JSONReader) throws(JSONError) -> DeadLetter {
@@ -102,8 +87,7 @@ extension DeadLetter {
     }
     return DeadLetter(
       reason: reason, detail: detail, origin: Origin(topic: topic, partition: partition, offset: offset), at: at,
-      key: key,
-      value: value, valueSize: valueSize)
+      key: key, value: value, valueSize: valueSize)
   }
 
   private static func readBytes(from reader: inout JSONReader) throws(JSONError) -> [UInt8] {
@@ -121,3 +105,5 @@ extension DeadLetter {
     return bytes
   }
 }
+
+extension DeadLetter.Reason: JSONWritable {}

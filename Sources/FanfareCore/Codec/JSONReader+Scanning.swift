@@ -1,5 +1,5 @@
 extension JSONReader {
-  /// A member's name as UTF-8, without its quotes and escapes.
+  /// A member's name as UTF-8, without quotes and escapes.
   package typealias Key = Span<UInt8>
 
   func peek() -> UInt8 {
@@ -14,7 +14,7 @@ extension JSONReader {
 
   @inline(__always)
   mutating func skipWhitespace() {
-    // Records are written without any.
+    // The usual case: records contain no white space.
     guard peek() <= UInt8(ascii: " ") else { return }
     while position < bytes.endIndex {
       switch bytes[position] {
@@ -30,8 +30,9 @@ extension JSONReader {
     }
   }
 
-  /// Passes over an object without looking at more of it than its strings and braces, and gives its bytes: for one that
-  /// is going to be read by a reader of its own, which checks the rest. Anything else is read as `readRaw` does.
+  /// Skips an object and returns its bytes, checking only its strings and braces.
+  ///
+  /// For an object that another reader will read and check. Any other value is read as by `readRaw`.
   mutating func readUnchecked() throws(JSONError) -> ArraySlice<UInt8> {
     guard try nextKind() == .object else { return try readRaw() }
     let start = position
@@ -51,9 +52,10 @@ extension JSONReader {
     throw grammarError()
   }
 
-  /// Reads the next value by a reader of its own, which must read all of it: it nests from depth 0 again, and its
-  /// errors speak of the value alone.
-  mutating func readApart<Value>(_ body: (inout JSONReader) throws(JSONError) -> Value) throws(JSONError) -> Value {
+  /// Reads the next value with a reader of its own, which must consume all of it.
+  ///
+  /// That reader starts at depth 0, and its errors give paths relative to the value.
+  mutating func readNested<Value>(_ body: (inout JSONReader) throws(JSONError) -> Value) throws(JSONError) -> Value {
     skipWhitespace()
     var inner = JSONReader(validated: bytes[position...])
     let value = try body(&inner)
@@ -61,7 +63,7 @@ extension JSONReader {
     return value
   }
 
-  /// Passes over a string from its opening to behind its closing quote; true when it contains escapes.
+  /// Skips a string including its quotes. Returns whether it contains escapes.
   mutating func skipString() throws(JSONError) -> Bool {
     position += 1
     var hasEscapes = false
@@ -86,8 +88,7 @@ extension JSONReader {
     position += 1
     switch byte {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
-      UInt8(ascii: "n"),
-      UInt8(ascii: "r"), UInt8(ascii: "t"):
+      UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
       return
     case UInt8(ascii: "u"):
       for _ in 0..<4 {
@@ -118,8 +119,7 @@ extension JSONReader {
     guard position > start else { throw grammarError() }
   }
 
-  /// The text of a string's content whose escapes `skipString` has checked. A lone surrogate, which UTF-8 cannot hold,
-  /// becomes U+FFFD.
+  /// The text of a string's content after `skipString` has checked its escapes. A lone surrogate becomes U+FFFD.
   static func unescaped(_ content: ArraySlice<UInt8>) -> String {
     var units: [UInt16] = []
     var text = ""
@@ -150,5 +150,41 @@ extension JSONReader {
     flushUnits()
     text += String(decoding: rest, as: UTF8.self)
     return text
+  }
+}
+
+extension Span<UInt8> {
+  /// Lets a `switch` over a key name the members of an object.
+  package static func ~= (name: String, key: Span<UInt8>) -> Bool { key.hasBytes(of: name) }
+
+  /// Whether the bytes are the UTF-8 of the text.
+  package func hasBytes(of text: String) -> Bool {
+    // Comparing the lengths first, without creating a span, rules out most names that a key is compared with.
+    guard count == text.utf8.count else { return false }
+    let other = text.utf8Span.span
+    for index in indices where self[index] != other[index] { return false }
+    return true
+  }
+
+  /// The number of bytes from `start` on that need no escape in a JSON string.
+  ///
+  /// They end at a quote, a backslash or a control character (RFC 8259 §7). Eight bytes are tested at a time: most of a
+  /// record is text, and each byte would cost several steps otherwise.
+  func plainCount(from start: Int) -> Int {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    var index = start
+    while index + 8 <= count {
+      let word = word(at: index)
+      let (quote, backslash) = (word ^ ones &* 0x22, word ^ ones &* 0x5C)
+      // Sets the highest bit of each special byte. A borrow may set bits above the lowest one wrongly, never below it.
+      let special =
+        ((word &- ones &* 0x20) & ~word | (quote &- ones) & ~quote | (backslash &- ones) & ~backslash) & (ones &* 0x80)
+      if special != 0 { return index + special.trailingZeroBitCount / 8 - start }
+      index += 8
+    }
+    while index < count, self[index] >= 0x20, self[index] != UInt8(ascii: "\""), self[index] != UInt8(ascii: "\\") {
+      index += 1
+    }
+    return index - start
   }
 }

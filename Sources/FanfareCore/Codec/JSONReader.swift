@@ -1,42 +1,40 @@
-/// A pull reader over one JSON document in UTF-8 (RFC 8259): it checks the grammar of all it passes and makes only the
-/// values that are asked for.
+/// A pull parser for one JSON document in UTF-8 (RFC 8259).
 ///
-/// Several times as fast as a decoder that builds a tree, because a record is read member by member into the type that
-/// wants it. Nesting is limited, so that no document can exhaust the stack; of members that occur twice, the caller
-/// sees both in their order.
+/// It checks the grammar of everything it passes and creates only the values that the caller asks for, which makes it
+/// several times as fast as a decoder that builds a tree. Nesting is limited, so that no document can exhaust the
+/// stack. When a member occurs twice, the caller sees both, in order.
 package struct JSONReader: Sendable {
-  /// How deep objects and arrays may nest.
+  /// The most levels of objects and arrays.
   package static let maximumDepth = 32
 
   let bytes: ArraySlice<UInt8>
   var position: Int
-  /// Where in the document the reader is, for error messages. Of fixed size: a record would otherwise cost several
-  /// allocations.
+  /// The path to the current value, for error messages. Inline storage saves several allocations per record.
   private var path = InlineArray<32, PathStep>(repeating: .index(0))
   private var depth = 0
 
-  /// A member's key by where it stands, or an element's index.
+  /// The byte range of a member's key, or an element's index.
   private enum PathStep: Sendable {
     case key(start: UInt32, end: UInt32)
     case index(UInt32)
   }
 
-  /// Begins before the document's first value. Throws when the bytes are not UTF-8.
+  /// Begins at the start of a document. Throws when the bytes are not UTF-8.
   package init(_ bytes: ArraySlice<UInt8>) throws(JSONError) {
     self.init(validated: bytes)
     do { _ = try UTF8Span(validating: bytes.span) } catch { throw JSONError(field: "", problem: "is not UTF-8") }
   }
 
-  /// Begins before the first value of a part of a document that another reader has found to be UTF-8.
+  /// Begins at the start of a part of a document that another reader has validated as UTF-8.
   init(validated bytes: ArraySlice<UInt8>) {
     self.bytes = bytes
     position = bytes.startIndex
   }
 
-  /// What kind of value comes next.
+  /// The kinds of JSON values.
   package enum Kind: Hashable, Sendable { case object, array, string, number, boolean, null }
 
-  /// The kind of the next value, which stays unread.
+  /// The kind of the next value, which is not consumed.
   package mutating func nextKind() throws(JSONError) -> Kind {
     skipWhitespace()
     switch peek() {
@@ -52,7 +50,7 @@ package struct JSONReader: Sendable {
 
   /// Reads an object. `body` is called with each member's key and must read or skip its value.
   package mutating func readObject(_ body: (Key, inout JSONReader) throws(JSONError) -> Void) throws(JSONError) {
-    // The keys are parts of it, while `body` has the reader to itself.
+    // Keys are spans of this copy: `body` has exclusive access to the reader.
     let bytes = bytes
     skipWhitespace()
     guard peek() == UInt8(ascii: "{") else { throw typeError("an object") }
@@ -112,8 +110,7 @@ package struct JSONReader: Sendable {
     return hasEscapes ? Self.unescaped(bytes[range]) : bytes.span.extracting(offsets(of: range)).text
   }
 
-  /// Reads a string as UTF-8, without making one where it has no escapes: for what is turned into another value at
-  /// once.
+  /// Reads a string as UTF-8 without creating a `String`, unless it contains escapes.
   package mutating func readUTF8<Value>(_ body: (Span<UInt8>) -> Value) throws(JSONError) -> Value {
     let (range, hasEscapes) = try readContent()
     guard hasEscapes else { return body(bytes.span.extracting(offsets(of: range))) }
@@ -121,7 +118,7 @@ package struct JSONReader: Sendable {
     return body(text.utf8Span.span)
   }
 
-  /// Passes over a string, and gives where between its quotes it stands.
+  /// Skips a string and returns the range of its content between the quotes.
   private mutating func readContent() throws(JSONError) -> (Range<Int>, hasEscapes: Bool) {
     skipWhitespace()
     guard peek() == UInt8(ascii: "\"") else { throw typeError("a string") }
@@ -130,7 +127,7 @@ package struct JSONReader: Sendable {
     return (start..<(position - 1), hasEscapes)
   }
 
-  /// Reads a whole number that fits 64 bits, written without fraction and exponent.
+  /// Reads a whole number of at most 64 bits, written without fraction and exponent.
   package mutating func readInteger() throws(JSONError) -> Int64 {
     skipWhitespace()
     let start = position
@@ -153,14 +150,14 @@ package struct JSONReader: Sendable {
     return false
   }
 
-  /// Passes over a `null`; false, and nothing read, when the next value is something else.
+  /// Skips a `null`. Returns false and consumes nothing when the next value is something else.
   package mutating func readNull() throws(JSONError) -> Bool {
     guard try nextKind() == .null else { return false }
     try skipWord("null")
     return true
   }
 
-  /// Reads any value and gives its bytes exactly as they are written.
+  /// Reads any value and returns its bytes as they stand in the document.
   package mutating func readRaw() throws(JSONError) -> ArraySlice<UInt8> {
     skipWhitespace()
     let start = position
@@ -168,7 +165,7 @@ package struct JSONReader: Sendable {
     return bytes[start..<position]
   }
 
-  /// Passes over any value, checking its grammar.
+  /// Skips any value, checking its grammar.
   package mutating func skipValue() throws(JSONError) {
     switch try nextKind() {
     case .object: try readObject { (_, reader) throws(JSONError) in try reader.skipValue() }
@@ -180,7 +177,7 @@ package struct JSONReader: Sendable {
     }
   }
 
-  /// Throws unless nothing but white space is left.
+  /// Throws when anything but white space is left.
   package mutating func finish() throws(JSONError) {
     skipWhitespace()
     guard position == bytes.endIndex else {
@@ -188,7 +185,7 @@ package struct JSONReader: Sendable {
     }
   }
 
-  /// An error about the member or element that is being read.
+  /// An error about the current member or element.
   package func error(_ problem: String) -> JSONError {
     var field = ""
     for level in 0..<depth {
@@ -196,7 +193,7 @@ package struct JSONReader: Sendable {
       case .key(let start, let end):
         if !field.isEmpty { field += "." }
         let range = (bytes.startIndex + Int(start))..<(bytes.startIndex + Int(end))
-        // An empty name still is a place in the document.
+        // An empty name is shown as quotes, so that the path stays complete.
         field += range.isEmpty ? "\"\"" : String(decoding: bytes[range].prefix(64), as: UTF8.self)
       case .index(let index): field += "[\(index)]"
       }
@@ -204,7 +201,7 @@ package struct JSONReader: Sendable {
     return JSONError(field: field, problem: problem)
   }
 
-  /// The error about a member that the object already had.
+  /// The error about a member that occurs twice in its object.
   package func duplicateMember() -> JSONError { error("must be given once") }
 
   private func offsets(of range: Range<Int>) -> Range<Int> {
@@ -222,4 +219,63 @@ package struct JSONReader: Sendable {
       ? JSONError(field: "", problem: "is not JSON at byte \(position - bytes.startIndex)")
       : JSONError(field: "", problem: "ends in the middle of its JSON value")
   }
+}
+
+// MARK: - Values of the domain
+
+extension JSONReader {
+  /// Reads a moment (RFC 3339); nil where the string is not one.
+  package mutating func readTime() throws(JSONError) -> UnixTime? { try readUTF8 { UnixTime(utf8: $0) } }
+
+  /// Reads a registration's id; nil where the string is not one.
+  package mutating func readRegistrationID() throws(JSONError) -> RegistrationID? {
+    try readUTF8 { RegistrationID(utf8: $0) }
+  }
+
+  /// Reads the name of a platform in any letter case; `gcm` is `fcm`.
+  package mutating func readPlatform() throws(JSONError) -> Platform {
+    guard let platform = Platform(name: try readString()) else {
+      throw error("must be \"apns\", \"fcm\" or \"wns\"")
+    }
+    return platform
+  }
+
+  /// Reads the tags that a caller gives a device; `null` is an empty list.
+  ///
+  /// Reserved tags do not count against the limit, so that a caller can send back the tags that the registry returned.
+  package mutating func readTags() throws(JSONError) -> [String] {
+    if try readNull() { return [] }
+    var (tags, count): ([String], Int) = ([], 0)
+    try readArray { (reader) throws(JSONError) in
+      let tag = try reader.readTag()
+      if !Tag.isReserved(tag) { count += 1 }
+      guard count <= Tag.maximumCount else {
+        throw reader.error("is one tag more than the \(Tag.maximumCount) allowed")
+      }
+      tags.append(tag)
+    }
+    return tags
+  }
+
+  /// Reads one tag. A user's tag follows the rule for user names. The registry decides who may use it.
+  package mutating func readTag() throws(JSONError) -> String {
+    let tag = try readString()
+    guard Tag.isAddressable(tag) else { throw error("must be \(Tag.rule)") }
+    return tag
+  }
+}
+
+/// Why bytes are not the expected JSON. Names the place, never the value.
+package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The wrong member as a dotted path (`message.badge`, `platforms[1]`); empty for the document as a whole.
+  package let field: String
+  /// What is wrong: the rest of a sentence that begins with the field.
+  package let problem: String
+
+  package init(field: String, problem: String) {
+    self.field = field
+    self.problem = problem
+  }
+
+  package var description: String { field.isEmpty ? problem : "\(field) \(problem)" }
 }

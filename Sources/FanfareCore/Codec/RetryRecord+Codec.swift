@@ -1,65 +1,36 @@
 extension RetryRecord {
-  /// The most bytes of such a record: those of a status record and the send it stands for.
+  /// The most bytes in a record of the retry topics: those of a status record and the send.
   package static let maximumRecordSize = StatusRecord.maximumRecordSize
 
-  /// The record of the retry topics. Its event id is `<send>/<part>/<deferrals>`, or
-  /// `<send>/<attempt>/<part>/<deferrals>` where there are several parts; the send is in it whole, with what this
-  /// version does not know of its data.
+  /// The record of the retry topics.
+  ///
+  /// Its event id is `<send>/<part>/<deferrals>`, or `<send>/<attempt>/<part>/<deferrals>` where there are several
+  /// parts. It contains the whole send, including members that this version does not know.
   package func encoded(at time: UnixTime) -> [UInt8] {
     let request = send.encoded()
-    var output = CloudEvent.begin(
-      .retry, time: time, capacity: 512 + request.count + devices.count * 192
-    ) {
-      output in
-      send.id.append(to: &output)
-      output.append(UInt8(ascii: "/"))
-      if let attempt {
-        attempt.append(to: &output)
-        output.append(UInt8(ascii: "/"))
-      }
-      output.appendJSON(part)
-      output.append(UInt8(ascii: "/"))
-      output.appendJSON(deferrals)
+    return CloudEvent.record(.retry, time: time, capacity: 512 + request.count + devices.count * 192) { id in
+      CloudEvent.appendID(of: send.id, attempt: attempt, part: part, to: &id)
+      id.append(UInt8(ascii: "/"))
+      id.appendJSON(deferrals)
+    } data: { json in
+      // First, so that a reader that only waits for it need not parse the rest.
+      json.member("notBefore", notBefore)
+      if cameEarly { json.member("cameEarly", true) }
+      json.member("part", part)
+      json.member("parts", parts)
+      json.member("attempt", ifPresent: attempt)
+      json.member("deferrals", deferrals)
+      json.member("devices", devices)
+      if !counts.isEmpty { json.member("counts", counts) }
+      json.member("send", json: request)
     }
-    // First, so that whoever waits for it need not read the rest.
-    output.append(literal: #"{"notBefore":"#)
-    output.appendJSON(notBefore)
-    if cameEarly { output.append(literal: #","cameEarly":true"#) }
-    output.append(literal: #","part":"#)
-    output.appendJSON(part)
-    output.append(literal: #","parts":"#)
-    output.appendJSON(parts)
-    if let attempt {
-      output.append(literal: #","attempt":"#)
-      output.appendJSON(attempt)
-    }
-    output.append(literal: #","deferrals":"#)
-    output.appendJSON(deferrals)
-    output.append(literal: #","devices":["#)
-    for (index, device) in devices.enumerated() {
-      if index > 0 { output.append(UInt8(ascii: ",")) }
-      switch device {
-      case .done(let result): result.append(to: &output)
-      case .waiting(let device): device.append(to: &output)
-      }
-    }
-    output.append(UInt8(ascii: "]"))
-    if !counts.isEmpty {
-      output.append(literal: #","counts":"#)
-      counts.append(to: &output)
-    }
-    output.append(literal: #","send":"#)
-    output.append(contentsOf: request)
-    output.append(literal: "}}")
-    return output
   }
 
-  /// Reads a record of the retry topics, wherever it lies. Members that this version does not know are passed over, but
-  /// for the send's.
+  /// Reads a record of the retry topics, or one that was moved from there to the sends topic. Unknown members are
+  /// ignored, except those of the send.
   ///
-  /// A record that was written later than `now` has a clock behind it that is ahead of ours: its devices' times are set
-  /// back by as much, so that none waits longer from now on than was wanted when it was put off. nil: times are read as
-  /// they are.
+  /// When the record was written after `now`, its writer's clock is ahead of ours: the times of its devices are moved
+  /// back by the difference, so that no device waits longer than the deferral intended. With nil, times are unchanged.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, now: UnixTime? = nil
   ) throws(RecordError) -> RetryRecord {
@@ -69,9 +40,7 @@ extension RetryRecord {
     }
     record.writtenAt = event.time
     guard let now, let time = event.time, time > now else { return record }
-    record = RetryRecord(
-      send: record.send, part: record.part, parts: record.parts, attempt: record.attempt, deferrals: record.deferrals,
-      cameEarly: record.cameEarly, devices: record.devices.map { $0.movedBack(by: time - now) }, counts: record.counts)
+    record.devices = record.devices.map { $0.movedBack(by: time - now) }
     record.writtenAt = now
     return record
   }
@@ -103,10 +72,7 @@ extension RetryRecord {
         devices = []
         try reader.readArray { (reader) throws(JSONError) in devices.append(try Device.read(from: &reader)) }
       case "counts": counts = try OutcomeCounts.read(from: &reader)
-      case "send":
-        guard try reader.nextKind() == .object else { throw reader.error("must be an object") }
-        // Its grammar is checked when it is decoded, from depth 0 again: what a send may nest fits here, too.
-        request = try reader.readUnchecked()
+      case "send": request = try reader.readEmbeddedSend()
       default: try reader.skipValue()
       }
     }
@@ -116,23 +82,16 @@ extension RetryRecord {
     guard parts == 1 || attempt != nil else { throw JSONError(field: "attempt", problem: "is missing") }
     guard let deferrals else { throw JSONError(field: "deferrals", problem: "is missing") }
     guard !devices.isEmpty else { throw JSONError(field: "devices", problem: "must not be empty") }
-    guard let request else { throw JSONError(field: "send", problem: "is missing") }
-    do throws(RecordError) {
-      // What was accepted once may have become a little longer by being written anew.
-      let send = try SendRequest.decode(request, recordTime: recordTime, maximumSize: maximumRecordSize)
-      return RetryRecord(
-        send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals),
-        cameEarly: cameEarly,
-        devices: devices, counts: counts)
-    } catch {
-      throw JSONError(field: "send", problem: error.detail)
-    }
+    let send = try SendRequest.decode(embedded: request, recordTime: recordTime, maximumSize: maximumRecordSize)
+    return RetryRecord(
+      send: send, part: Int(part), parts: Int(parts), attempt: attempt, deferrals: Int(deferrals),
+      cameEarly: cameEarly, devices: devices, counts: counts)
   }
 
-  /// How long from `now` on the record is to be held: all that whoever holds it must know; 0 or less when it is due.
-  /// Never longer than its writer wanted when it was written; of a record that `cameEarly` just so long, whatever the
-  /// present moment is. Throws where the envelope, `notBefore` or `cameEarly` cannot be used; whether `decode` takes
-  /// the rest of the record is not looked at.
+  /// How long from `now` on the record must be held; 0 or less when it is due.
+  ///
+  /// Never longer than its writer intended. For a record with `cameEarly` it is exactly that long, whatever `now` is.
+  /// Throws where the envelope, `notBefore` or `cameEarly` cannot be read; the rest is not checked.
   package static func wait(of value: ArraySlice<UInt8>, at now: UnixTime) throws(RecordError) -> Duration {
     let (event, hold) = try CloudEvent.read(value, as: .retry, maximumSize: maximumRecordSize) {
       (reader) throws(JSONError) in
@@ -141,7 +100,7 @@ extension RetryRecord {
         switch key {
         case "notBefore": time = try reader.readTime()
         case "cameEarly": cameEarly = try reader.readBoolean()
-        // As in `decode`: what a send may nest must not be too deep here.
+        // Skipped as `decode` reads it: a nested send may exceed the depth that `skipValue` accepts.
         case "send": _ = try reader.readUnchecked()
         default: try reader.skipValue()
         }
@@ -154,56 +113,43 @@ extension RetryRecord {
   }
 }
 
-extension RetryRecord.Waiting {
-  fileprivate func append(to output: inout [UInt8]) {
-    output.append(literal: #"{"registration":"#)
-    output.appendJSON(registration)
-    output.append(literal: #","platform":"#)
-    output.appendJSON(platform.rawValue)
-    output.append(literal: #","notBefore":"#)
-    output.appendJSON(notBefore)
-    output.append(literal: #","attempts":"#)
-    output.appendJSON(attempts)
-    output.append(literal: #","heldAttempts":"#)
-    output.appendJSON(heldAttempts)
-    output.append(literal: #","waits":"#)
-    output.appendJSON(waits)
-    if wasUnanswered { output.append(literal: #","unanswered":true"#) }
-    if let firstAttemptAt {
-      output.append(literal: #","firstAttemptAt":"#)
-      output.appendJSON(firstAttemptAt)
+extension RetryRecord.Device: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    switch self {
+    case .done(let result): result.write(to: &json)
+    case .waiting(let device): device.write(to: &json)
     }
-    if !reason.isEmpty {
-      output.append(literal: #","reason":"#)
-      output.appendJSON(reason)
+  }
+}
+
+extension RetryRecord.Waiting: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("registration", registration)
+      json.member("platform", platform)
+      json.member("notBefore", notBefore)
+      json.member("attempts", attempts)
+      json.member("heldAttempts", heldAttempts)
+      json.member("waits", waits)
+      if wasUnanswered { json.member("unanswered", true) }
+      json.member("firstAttemptAt", ifPresent: firstAttemptAt)
+      if !reason.isEmpty { json.member("reason", reason) }
+      if status != 0 { json.member("status", status) }
+      if contradictions != 0 { json.member("contradictions", contradictions) }
     }
-    if status != 0 {
-      output.append(literal: #","status":"#)
-      output.appendJSON(status)
-    }
-    if contradictions != 0 {
-      output.append(literal: #","contradictions":"#)
-      output.appendJSON(contradictions)
-    }
-    output.append(UInt8(ascii: "}"))
   }
 }
 
 extension RetryRecord.Device {
-  /// The same, with its times that much earlier.
+  /// The same device with its times moved back.
   fileprivate func movedBack(by offset: Duration) -> Self {
-    guard case .waiting(let device) = self else { return self }
-    return .waiting(
-      RetryRecord.Waiting(
-        registration: device.registration, platform: device.platform, notBefore: device.notBefore + (.zero - offset),
-        attempts: device.attempts, heldAttempts: device.heldAttempts, waits: device.waits,
-        wasUnanswered: device.wasUnanswered,
-        firstAttemptAt: device.firstAttemptAt.map { $0 + (.zero - offset) }, reason: device.reason,
-        status: device.status,
-        contradictions: device.contradictions))
+    guard case .waiting(var device) = self else { return self }
+    device.notBefore = device.notBefore + (.zero - offset)
+    device.firstAttemptAt = device.firstAttemptAt.map { $0 + (.zero - offset) }
+    return .waiting(device)
   }
 
-  /// Reads one of `devices`: with an `outcome` it is a result, without one it waits.
+  /// Reads an element of `devices`: a result where it has an `outcome`, else a waiting device.
   fileprivate static func read(from reader: inout JSONReader) throws(JSONError) -> Self {
     var (registration, platform, outcome): (RegistrationID?, Platform?, DeviceResult.Outcome?)
     var (notBefore, firstAttemptAt): (UnixTime?, UnixTime?)
@@ -243,7 +189,6 @@ extension RetryRecord.Device {
       RetryRecord.Waiting(
         registration: registration, platform: platform, notBefore: notBefore, attempts: attempts,
         heldAttempts: min(heldAttempts, attempts), waits: waits, wasUnanswered: wasUnanswered,
-        firstAttemptAt: firstAttemptAt,
-        reason: reason, status: status, contradictions: contradictions))
+        firstAttemptAt: firstAttemptAt, reason: reason, status: status, contradictions: contradictions))
   }
 }

@@ -1,6 +1,6 @@
-/// The members of a send as callers and records write them, gathered in any order and checked.
+/// The members of a send, read in any order and checked.
 ///
-/// The HTTP body of a send and the `data` of its record share these names and rules, and so share this reader.
+/// The HTTP body of a send and the `data` of its record have the same names and rules; both are read here.
 package struct SendFields: Sendable {
   package var hub: HubName?
   package var sender: String?
@@ -21,10 +21,10 @@ package struct SendFields: Sendable {
 
   package init() {}
 
-  /// Reads the member of that name; false, and nothing read, when a send has no such member.
+  /// Reads one member. Returns false and consumes nothing when a send has no member of that name.
   ///
-  /// `strict`: members inside `message` and `native` that are unknown, or given twice, and a `ttl` of 0 are errors that
-  /// name them, as callers are told; in a record unknown ones are passed over and the last of several counts.
+  /// With `strict`, for callers, unknown or repeated members of `message` and `native` and a `ttl` of 0 are errors. In a
+  /// record unknown members are ignored, and the last of several counts.
   package mutating func read(_ key: JSONReader.Key, from reader: inout JSONReader, strict: Bool = false)
     throws(JSONError) -> Bool
   {
@@ -39,7 +39,7 @@ package struct SendFields: Sendable {
     case "native": try readNative(&reader, strict: strict)
     case "ttl":
       let seconds = try reader.readInteger()
-      // With 0 it has expired before anybody reads it: no caller means that.
+      // A send with 0 has expired before it is read, which no caller intends.
       let least: Int64 = strict ? 1 : 0
       guard (least...Int64(SendRequest.maximumTimeToLive)).contains(seconds) else {
         throw reader.error("must be \(least) to \(SendRequest.maximumTimeToLive) seconds")
@@ -66,7 +66,7 @@ package struct SendFields: Sendable {
     return true
   }
 
-  /// Reads a member that `read` does not know: of a record, whose writer may know more than we do.
+  /// Keeps a member of a record that `read` does not know: its writer may be newer.
   mutating func keep(_ key: JSONReader.Key, from reader: inout JSONReader) throws(JSONError) {
     unknownMembers.append(UInt8(ascii: ","))
     unknownMembers.appendJSON(key.text)
@@ -74,26 +74,22 @@ package struct SendFields: Sendable {
     unknownMembers.append(contentsOf: try reader.readRaw())
   }
 
-  /// The send made of what was read. Throws when `to` is missing, or both `message` and `native` are.
+  /// The send. Throws when `to` is missing, or both `message` and `native` are.
   package func request(id: SendID, acceptedAt: UnixTime) throws(JSONError) -> SendRequest {
     guard let audience else { throw JSONError(field: "to", problem: "is missing") }
     let content = Content(message: message, apns: apns, fcm: fcm, wns: wns)
     guard !content.isEmpty else { throw JSONError(field: "message", problem: "or native must be given") }
     return SendRequest(
       id: id, hub: hub ?? .default, sender: sender, acceptedAt: acceptedAt, audience: audience,
-      platforms: platforms ?? .all,
-      content: content, timeToLive: timeToLive, priority: priority ?? .high, collapseKey: collapseKey,
-      traceparent: traceparent,
-      replay: replay, maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers)
+      platforms: platforms ?? .all, content: content, timeToLive: timeToLive, priority: priority ?? .high,
+      collapseKey: collapseKey, traceparent: traceparent, replay: replay, maximumPerSecond: maximumPerSecond,
+      unknownMembers: unknownMembers)
   }
 
   private mutating func readPlatforms(_ reader: inout JSONReader) throws(JSONError) {
     var set = PlatformSet()
     try reader.readArray { (reader) throws(JSONError) in
-      guard let platform = Platform(name: try reader.readString()) else {
-        throw reader.error("must be \"apns\", \"fcm\" or \"wns\"")
-      }
-      set.insert(PlatformSet(platform))
+      set.insert(PlatformSet(try reader.readPlatform()))
     }
     guard !set.isEmpty else { throw reader.error("must name at least one platform") }
     platforms = set
@@ -125,7 +121,7 @@ package struct SendFields: Sendable {
     (self.apns, self.fcm, self.wns) = (apns, fcm, wns)
   }
 
-  /// A string of 1 to `maximum` bytes of UTF-8.
+  /// Reads a string of 1 to `maximum` bytes of UTF-8.
   static func text(_ reader: inout JSONReader, maximum: Int) throws(JSONError) -> String {
     let text = try reader.readString()
     guard (1...maximum).contains(text.utf8.count) else {

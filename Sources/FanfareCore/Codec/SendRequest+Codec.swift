@@ -1,90 +1,62 @@
 extension SendRequest {
-  /// The most bytes a record of the sends topic may have: a request body at its limit with room for the envelope and
-  /// escapes.
+  /// The most bytes in a record of the sends topic: a request body at its limit, with room for envelope and escapes.
   package static let maximumRecordSize = 512 * 1024
-  /// The most bytes of a send of that size that was written anew: an escape of two characters may have become one of
-  /// six, and what the writer left out is there, as is `replay`.
+  /// The most bytes of such a send after it has been decoded and encoded again.
+  ///
+  /// An escape of two characters may have become one of six, and default members and `replay` are added.
   package static let maximumRewrittenSize = maximumRecordSize * 3 + 2048
-  /// The most seconds a send may live: the longest that every service accepts (FCM's four weeks).
+  /// The longest time to live in seconds: the longest that every service accepts (FCM's four weeks).
   package static let maximumTimeToLive = 2_419_200
   /// The most bytes of UTF-8 in a collapse key (APNs' limit).
   package static let maximumCollapseKeyLength = 64
-  /// The highest rate that a caller may ask a broadcast to be held to, in pushes per second.
+  /// The highest rate that a caller may set for a broadcast, in pushes per second.
   package static let greatestMaximumPerSecond = 10_000_000
+
+  /// A capacity that is enough for nearly all records.
+  static let usualRecordSize = 512
 
   /// The record of the sends topic.
   package func encoded() -> [UInt8] {
-    var output: [UInt8] = []
-    output.reserveCapacity(Self.usualRecordSize)
-    output.append(literal: CloudEvent.opening)
-    id.append(to: &output)
-    appendOrigin(to: &output)
-    appendMatter(to: &output)
-    return output
+    var json = JSONWriter(capacity: Self.usualRecordSize)
+    CloudEvent.begin(&json) { id.append(to: &$0) }
+    writeOrigin(to: &json)
+    writeContent(to: &json)
+    return json.bytes
   }
 
-  /// What nearly all records have room in.
-  static let usualRecordSize = 512
-
-  /// Appends what follows the id, and is the same for all that a caller sends at one moment.
-  func appendOrigin(to output: inout [UInt8]) {
-    CloudEvent.appendMiddle(.send, time: acceptedAt, to: &output)
-    output.append(literal: #"{"hub":"#)
-    output.appendJSON(hub.rawValue)
-    if let sender {
-      output.append(literal: #","sender":"#)
-      output.appendJSON(sender)
-    }
+  /// Writes the part after the id that is equal for all sends of one caller at one moment.
+  fileprivate func writeOrigin(to json: inout JSONWriter) {
+    CloudEvent.continueAfterID(.send, time: acceptedAt, &json)
+    json.member("hub", hub)
+    json.member("sender", ifPresent: sender)
   }
 
-  /// Appends the rest of the record.
-  func appendMatter(to output: inout [UInt8]) {
-    output.append(literal: #","to":"#)
-    audience.append(to: &output)
-    if platforms != .all {
-      output.append(literal: #","platforms":["#)
-      for (index, platform) in platforms.platforms.enumerated() {
-        if index > 0 { output.append(UInt8(ascii: ",")) }
-        output.appendJSON(platform.rawValue)
-      }
-      output.append(UInt8(ascii: "]"))
-    }
-    content.append(to: &output)
-    if let timeToLive {
-      output.append(literal: #","ttl":"#)
-      output.appendJSON(timeToLive)
-    }
-    if priority != .high { output.append(literal: #","priority":"normal""#) }
-    if let collapseKey {
-      output.append(literal: #","collapseKey":"#)
-      output.appendJSON(collapseKey)
-    }
-    if let maximumPerSecond {
-      output.append(literal: #","maxPerSecond":"#)
-      output.appendJSON(maximumPerSecond)
-    }
-    if let traceparent {
-      output.append(literal: #","traceparent":"#)
-      output.appendJSON(traceparent)
-    }
-    if let replay {
-      output.append(literal: #","replay":"#)
-      output.appendJSON(replay)
-    }
-    output.append(contentsOf: unknownMembers)
-    output.append(literal: "}}")
+  /// Writes the rest of the record.
+  fileprivate func writeContent(to json: inout JSONWriter) {
+    json.member("to", audience)
+    if platforms != .all { json.member("platforms", platforms.platforms) }
+    content.writeMembers(to: &json)
+    json.member("ttl", ifPresent: timeToLive)
+    if priority != .high { json.member("priority", priority) }
+    json.member("collapseKey", ifPresent: collapseKey)
+    json.member("maxPerSecond", ifPresent: maximumPerSecond)
+    json.member("traceparent", ifPresent: traceparent)
+    json.member("replay", ifPresent: replay)
+    json.splice(unknownMembers)
+    CloudEvent.end(&json)
   }
 
-  /// Reads a record of the sends topic. Of members that this version does not know those of `data` are kept as they
-  /// are, and the others passed over; `recordTime`, the log's own time of the record, stands in where the event has
-  /// none. A replay may have `maximumRewrittenSize`: it was taken from the log and written anew.
+  /// Reads a record of the sends topic.
+  ///
+  /// Unknown members of `data` are kept, others are ignored. `recordTime`, the log's timestamp of the record, is used
+  /// where the event has no time. A replay may have up to `maximumRewrittenSize` bytes: it was decoded and encoded.
   package static func decode(
     _ value: ArraySlice<UInt8>, recordTime: UnixTime, maximumSize: Int = maximumRecordSize
   ) throws(RecordError) -> SendRequest {
     do throws(RecordError) {
       return try read(value, recordTime: recordTime, maximumSize: maximumSize)
     } catch  where error.reason == .tooLarge && value.count <= maximumRewrittenSize {
-      // What is no replay is refused for its size, whatever else is wrong with it.
+      // Only a replay may be so large. Anything else is rejected for its size, even where it has other errors.
       guard let send = try? read(value, recordTime: recordTime, maximumSize: maximumRewrittenSize), send.replay != nil
       else {
         throw error
@@ -98,7 +70,7 @@ extension SendRequest {
   ) throws(RecordError) -> SendRequest {
     var fields = SendFields()
     let (event, ()) = try CloudEvent.read(value, as: .send, maximumSize: maximumSize) { (reader) throws(JSONError) in
-      // Of several members of that name the last counts.
+      // When `data` occurs several times, the last one counts.
       fields = SendFields()
       try reader.readObject { (key, reader) throws(JSONError) in
         if try !fields.read(key, from: &reader) { try fields.keep(key, from: &reader) }
@@ -109,6 +81,69 @@ extension SendRequest {
       return try fields.request(id: id, acceptedAt: event.time ?? recordTime.writable)
     } catch {
       throw RecordError(inData: error)
+    }
+  }
+}
+
+extension JSONReader {
+  /// Reads the record of a send inside another record. Returns its bytes unparsed.
+  ///
+  /// Its grammar is checked when it is decoded, at depth 0 again: a send may nest as deeply as in its own record.
+  mutating func readEmbeddedSend() throws(JSONError) -> ArraySlice<UInt8> {
+    guard try nextKind() == .object else { throw error("must be an object") }
+    return try readUnchecked()
+  }
+}
+
+extension SendRequest {
+  /// Decodes the record of a send that another record contains; its errors name the member `send`.
+  ///
+  /// `maximumSize` is the container's limit: encoding a send again can make it longer than `maximumRecordSize`.
+  static func decode(
+    embedded record: ArraySlice<UInt8>?, recordTime: UnixTime, maximumSize: Int
+  ) throws(JSONError) -> SendRequest {
+    guard let record else { throw JSONError(field: "send", problem: "is missing") }
+    do throws(RecordError) {
+      return try decode(record, recordTime: recordTime, maximumSize: maximumSize)
+    } catch {
+      throw JSONError(field: "send", problem: error.detail)
+    }
+  }
+}
+
+/// Encodes records of the sends topic one after another.
+///
+/// The sends of a batch come from one caller at one moment. The part of a record that follows from that, about a third,
+/// is encoded once.
+package struct SendRecordWriter {
+  /// The send whose part is in `origin`.
+  private var model: SendRequest?
+  private var origin: [UInt8] = []
+
+  package init() {}
+
+  /// The record of a send, equal to its `encoded()`.
+  package mutating func record(of send: SendRequest) -> [UInt8] {
+    if model.map({ !Self.haveSameOrigin($0, send) }) ?? true {
+      var json = JSONWriter(capacity: 128)
+      send.writeOrigin(to: &json)
+      origin = json.bytes
+      model = send
+    }
+    var json = JSONWriter(capacity: SendRequest.usualRecordSize)
+    CloudEvent.begin(&json) { send.id.append(to: &$0) }
+    json.splice(origin)
+    send.writeContent(to: &json)
+    return json.bytes
+  }
+
+  private static func haveSameOrigin(_ one: SendRequest, _ other: SendRequest) -> Bool {
+    guard one.acceptedAt == other.acceptedAt, one.hub == other.hub else { return false }
+    return switch (one.sender, other.sender) {
+    case (nil, nil): true
+    // By bytes: canonically equivalent names compare equal as strings, but have different records.
+    case (let one?, let other?): one.utf8.elementsEqual(other.utf8)
+    default: false
     }
   }
 }

@@ -1,68 +1,34 @@
 extension StatusRecord {
-  /// The most bytes a record of the status topic may have.
+  /// The most bytes in a record of the status topic.
   package static let maximumRecordSize = 8 * 1024 * 1024
-  /// The most work items a send may have; a record that says more is a faulty writer's.
+  /// The most work items of a send. A record with a higher number comes from a faulty writer.
   package static let maximumParts = 10_000_000
 
-  /// The record of the status topic. Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` where there are
-  /// several parts: the same work item has the same id however often it is written. What a send in one part need not
-  /// say is left out.
+  /// The record of the status topic.
+  ///
+  /// Its event id is `<send>/<part>`, or `<send>/<attempt>/<part>` where there are several parts: the same work item has
+  /// the same id however often it is written. A send in one part omits `parts` and `attempt`.
   package func encoded() -> [UInt8] {
-    var output = CloudEvent.begin(.status, time: settledAt, capacity: 512 + devices.count * 160) {
-      output in
-      send.append(to: &output)
-      output.append(UInt8(ascii: "/"))
-      if let attempt {
-        attempt.append(to: &output)
-        output.append(UInt8(ascii: "/"))
-      }
-      output.appendJSON(part)
+    CloudEvent.record(.status, time: settledAt, capacity: 512 + devices.count * 160) { id in
+      CloudEvent.appendID(of: send, attempt: attempt, part: part, to: &id)
+    } data: { json in
+      json.member("send", send)
+      json.member("hub", hub)
+      json.member("part", part)
+      if parts > 1 { json.member("parts", parts) }
+      json.member("attempt", ifPresent: attempt)
+      json.member("state", state)
+      json.member("sender", ifPresent: sender)
+      json.member("to", audience)
+      json.member("acceptedAt", acceptedAt)
+      json.member("settledAt", settledAt)
+      json.member("devices", devices)
+      if !counts.isEmpty { json.member("counts", counts) }
+      json.member("traceparent", ifPresent: traceparent)
     }
-    output.append(literal: #"{"send":"#)
-    output.appendJSON(send)
-    output.append(literal: #","hub":"#)
-    output.appendJSON(hub.rawValue)
-    output.append(literal: #","part":"#)
-    output.appendJSON(part)
-    if parts > 1 {
-      output.append(literal: #","parts":"#)
-      output.appendJSON(parts)
-    }
-    if let attempt {
-      output.append(literal: #","attempt":"#)
-      output.appendJSON(attempt)
-    }
-    output.append(literal: #","state":"#)
-    output.appendJSON(state.rawValue)
-    if let sender {
-      output.append(literal: #","sender":"#)
-      output.appendJSON(sender)
-    }
-    output.append(literal: #","to":"#)
-    audience.append(to: &output)
-    output.append(literal: #","acceptedAt":"#)
-    output.appendJSON(acceptedAt)
-    output.append(literal: #","settledAt":"#)
-    output.appendJSON(settledAt)
-    output.append(literal: #","devices":["#)
-    for (index, device) in devices.enumerated() {
-      if index > 0 { output.append(UInt8(ascii: ",")) }
-      device.append(to: &output)
-    }
-    output.append(UInt8(ascii: "]"))
-    if !counts.isEmpty {
-      output.append(literal: #","counts":"#)
-      counts.append(to: &output)
-    }
-    if let traceparent {
-      output.append(literal: #","traceparent":"#)
-      output.appendJSON(traceparent)
-    }
-    output.append(literal: "}}")
-    return output
   }
 
-  /// Reads a record of the status topic; members that this version does not know are passed over.
+  /// Reads a record of the status topic. Unknown members are ignored.
   package static func decode(_ value: ArraySlice<UInt8>) throws(RecordError) -> StatusRecord {
     try CloudEvent.read(value, as: .status, maximumSize: maximumRecordSize, data: read(from:)).data
   }
@@ -106,10 +72,93 @@ extension StatusRecord {
     guard (0..<parts).contains(number) else { throw JSONError(field: "part", problem: "must be 0 to \(parts - 1)") }
     return StatusRecord(
       send: try required(send, "send"), hub: try required(hub, "hub"), part: Int(number), parts: Int(parts),
-      attempt: attempt,
-      state: try required(state, "state"), sender: sender, audience: try required(audience, "to"),
+      attempt: attempt, state: try required(state, "state"), sender: sender, audience: try required(audience, "to"),
       acceptedAt: try required(acceptedAt, "acceptedAt"), settledAt: try required(settledAt, "settledAt"),
-      devices: devices,
-      counts: counts, traceparent: traceparent)
+      devices: devices, counts: counts, traceparent: traceparent)
+  }
+}
+
+extension StatusRecord.State: JSONWritable {}
+extension DeviceResult.Outcome: JSONWritable {}
+
+extension DeviceResult: JSONWritable {
+  /// Writes an element of a record's `devices`. Members without a value are omitted.
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("registration", registration)
+      json.member("platform", platform)
+      json.member("outcome", outcome)
+      if !reason.isEmpty { json.member("reason", reason) }
+      if status != 0 { json.member("status", status) }
+      json.member("attempts", attempts)
+    }
+  }
+
+  /// Reads an element of a record's `devices`.
+  static func read(from reader: inout JSONReader) throws(JSONError) -> DeviceResult {
+    var (registration, platform, outcome): (RegistrationID?, Platform?, Outcome?)
+    var (reason, status, attempts) = ("", 0, 0)
+    try reader.readObject { (key, reader) throws(JSONError) in
+      switch key {
+      case "registration": registration = try reader.readRegistrationID()
+      case "platform": platform = Platform(rawValue: try reader.readString())
+      case "outcome": outcome = Outcome(rawValue: try reader.readString())
+      case "reason": reason = try reader.readString()
+      case "status": status = Int(clamping: try reader.readInteger())
+      case "attempts": attempts = Int(clamping: try reader.readInteger())
+      default: try reader.skipValue()
+      }
+    }
+    guard let registration, let platform, let outcome else {
+      throw reader.error("must have a registration, a platform and an outcome")
+    }
+    return DeviceResult(
+      registration: registration, platform: platform, outcome: outcome, reason: reason, status: status,
+      attempts: attempts)
+  }
+}
+
+extension OutcomeCounts: JSONWritable {
+  /// Writes the value of a record's `counts`: numbers by platform and outcome; zeros are omitted.
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      var index = 0
+      while index < entries.count {
+        let platform = entries[index].kind.platform
+        json.member(named: platform.rawValue) { json in
+          json.object { json in
+            while index < entries.count, entries[index].kind.platform == platform {
+              json.member(named: entries[index].kind.outcome.rawValue, entries[index].count)
+              index += 1
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// Reads the value of a record's `counts`.
+  ///
+  /// An unknown platform or outcome is an error: ignoring it would make every sum wrong.
+  static func read(from reader: inout JSONReader) throws(JSONError) -> OutcomeCounts {
+    var counts = OutcomeCounts()
+    try reader.readObject { (key, reader) throws(JSONError) in
+      guard let platform = Platform.allCases.first(where: { $0.rawValue ~= key }) else {
+        throw reader.error("is not a known platform")
+      }
+      // When a member occurs several times, the last one counts.
+      counts.remove { $0.platform == platform }
+      try reader.readObject { (key, reader) throws(JSONError) in
+        guard let outcome = DeviceResult.Outcome.allCases.first(where: { $0.rawValue ~= key }) else {
+          throw reader.error("is not a known outcome")
+        }
+        let count = try reader.readInteger()
+        guard (0...1_000_000_000).contains(count) else { throw reader.error("must be 0 to 1000000000") }
+        let kind = Kind(platform, outcome)
+        counts.remove { $0 == kind }
+        counts.add(Int(count), to: kind)
+      }
+    }
+    return counts
   }
 }

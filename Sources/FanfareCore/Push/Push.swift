@@ -1,8 +1,8 @@
 /// Phantom type of a push's id.
 package enum PushSubject {}
 
-/// The id of one push of one send to one device. Derived, not drawn: a repeated push has the id of the first, so that
-/// services and apps can recognise it.
+/// The id of the push of a send to a device. Derived from both: a repeated push has the same id, so that services and
+/// apps can recognise it.
 package typealias PushID = Identifier<PushSubject>
 
 extension Identifier where Subject == PushSubject {
@@ -26,20 +26,19 @@ extension Identifier where Subject == PushSubject {
   }
 }
 
-/// One message to one device, ready to be handed to a push service.
+/// One message to one device, ready for its push service.
 package struct Push: Sendable {
-  /// The worker's own number for it, given back with the outcome.
+  /// The worker's number for the push, returned with the outcome.
   package let ticket: UInt64
-  /// Names it towards the push service and the device.
+  /// The id that the push service and the device see.
   package let id: PushID
   /// The device's address, in the platform's normal form.
   package let handle: String
-  /// What to show; shared by all pushes of one send on one platform.
+  /// The payload, shared by all pushes of one send on one platform.
   package let rendering: RenderedPush
-  /// From this moment on it must not be delivered.
+  /// The moment from which it must not be delivered.
   package let expiresAt: UnixTime
-  /// Whether it is one of a broadcast's, which stand behind single ones where the service's connections have no room
-  /// for all.
+  /// Whether it belongs to a broadcast. Single pushes have priority when the service's connections are full.
   package let isBulk: Bool
 
   package init(
@@ -51,5 +50,36 @@ package struct Push: Sendable {
     self.rendering = rendering
     self.expiresAt = expiresAt
     self.isBulk = isBulk
+  }
+}
+
+/// A send rendered for all devices of one platform. Only that platform's sender creates and interprets it.
+package struct RenderedPush: Sendable {
+  /// The header fields that depend on the send, with names in lower case.
+  package let headers: [Field]
+  /// The payload, into which some services need the handle inserted at `handleOffset`.
+  package let body: [UInt8]
+  /// The position in `body` where the handle is inserted; nil where it is sent outside the body.
+  package let handleOffset: Int?
+  /// Whether the payload is valid for all devices once the service has accepted it for one. False where it has a part
+  /// for one kind of device only.
+  package let isUniform: Bool
+
+  package init(headers: [Field], body: [UInt8], handleOffset: Int? = nil, isUniform: Bool = true) {
+    self.headers = headers
+    self.body = body
+    self.handleOffset = handleOffset
+    self.isUniform = isUniform
+  }
+
+  /// One header field.
+  package struct Field: Hashable, Sendable {
+    package let name: String
+    package let value: String
+
+    package init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
   }
 }

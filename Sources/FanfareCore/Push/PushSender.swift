@@ -1,36 +1,86 @@
-/// One push service, for one hub. The worker renders a send once, submits pushes in batches and is told what became of
-/// each.
+/// A client of one push service for one hub.
+///
+/// The worker renders a send once, submits pushes in batches and receives the outcome of each.
 package protocol PushSender: Sendable {
-  /// The platform it serves.
   var platform: Platform { get }
 
-  /// Renders what the send shows on this platform. Called once per send, from the worker's own task; does no I/O.
+  /// Renders the send for this platform. Called once per send from the worker's task; does no I/O.
   ///
-  /// Throws the outcome that every push of it would have: a payload the service would refuse is not worth a request.
+  /// When the service would reject the payload, throws the outcome that every push would have.
   func render(_ send: SendRequest) throws(PushOutcome) -> RenderedPush
 
-  /// Takes pushes and returns at once. Every ticket is reported exactly once, in batches, on a thread of the sender's
-  /// choice, within the request timeout of the sender's configuration, unless `run()` has ended, after which the rest
-  /// is reported as `.retryLater`. The sender resends by itself only what the service certainly has not seen; all else
-  /// is the worker's decision.
+  /// Accepts pushes and returns at once.
+  ///
+  /// `completion` is called with every ticket exactly once, in batches, on any thread, within the request timeout of the
+  /// sender's configuration. After `run()` has ended, the rest is reported as `.retryLater`. The sender repeats a push
+  /// by itself only when the service certainly has not seen it; all other retries are the worker's decision.
   func submit(_ pushes: [Push], completion: @escaping @Sendable ([PushResult]) -> Void)
 
-  /// The lifetime of connections and credentials; returns after the task is cancelled and everything submitted has been
-  /// reported.
+  /// Keeps connections and credentials. Returns after the task is cancelled and every submitted push is reported.
   func run() async throws
 
-  /// What keeps the sender from working now, for readiness and alarms; nil when nothing does.
+  /// Why the sender cannot work now, for readiness and alarms; nil when it can.
   var readinessProblem: String? { get }
 }
 
-/// What became of one push.
+/// The outcome of one push.
 package struct PushResult: Sendable {
-  /// The push's own ticket.
+  /// The ticket of the push.
   package let ticket: UInt64
   package let outcome: PushOutcome
 
   package init(ticket: UInt64, outcome: PushOutcome) {
     self.ticket = ticket
     self.outcome = outcome
+  }
+}
+
+/// The meaning of a push service's answer, or of a missing answer, for one push.
+///
+/// It is an `Error` only so that rendering can throw it.
+package struct PushOutcome: Error, Hashable, Sendable {
+  /// What the answer asks for. The worker decides what to do.
+  package enum Verdict: String, CaseIterable, Sendable {
+    /// The service accepted it. It does not mean that it was displayed.
+    case accepted
+    /// This message is permanently invalid for this device; the device is valid.
+    case rejected
+    /// The service no longer knows the device (see `since`). The handle must not be used any more.
+    case deviceGone
+    /// It may be repeated at once with the same credentials, on another stream or connection.
+    case retryHere
+    /// It may be repeated after `retryAfter`, or after the worker's own delay where that is nil.
+    case retryLater
+    /// The credential was rejected, and the sender obtains a new one. It may be repeated once.
+    case reauthenticate
+    /// The configuration is wrong (key, topic, project, certificate): the sender must stop, raise an alarm, and keep
+    /// devices and messages.
+    case configurationError
+    /// Our request was malformed: it must raise an alarm and not be repeated.
+    case malformed
+    /// The service may have accepted it: no answer within the deadline, or the connection broke first.
+    case unknown
+  }
+
+  package let verdict: Verdict
+  /// The service's reason where it gives one (`BadDeviceToken`, `UNREGISTERED`, `channelthrottled`), else our own.
+  ///
+  /// From a fixed vocabulary, because it becomes a metric label. It contains nothing of the message or the device.
+  package let reason: String
+  /// The HTTP status; 0 where there was no answer.
+  package let status: Int
+  /// The delay that the service asks for, with `.retryLater`.
+  package let retryAfter: Duration?
+  /// Since when the service considers the device gone, with `.deviceGone`.
+  package let since: UnixTime?
+
+  package init(
+    _ verdict: Verdict, reason: String = "", status: Int = 0, retryAfter: Duration? = nil, since: UnixTime? = nil
+  ) {
+    self.verdict = verdict
+    self.reason = reason
+    self.status = status
+    self.retryAfter = retryAfter
+    self.since = since
   }
 }

@@ -1,18 +1,16 @@
-/// The rules of handles: the addresses that push services give to devices.
+/// The rules for handles, the addresses that push services give to devices.
 package enum DeviceHandle {
   /// The most bytes of any handle.
   package static let maximumLength = 2048
 
-  /// The form handles are stored and compared in: APNs tokens are hexadecimal and equal whatever the letter case,
-  /// others are compared exactly.
+  /// The form in which handles are stored and compared: APNs tokens in lower case, others unchanged.
   package static func normalized(_ handle: String, platform: Platform) -> String {
     platform == .apns ? handle.lowercased() : handle
   }
 
-  /// Why the text cannot be a handle on the platform, as the end of an error message; nil when it can.
+  /// Why the text is not a valid handle of the platform, as the end of an error message; nil when it is valid.
   ///
-  /// APNs: an even number of 2…400 hexadecimal digits, no fixed length. FCM: visible ASCII. WNS: `https` on a host of
-  /// `notify.windows.com` and no user info or port but 443, for every push to it carries our bearer token.
+  /// APNs: an even number of 2 to 400 hexadecimal digits. FCM: visible ASCII. WNS: see `ChannelURI`.
   package static func problem(with handle: String, platform: Platform) -> String? {
     guard !handle.isEmpty else { return "must not be empty" }
     guard handle.utf8.count <= maximumLength else { return "must have at most \(maximumLength) bytes" }
@@ -35,8 +33,8 @@ package enum DeviceHandle {
   }
 
   private static func isHexadecimal(_ text: String) -> Bool {
-    // Asked for every push: a span is read several times as fast as the string's own view, and a loop without branches
-    // as vectors.
+    // Called for every push. Reading a span is several times as fast as iterating over the string, and a loop without
+    // branches is vectorized.
     let bytes = text.utf8Span.span
     var others: UInt8 = 0
     for index in bytes.indices {
@@ -45,5 +43,45 @@ package enum DeviceHandle {
       others |= isDigit != isLetter ? 0 : 1
     }
     return others == 0
+  }
+}
+
+/// A WNS channel URI on a host of Microsoft.
+///
+/// Every push to it carries our bearer token. Microsoft therefore requires that the host is in the domain
+/// `notify.windows.com`. Path and query are opaque and requested byte for byte: their percent escapes must not be
+/// re-encoded.
+package struct ChannelURI: Hashable, Sendable {
+  /// The host in lower case.
+  package let host: String
+  /// Path and query exactly as given, beginning with `/`.
+  package let pathAndQuery: String
+
+  /// Parses a URI; nil unless it is `https` on such a host, without user info, on port 443, and of visible ASCII.
+  package init?(_ uri: String) {
+    let scheme = "https://"
+    guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), uri.prefix(scheme.count).lowercased() == scheme,
+      !uri.contains("#"), !uri.contains("\\")
+    else { return nil }
+    let rest = uri.dropFirst(scheme.count)
+    let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+    var authority = rest[..<end].lowercased()
+    if authority.hasSuffix(":443") { authority.removeLast(4) }
+    let labels = authority.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+        UInt8(ascii: "."):
+        true
+      default: false
+      }
+    }
+    let isName = authority.split(separator: ".", omittingEmptySubsequences: false).allSatisfy {
+      1...63 ~= $0.utf8.count
+    }
+    guard labels, isName, authority == "notify.windows.com" || authority.hasSuffix(".notify.windows.com") else {
+      return nil
+    }
+    host = authority
+    pathAndQuery = rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
   }
 }

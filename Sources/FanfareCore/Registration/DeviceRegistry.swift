@@ -1,55 +1,128 @@
-/// Where devices are registered. The front end changes it, the worker reads it and drops dead devices.
+/// Stores device registrations. The front end changes it; the worker reads it and removes unregistered devices.
 ///
-/// Every method may be called from any task at any time and, the store being shared, from several processes. When a
-/// change has returned it is durable, and every later `resolve` in any process sees it. A method throws
-/// `RegistryError`; any code but `.unavailable` means that nothing was changed.
+/// Every method may be called from any task and any process at any time. When a method returns, its change is durable
+/// and visible to every later `resolve` in any process. A method throws `RegistryError`; with any code but
+/// `.unavailable` nothing was changed.
 package protocol DeviceRegistry: Sendable {
-  /// Issues an id for a device that is about to register, or gives back the id that already holds the handle.
+  /// Issues an id for a device that is about to register, or returns the id that already has the handle.
   ///
-  /// A handle held by several registrations is left to the newest; the others are gone. An issued id that is not
-  /// completed within an hour disappears. `handle` nil: always a new id. The platform is not known yet, so the handle
-  /// is compared both as given and, if it is hexadecimal, in APNs' normal form.
+  /// Of several registrations with the handle only the newest remains. An issued id expires when it is not completed
+  /// within an hour. Without a handle the id is always new. The platform is unknown, so the handle is compared as given
+  /// and, if it is hexadecimal, in APNs' normal form.
   func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID
 
-  /// Completes, replaces or takes over the registration with the given id; the handle is taken from any other
+  /// Completes, replaces or takes over the registration with the given id. The handle is removed from any other
   /// registration of the hub.
   ///
-  /// Throws `.gone` when the id was never issued, is no longer alive, or belongs to another user and the handle differs
-  /// from the stored one; `.forbidden` when a tag is another user's, or an installation's.
-  func complete(_ application: RegistrationRequest, at now: UnixTime) async throws -> Registration
+  /// Throws `.gone` when the id was never issued, has expired, or belongs to another user with a different handle;
+  /// `.forbidden` when a tag is another user's, or an installation's.
+  func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration
 
-  /// Creates or replaces the registration of an installation. Throws `.gone` when the installation belongs to another
-  /// user and the handle differs from the stored one; `.forbidden` when a tag is another user's or another
-  /// installation's.
-  func install(_ application: InstallationRequest, at now: UnixTime) async throws -> Registration
+  /// Creates or replaces the registration of an installation.
+  ///
+  /// Throws `.gone` when the installation belongs to another user with a different handle; `.forbidden` when a tag is
+  /// another user's or another installation's.
+  func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration
 
-  /// Removes a registration of the user. Throws `.notFound` when there is none, or when it is somebody else's.
+  /// Removes a registration of the user. Throws `.notFound` when it does not exist or is another user's.
   func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws
 
-  /// The live registration of that id; nil when there is none.
+  /// The completed registration with the id; nil when there is none.
   func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration?
 
-  /// The devices of each audience, in the order of the queries; one round trip for all of them. A device that an
-  /// audience reaches in several ways is listed once. `.device` audiences are answered with the registration that holds
-  /// the handle, if there is one, and `.registration` audiences with one whose user has had it since the query's
-  /// `createdBefore`.
+  /// The devices of each audience in the order of the queries, found in one round trip.
+  ///
+  /// Each device of an audience is listed once. A `.device` audience yields the registration that has the handle, a
+  /// `.registration` audience the registration if its user has had it since the query's `createdBefore`.
   func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]]
 
-  /// The next devices of an audience in a slice of the ids, in their order, whatever the audience's size; a device that
-  /// it reaches in several ways is listed once. At most `limit`, 1 or more, candidates are looked at: what the store
-  /// cannot tell from the audience's devices by a key alone. Only registrations that were created
-  /// (`Registration.createdAt`) at that moment or before count.
+  /// The next devices of an audience in a slice, by ascending ids, each once.
   ///
-  /// Pages taken one behind the other (`RegistrationSlice.after` the page's `last`) cover the slice: each device that
-  /// is of the audience all the while is on exactly one.
+  /// At most `limit` candidates, 1 or more, are examined; candidates are the registrations that an index finds for the
+  /// audience. Only registrations created (`Registration.createdAt`) at `createdBefore` or earlier are included.
+  ///
+  /// Consecutive pages (`RegistrationSlice.after` the page's `last`) cover the slice: a device that belongs to the
+  /// audience throughout is on exactly one page.
   func page(_ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int) async throws
     -> AudiencePage
 
-  /// Drops devices that a push service called dead, and leaves a tombstone that says why and when. A device whose app
-  /// reported the handle after the service's moment of truth, or that has another handle by now, is kept. Returns what
-  /// was dropped.
+  /// Removes devices that a push service reported as unregistered, and leaves a tombstone with reason and time.
+  ///
+  /// A device is kept when its app reported the handle after the service's `since`, or when its handle has changed.
+  /// Returns the removed registrations.
   func drop(_ verdicts: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID]
 
-  /// Throws when the store cannot be read and written now.
+  /// Throws when the store cannot be read or written now.
   func check() async throws
+}
+
+/// A query for the devices of an audience on some platforms of a hub.
+package struct AudienceQuery: Hashable, Sendable {
+  package let hub: HubName
+  package let audience: Audience
+  package let platforms: PlatformSet
+  /// For a `.registration` audience: the registration must have belonged to its user by then; nil: no condition.
+  /// Ignored for other audiences.
+  package let createdBefore: UnixTime?
+
+  package init(hub: HubName, audience: Audience, platforms: PlatformSet, createdBefore: UnixTime? = nil) {
+    self.hub = hub
+    self.audience = audience
+    self.platforms = platforms
+    self.createdBefore = createdBefore
+  }
+}
+
+/// A page of the devices of an audience; see `DeviceRegistry.page`.
+package struct AudiencePage: Hashable, Sendable {
+  /// The devices by ascending ids, each once.
+  package let targets: [Target]
+  /// The number of candidates that were examined.
+  package let examined: Int
+  /// The last candidate that was examined; nil at the end of the slice.
+  package let last: RegistrationID?
+
+  package init(targets: [Target], examined: Int, last: RegistrationID?) {
+    self.targets = targets
+    self.examined = examined
+    self.last = last
+  }
+}
+
+/// A device that a send is pushed to.
+package struct Target: Hashable, Sendable {
+  package let registration: RegistrationID
+  package let platform: Platform
+  /// The handle in normal form.
+  package let handle: String
+  /// When the app last reported the handle.
+  package let registeredAt: UnixTime
+
+  package init(registration: RegistrationID, platform: Platform, handle: String, registeredAt: UnixTime) {
+    self.registration = registration
+    self.platform = platform
+    self.handle = handle
+    self.registeredAt = registeredAt
+  }
+}
+
+/// A push service's report that a device is no longer registered.
+package struct DeadDevice: Hashable, Sendable {
+  package let hub: HubName
+  package let registration: RegistrationID
+  /// The handle that was used, in normal form.
+  package let handle: String
+  /// Since when the service considers the handle unregistered; nil when it does not say. A registration renewed after
+  /// that is kept.
+  package let since: UnixTime?
+  /// The service's reason, for the tombstone.
+  package let reason: String
+
+  package init(hub: HubName, registration: RegistrationID, handle: String, since: UnixTime?, reason: String) {
+    self.hub = hub
+    self.registration = registration
+    self.handle = handle
+    self.since = since
+    self.reason = reason
+  }
 }

@@ -4,30 +4,29 @@ package enum RegistrationSubject {}
 /// The id of a device registration: random, hence uniformly distributed.
 package typealias RegistrationID = Identifier<RegistrationSubject>
 
-/// One device that one user receives on.
+/// A device of one user.
 package struct Registration: Hashable, Sendable {
   package let id: RegistrationID
   package let hub: HubName
-  /// The user who completed the registration last: the device belongs to nobody else.
+  /// The user who last completed the registration. The device belongs to this user alone.
   package let user: String
   package let platform: Platform
-  /// The push service's address of the device, in the platform's normal form (`DeviceHandle.normalized`).
+  /// The device's address at the push service, in normal form (`DeviceHandle.normalized`).
   package let handle: String
-  /// Everything it can be addressed by, the user's tag included, sorted.
+  /// All tags of the device, including the user's tag, sorted.
   package let tags: [String]
-  /// The installation it was registered by; nil for a registration by handle.
+  /// The installation that registered it; nil for a registration by handle.
   package let installation: String?
-  /// When the app reported this handle last: what a service's verdict is compared with.
+  /// When the app last reported this handle. A service's report that the device is gone is compared with it.
   package let registeredAt: UnixTime
-  /// When the present user completed it first.
+  /// When the current user first completed it.
   package let createdAt: UnixTime
-  /// When the app was heard of last; not before `registeredAt`.
+  /// When the app last contacted the front end; not before `registeredAt`.
   package let seenAt: UnixTime
 
   package init(
     id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String],
-    installation: String?,
-    registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime? = nil
+    installation: String?, registeredAt: UnixTime, createdAt: UnixTime, seenAt: UnixTime? = nil
   ) {
     self.id = id
     self.hub = hub
@@ -39,5 +38,73 @@ package struct Registration: Hashable, Sendable {
     self.registeredAt = registeredAt
     self.createdAt = createdAt
     self.seenAt = max(seenAt ?? registeredAt, registeredAt)
+  }
+}
+
+extension Registration: JSONWritable {
+  /// Writes the registration as its user and operators see it, and as it is exported.
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("id", id)
+      json.member("user", user)
+      json.member("platform", platform)
+      json.member("handle", handle)
+      json.member("installation", ifPresent: installation)
+      json.member("tags", tags)
+      json.member("registeredAt", registeredAt)
+      json.member("createdAt", createdAt)
+      json.member("lastSeen", seenAt)
+    }
+  }
+
+  /// The registration as a JSON object.
+  package var json: [UInt8] { JSONWriter.bytes(of: self, capacity: 512) }
+}
+
+/// A request of an app to complete a registration by handle.
+package struct RegistrationRequest: Hashable, Sendable {
+  /// The id that was issued to the app.
+  package let id: RegistrationID
+  package let hub: HubName
+  /// The authenticated user.
+  package let user: String
+  package let platform: Platform
+  /// A valid handle of the platform. The registry normalizes it.
+  package let handle: String
+  /// The device's tags besides the user's own; valid tags (`Tag.isValid`).
+  package let tags: [String]
+
+  package init(id: RegistrationID, hub: HubName, user: String, platform: Platform, handle: String, tags: [String]) {
+    self.id = id
+    self.hub = hub
+    self.user = user
+    self.platform = platform
+    self.handle = handle
+    self.tags = tags
+  }
+}
+
+/// A request of an app to register by installation.
+package struct InstallationRequest: Hashable, Sendable {
+  /// The app's permanent id of its installation.
+  package let installation: String
+  package let hub: HubName
+  /// The authenticated user.
+  package let user: String
+  package let platform: Platform
+  /// A valid handle of the platform. The registry normalizes it.
+  package let handle: String
+  /// The device's tags besides the user's and the installation's own; valid tags (`Tag.isValid`).
+  package let tags: [String]
+
+  package init(
+    installation: String, hub: HubName, user: String, platform: Platform, handle: String, tags: [String] = []
+  ) {
+    self.installation = installation
+    self.hub = hub
+    self.user = user
+    self.platform = platform
+    self.handle = handle
+    self.tags = tags
   }
 }

@@ -1,34 +1,35 @@
-/// Registrations as people and backends see them: looked up, listed, changed in part and cleared out. The front end
-/// calls it; the promises about durability and errors are those of `DeviceRegistry`.
+/// Looks up, lists, changes and expires registrations for people and backends.
+///
+/// Called by the front end. Durability and errors are as for `DeviceRegistry`.
 package protocol RegistrationDirectory: Sendable {
   /// The registration of the installation; nil when there is none.
   func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration?
 
-  /// The registrations that an audience reaches in a slice of the ids, in their order: a page of at most `limit`, 1 or
-  /// more, candidates, as `DeviceRegistry.page` has it.
+  /// The registrations of an audience in a slice, by ascending ids: a page of at most `limit` candidates, 1 or more, as
+  /// in `DeviceRegistry.page`.
   func list(_ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int) async throws
     -> RegistrationPage
 
-  /// Puts what the application says in the place of an installation's registration, which must still be exactly
-  /// `former`: so nobody's change is lost. A handle that stays as it was does not count as reported again.
+  /// Replaces an installation's registration if it still equals `former` (compare and swap). An unchanged handle does
+  /// not count as reported again.
   ///
-  /// Throws `.conflict` when the registration is another by now, `.notFound` when it is gone, `.gone` and `.forbidden`
-  /// as `DeviceRegistry.install`.
-  func revise(_ former: Registration, by application: InstallationRequest, at now: UnixTime) async throws
+  /// Throws `.conflict` when the registration has changed, `.notFound` when it was removed, `.gone` and `.forbidden` as
+  /// `DeviceRegistry.install`.
+  func revise(_ former: Registration, by request: InstallationRequest, at now: UnixTime) async throws
     -> Registration
 
-  /// Removes registrations in a slice of the ids whose apps were heard of last before that moment, and leaves
-  /// tombstones. Looks at no more than `limit`, 1 or more, registrations.
+  /// Removes registrations in a slice with an earlier `Registration.seenAt`, and leaves tombstones. Examines at most
+  /// `limit` registrations, 1 or more.
   func expire(
     seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
   ) async throws -> ExpiryStep
 }
 
-/// A part of a list of registrations.
+/// A page of registrations.
 package struct RegistrationPage: Hashable, Sendable {
   /// By ascending ids, each once.
   package let registrations: [Registration]
-  /// The last candidate that was looked at, to go on behind it; nil when the slice has been looked through.
+  /// The last candidate that was examined; nil at the end of the slice.
   package let last: RegistrationID?
 
   package init(registrations: [Registration], last: RegistrationID?) {
@@ -37,11 +38,11 @@ package struct RegistrationPage: Hashable, Sendable {
   }
 }
 
-/// What one step of clearing out has done.
+/// The result of one step of expiring registrations.
 package struct ExpiryStep: Hashable, Sendable {
-  /// How many registrations were removed.
+  /// The number of removed registrations.
   package let removed: Int
-  /// The last registration that was looked at, to go on behind it; nil when the slice has been looked through.
+  /// The last registration that was examined; nil at the end of the slice.
   package let last: RegistrationID?
 
   package init(removed: Int, last: RegistrationID?) {

@@ -1,22 +1,21 @@
-/// A contiguous part of the space of registration ids. Ids are uniformly distributed, so that equal slices hold about
-/// equally many devices.
+/// A contiguous range of registration ids. Ids are uniformly distributed, so equal slices hold about as many devices.
 package struct RegistrationSlice: Hashable, Sendable {
   /// The lowest id in the slice.
   package let first: RegistrationID
   /// The highest id in the slice; not below `first`.
   package let last: RegistrationID
 
-  /// The slice from one id to another, both of them in it; `last` must not be below `first`.
+  /// The slice from `first` to `last`, both included. Traps when `last` is below `first`.
   package init(first: RegistrationID, last: RegistrationID) {
     precondition(first <= last, "a slice has at least one id")
     self.first = first
     self.last = last
   }
 
-  /// All ids there are.
+  /// All ids.
   package static let whole = Self(first: RegistrationID(high: 0, low: 0), last: RegistrationID(high: .max, low: .max))
 
-  /// The `number`-th, from 0, of `count` slices, 1 or more, that are of equal size and tile the whole space.
+  /// Slice `number`, from 0, of `count` equal slices that cover all ids. `count` is 1 or more.
   package static func page(_ number: Int, of count: Int) -> Self {
     precondition(count > 0 && (0..<count).contains(number), "there is no such page")
     /// The first high word of a page: ⌊2⁶⁴ · number / count⌋.
@@ -28,7 +27,7 @@ package struct RegistrationSlice: Hashable, Sendable {
   /// Whether the id lies in the slice.
   package func contains(_ id: RegistrationID) -> Bool { first <= id && id <= last }
 
-  /// What remains of the slice behind an id; nil when nothing does, all of it when the id lies before it.
+  /// The part of the slice after an id; nil when it is empty, the whole slice when the id is before it.
   package func after(_ id: RegistrationID) -> RegistrationSlice? {
     guard id < last else { return nil }
     guard id >= first else { return self }
@@ -38,8 +37,7 @@ package struct RegistrationSlice: Hashable, Sendable {
       last: last)
   }
 
-  /// The share of the slice's ids that are not above the id: 0 for an id before the slice, 1 for its last id and what
-  /// lies behind it.
+  /// The share of the slice's ids that are not above the id: 0 for an id before the slice, 1 from its last id on.
   package func share(upTo id: RegistrationID) -> Double {
     guard id >= first else { return 0 }
     guard id < last else { return 1 }

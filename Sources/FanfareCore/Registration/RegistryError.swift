@@ -1,30 +1,28 @@
-/// Why the registry did not do what it was asked. Never contains a handle.
+/// Why a call of the registry failed. Never contains a handle.
 package struct RegistryError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What kind of failure it is, and so what the caller is to be told.
+  /// The kind of failure, which determines the answer to the caller.
   package struct Code: Hashable, Sendable {
     private enum Wrapped { case gone, notFound, forbidden, conflict, unavailable }
     private let wrapped: Wrapped
 
-    /// The id is not alive, or not the caller's to use: the app must ask for a new one.
+    /// The id does not exist, or the caller may not use it: the app must request a new one.
     package static let gone = Self(wrapped: .gone)
-    /// There is no such thing that the caller may see.
+    /// The object does not exist, or the caller may not see it.
     package static let notFound = Self(wrapped: .notFound)
-    /// The caller may not use that tag.
+    /// The caller may not use the tag.
     package static let forbidden = Self(wrapped: .forbidden)
-    /// The thing belongs to somebody else.
+    /// The object has been changed, or belongs to another user.
     package static let conflict = Self(wrapped: .conflict)
-    /// The store cannot be reached, is locked for too long, or failed; the same request may succeed later.
+    /// The store is unreachable, locked for too long, or failed. The same call may succeed later.
     package static let unavailable = Self(wrapped: .unavailable)
   }
 
   package let code: Code
-  /// For people; says which field or store is meant.
+  /// Names the field or store, for people.
   package let message: String
-  /// Whether the change may have happened: the store was lost while it was being made durable. Only with
-  /// `.unavailable`.
+  /// Whether the change may have happened, because the store was lost during the commit. Only with `.unavailable`.
   package let isOutcomeUnknown: Bool
 
-  /// Makes an error.
   package init(_ code: Code, _ message: String, isOutcomeUnknown: Bool = false) {
     self.code = code
     self.message = message

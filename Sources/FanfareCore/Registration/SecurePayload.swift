@@ -1,14 +1,14 @@
 /// Phantom type of a secure payload's id.
 package enum SecurePayloadSubject {}
 
-/// The id of a payload that stays on the server.
+/// The id of a secure payload.
 package typealias SecurePayloadID = Identifier<SecurePayloadSubject>
 
-/// A payload that the push services never see: only its id is pushed, and its recipient fetches it.
+/// A payload that push services never see: only its id is pushed, and the recipient fetches it from the server.
 package struct SecurePayload: Hashable, Sendable {
   package let id: SecurePayloadID
   package let payload: String
-  /// Whether the recipient has fetched it before.
+  /// Whether the recipient had fetched it before.
   package let isRead: Bool
 
   package init(id: SecurePayloadID, payload: String, isRead: Bool) {
@@ -18,23 +18,23 @@ package struct SecurePayload: Hashable, Sendable {
   }
 }
 
-/// Where secure payloads wait for their recipients. Called by the front end only; throws `RegistryError`.
+/// Stores secure payloads until their recipients fetch them. Called by the front end only. Throws `RegistryError`.
 package protocol SecurePayloadStore: Sendable {
   /// Stores a payload durably for one recipient until it expires.
   func store(_ payload: String, id: SecurePayloadID, hub: HubName, recipient: String, expiresAt: UnixTime) async throws
 
-  /// The payload as it was before this call; nil unless it exists, is the recipient's and has not expired. One that
-  /// `isDelivered` is marked read.
+  /// The payload as it was before this call; nil unless it exists, is the recipient's and has not expired. With
+  /// `isDelivered` it is marked as read.
   func read(
     _ id: SecurePayloadID, hub: HubName, recipient: String, isDelivered: Bool, at now: UnixTime
   ) async throws -> SecurePayload?
 
-  /// Takes back a payload that could not be announced.
+  /// Removes a payload that could not be announced.
   func discard(_ id: SecurePayloadID, hub: HubName) async throws
 }
 
 extension SecurePayloadStore {
-  /// The payload as it was before this call, and marks it read.
+  /// The payload as it was before this call. Marks it as read.
   package func read(_ id: SecurePayloadID, hub: HubName, recipient: String, at now: UnixTime) async throws
     -> SecurePayload?
   {

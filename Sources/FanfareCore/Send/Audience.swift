@@ -1,34 +1,33 @@
-/// To whom a send goes.
+/// The devices that a send is for.
 package enum Audience: Hashable, Sendable {
-  /// Every device of one user: those tagged `username:<name>`.
+  /// Every device of one user: those with the tag `username:<name>`.
   case user(String)
-  /// Every device that carries the tag.
+  /// Every device with the tag.
   case tag(String)
   /// One registration.
   case registration(RegistrationID)
   /// One device by its handle, registered or not.
   case device(Platform, handle: String)
-  /// Every device that carries at least one of the tags: 1 to `maximumTags`, sorted by their bytes, each once
-  /// (`init(anyOf:)`).
+  /// Every device with at least one of the tags: 1 to `maximumTags`, sorted by bytes, each once (`init(anyOf:)`).
   case tags([String])
-  /// Every device for whose tags the expression holds.
+  /// Every device whose tags satisfy the expression.
   case expression(TagExpression)
   /// Every device of the hub.
   case everyone
 
-  /// The most tags of which a device may be asked to carry one.
+  /// The most tags in `.tags`.
   package static let maximumTags = 64
 
-  /// The devices that carry at least one of the tags, in the form that equal audiences share.
+  /// Every device with at least one of the tags, in canonical form.
   package init(anyOf tags: [String]) {
-    // By bytes: texts that merely look the same are two users' tags.
+    // By bytes: canonically equivalent texts are tags of different users.
     let sorted = tags.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     self = .tags(
       sorted.enumerated().filter { $0.offset == 0 || !sorted[$0.offset - 1].utf8.elementsEqual($0.element.utf8) }.map(
         \.element))
   }
 
-  /// The tag that leads to the devices; nil where no single tag does.
+  /// The tag that all devices of the audience and no others carry; nil where there is none.
   package var tag: String? {
     switch self {
     case .user(let name): Tag.username(name)
@@ -37,7 +36,7 @@ package enum Audience: Hashable, Sendable {
     }
   }
 
-  /// Whether the audience may be of any size: not one user's devices, nor a single one.
+  /// Whether the audience may be of any size, unlike one user's devices or a single device.
   package var isBroadcast: Bool {
     switch self {
     case .user, .registration, .device: false
@@ -46,8 +45,9 @@ package enum Audience: Hashable, Sendable {
     }
   }
 
-  /// The key of the send's record: sends to one user share a partition and so keep their order; the send's own id where
-  /// there is no single user.
+  /// The key of a send's record: the user's tag, or the send's id where there is no single user.
+  ///
+  /// Sends to one user therefore share a partition and stay in order.
   package func recordKey(of send: SendID, hub: HubName) -> [UInt8] {
     var key: [UInt8] = []
     func append(prefix: String, _ name: String) {
@@ -65,5 +65,41 @@ package enum Audience: Hashable, Sendable {
     case .tag, .registration, .device, .tags, .expression, .everyone: send.append(to: &key)
     }
     return key
+  }
+}
+
+extension Audience {
+  /// The audience as text for people and searches. It does not contain handles; a long list or expression is cut.
+  package var text: String {
+    switch self {
+    case .user(let name): Tag.username(name)
+    case .tag(let tag): tag
+    case .registration(let id): "registration/\(id)"
+    case .device(let platform, _): "device/\(platform)"
+    case .tags(let tags): Self.bounded(expression: TagExpression.any(tags.map(TagExpression.tag)).description)
+    case .expression(let expression): Self.bounded(expression: expression.description)
+    // No tag contains this character.
+    case .everyone: "*"
+    }
+  }
+
+  /// Whether `text` comes from an audience that may be of any size. An expression of one user's tag alone counts as
+  /// that user.
+  package static func isBroadcast(text: String) -> Bool {
+    guard !text.isEmpty, !text.utf8.starts(with: "registration/".utf8), !text.utf8.starts(with: "device/".utf8) else {
+      return false
+    }
+    return Tag.user(of: text) == nil || text.contains(" && ") || text.contains(" || ")
+  }
+
+  /// Cuts a long expression and ends it with an operator, so that `isBroadcast(text:)` does not take it for one user.
+  private static func bounded(expression: String) -> String {
+    let text = bounded(expression)
+    return text == expression ? text : String(text.unicodeScalars.dropLast(2)) + " || …"
+  }
+
+  /// Cuts a text to 64 characters when it has more than 256 bytes, so that one record cannot fill a database.
+  package static func bounded(_ text: String) -> String {
+    text.utf8.count <= 256 ? text : String(text.unicodeScalars.prefix(64))
   }
 }

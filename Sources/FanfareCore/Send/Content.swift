@@ -1,11 +1,12 @@
-/// What a send shows: a portable message, payloads in the services' own form, or both (a native payload wins on its
-/// platform).
+/// What a send shows: a portable message, native payloads of the services, or both.
+///
+/// On a platform with a native payload the message is not used.
 package struct Content: Hashable, Sendable {
-  /// Rendered per platform where no native payload is given.
+  /// Rendered for every platform without a native payload.
   package let message: Message?
-  /// JSON object for APNs: the whole payload with `aps`, as bytes.
+  /// A JSON object for APNs: the whole payload including `aps`.
   package let apns: [UInt8]?
-  /// JSON object for FCM: the `message` without its target (or a legacy GCM body, which is mapped), as bytes.
+  /// A JSON object for FCM: the `message` without its target, or a legacy GCM body, which is converted.
   package let fcm: [UInt8]?
   /// For WNS: toast, tile or badge XML, or a raw payload.
   package let wns: String?
@@ -17,12 +18,12 @@ package struct Content: Hashable, Sendable {
     self.wns = wns
   }
 
-  /// Whether there is nothing to send at all.
+  /// Whether there is nothing to send.
   package var isEmpty: Bool { coveredPlatforms.isEmpty }
 
-  /// The platforms on which there is something to send.
+  /// The platforms that have content.
   package var coveredPlatforms: PlatformSet {
-    // Not by comparison with nil, for which the whole message would be copied.
+    // Pattern matching, because a comparison with nil copies the whole message.
     if case .some = message { return .all }
     var set = PlatformSet()
     if case .some = apns { set.insert(PlatformSet(.apns)) }
@@ -30,4 +31,28 @@ package struct Content: Hashable, Sendable {
     if case .some = wns { set.insert(PlatformSet(.wns)) }
     return set
   }
+}
+
+/// A portable message, which is rendered for each platform.
+package struct Message: Hashable, Sendable {
+  package let title: String?
+  package let body: String?
+  /// Values for the app.
+  package let data: [String: String]
+  /// The number on the app's icon; 0 clears it.
+  package let badge: Int?
+  /// A sound's name, or `default`.
+  package let sound: String?
+
+  package init(
+    title: String? = nil, body: String? = nil, data: [String: String] = [:], badge: Int? = nil, sound: String? = nil
+  ) {
+    self.title = title
+    self.body = body
+    self.data = data
+    self.badge = badge
+    self.sound = sound
+  }
+
+  package var isEmpty: Bool { title == nil && body == nil && data.isEmpty && badge == nil && sound == nil }
 }

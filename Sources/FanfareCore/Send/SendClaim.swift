@@ -1,13 +1,13 @@
-/// A request that its caller may repeat without sending twice: what is remembered of the first one under its key.
+/// What is stored about the first request with an idempotency key, so that a repetition does not send twice.
 package struct SendClaim: Hashable, Sendable {
   package let hub: HubName
-  /// A digest of the caller and of the key that was given, 32 bytes.
+  /// A digest of the caller and the idempotency key, 32 bytes.
   package let key: [UInt8]
-  /// A digest of what was asked for, 32 bytes.
+  /// A digest of the request, 32 bytes.
   package let request: [UInt8]
-  /// When the key was first given. With the key it tells this use of it from the next one, after the claim has expired.
+  /// When the key was first used. It distinguishes this use of the key from one after the claim has expired.
   package let at: UnixTime
-  /// Whether all that was asked for is durable, so that a repetition has nothing left to do.
+  /// Whether all sends of the request are durable, so that a repetition has nothing left to do.
   package let isSettled: Bool
 
   package init(hub: HubName, key: [UInt8], request: [UInt8], at: UnixTime, isSettled: Bool = false) {
@@ -19,13 +19,11 @@ package struct SendClaim: Hashable, Sendable {
   }
 }
 
-/// Where the front end remembers claims. All front ends that share a store see each other's claims; throws
-/// `RegistryError`.
+/// Stores the claims of the front ends, which see each other's claims. Throws `RegistryError`.
 package protocol SendClaimStore: Sendable {
-  /// Makes the claim, durably, unless its key is claimed already by a claim that is younger than `lifetime`; returns
-  /// the claim that holds.
+  /// Stores the claim durably, unless the key has a claim younger than `lifetime`. Returns the valid claim.
   func claim(_ claim: SendClaim, lifetime: Duration) async throws -> SendClaim
 
-  /// Remembers, durably, that all that was asked for is durable. Nothing happens where the claim no longer holds.
+  /// Stores durably that all sends of the claim are durable. Does nothing when the claim is no longer valid.
   func settle(_ claim: SendClaim) async throws
 }

@@ -1,59 +1,100 @@
 /// Phantom type of a send's id.
 package enum SendSubject {}
 
-/// The id of one accepted send. A send posted twice under one id is one send.
+/// The id of an accepted send. A send posted twice under one id is one send.
 package typealias SendID = Identifier<SendSubject>
 
 /// Phantom type of a replay's id.
 package enum ReplaySubject {}
 
-/// The id of one decision to dispatch sends again that are in the log already.
+/// The id of one decision to dispatch again sends that are in the log already.
 package typealias ReplayID = Identifier<ReplaySubject>
 
-/// What a caller asked to be sent: to whom, what, and until when. Immutable once accepted; everything else is derived
-/// from it.
+/// How urgently a device is woken for a send.
+package enum Priority: String, CaseIterable, Sendable {
+  /// At once, whatever it costs the battery.
+  case high
+  /// When it suits the device.
+  case normal
+}
+
+/// What a caller asked to send: to whom, what, and until when. Immutable once accepted.
 ///
-/// A worker keeps it in many places at once, so what it holds is shared: a copy costs one reference count.
+/// A worker keeps it in many places at once, so its content is shared: a copy costs one reference count.
 package struct SendRequest: Hashable, Sendable {
-  private let fields: Fields
+  /// The members of a send.
+  package struct Values: Hashable, Sendable {
+    package var id: SendID
+    package var hub: HubName
+    package var sender: String?
+    package var acceptedAt: UnixTime
+    package var audience: Audience
+    package var platforms: PlatformSet
+    package var content: Content
+    package var timeToLive: Int?
+    package var priority: Priority
+    package var collapseKey: String?
+    package var traceparent: String?
+    package var replay: ReplayID?
+    package var maximumPerSecond: Int?
+    package var unknownMembers: [UInt8]
+  }
 
-  /// Chosen by the front end (UUID version 7), or by a backend that posts to the topic itself.
-  package var id: SendID { fields.id }
-  /// Whose users, devices and credentials it is about.
-  package var hub: HubName { fields.hub }
-  /// The authenticated user who posted it; nil when a backend posted to the topic without naming one.
-  package var sender: String? { fields.sender }
-  /// When it was accepted; the time to live counts from here.
-  package var acceptedAt: UnixTime { fields.acceptedAt }
-  /// To whom.
-  package var audience: Audience { fields.audience }
-  /// Whether the audience may be of any size. Known without a copy of the audience.
-  package var isBroadcast: Bool { fields.isBroadcast }
-  /// The platforms it is restricted to.
-  package var platforms: PlatformSet { fields.platforms }
-  /// What to show.
-  package var content: Content { fields.content }
-  /// The platforms it is meant for and has something to show on.
-  package var coveredPlatforms: PlatformSet { fields.coveredPlatforms }
-  /// Seconds after acceptance from which on it is expired and never delivered; nil: the worker's default.
-  package var timeToLive: Int? { fields.timeToLive }
-  /// How urgently devices are to be woken.
-  package var priority: Priority { fields.priority }
-  /// Sends of one key replace one another on the device; at most 64 bytes.
-  package var collapseKey: String? { fields.collapseKey }
-  /// The W3C `traceparent` of the request it came with.
-  package var traceparent: String? { fields.traceparent }
-  /// The replay that it was put on the topic again by; nil for a send as it was accepted.
-  package var replay: ReplayID? { fields.replay }
-  /// The most pushes per second that all workers together may make of it; nil: as many as they can. Of no effect unless
-  /// `isBroadcast`.
-  package var maximumPerSecond: Int? { fields.maximumPerSecond }
-  /// The members of its record's `data` that this version does not know, in JSON, each with a comma before it: written
-  /// again wherever the send is. Nearly always empty.
-  package var unknownMembers: [UInt8] { fields.unknownMembers }
+  private final class Storage: Sendable {
+    let values: Values
+    let isBroadcast: Bool
+    let coveredPlatforms: PlatformSet
 
-  /// What tells a send from every other that is to be dispatched: its id, and the replay. A replayed send is the same
-  /// send, with the same ids of its pushes and the same account, but not the duplicate of a record that was dispatched.
+    init(_ values: Values) {
+      self.values = values
+      isBroadcast = values.audience.isBroadcast
+      coveredPlatforms = values.platforms.intersection(values.content.coveredPlatforms)
+    }
+  }
+
+  private let storage: Storage
+
+  /// Chosen by the front end (UUID version 7), or by a backend that produces to the topic itself.
+  package var id: SendID { storage.values.id }
+  /// The hub whose users, devices and credentials it uses.
+  package var hub: HubName { storage.values.hub }
+  /// The authenticated user who posted it; nil when a backend produced to the topic without naming one.
+  package var sender: String? { storage.values.sender }
+  /// When it was accepted. The time to live counts from here.
+  package var acceptedAt: UnixTime { storage.values.acceptedAt }
+  package var audience: Audience { storage.values.audience }
+  /// Whether the audience may be of any size. Cheaper than `audience.isBroadcast`, which copies the audience.
+  package var isBroadcast: Bool { storage.isBroadcast }
+  /// The platforms that it is restricted to.
+  package var platforms: PlatformSet { storage.values.platforms }
+  package var content: Content { storage.values.content }
+  /// The platforms that it is restricted to and has content for.
+  package var coveredPlatforms: PlatformSet { storage.coveredPlatforms }
+  /// Seconds after acceptance until it expires and is never delivered; nil: the worker's default.
+  package var timeToLive: Int? { storage.values.timeToLive }
+  package var priority: Priority { storage.values.priority }
+  /// Sends with the same key replace one another on the device; at most 64 bytes.
+  package var collapseKey: String? { storage.values.collapseKey }
+  /// The W3C `traceparent` of the caller's request.
+  package var traceparent: String? { storage.values.traceparent }
+  /// The replay that produced it to the topic again; nil for the original.
+  package var replay: ReplayID? { storage.values.replay }
+  /// The most pushes per second of all workers together; nil: unlimited. Only broadcasts use it.
+  package var maximumPerSecond: Int? { storage.values.maximumPerSecond }
+  /// Unknown members of its record's `data` as JSON, each with a comma before it. They are written again with the send.
+  /// Nearly always empty.
+  package var unknownMembers: [UInt8] { storage.values.unknownMembers }
+
+  /// Whether at least one platform can be reached: it is permitted, the content covers it, and it is the device's.
+  package var isDeliverable: Bool {
+    if case .device(let platform, _) = audience { return coveredPlatforms.contains(platform) }
+    return !coveredPlatforms.isEmpty
+  }
+
+  /// Identifies the send among all that are to be dispatched: its id combined with the replay.
+  ///
+  /// A replayed send is the same send with the same push ids and the same account, but not a duplicate of the original
+  /// record.
   package var identity: SendID {
     guard let replay else { return id }
     return SendID(high: id.high ^ replay.high, low: id.low ^ replay.low)
@@ -65,74 +106,34 @@ package struct SendRequest: Hashable, Sendable {
     collapseKey: String? = nil, traceparent: String? = nil, replay: ReplayID? = nil, maximumPerSecond: Int? = nil,
     unknownMembers: [UInt8] = []
   ) {
-    fields = Fields(
-      id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms,
-      content: content,
-      timeToLive: timeToLive, priority: priority, collapseKey: collapseKey, traceparent: traceparent, replay: replay,
-      maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers)
+    storage = Storage(
+      Values(
+        id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience, platforms: platforms,
+        content: content, timeToLive: timeToLive, priority: priority, collapseKey: collapseKey,
+        traceparent: traceparent, replay: replay, maximumPerSecond: maximumPerSecond, unknownMembers: unknownMembers))
   }
 
-  /// The send as it is put on the topic again, for those of its platforms.
+  private init(_ values: Values) {
+    storage = Storage(values)
+  }
+
+  /// A copy of the send with some members changed.
+  package func with(_ change: (inout Values) -> Void) -> SendRequest {
+    var values = storage.values
+    change(&values)
+    return SendRequest(values)
+  }
+
+  /// The send as a replay produces it, restricted to those of its platforms.
   package func replayed(by replay: ReplayID, on platforms: PlatformSet) -> SendRequest {
-    SendRequest(
-      id: id, hub: hub, sender: sender, acceptedAt: acceptedAt, audience: audience,
-      platforms: self.platforms.intersection(platforms), content: content, timeToLive: timeToLive, priority: priority,
-      collapseKey: collapseKey, traceparent: traceparent, replay: replay, maximumPerSecond: maximumPerSecond,
-      unknownMembers: unknownMembers)
-  }
-
-  private final class Fields: Sendable {
-    let id: SendID
-    let hub: HubName
-    let sender: String?
-    let acceptedAt: UnixTime
-    let audience: Audience
-    let isBroadcast: Bool
-    let platforms: PlatformSet
-    let content: Content
-    let coveredPlatforms: PlatformSet
-    let timeToLive: Int?
-    let priority: Priority
-    let collapseKey: String?
-    let traceparent: String?
-    let replay: ReplayID?
-    let maximumPerSecond: Int?
-    let unknownMembers: [UInt8]
-
-    init(
-      id: SendID, hub: HubName, sender: String?, acceptedAt: UnixTime, audience: Audience, platforms: PlatformSet,
-      content: Content, timeToLive: Int?, priority: Priority, collapseKey: String?, traceparent: String?,
-      replay: ReplayID?,
-      maximumPerSecond: Int?, unknownMembers: [UInt8]
-    ) {
-      self.id = id
-      self.hub = hub
-      self.sender = sender
-      self.acceptedAt = acceptedAt
-      self.audience = audience
-      isBroadcast = audience.isBroadcast
-      self.platforms = platforms
-      self.content = content
-      coveredPlatforms = platforms.intersection(content.coveredPlatforms)
-      self.timeToLive = timeToLive
-      self.priority = priority
-      self.collapseKey = collapseKey
-      self.traceparent = traceparent
-      self.replay = replay
-      self.maximumPerSecond = maximumPerSecond
-      self.unknownMembers = unknownMembers
+    with { values in
+      values.replay = replay
+      values.platforms.formIntersection(platforms)
     }
   }
 
   package static func == (left: Self, right: Self) -> Bool {
-    left.fields === right.fields
-      || left.id == right.id && left.hub == right.hub && left.sender == right.sender
-        && left.acceptedAt == right.acceptedAt
-        && left.audience == right.audience && left.platforms == right.platforms && left.content == right.content
-        && left.timeToLive == right.timeToLive && left.priority == right.priority
-        && left.collapseKey == right.collapseKey
-        && left.traceparent == right.traceparent && left.replay == right.replay
-        && left.maximumPerSecond == right.maximumPerSecond && left.unknownMembers == right.unknownMembers
+    left.storage === right.storage || left.storage.values == right.storage.values
   }
 
   package func hash(into hasher: inout Hasher) {

@@ -1,33 +1,34 @@
-/// A condition on the tags of a device, as senders write it: `(news && !muted) || vip`.
+/// A condition on the tags of a device: `(news && !muted) || vip`.
 ///
-/// `all` and `any` have two or more operands, none of which is of their own kind: so the parser makes them, and only so
-/// the text of an expression leads back to an equal one.
+/// `all` and `any` have two or more operands, none of their own kind. The parser keeps this form; without it the text of
+/// an expression would not parse to an equal expression.
 package indirect enum TagExpression: Hashable, Sendable {
   /// The device carries the tag.
   case tag(String)
-  /// The operand does not hold.
+  /// The operand is false.
   case not(TagExpression)
-  /// Every operand holds.
+  /// Every operand is true.
   case all([TagExpression])
-  /// At least one operand holds.
+  /// At least one operand is true.
   case any([TagExpression])
 
-  /// The most tags in one expression, counting each time that one is named.
+  /// The most tags in one expression; a repeated tag counts each time.
   package static let maximumTags = 64
-  /// The most bytes of UTF-8 in the text of an expression, as it is given and as `description` writes it.
+  /// The most bytes of UTF-8 in an expression, as given and as written by `description`.
   package static let maximumLength = 4096
-  /// How deep `(` and `!` may nest: whoever walks an expression may do it by recursion.
+  /// The most levels of `(` and `!`. The limit permits recursion over an expression.
   package static let maximumDepth = 32
 
-  /// Reads an expression: tags, `!` before `&&` before `||`, parentheses, white space anywhere between them. A tag that
-  /// is not made of a tag's usual characters, as `username:zoë` is not, stands in quotation marks, in which `\` goes
-  /// before `"` and `\`.
+  /// Parses an expression: tags, `!`, `&&`, `||` in this order of precedence, parentheses and white space.
+  ///
+  /// A tag with other characters than those of `Tag.isValid`, such as `username:zoë`, is quoted; in quotes `\` escapes
+  /// `"` and `\`.
   package init(_ text: String) throws(TagExpressionError) {
     var parser = TagExpressionParser(text)
     self = try parser.parse()
   }
 
-  /// Every tag that is named, as often as it is, in the order of the text.
+  /// All tags in the order of the text, with repetitions.
   package var tags: [String] {
     switch self {
     case .tag(let tag): [tag]
@@ -36,7 +37,7 @@ package indirect enum TagExpression: Hashable, Sendable {
     }
   }
 
-  /// Whether the expression holds for a device of which `carries` tells whether it carries a tag.
+  /// Whether the expression is true for a device; `carries` tells whether the device carries a tag.
   package func holds(where carries: (String) throws -> Bool) rethrows -> Bool {
     switch self {
     case .tag(let tag): try carries(tag)
@@ -48,7 +49,7 @@ package indirect enum TagExpression: Hashable, Sendable {
 }
 
 extension TagExpression: CustomStringConvertible {
-  /// The canonical text: no more parentheses than it needs. Read back it gives an equal expression.
+  /// The canonical text with the fewest parentheses. It parses to an equal expression.
   package var description: String {
     switch self {
     case .tag(let tag): Tag.isValid(tag) ? tag : Self.quoted(tag)
@@ -79,4 +80,19 @@ extension TagExpression: CustomStringConvertible {
     text.unicodeScalars.append("\"")
     return text
   }
+}
+
+/// Why a text is not a tag expression. Names the expected syntax and the position, never the text.
+package struct TagExpressionError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What the expression must have, as the object of a sentence: `&&, || or the end`.
+  package let expected: String
+  /// The position in Unicode code points from 1; one past the end where the text ends too early.
+  package let position: Int
+
+  package init(expected: String, position: Int) {
+    self.expected = expected
+    self.position = position
+  }
+
+  package var description: String { "must have \(expected) at character \(position)" }
 }

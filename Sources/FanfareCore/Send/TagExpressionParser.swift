@@ -1,4 +1,4 @@
-/// Reads a tag expression by recursive descent, its depth bounded; see `TagExpression.init(_:)`.
+/// A recursive-descent parser for tag expressions of limited depth. See `TagExpression.init(_:)` for the grammar.
 struct TagExpressionParser {
   private static let operand = "a tag, ! or ("
 
@@ -10,16 +10,16 @@ struct TagExpressionParser {
 
   init(_ text: String) {
     isTooLong = text.utf8.count > TagExpression.maximumLength
-    // What is refused for its length is not even taken apart.
+    // The rest of a text that is too long is not needed.
     scalars = Array(text.unicodeScalars.prefix(TagExpression.maximumLength))
   }
 
-  /// The whole text as one expression.
+  /// Parses the whole text.
   mutating func parse() throws(TagExpressionError) -> TagExpression {
     guard !isTooLong else { throw tooLong }
     let expression = try readAny()
     guard index == scalars.count else { throw error("&&, || or the end") }
-    // The canonical text has a space around each operator, which the one that was given may lack.
+    // The canonical text has spaces around operators and may be longer than the given text.
     guard expression.description.utf8.count <= TagExpression.maximumLength else { throw tooLong }
     return expression
   }
@@ -65,7 +65,7 @@ struct TagExpressionParser {
     }
   }
 
-  /// Passes the character that leads one level down, and reads what is there.
+  /// Skips the character that opens a level, and parses the level.
   private mutating func descend(
     _ body: (inout Self) throws(TagExpressionError) -> TagExpression
   ) throws(TagExpressionError) -> TagExpression {
@@ -80,7 +80,7 @@ struct TagExpressionParser {
     return expression
   }
 
-  /// Passes an operator of two equal characters; false, and nothing passed, when something else is next.
+  /// Skips an operator of two equal characters. Returns false and consumes nothing when something else is next.
   private mutating func takeOperator(_ character: Unicode.Scalar) throws(TagExpressionError) -> Bool {
     guard next == character else { return false }
     guard index + 1 < scalars.count, scalars[index + 1] == character else { throw error("\(character)\(character)") }
@@ -88,7 +88,7 @@ struct TagExpressionParser {
     return true
   }
 
-  /// Nil, and nothing read, when there is no character of a tag.
+  /// Reads an unquoted tag; nil when the next character cannot begin one.
   private mutating func readPlain() -> String? {
     let start = index
     while let scalar = next, scalar.isASCII, Tag.isCharacter(UInt8(truncatingIfNeeded: scalar.value)) { index += 1 }

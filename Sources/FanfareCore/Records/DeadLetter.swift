@@ -1,35 +1,34 @@
-/// A record that could not be processed, kept with all that is needed to understand it and to send it again.
+/// A record that could not be processed, with everything needed to understand and redrive it.
 package struct DeadLetter: Hashable, Sendable {
-  /// Why, as a stable word.
+  /// Why it was dead-lettered. The raw values are stable.
   package enum Reason: String, CaseIterable, Sendable {
-    /// Not a record of a known type: bad JSON, missing or invalid fields.
+    /// Not a valid record of its type: bad JSON, missing or invalid fields.
     case undecodable
-    /// A record type, or version of one, that this program does not know.
+    /// A record type, or a version of one, that this program does not know.
     case unknownType
     /// It names a hub that this deployment does not serve.
     case unknownHub
-    /// Larger than a record may be.
+    /// Larger than the limit for its type.
     case tooLarge
   }
 
   package let reason: Reason
-  /// What exactly was wrong; names the field, and contains nothing of its value.
+  /// What was wrong. Names the field and contains nothing of its value.
   package let detail: String
-  /// Where the record lay.
+  /// The record's position in the log.
   package let origin: Origin
-  /// When it was set aside.
+  /// When it was dead-lettered.
   package let at: UnixTime
-  /// The record's key, as it was.
   package let key: [UInt8]?
-  /// The record's value, as it was; of a very large one, what was kept of it.
+  /// The record's value; of a very large one, its beginning.
   package let value: [UInt8]
-  /// How many bytes the record's value had.
+  /// The size of the record's value in bytes.
   package let valueSize: Int
 
-  /// Whether the value is there to its last byte.
+  /// Whether the value was kept completely.
   package var isWhole: Bool { value.count == valueSize }
 
-  /// A record's place in the log.
+  /// A position in the log.
   package struct Origin: Hashable, Sendable {
     package let topic: String
     package let partition: Int32
@@ -42,7 +41,7 @@ package struct DeadLetter: Hashable, Sendable {
     }
   }
 
-  /// `valueSize`: where not all of the value is given.
+  /// `valueSize` is needed only where `value` is cut.
   package init(
     reason: Reason, detail: String, origin: Origin, at: UnixTime, key: [UInt8]?, value: [UInt8], valueSize: Int? = nil
   ) {

@@ -1,15 +1,14 @@
-/// Several consecutive pages of a broadcast, which one worker walks one after another: the record of the segments
-/// topic.
+/// Several consecutive pages of a broadcast, walked by one worker: the record of the segments topic.
 ///
-/// A broadcast is divided into `pages` equal slices of the registrations' id space (`RegistrationSlice.page`), whoever
-/// is registered in them: so a page that is repeated after a crash is the same page, and its status record, part `page`
-/// of `pages`, counts once.
+/// A broadcast is divided into `pages` equal slices of the id space of registrations (`RegistrationSlice.page`),
+/// independent of what is registered. A page that is repeated after a crash is therefore the same page, and its status
+/// record, part `page` of `pages`, counts once.
 package struct SegmentRecord: Hashable, Sendable {
   /// The send, as it was accepted.
   package let send: SendRequest
-  /// How many pages the whole broadcast has.
+  /// The number of pages of the whole broadcast.
   package let pages: Int
-  /// Which of them are the segment's.
+  /// The segment's pages.
   package let range: Range<Int>
 
   package init(send: SendRequest, pages: Int, range: Range<Int>) {
@@ -18,20 +17,19 @@ package struct SegmentRecord: Hashable, Sendable {
     self.range = range
   }
 
-  /// To which attempt at the send the status records of the broadcast's pages belong: the same whoever writes them, and
-  /// however often.
+  /// The attempt that the status records of the broadcast's pages belong to. Equal for all workers and repetitions.
   package static func attempt(of send: SendRequest) -> AttemptID {
     AttemptID(high: send.identity.high, low: send.identity.low)
   }
 
-  /// What tells the segment from every other, and is the same however often it is written.
+  /// Identifies the segment. Equal however often it is written.
   package var identity: SendID {
     // The multiplier spreads small numbers over the word (Knuth's constant).
     let number = UInt64(truncatingIfNeeded: range.lowerBound + 1) &* 0x9E37_79B9_7F4A_7C15
     return SendID(high: send.identity.high ^ 0x5E67_4E74, low: send.identity.low ^ number)
   }
 
-  /// The segments of a broadcast: at most `count`, as equal as can be.
+  /// The segments of a broadcast: at most `count`, of nearly equal size.
   package static func divide(_ send: SendRequest, pages: Int, into count: Int) -> [SegmentRecord] {
     let count = max(1, min(count, pages))
     return (0..<count).map { number in

@@ -1,0 +1,107 @@
+/// Phantom type of an attempt's id.
+package enum AttemptSubject {}
+
+/// The id of one attempt at a send with several status records.
+package typealias AttemptID = Identifier<AttemptSubject>
+
+/// The result of one work item: the record of the status topic.
+///
+/// Nearly every send is one item with one record. The results of a large send are spread over several parts. When such a
+/// send is repeated after a crash, its devices, and so the number and content of its parts, may differ: `attempt` tells
+/// which parts belong together. A send has ended when all `parts` of one attempt exist; its other attempts are ignored.
+package struct StatusRecord: Hashable, Sendable {
+  package let send: SendID
+  package let hub: HubName
+  /// The number of the work item: less than `parts`, 0 for a send with one item.
+  package let part: Int
+  /// The number of work items of the send.
+  package let parts: Int
+  /// The attempt that the item belongs to; nil for a send with one item.
+  package let attempt: AttemptID?
+  package let state: State
+  /// The user who posted the send.
+  package let sender: String?
+  package let audience: Audience
+  package let acceptedAt: UnixTime
+  package let settledAt: UnixTime
+  /// The result of each device, in the order of dispatch.
+  package let devices: [DeviceResult]
+  /// The results of devices that `devices` does not list. A page of a broadcast lists only the devices that failed.
+  package let counts: OutcomeCounts
+  /// The W3C `traceparent` of the caller's request.
+  package let traceparent: String?
+
+  /// How a work item ended.
+  package enum State: String, CaseIterable, Sendable {
+    /// Every device has its result.
+    case settled
+    /// No device was registered for the audience. Not an error.
+    case noTarget
+    /// Its time to live had passed before anything was sent.
+    case expired
+    /// It could not be processed and is in the dead-letter topic.
+    case deadLettered
+    /// Its broadcast was cancelled before all devices had a result.
+    case cancelled
+  }
+
+  package init(
+    send: SendID, hub: HubName, part: Int = 0, parts: Int = 1, attempt: AttemptID? = nil, state: State, sender: String?,
+    audience: Audience, acceptedAt: UnixTime, settledAt: UnixTime, devices: [DeviceResult],
+    counts: OutcomeCounts = OutcomeCounts(), traceparent: String? = nil
+  ) {
+    self.send = send
+    self.hub = hub
+    self.part = part
+    self.parts = parts
+    self.attempt = attempt
+    self.state = state
+    self.sender = sender
+    self.audience = audience
+    self.acceptedAt = acceptedAt
+    self.settledAt = settledAt
+    self.devices = devices
+    self.counts = counts
+    self.traceparent = traceparent
+  }
+}
+
+/// The final result of a send on one device.
+package struct DeviceResult: Hashable, Sendable {
+  /// The kinds of results.
+  package enum Outcome: String, CaseIterable, Sendable {
+    /// The push service accepted it.
+    case delivered
+    /// The push service, or our check before it, rejected the message permanently.
+    case rejected
+    /// The push service no longer knows the device.
+    case deviceGone
+    /// The send's time to live passed while it waited for a retry.
+    case expired
+    /// Given up after the permitted attempts: the service kept asking to retry later.
+    case failed
+    /// Given up after the permitted attempts; the service may have accepted one of them.
+    case unconfirmed
+  }
+
+  package let registration: RegistrationID
+  package let platform: Platform
+  package let outcome: Outcome
+  /// The last reason, from the vocabulary of `PushOutcome.reason`; empty when delivered.
+  package let reason: String
+  /// The last HTTP status; 0 where there was no answer.
+  package let status: Int
+  /// The number of attempts.
+  package let attempts: Int
+
+  package init(
+    registration: RegistrationID, platform: Platform, outcome: Outcome, reason: String, status: Int, attempts: Int
+  ) {
+    self.registration = registration
+    self.platform = platform
+    self.outcome = outcome
+    self.reason = reason
+    self.status = status
+    self.attempts = attempts
+  }
+}

@@ -1,0 +1,118 @@
+/// The identity of a broadcast: a send within its hub.
+package struct BroadcastID: Hashable, Sendable {
+  package let hub: HubName
+  /// `SendRequest.identity`: the send's id as its caller knows it, unless it is a replay. A replay has its own plan and
+  /// finished pages, and is not steered with the original.
+  package let send: SendID
+
+  package init(hub: HubName, send: SendID) {
+    self.hub = hub
+    self.send = send
+  }
+}
+
+/// Whether a broadcast is to run, pause or stop, and who decided that.
+package struct BroadcastControl: Hashable, Sendable {
+  /// What workers do with the broadcast.
+  package enum State: String, CaseIterable, Sendable {
+    /// Its pages are pushed.
+    case running
+    /// No new page is begun until it runs again.
+    case paused
+    /// No new page is ever begun.
+    case cancelled
+  }
+
+  /// Who decided the state.
+  package enum Cause: String, CaseIterable, Sendable {
+    /// Nobody: the initial state.
+    case accepted
+    /// Its sender or an operator.
+    case caller
+    /// The failure limit: too large a share of a page has failed.
+    case failures
+  }
+
+  package let state: State
+  package let cause: Cause
+
+  package init(_ state: State, because cause: Cause) {
+    self.state = state
+    self.cause = cause
+  }
+
+  /// The state of a new broadcast.
+  package static let initial = BroadcastControl(.running, because: .accepted)
+}
+
+/// The progress of a broadcast.
+package struct BroadcastProgress: Hashable, Sendable {
+  package let control: BroadcastControl
+  /// The number of pages; 0 before it is planned.
+  package let pages: Int
+  /// The number of finished pages.
+  package let finishedPages: Int
+  /// The number of pages finished within `window`, from which the remaining time is estimated.
+  package let recentPages: Int
+  /// When it was planned; nil before that.
+  package let plannedAt: UnixTime?
+
+  /// The period of `recentPages`.
+  package static let window = Duration.seconds(30)
+
+  package init(control: BroadcastControl, pages: Int, finishedPages: Int, recentPages: Int, plannedAt: UnixTime?) {
+    self.control = control
+    self.pages = pages
+    self.finishedPages = finishedPages
+    self.recentPages = recentPages
+    self.plannedAt = plannedAt
+  }
+
+  package var isFinished: Bool { pages > 0 && finishedPages >= pages }
+
+  /// The estimated remaining time at the recent rate; nil when it is not planned, not running, or has no recent page.
+  package func remaining(at now: UnixTime) -> Duration? {
+    guard pages > 0, !isFinished, control.state == .running, recentPages > 0, let plannedAt else { return nil }
+    let span = min(max(now - plannedAt, .milliseconds(1)), Self.window)
+    return span * Double(pages - finishedPages) / Double(recentPages)
+  }
+}
+
+/// Stores the plan, progress and control of broadcasts, shared by all workers and front ends of a deployment.
+///
+/// It is in the registry's database. A row may be deleted a month after its broadcast was planned.
+///
+/// Every method may be called from any task and any process at any time. When a method returns, its change is durable
+/// and visible to every later call. When a method throws `RegistryError`, nothing was changed, unless
+/// `isOutcomeUnknown`.
+package protocol BroadcastStore: Sendable {
+  /// Sets the number of pages of a broadcast, unless it is set. Returns the number that is set, and whether `announce`
+  /// was called.
+  func plan(_ broadcast: BroadcastID, pages: Int, at now: UnixTime) async throws -> (pages: Int, isAnnounced: Bool)
+
+  /// Records that every segment of the plan is durable: a worker that reads the send again has nothing left to do.
+  func announce(_ broadcast: BroadcastID) async throws
+
+  /// The finished pages of the range in ascending order.
+  func finishedPages(of broadcast: BroadcastID, in range: Range<Int>) async throws -> [Int]
+
+  /// Records that the pages are finished and must not be begun again. Idempotent.
+  func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws
+
+  /// The control of each broadcast, in order; `BroadcastControl.initial` for an unknown one.
+  func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl]
+
+  /// Changes the control of a broadcast, planned or not. Returns the control that is valid from now on.
+  ///
+  /// A cancelled broadcast stays cancelled, and failures do not change a broadcast that its caller has paused.
+  func steer(_ broadcast: BroadcastID, _ control: BroadcastControl, at now: UnixTime) async throws -> BroadcastControl
+
+  /// Reserves a number of pushes of a broadcast with the rate limit `perSecond`. The reservations of all workers follow
+  /// one another.
+  ///
+  /// Returns the moment of the reservation, not before `now`. An unused reservation is not returned.
+  func reserve(_ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime) async throws -> UnixTime
+
+  /// The progress of a broadcast; nil when it is unknown.
+  func progress(of broadcast: BroadcastID, at now: UnixTime) async throws -> BroadcastProgress?
+}
