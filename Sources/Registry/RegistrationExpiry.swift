@@ -1,11 +1,10 @@
 package import FanfareCore
 
-/// Clears out the registrations of apps that were not heard of for a long time, by walking all of them in small steps.
+/// Removes the registrations of apps that have not been seen for long, by walking all registrations in small steps.
 ///
-/// Without an index by age: that would cost every app's every start a write, to find what may as well be found hours
-/// later.
+/// There is no index by age: it would cost a write at every start of every app, and expiry may be hours late.
 package struct RegistrationExpiry: Sendable {
-  /// How many registrations one step looks at: what it holds the registry's write lock for stays short.
+  /// The number of registrations examined in one step; small, because removing holds the registry's write lock.
   package static let step = 1000
 
   private let directory: any RegistrationDirectory
@@ -13,7 +12,7 @@ package struct RegistrationExpiry: Sendable {
   private let lifetime: Duration
   private let clock: any WallClock
 
-  /// Clears out the hubs' registrations whose apps were heard of last longer ago than `lifetime`.
+  /// An expiry of the hubs' registrations whose apps were last seen longer ago than `lifetime`.
   package init(
     directory: any RegistrationDirectory, hubs: [HubName], lifetime: Duration, clock: any WallClock = SystemWallClock()
   ) {
@@ -23,11 +22,11 @@ package struct RegistrationExpiry: Sendable {
     self.clock = clock
   }
 
-  /// Looks at every registration once, from somewhere on and round: of walks that end early, with a process that is
-  /// replaced, each looks at others. `start` says where in all hubs' ids it begins, from 0 up to but not 1.
+  /// Examines every registration once, from a random place on and around: walks that end early, with their process,
+  /// examine different registrations each time. `start`, in 0..<1, is the place in the ids of all hubs.
   ///
-  /// After each step `pause` is told how many registrations it has removed, or why it could not be made, and returns
-  /// when the next may be made, or that same one again. Throws what `pause` throws.
+  /// After each step calls `pause` with the number of removed registrations or the error, and continues when it
+  /// returns; a failed step is repeated. Throws the errors of `pause`.
   package func walk(
     from start: Double = .random(in: 0..<1),
     pause: (_ hub: HubName, _ removed: Result<Int, RegistryError>) async throws -> Void
@@ -50,7 +49,7 @@ package struct RegistrationExpiry: Sendable {
     }
   }
 
-  /// The hubs' ids from there on: the rest of a hub, the other hubs, and what comes before in the first one.
+  /// The ids of all hubs from the place on: the rest of the first hub, the other hubs, the beginning of the first hub.
   private func round(from start: Double) -> [(hub: HubName, part: RegistrationSlice)] {
     let pages = 1024
     let place = Int(start * Double(hubs.count * pages))

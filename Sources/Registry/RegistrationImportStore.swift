@@ -1,46 +1,46 @@
 package import FanfareCore
 
-/// Where registrations are taken in by the thousand, as a file brings them. Called by `fanfare registrations import`
-/// alone; throws `RegistryError`, and then nothing was changed, unless the error says that this is unknown.
+/// The bulk import of registrations from files, used by `fanfare registrations import`.
 ///
-/// Every method may be called from any task at any time, while apps register and workers read.
+/// Methods may be called from any task, while apps register and workers read. They throw `RegistryError`; then nothing
+/// was changed, unless the error has `isOutcomeUnknown`.
 package protocol RegistrationImportStore: Sendable {
-  /// How many batches are worth being taken at the same time, and how many bytes of a file each should have. Batches
-  /// that are taken at the same time must have no id, handle or installation in common, or it is left to chance which
-  /// of their lines is the last.
+  /// The useful number of concurrent batches and the bytes of a file in each. Concurrent batches must not share an id,
+  /// handle or installation, or the order of their lines is undefined.
   var importShape: (batches: Int, bytes: Int) { get }
 
-  /// Takes the lines of a batch in their order as one transaction, and with it the note that the batch is done. Where
-  /// there is that note already nothing is taken: the outcome is what it says, without the refusals.
+  /// Imports the lines of a batch in order, as one transaction that also marks the batch as finished. A batch that is
+  /// already marked is not imported again: the outcome is the stored one, without the refusals.
   ///
-  /// A line puts its registration in the place of what has its id or its handle, or is its installation's, as if the
-  /// device registered anew: of several lines the last wins. But not in the place of what the registry has heard of
-  /// after the line's `seenAt`; and not in that of another user's registration with another handle.
+  /// A line replaces the registration with its id, its handle or its installation, as if the device registered again,
+  /// so the last of several lines wins. It does not replace a registration that was seen after the line's `seenAt`, nor
+  /// another user's registration with another handle.
   func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome
 
-  /// The batches of a file that are done, in the order of their bytes.
+  /// The finished batches of a file, in the order of their bytes.
   func finishedBatches(of file: ImportID, hub: HubName) async throws -> [FinishedImportBatch]
 
-  /// Forgets the notes: the file is done. Notes of files that nobody goes on with are forgotten after a month or so.
+  /// Forgets the finished batches of a file that is completely imported. Those of abandoned files are purged after
+  /// about a month.
   func forget(_ file: ImportID, hub: HubName) async throws
 }
 
-/// Phantom type of a file's id.
+/// Phantom type of ``ImportID``.
 package enum ImportSubject {}
 
-/// What tells one file from another. Not random.
+/// The id of an import file; a digest, not random.
 package typealias ImportID = Identifier<ImportSubject>
 
-/// Some lines of a file that follow one another.
+/// Consecutive lines of a file.
 package struct ImportBatch: Sendable {
   package let hub: HubName
-  /// Nil where nobody can go on with the file later: then no note is made.
+  /// Nil when the import cannot be continued later: then the batch is not marked as finished.
   package let file: ImportID?
-  /// Where the batch stands in the file.
+  /// The position of the batch in the file.
   package let bytes: Range<Int64>
-  /// The lines that can be taken.
+  /// The valid lines.
   package let lines: [RegistrationLine]
-  /// What is known of the batch before it is taken: how many lines it has, and how many of them are of no use.
+  /// The counts known before the import: all lines and the invalid ones.
   package let counts: ImportCounts
 
   package init(hub: HubName, file: ImportID?, bytes: Range<Int64>, lines: [RegistrationLine], counts: ImportCounts) {
@@ -52,11 +52,11 @@ package struct ImportBatch: Sendable {
   }
 }
 
-/// What became of a batch.
+/// The result of a batch.
 package struct ImportOutcome: Sendable {
-  /// Of all its lines.
+  /// The counts of all its lines.
   package var counts: ImportCounts
-  /// The lines that were refused, and why; no handle is named.
+  /// The refused lines with the reasons, which name no handle.
   package var refusals: [(line: Int, reason: String)] = []
 
   package init(counts: ImportCounts) {
@@ -64,7 +64,7 @@ package struct ImportOutcome: Sendable {
   }
 }
 
-/// A batch that is done.
+/// A finished batch.
 package struct FinishedImportBatch: Hashable, Sendable {
   package let bytes: Range<Int64>
   package let counts: ImportCounts
@@ -72,5 +72,43 @@ package struct FinishedImportBatch: Hashable, Sendable {
   package init(bytes: Range<Int64>, counts: ImportCounts) {
     self.bytes = bytes
     self.counts = counts
+  }
+}
+
+/// The number of lines by result.
+package struct ImportCounts: Hashable, Sendable {
+  /// All lines, including empty ones.
+  package var lines = 0
+  /// New registrations.
+  package var imported = 0
+  /// Registrations that replaced others.
+  package var replaced = 0
+  /// Registrations that were already stored exactly so.
+  package var unchanged = 0
+  /// Lines about registrations that were seen later than the line says.
+  package var outdated = 0
+  /// Invalid lines, and registrations that were refused.
+  package var skipped = 0
+
+  package init() {}
+
+  /// The lines that are not empty.
+  package var read: Int { imported + replaced + unchanged + outdated + skipped }
+
+  package static func += (left: inout Self, right: Self) {
+    for field in fields { left[keyPath: field] += right[keyPath: field] }
+  }
+
+  /// The counts in the order of ``columns``.
+  static var fields: [WritableKeyPath<Self, Int>] {
+    [\.lines, \.imported, \.replaced, \.unchanged, \.outdated, \.skipped]
+  }
+
+  /// The columns of the counts in the table `import_batches`.
+  static let columns = "lines, imported, replaced, unchanged, outdated, skipped"
+
+  /// Reads the stored counts.
+  init(_ numbers: [Int64]) {
+    for (field, number) in zip(Self.fields, numbers) { self[keyPath: field] = Int(number) }
   }
 }

@@ -1,37 +1,33 @@
 package import FanfareCore
 import Foundation
 import GRDB
-import Synchronization
 
-/// Device registrations and secure payloads in one SQLite file, which several processes on one machine may share.
+/// The registry in one SQLite file, which several processes on one machine may share.
 ///
-/// WAL mode: readers never wait for a writer, each sees the latest commit of any process. `synchronous` is FULL, not
-/// the NORMAL that is usual in WAL mode: NORMAL syncs the log only at checkpoints, so that a power failure could take
-/// back a change that has been answered 200, and with it give a device back to its previous user. Every change is one
-/// `BEGIN IMMEDIATE` transaction: it has the write lock before it reads, hence what it has read still holds when it
-/// writes.
+/// WAL mode: readers never wait for a writer and see the latest commit of any process. `synchronous` is FULL, not the
+/// NORMAL that is usual in WAL mode: NORMAL syncs the log only at checkpoints, so a power failure could undo a change
+/// that was answered with 200, and give a device back to its previous user. Every change is a `BEGIN IMMEDIATE`
+/// transaction: it holds the write lock before it reads, so its reads are still valid when it writes.
 package final class SQLiteRegistry: Sendable {
   private let pool: DatabasePool
   private let configuration: SQLiteRegistryConfiguration
-  /// When rows that nobody can see any more were last removed.
-  private let lastPurge = Mutex<UnixTime?>(nil)
-  /// What plans of audiences are made with.
+  private let purges: PurgeSchedule
   let tagWeights = TagWeights()
 
-  /// Opens the file, makes or migrates its tables. Blocks for at most about twice the busy timeout: call it before
+  /// Opens the file and creates or migrates its tables. Blocks for up to about twice the busy timeout: call it before
   /// serving starts.
   ///
-  /// Throws, with the path and the reason, `RegistryFileError` when that is impossible, and `RegistryError` when it
-  /// only is now.
+  /// Throws `RegistryFileError` when the file can never be used, and `RegistryError` when a later attempt may succeed.
+  /// Both name the path and the reason.
   package init(_ configuration: SQLiteRegistryConfiguration) throws {
     self.configuration = configuration
+    purges = PurgeSchedule(tombstoneLifetime: configuration.tombstoneLifetime)
     do {
       pool = try Self.open(configuration)
       try pool.writeWithoutTransaction { db in
-        // The pool itself has set NORMAL while it switched to WAL, so this cannot be said in the connection's
-        // preparation.
+        // Not in `prepareDatabase`: after that GRDB switches to WAL and sets NORMAL.
         try db.execute(sql: "PRAGMA synchronous = FULL")
-        try Schema.migrate(db)
+        try SQLiteSchema.migrate(db)
       }
     } catch {
       let reason = (error as? RegistryFileError)?.message ?? Self.reason(of: error)
@@ -40,39 +36,36 @@ package final class SQLiteRegistry: Sendable {
     }
   }
 
-  /// Why the registration is gone; nil when it is not, never was, or went too long ago to be remembered.
+  /// The tombstone of the registration; nil when it exists, never did, or its tombstone has expired.
   package func tombstone(of id: RegistrationID, hub: HubName) async throws -> Tombstone? {
-    try await read { db in try RegistrationTable(db, hub).tombstone(of: id) }
+    try await read { db in try SQLiteRegistrationTable(db, hub).tombstone(of: id) }
   }
 
-  /// Throws when the store cannot be read and written now: reads a row and commits a change.
+  /// Throws when the store cannot be read and written: reads a row and commits a change.
   package func check() async throws {
     try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM registrations LIMIT 1") }
     try await write { db in try db.execute(sql: "UPDATE probe SET count = count + 1") }
   }
 
-  /// Closes the file; every later call throws. Also happens when the last reference goes.
+  /// Closes the file; every later call throws. Releasing the last reference also closes it.
   package func close() throws {
     do { try pool.close() } catch { throw Self.registryError(error) }
   }
 
-  /// Runs a block on a reading connection, off the cooperative pool, in one transaction: on one snapshot of the file.
+  /// Runs a block on a reader connection, outside the cooperative pool, on one snapshot of the file.
   func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
     do { return try await pool.read(body) } catch { throw Self.registryError(error) }
   }
 
-  /// Runs a block on the writing connection, off the cooperative pool, as one transaction that is durable when this
-  /// returns and leaves no trace when this throws.
-  ///
-  /// With `now` given it removes, once a minute, some of the rows that have expired.
+  /// Runs a block on the writer connection, outside the cooperative pool, as one transaction: durable when this returns
+  /// and rolled back when it throws. With `now` given it purges some expired rows once a minute.
   func write<Value: Sendable>(at now: UnixTime? = nil, _ body: @Sendable (Database) throws -> Value) async throws
     -> Value
   {
     let deadline = ContinuousClock.now + configuration.busyTimeout
     do {
       return try await pool.writeWithoutTransaction { db in
-        // While another process holds the lock, each call ahead in the queue may wait its whole time: do not let the
-        // waits add up.
+        // While another process holds the lock, each call ahead in the queue may wait for the whole busy timeout.
         guard ContinuousClock.now < deadline else { throw RegistryError(.unavailable, "the registry is busy") }
         var value: Value?
         try db.inTransaction(.immediate) {
@@ -89,16 +82,20 @@ package final class SQLiteRegistry: Sendable {
   }
 
   private func purgeIfDue(_ db: Database, at now: UnixTime) throws {
-    let isDue = lastPurge.withLock { last in
-      // A clock that was set back must not stop the purging until it has caught up.
-      if let last, now >= last, now - last < Purge.interval { return false }
-      last = now
-      return true
+    guard purges.begin(at: now) else { return }
+    func delete(from table: String, key: String, where condition: String, _ limit: UnixTime) throws -> Int {
+      let sql = """
+        DELETE FROM \(table) WHERE (hub, \(key)) IN
+          (SELECT hub, \(key) FROM \(table) WHERE \(condition) ? LIMIT \(Purge.batch))
+        """
+      try db.cachedStatement(sql: sql).execute(arguments: [limit.milliseconds])
+      return db.changesCount
     }
-    guard isDue else { return }
-    if try Purge.run(db, at: now, forgettingTombstonesBefore: now + (.zero - configuration.tombstoneLifetime)) {
-      lastPurge.withLock { $0 = nil }
+    let pending = try delete(from: "registrations", key: "id", where: "expires_at <=", now)
+    let others = try Purge.tables.map {
+      try delete(from: $0.name, key: $0.key, where: $0.condition, purges.limit(of: $0, at: now))
     }
+    purges.finish(removed: [pending] + others)
   }
 
   private static func open(_ settings: SQLiteRegistryConfiguration) throws -> DatabasePool {
@@ -108,16 +105,16 @@ package final class SQLiteRegistry: Sendable {
     configuration.foreignKeysEnabled = false
     configuration.maximumReaderCount = max(1, settings.readerCount)
     configuration.prepareDatabase { db in
-      // A pragma, because readers wait too while another process recovers or closes the log, and for them the pool
-      // picks a time of its own. A negative cache size counts KiB, a positive one pages.
+      // A pragma, because readers also wait while another process recovers or closes the log, and GRDB sets its own
+      // busy timeout for them. A negative cache size is in KiB, a positive one in pages.
       try db.execute(
         sql: """
           PRAGMA busy_timeout = \(milliseconds);
           PRAGMA cache_size = -\(db.configuration.readonly ? settings.cachePerReader : settings.cacheOfWriter)
           """)
     }
-    // SQLite does not wait for the lock when two processes switch a new file to WAL at once (it would have to upgrade a
-    // read lock, which can deadlock): the loser is told "busy" at once and has to come again.
+    // When two processes switch a new file to WAL at once, SQLite fails one with BUSY without waiting: it would have to
+    // upgrade a read lock, which can deadlock. So retry.
     let deadline = ContinuousClock.now + settings.busyTimeout
     while true {
       do {
@@ -128,14 +125,11 @@ package final class SQLiteRegistry: Sendable {
     }
   }
 
-  /// What went wrong, as a registry's error. SQLite's own message and the arguments stay out: only the fixed text of
-  /// the code is certain to contain nothing of what is stored.
   private static func registryError(_ error: any Error) -> RegistryError {
-    if let error = error as? RegistryError { return error }
-    return RegistryError(.unavailable, "the registry cannot be used now: \(reason(of: error))")
+    error as? RegistryError ?? RegistryError(.unavailable, "the registry is unavailable: \(reason(of: error))")
   }
 
-  /// Whether the file that cannot be opened now cannot be later either.
+  /// Whether the error of opening the file is permanent.
   private static func isFinal(_ error: any Error) -> Bool {
     switch (error as? DatabaseError)?.resultCode {
     case .SQLITE_CANTOPEN, .SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: true
@@ -143,11 +137,50 @@ package final class SQLiteRegistry: Sendable {
     }
   }
 
+  /// The reason without stored values: SQLite's own message and the arguments may contain some, its code does not.
   private static func reason(of error: any Error) -> String {
     switch error {
     case let error as DatabaseError: "SQLite error \(error.extendedResultCode)"
-    case is CancellationError: "the caller has gone"
+    case is CancellationError: "the call was cancelled"
     default: "\(type(of: error))"
     }
   }
+}
+
+/// The file of a SQLite registry and how to open it.
+package struct SQLiteRegistryConfiguration: Sendable {
+  /// The database file, created if missing. Its directory must exist, on a local disk: WAL needs memory shared between
+  /// the processes.
+  package var path: String
+  /// The longest wait of an operation for another process, and for its turn in this process.
+  package var busyTimeout: Duration = .seconds(5)
+  /// The number of reader connections, at least 1. There is always one writer connection besides.
+  package var readerCount = 4
+  /// The page cache of each reader connection, in KiB. The default holds the inner pages for some million tags, or all
+  /// pages for the look-ups of 100,000 users: reading a page that is not cached costs a system call and a copy of 4
+  /// KiB, which is more than the search itself. Look-ups use one connection at a time, so usually only one cache fills.
+  package var cachePerReader = 16 * 1024
+  /// The page cache of the writer connection, in KiB. A larger one did not speed up imports: their changes are spread
+  /// over the whole file.
+  package var cacheOfWriter = 1024
+  /// How long tombstones are kept.
+  package var tombstoneLifetime: Duration = .seconds(30 * 86_400)
+
+  package init(path: String) {
+    self.path = path
+  }
+}
+
+/// The registry's file can never be used: it needs another file, other permissions or another release.
+///
+/// An error of the process, where `RegistryError` is one of a single request. The message names the file and contains
+/// no stored values.
+package struct RegistryFileError: Error, Hashable, Sendable, CustomStringConvertible {
+  package let message: String
+
+  init(_ message: String) {
+    self.message = message
+  }
+
+  package var description: String { message }
 }

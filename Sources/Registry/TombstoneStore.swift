@@ -1,19 +1,19 @@
 package import FanfareCore
 
-/// Where it can be read what registrations are gone, and why. Asked by operators only: the hot path never is.
+/// The tombstones of removed registrations, for operators; not on the hot path.
 ///
-/// Every method may be called from any task at any time, and throws `RegistryError`. Tombstones are forgotten after a
-/// while.
+/// Methods may be called from any task and throw `RegistryError`. Tombstones expire.
 package protocol TombstoneStore: Sendable {
-  /// A page of a hub's tombstones, oldest first, and by id where they are of one moment: those left at `since` or
-  /// later, for this cause (nil: any), behind `last` of the page before (nil: the first page), at most `limit`, which
-  /// is at least 1. A page that is shorter is the last one.
+  /// A page of a hub's tombstones from `since` on, by time and then by id.
+  ///
+  /// `cause` nil means any; `last` is the last tombstone of the page before, nil for the first page. A page with fewer
+  /// than `limit` tombstones, which is at least 1, is the last.
   func tombstones(
     hub: HubName, since: UnixTime, cause: Tombstone.Cause?, after last: BuriedRegistration?, limit: Int
   ) async throws -> [BuriedRegistration]
 }
 
-/// A registration that is gone, and its tombstone.
+/// A removed registration and its tombstone.
 package struct BuriedRegistration: Hashable, Sendable {
   package let registration: RegistrationID
   package let tombstone: Tombstone
@@ -21,5 +21,32 @@ package struct BuriedRegistration: Hashable, Sendable {
   package init(registration: RegistrationID, tombstone: Tombstone) {
     self.registration = registration
     self.tombstone = tombstone
+  }
+}
+
+/// The remains of a removed registration.
+package struct Tombstone: Hashable, Sendable {
+  /// Why a registration was removed.
+  package enum Cause: String, CaseIterable, Sendable {
+    /// Its user removed it.
+    case removed
+    /// Another registration has taken its handle; the detail is the id of that registration.
+    case merged
+    /// The push service reported its handle dead; the detail is the reason given.
+    case dead
+    /// Its app was not seen for too long.
+    case expired
+  }
+
+  package let cause: Cause
+  /// More about the cause, never a handle; may be empty.
+  package let detail: String
+  /// When the registration was removed.
+  package let at: UnixTime
+
+  package init(cause: Cause, detail: String, at: UnixTime) {
+    self.cause = cause
+    self.detail = detail
+    self.at = at
   }
 }

@@ -24,13 +24,13 @@ import Testing
       ("((big && small) || tiny) && huge", ["small", "tiny"], "(big && small || tiny) && huge"),
       ("!(a && b) && big", ["big"], "!(a && b)"), ("!!a", nil, "!!a"),
     ] as [(String, [String]?, String?)])
-  func theCheapestTagsDrive(expression: String, tags: [String]?, condition: String?) throws {
+  func cheapestTagsAreTheSource(expression: String, tags: [String]?, condition: String?) throws {
     let plan = try plan(expression)
     #expect(plan.source == (tags.map { .tags($0) } ?? .registrations))
     #expect(plan.condition?.description == condition)
   }
 
-  @Test func otherAudiencesNeedNoCondition() {
+  @Test func otherAudiencesHaveNoCondition() {
     let id = RegistrationID.random()
     for (audience, source) in [
       (.user("bob"), .tags(["username:bob"])), (.tag("news"), .tags(["news"])),
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func onlyAChoiceIsWeighed() throws {
+  @Test func tagsAreWeighedOnlyForAChoice() throws {
     for (text, tags) in [
       ("a", []), ("a || b", []), ("a && !b", []), ("a && b", ["a", "b"]), ("(a && b) || c", ["a", "b"]),
       ("((a && b) || c) && d", ["a", "b", "c", "d"]),
@@ -57,7 +57,7 @@ import Testing
 
   /// Whatever the weights: a device that the expression holds for carries a driving tag, and of those that do the
   /// condition decides as the expression does.
-  @Test(arguments: UInt64(1)...3) func noPlanLosesOrAddsADevice(seed: UInt64) throws {
+  @Test(arguments: UInt64(1)...3) func plansSelectExactlyTheAudience(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let names = ["a", "b", "c", "d"]
     for _ in 0..<300 {
@@ -73,13 +73,13 @@ import Testing
     }
   }
 
-  @Test func aWeightIsEstimatedFromTheSpreadOfTheFirstIDs() {
+  @Test func weightIsEstimatedFromTheSampledIDs() {
     #expect(TagWeights.estimate(sampleUpTo: RegistrationID(high: .max, low: .max)) == TagWeights.sample)
     #expect(TagWeights.estimate(sampleUpTo: RegistrationID(high: .max / 1000, low: 0)) == 1000 * TagWeights.sample)
     #expect(TagWeights.estimate(sampleUpTo: RegistrationID(high: 0, low: 0)) > 0)
   }
 
-  @Test func aWeightIsRememberedPerHub() throws {
+  @Test func weightIsCachedPerHub() throws {
     let weights = TagWeights()
     let other = try #require(HubName("other"))
     #expect(weights.weights(of: ["a"], hub: .default) { _ in [1] } == ["a": 1])
@@ -87,7 +87,7 @@ import Testing
     #expect(weights.weights(of: ["a"], hub: other) { _ in [3] } == ["a": 3])
   }
 
-  @Test func allWeightsThatAreNotKnownAreAskedForAtOnce() throws {
+  @Test func missingWeightsAreEstimatedTogether() throws {
     let weights = TagWeights()
     var asked: [[String]] = []
     func plan(_ expression: String) throws -> AudiencePlan {

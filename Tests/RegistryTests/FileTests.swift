@@ -6,11 +6,11 @@ import Testing
 
 @testable import Registry
 
-/// The file: what is refused, what is thrown away in time, and how it is searched.
+/// The SQLite file: refused files, migration, purging, and query plans.
 @Suite(.timeLimit(.minutes(2))) struct FileTests {
   private let clock = ManualClock()
 
-  @Test func aFileThatCannotBeARegistryIsNamed() async throws {
+  @Test func unusableFileIsRefusedWithItsPath() async throws {
     let temporary = try TemporaryRegistry()
     let directory = URL(filePath: temporary.configuration.path).deletingLastPathComponent()
     let text = directory.appending(path: "text.sqlite")
@@ -20,7 +20,7 @@ import Testing
     try await temporary.registry.write { db in try db.execute(sql: "PRAGMA user_version = 99") }
     let cases = [
       (directory.appending(path: "missing/registry.sqlite").path, "unable to open"), (text.path, "not a database"),
-      (foreign.path, "something else"), (temporary.configuration.path, "later release"),
+      (foreign.path, "another application"), (temporary.configuration.path, "later release"),
       (directory.path, "unable to open"),
     ]
     for (path, reason) in cases {
@@ -33,7 +33,7 @@ import Testing
     #expect(try await DatabaseQueue(path: foreign.path).read { db in try db.tableExists("registrations") } == false)
   }
 
-  @Test func aFileOfTheFirstSchemaKeepsItsDevices() async throws {
+  @Test func fileOfTheFirstSchemaIsMigrated() async throws {
     let temporary = try TemporaryRegistry()
     let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
     let registration = try await temporary.registry.complete(application(id, "alice", "01"), at: clock.now())
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func tombstonesSayWhyAndWhenForAWhile() async throws {
+  @Test func tombstonesHaveCauseAndTimeUntilTheyExpire() async throws {
     let temporary = try TemporaryRegistry { $0.tombstoneLifetime = .seconds(3600) }
     let registry = temporary.registry
     var ids: [RegistrationID] = []
@@ -115,13 +115,13 @@ import Testing
     #expect(try await registry.registration(ids[3], hub: .default) != nil)
   }
 
-  @Test func whatHasExpiredIsThrownAwayInBoundedSteps() async throws {
+  @Test func expiredRowsArePurgedInBoundedSteps() async throws {
     let temporary = try TemporaryRegistry()
     let registry = temporary.registry
     let pending = Purge.batch + Purge.batch / 2
     try await registry.write { db in
-      let table = RegistrationTable(db, .default)
-      for _ in 0..<pending { try table.putPending(.random(), handle: nil, at: clock.now()) }
+      let table = SQLiteRegistrationTable(db, .default)
+      for _ in 0..<pending { try table.insertPending(.random(), handle: nil, at: clock.now()) }
     }
     let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now() + .seconds(10))
     try await registry.store("p", id: .random(), hub: .default, recipient: "bob", expiresAt: clock.now() + .seconds(5))
@@ -134,41 +134,40 @@ import Testing
     }
     #expect(try await rows("registrations") == pending + 1)
     clock.advance(by: .seconds(3600))
-    // Each of these also issues an id of its own.
+    // Each of these calls also issues an id of its own.
     _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
     #expect(try await rows("registrations") == pending - Purge.batch + 2)
     #expect(try await rows("secure_payloads") == 0)
     #expect(try await rows("send_claims") == 0)
     _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-    #expect(try await rows("registrations") == 3, "more was due, so it went on")
+    #expect(try await rows("registrations") == 3, "a full batch is followed by another purge")
     clock.advance(by: .seconds(30))
     _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
-    #expect(try await rows("registrations") == 4, "once a minute")
+    #expect(try await rows("registrations") == 4, "purges at most once a minute")
     clock.advance(by: .seconds(31))
     _ = try await registry.issue(hub: .default, handle: nil, at: clock.now())
     #expect(try await rows("registrations") == 4)
     await expect(.gone) { try await registry.complete(application(kept, "alice", "01"), at: clock.now()) }
   }
 
-  @Test func lookingUpByTagNeverScans() async throws { try await expectSearch(AudienceLookup.byTag) }
+  @Test func tagLookUpNeverScans() async throws { try await expectSearch(SQLiteAudienceLookup.byTag) }
 
-  @Test func lookingUpByHandleNeverScans() async throws { try await expectSearch(AudienceLookup.byHandle) }
+  @Test func handleLookUpNeverScans() async throws { try await expectSearch(SQLiteAudienceLookup.byHandle) }
 
   @Test(arguments: [
     ("a", 1), ("a && b", 2), ("a && !b", 2), ("a || b", 2), ("(a || b || c) && !(d && e) && (f || !g)", 7), ("!a", 1),
   ])
-  func aPageReadsByKeyAloneAndSortsNothing(expression: String, searches: Int) async throws {
+  func pageReadsByKeyAndDoesNotSort(expression: String, searches: Int) async throws {
     let temporary = try TemporaryRegistry()
     let plan = AudiencePlan(.expression(try TagExpression(expression))) { _ in 1 }
-    let page = AudiencePageQuery(
-      plan, hub: .default, platforms: .all, of: .page(1, of: 3), createdBefore: clock.now(), limit: 100)
+    let page = SQLitePageQuery(
+      plan, query(.everyone), AudienceRange(slice: .page(1, of: 3), createdBefore: clock.now(), limit: 100))
     let steps = try await temporary.registry.read { db in
       try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map {
         $0["detail"] as String
       }
     }
-    // The walk itself is a coroutine's, and a range of the key of what drives: tags, or registrations where no tag
-    // does.
+    // The candidates are a coroutine over ranges of a key: the tags', or the registrations' when no tag is implied.
     #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") || $0 == "SCAN candidate" }, "\(steps)")
     #expect(!steps.contains { $0.contains("TEMP B-TREE") }, "\(steps)")
     let byTag = steps.count { $0.hasPrefix("SEARCH tags USING PRIMARY KEY (tag=? AND hub=? AND registration") }
@@ -176,11 +175,11 @@ import Testing
     #expect((byTag, byID) == (searches, plan.source == .registrations ? 1 : 0), "\(steps)")
   }
 
-  @Test func everyoneIsAWalkAlongTheKey() async throws {
+  @Test func pageOfEveryoneReadsTheKeyInOrder() async throws {
     let temporary = try TemporaryRegistry()
-    let page = AudiencePageQuery(
-      AudiencePlan(.everyone) { _ in 1 }, hub: .default, platforms: .all, of: .whole, createdBefore: clock.now(),
-      limit: 100)
+    let page = SQLitePageQuery(
+      AudiencePlan(.everyone) { _ in 1 }, query(.everyone),
+      AudienceRange(slice: .whole, createdBefore: clock.now(), limit: 100))
     let steps = try await temporary.registry.read { db in
       try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + page.sql, arguments: page.arguments).map {
         $0["detail"] as String
@@ -204,7 +203,7 @@ import Testing
     #expect(isWhole, "\(plan)")
   }
 
-  @Test func noErrorShowsAHandle() async throws {
+  @Test func errorsNeverContainAHandle() async throws {
     let mark = "fade0fface"
     let temporary = try TemporaryRegistry()
     let registry = temporary.registry
@@ -224,13 +223,13 @@ import Testing
     await collect { try await registry.complete(application(id, "bob", mark, tags: ["\(mark) \0"]), at: clock.now()) }
     await collect { try await registry.complete(application(id, "\(mark):", mark), at: clock.now()) }
     await collect { try await registry.remove(id, hub: .default, user: mark, at: clock.now()) }
-    // A store that no longer has its tables fails in every statement, with the handle among the arguments.
+    // Without its tables every statement fails, with the handle among the arguments.
     try await registry.write { db in
       try db.execute(sql: "ALTER TABLE registrations RENAME TO r; ALTER TABLE tags RENAME TO t")
     }
     await collect { try await registry.issue(hub: .default, handle: mark, at: clock.now()) }
     await collect { try await registry.resolve([query(.device(.apns, handle: mark)), query(.user(mark))]) }
-    // A constraint that fails: the handle has two holders once the look-up cannot find the first.
+    // A constraint violation: the handle gets a second holder.
     try await registry.write { db in
       try db.execute(sql: "CREATE TABLE tags (x); ALTER TABLE r RENAME TO registrations")
     }

@@ -14,7 +14,7 @@ import Testing
   private static let shop = HubName("shop") ?? .default
   private static let iPhone = String(repeating: "0123456789abcdef", count: 4)
 
-  @Test func aFileOfTheReleaseBeforeIsReadWhole() async throws {
+  @Test func goldenFileIsReadCompletely() async throws {
     let file = GoldenFile("registry.db")
     if GoldenFile.isWritten {
       let temporary = try TemporaryRegistry()
@@ -39,7 +39,7 @@ import Testing
     #expect(try Self.schema(of: new.configuration.path) == schema, "a new file has the same tables")
   }
 
-  @Test(TestPostgreSQL.isThere) func aDatabaseOfTheReleaseBeforeIsReadWhole() async throws {
+  @Test(TestPostgreSQL.isThere) func goldenDatabaseIsReadCompletely() async throws {
     let file = GoldenFile("registry.sql")
     if GoldenFile.isWritten {
       try await withPostgreSQLRegistry { registry, database in
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  /// The statements that made a file's tables, and its versions.
+  /// The statements that created a file's tables, and its versions.
   private static func schema(of path: String) throws -> [String] {
     try DatabaseQueue(path: path).read { db in
       let statements = try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY 1")
@@ -94,9 +94,9 @@ import Testing
   private static let file = ImportID(high: 3, low: 4)
   private static let quota = PushQuota(hub: .default, platform: .fcm, perMinute: 60)
 
-  /// Every kind of row in every table.
+  /// Stores every kind of row in every table.
   private static func fill(_ store: some DeviceRegistryConformance.Store) async throws {
-    // Registrations come by import, so that their ids are fixed.
+    // Registrations are imported, so that their ids are fixed.
     let lines = [
       #"{"id":"\#(id(1))","user":"bob","platform":"apns","handle":"\#(iPhone)","tags":["news","sports"]}"#,
       #"{"id":"\#(id(2))","user":"bob","platform":"fcm","handle":"token:2","installation":"phone-2","tags":["news"]}"#,
@@ -116,7 +116,7 @@ import Testing
         ImportBatch(hub: hub, file: hub == shop ? nil : file, bytes: 0..<1000, lines: registrations, counts: counts),
         at: start)
     }
-    // Ids that wait for their registration, and registrations that are gone.
+    // Issued ids and removed registrations.
     _ = try await store.issue(hub: .default, handle: "pending", at: start)
     _ = try await store.complete(
       RegistrationRequest(
@@ -139,7 +139,7 @@ import Testing
     _ = try await store.read(SecurePayloadID(high: 5, low: 2), hub: .default, recipient: "bob", at: start)
     for number in 1...3 as ClosedRange<UInt8> { _ = try await store.claim(claim(number), lifetime: .seconds(86_400)) }
     try await store.settle(claim(3))
-    // Broadcasts: known by their rate alone, planned, announced and half done, paused, cancelled.
+    // Broadcasts: with a reservation only, planned, announced and half finished, paused, cancelled.
     _ = try await store.reserve(500, of: broadcast(1), perSecond: 100, at: start)
     _ = try await store.plan(broadcast(2), pages: 20, at: start)
     _ = try await store.plan(broadcast(3), pages: 10, at: start)
@@ -149,7 +149,7 @@ import Testing
     _ = try await store.steer(broadcast(4), BroadcastControl(.paused, because: .failures), at: start)
     _ = try await store.steer(broadcast(5), BroadcastControl(.cancelled, because: .caller), at: start)
     for _ in 0..<3 { _ = try await store.reserve(1, of: quota, at: start) }
-    // Scheduled sends: gone, being taken, taken by somebody who has not been heard of since, paused, cancelled, waiting.
+    // Scheduled sends: fired, leased, paused, cancelled, waiting.
     try await store.hold((10...16).map(scheduled), at: start)
     try await store.hold([scheduled(20), scheduled(21)], at: start)
     let taken = try await store.takeDue(2, for: lease, until: start + .seconds(30), at: start + .seconds(11))
@@ -158,7 +158,7 @@ import Testing
     _ = try await store.steer(send(13), hub: .default, to: .cancelled, at: start)
   }
 
-  /// All of it, as the API tells it.
+  /// Describes everything in the store, as the API returns it.
   private static func survey(_ store: some DeviceRegistryConformance.Store) async throws -> [String] {
     let now = start + .seconds(60)
     var lines: [String] = []

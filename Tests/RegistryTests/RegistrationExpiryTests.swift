@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct RegistrationExpiryTests {
   private let clock = ManualClock()
 
-  @Test func aWalkClearsOutWhatWasNotHeardOf() async throws {
+  @Test func walkRemovesRegistrationsThatWereNotSeen() async throws {
     let temporary = try TemporaryRegistry()
     let registry = temporary.registry
     let other = try #require(HubName("other"))
@@ -43,17 +43,17 @@ import Testing
     #expect(try await registry.resolve([query(.tag("t"))])[0].map(\.registration) == [late])
   }
 
-  @Test func aStepLooksAtABoundedNumberByKey() async throws {
+  @Test func stepExaminesABoundedNumberByKey() async throws {
     let temporary = try TemporaryRegistry()
     let registry = temporary.registry
     let count = RegistrationExpiry.step + 200
     try await registry.write { db in
-      let table = RegistrationTable(db, .default)
+      let table = SQLiteRegistrationTable(db, .default)
       for number in 0..<count {
         let registration = Registration(
           id: .random(), hub: .default, user: "u", platform: .fcm, handle: "h\(number)", tags: [], installation: nil,
           registeredAt: clock.now(), createdAt: clock.now())
-        try table.put(registration, replacing: nil)
+        try table.put(registration, in: RegistrationClaim(id: registration.id, stored: nil, holder: registration.id))
       }
     }
     clock.advance(by: .seconds(10))
@@ -63,8 +63,7 @@ import Testing
     #expect(steps == [RegistrationExpiry.step, 200])
   }
 
-  @Test(arguments: [0, 0.3, 0.5, 0.75, 0.9999]) func aWalkBeginsAnywhereAndLooksAtEverything(start: Double) async throws
-  {
+  @Test(arguments: [0, 0.3, 0.5, 0.75, 0.9999]) func walkExaminesEverythingFromAnyStart(start: Double) async throws {
     let hubs = [HubName.default, try #require(HubName("other"))]
     let directory = ScriptedDirectory()
     let expiry = RegistrationExpiry(directory: directory, hubs: hubs, lifetime: .seconds(1), clock: clock)
@@ -83,7 +82,7 @@ import Testing
     #expect(abs(share - (start * 2).truncatingRemainder(dividingBy: 1)) < 0.01)
   }
 
-  @Test func aStepThatFailsIsMadeAgain() async throws {
+  @Test func failedStepIsRepeated() async throws {
     let failure = RegistryError(.unavailable, "not now")
     let answers: [Result<ExpiryStep, RegistryError>] = [
       .success(ExpiryStep(removed: 1, last: RegistrationSlice.page(1, of: 4).last)),

@@ -10,7 +10,7 @@ import Testing
     try RegistrationLine(Array(text.utf8)[...], number: 7, hub: .default, at: Self.now)
   }
 
-  @Test func aLineWithEverythingIsKept() throws {
+  @Test func completeLineIsDecoded() throws {
     let line = try read(
       """
       {"id":"7A0C0000-0000-4000-8000-0000000000aa","user":"alice","platform":"GCM","handle":"t:1","installation":"i-1",
@@ -28,7 +28,7 @@ import Testing
     #expect(try read(String(decoding: registration.json, as: UTF8.self)).registration == registration)
   }
 
-  @Test func aLineWithTheLeastIsFilledIn() throws {
+  @Test func minimalLineGetsDefaults() throws {
     let line = try read(#"{"user":"alice","platform":"apns","handle":"AB"}"#)
     #expect(!line.isIDGiven && !line.isCreationGiven)
     #expect(line.registration.handle == "ab" && line.registration.tags == ["username:alice"])
@@ -65,16 +65,16 @@ import Testing
     ("{\(sound),\"id\":\"00000000-0000-0000-0000-000000000001\"}", "id must be a random UUID"),
     ("{\(sound),\"handle\":\"faceface\"}", "handle must be given once"),
     ("{\(sound),\"tags\":[\"a\",\"face face\"]}", "tags[1] must be"),
-    ("{\(sound),\"tags\":[\"username:faceface\"]}", "tags: one that begins"),
-    ("{\(sound),\"tags\":[\"installation:faceface\"]}", "tags: one that begins"),
+    ("{\(sound),\"tags\":[\"username:faceface\"]}", "tags: a tag with"),
+    ("{\(sound),\"tags\":[\"installation:faceface\"]}", "tags: a tag with"),
     ("{\(sound),\"tags\":\"faceface\"}", "tags must be an array"),
     ("{\(sound),\"tags\":[\((0...60).map { "\"t\($0)\"" }.joined(separator: ","))]}", "tags[60] is one tag more"),
     ("{\(sound),\"installation\":\"face face\"}", "installation: with its prefix"),
     ("{\(sound),\"registeredAt\":\"faceface\"}", "registeredAt must be a time"),
     ("{\(sound),\"lastSeen\":\"2126-01-01T00:00:00Z\"}", "lastSeen must not be in the future"),
-    ("{\(sound),\"faceface\":1}", "has a member that is not known"), ("{\(sound)} x", "has something after the end"),
+    ("{\(sound),\"faceface\":1}", "has an unknown member"), ("{\(sound)} x", "has something after the end"),
   ])
-  func aBadLineIsDescribedByItsMember(text: String, complaint: String) throws {
+  func invalidLineIsReportedByMember(text: String, complaint: String) throws {
     do {
       _ = try read(text)
       Issue.record("nothing was thrown")
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func bytesThatAreNoTextAreRefused() {
+  @Test func invalidUTF8IsRefused() {
     #expect(throws: JSONError(field: "", problem: "is not UTF-8")) {
       try RegistrationLine([0x7B, 0xFF, 0x7D], number: 1, hub: .default, at: Self.now)
     }

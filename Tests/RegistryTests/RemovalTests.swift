@@ -6,11 +6,11 @@ import Testing
 
 @testable import Registry
 
-/// Devices are removed while their apps register.
+/// Removal of devices while their apps register.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct RemovalTests {
   private let clock = ManualClock()
 
-  @Test func whoRegistersAnewDoesNotWaitForAllThatAreDropped() async throws {
+  @Test func registrationDoesNotWaitForAllDrops() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       let devices = try await register(250, in: registry)
       let (first, last) = (try #require(devices.first), try #require(devices.last))
@@ -33,13 +33,13 @@ import Testing
     }
   }
 
-  @Test func whatIsDroppedIsLockedInTheOrderOfRegistering() async throws {
+  @Test func dropLocksInTheOrderOfRegistering() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       let device = try await registry.install(
         InstallationRequest(installation: "i-1", hub: .default, user: "alice", platform: .fcm, handle: "h1"),
         at: clock.now())
       let database = try Database(configuration)
-      // As an app that registers its installation does.
+      // The locks of an app that registers its installation.
       let lock = try await HeldLock(
         "SELECT 1 FROM installations WHERE installation = 'i-1' FOR UPDATE", in: database.pool,
         last: [
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func whatWasDroppedBeforeAnErrorIsTold() async throws {
+  @Test func dropReturnsTheDevicesDroppedBeforeAnError() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       let devices = try await register(250, in: registry)
       clock.advance(by: .seconds(1))
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func clearingOutGoesOnWhereAnErrorHasStoppedIt() async throws {
+  @Test func expiryContinuesAfterAnError() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       let devices = try await register(250, in: registry)
       clock.advance(by: .seconds(1))
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  /// Registers so many devices; they are given by ascending ids.
+  /// Registers that many devices. Returns them by ascending ids.
   private func register(_ count: Int, in registry: PostgreSQLRegistry) async throws -> [Registration] {
     let lines = try (1...count).map { number in
       let text = #"{"user":"alice","platform":"fcm","handle":"h\#(number)","installation":"i-\#(number)"}"#
@@ -98,7 +98,7 @@ import Testing
   }
 }
 
-/// The registry's database, looked at from outside.
+/// Another client of the registry's database.
 private final class Database: Sendable {
   let pool: PostgreSQLPool
 
@@ -108,7 +108,7 @@ private final class Database: Sendable {
 
   deinit { pool.close() }
 
-  /// Lets whatever removes that registration fail.
+  /// Makes every removal of the registration fail.
   func refuseTombstones(of id: RegistrationID) async throws {
     try await pool.transaction { connection in
       _ = try connection.execute("ALTER TABLE tombstones ADD CHECK (registration <> '\(id)')")

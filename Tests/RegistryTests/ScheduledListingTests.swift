@@ -25,8 +25,7 @@ import Testing
     ["waiting_by_audience (hub=? AND audience=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "],
   ]
 
-  @Test(arguments: zip(queries, indexes)) func aPageIsReadAlongAnIndex(query: SendQuery, indexes: [String]) async throws
-  {
+  @Test(arguments: zip(queries, indexes)) func pageIsReadFromAnIndex(query: SendQuery, indexes: [String]) async throws {
     let temporary = try TemporaryRegistry()
     let (sql, arguments) = SQLiteRegistry.listing(query)
     let plan = try await temporary.registry.read { db in
@@ -39,7 +38,7 @@ import Testing
   }
 
   /// More have gone than wait, the newest of all among them. The server shows what it has looked at.
-  @Test(TestPostgreSQL.isThere) func soItIsInPostgreSQL() async throws {
+  @Test(TestPostgreSQL.isThere) func unreadableSendIsMarkedInPostgreSQL() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let plans = try await registry.read { connection in
         _ = try connection.execute(

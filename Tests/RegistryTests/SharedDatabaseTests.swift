@@ -1,16 +1,17 @@
 import FanfareCore
 import Foundation
 import PostgreSQL
+import PrivatePostgreSQL
 import Support
 import Testing
 
 @testable import Registry
 
-/// Several machines share one PostgreSQL database: here two registries, which share nothing but the tables.
+/// Several machines that share one PostgreSQL database, as two registries.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct SharedDatabaseTests {
   private let clock = ManualClock()
 
-  @Test func aChangeInOneIsSeenByTheOther() async throws {
+  @Test func changeInOneRegistryIsSeenByTheOther() async throws {
     try await withPostgreSQLRegistry { one, configuration in
       let other = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
       let id = try await one.issue(hub: .default, handle: "ab01", at: clock.now())
@@ -20,7 +21,7 @@ import Testing
         let user = "user\(round)"
         _ = try await writer.complete(application(id, user, "ab01"), at: clock.now())
         let answers = try await reader.resolve([query(.user(user)), query(.user("user\(round - 1)"))])
-        #expect(answers.map { $0.map(\.registration) } == [[id], []], "the device belongs to the last user at once")
+        #expect(answers.map { $0.map(\.registration) } == [[id], []], "the device belongs to the last user")
       }
       try await other.remove(id, hub: .default, user: "user19", at: clock.now())
       #expect(try await one.registration(id, hub: .default) == nil)
@@ -28,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func ofConcurrentClaimsToOneHandleExactlyOneHolds() async throws {
+  @Test func concurrentClaimsOfAHandleLeaveOneHolder() async throws {
     try await withPostgreSQLRegistry { one, configuration in
       let stores = [one, try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)]
       let users = (0..<16).map { "user\($0)" }
@@ -40,7 +41,7 @@ import Testing
           group.addTask { _ = try await stores[number % 2].complete(application, at: clock.now()) }
           let installation = InstallationRequest(
             installation: "i-\(number % 3)", hub: .default, user: "user0", platform: .fcm, handle: "t\(number % 4)")
-          // Whoever held the handle before may belong to somebody else by now; that is refused, not broken.
+          // Errors are ignored: the installation may belong to another user by now, which is refused.
           group.addTask { _ = try? await stores[(number + 1) % 2].install(installation, at: clock.now()) }
         }
         try await group.waitForAll()
@@ -58,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func machinesThatStartAtOnceAllFindTheTables() async throws {
+  @Test func concurrentStartsAllFindTheTables() async throws {
     try await TestPostgreSQL.withSchema { configuration in
       try await withThrowingTaskGroup { group in
         for _ in 0..<6 {
@@ -73,9 +74,9 @@ import Testing
     }
   }
 
-  @Test func anAppThatRegistersDuringAnImportKeepsItsInstallation() async throws {
+  @Test func installationRegisteredDuringAnImportIsKept() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
-      // That handle is known, so the batch looks up what there is before it writes.
+      // The handle is stored, so the batch reads the rows before it writes.
       let id = try await registry.issue(hub: .default, handle: "01", at: clock.now())
       _ = try await registry.complete(application(id, "alice", "01"), at: clock.now())
       let lines = try [#""handle":"01""#, #""handle":"09","installation":"i-1""#].enumerated().map { number, members in
@@ -83,7 +84,7 @@ import Testing
         return try RegistrationLine(Array(text.utf8)[...], number: number + 1, hub: .default, at: clock.now())
       }
       let batch = ImportBatch(hub: .default, file: nil, bytes: 0..<1, lines: lines, counts: ImportCounts())
-      // Between the two it looks for tombstones, which an app that registers anew does not.
+      // In between it reads the tombstones, which registering does not.
       let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
       let lock = try await HeldLock("LOCK TABLE tombstones", in: pool)
@@ -102,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func whatBecomesSomebodyElsesMeanwhileIsNotListed() async throws {
+  @Test func registrationThatChangesItsUserIsNotListed() async throws {
     try await withPostgreSQLRegistry { registry, configuration in
       _ = try await registry.install(
         InstallationRequest(installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "01"),
@@ -110,7 +111,7 @@ import Testing
       )
       let pool = try PostgreSQLPool(configuration, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
-      // Each finds the id elsewhere, and then waits for the registration itself.
+      // Each call reads the id from another table first, and then waits for the registration.
       let lock = try await HeldLock(
         "LOCK TABLE registrations", in: pool,
         last: ["UPDATE registrations SET username = 'bob', handle = '02', installation = NULL"])
@@ -127,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func whatHasExpiredIsThrownAwayInBoundedSteps() async throws {
+  @Test func expiredRowsArePurgedInBoundedSteps() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       for number in 0..<3 { _ = try await registry.issue(hub: .default, handle: "h\(number)", at: clock.now()) }
       let kept = try await registry.issue(hub: .default, handle: nil, at: clock.now())
@@ -178,7 +179,7 @@ import Testing
     }
   }
 
-  @Test func aChangeThatMayHaveHappenedIsToldAsThat() async throws {
+  @Test func lostConnectionDuringCommitIsAnUnknownOutcome() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let now = clock.now()
       let held = ScheduledSend(
@@ -187,7 +188,7 @@ import Testing
           content: Content(message: Message(body: "b")),
           timeToLive: 60),
         scheduledAt: now)
-      // The session ends while it commits: who asked does not hear whether it has.
+      // The session ends during the commit, so the caller cannot know the outcome.
       try await registry.read { connection in
         try connection.executeScript(
           """
@@ -205,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func weightsOfManyTagsAreEstimatedAtOnce() async throws {
+  @Test func weightsAreEstimatedInOneStatement() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let weights = try await registry.read { connection in
         try connection.execute(
@@ -214,24 +215,24 @@ import Testing
           SELECT 'default', CASE WHEN n <= 3000 THEN 'many' ELSE 'few' END, gen_random_uuid(), 1, 'h' || n, 0, 0
           FROM generate_series(1, 3002) AS n
           """)
-        return try PostgreSQLAudiencePager.weights(of: ["few", "a\nb", "many", "none"], hub: .default, connection)
+        return try PostgreSQLRegistrationTable(connection, .default).weights(of: ["few", "a\nb", "many", "none"])
       }
       #expect(weights[0] == 2 && weights[1] == 0 && weights[3] == 0)
       #expect((2000...4500).contains(weights[2]))
     }
   }
 
-  @Test func aPageOfManyTagsReadsNoMoreThanItsCandidates() async throws {
+  @Test func pageOfManyTagsMergesItsRanges() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let (rows, plan) = try await registry.read { connection in
-        // Each registration carries two of the tags.
+        // Each registration has two of the tags.
         try connection.execute(
           """
           INSERT INTO tags (hub, tag, registration, platform, handle, registered_at, created_at)
           SELECT 'default', 't' || (n + more) % 64, lpad(to_hex(n), 32, '0')::uuid, 1, 'h' || n, 0, 0
           FROM generate_series(0, 6399) AS n, generate_series(0, 1) AS more
           """)
-        let statement = PostgreSQLAudiencePager.statement(tagCount: 64)
+        let statement = PostgreSQLRegistrationTable.pageStatement(tagCount: 64)
         let whole = RegistrationSlice.whole
         let parameters: [Parameter] =
           [.text("default"), .id(whole.first), .id(whole.last), .int8(50)] + (0..<64).map { .text("t\($0)") }
@@ -245,11 +246,10 @@ import Testing
     }
   }
 
-  @Test func lookingUpNeverScans() async throws {
+  @Test func lookUpNeverScans() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let plan = try await registry.read { connection in
-        // Small tables are read as a whole unless that is forbidden; then what is left of scanning has no index to go
-        // by.
+        // The planner scans small tables unless that is disabled; then it only scans where no index fits.
         try connection.executeScript(
           "SET enable_seqscan = off; PREPARE look (text, text[], text[], uuid[]) AS \(PostgreSQLAudienceLookup.statement.sql)"
         )
@@ -262,7 +262,7 @@ import Testing
     }
   }
 
-  @Test func noErrorShowsAHandle() async throws {
+  @Test func errorsNeverContainAHandle() async throws {
     let mark = "fade0fface"
     try await withPostgreSQLRegistry { registry, _ in
       let id = try await registry.issue(hub: .default, handle: mark, at: clock.now())
@@ -295,5 +295,27 @@ import Testing
         }
       }
     }
+  }
+}
+
+/// A database that is started after its clients.
+@Suite(.enabled(if: PrivateServer.programs != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(2)))
+struct LateDatabaseTests {
+  @Test func lateDatabaseIsUsedOnceItIsThere() async throws {
+    let port = try await PrivateServer.unusedPort()
+    let configuration = PostgreSQLConfiguration(connection: "host=127.0.0.1 port=\(port) user=fanfare dbname=postgres")
+    await #expect(throws: PostgreSQLError.self) {
+      _ = try await PostgreSQLRegistry(configuration, logger: TestPostgreSQL.quietLogger)
+    }
+    let log = LogRecorder()
+    let registry = try await PostgreSQLRegistry(configuration, waits: true, logger: log.logger)
+    defer { registry.close() }
+    #expect(log.count(of: "Waiting for the database of the registry") == 1)
+    let refusal = await #expect(throws: RegistryError.self) { try await registry.check() }
+    #expect(refusal?.code == .unavailable)
+    let server = try PrivateServer(settings: ["listen_addresses": "127.0.0.1", "port": "\(port)"])
+    try await registry.check()
+    #expect(log.count(of: "Connected to PostgreSQL again") == 1)
+    withExtendedLifetime(server) {}
   }
 }

@@ -6,11 +6,11 @@ import Testing
 
 @testable import Registry
 
-/// Several processes share one file: here two registries, which share nothing but the file.
+/// Several processes that share one file, as two registries.
 @Suite(.timeLimit(.minutes(2))) struct SharedFileTests {
   private let clock = ManualClock()
 
-  @Test func aChangeInOneIsSeenByTheOther() async throws {
+  @Test func changeInOneRegistryIsSeenByTheOther() async throws {
     let temporary = try TemporaryRegistry()
     let (one, other) = (temporary.registry, try SQLiteRegistry(temporary.configuration))
     let id = try await one.issue(hub: .default, handle: "ab01", at: clock.now())
@@ -20,13 +20,13 @@ import Testing
       let user = "user\(round)"
       _ = try await writer.complete(application(id, user, "ab01"), at: clock.now())
       let answers = try await reader.resolve([query(.user(user)), query(.user("user\(round - 1)"))])
-      #expect(answers.map { $0.map(\.registration) } == [[id], []], "the device belongs to the last user at once")
+      #expect(answers.map { $0.map(\.registration) } == [[id], []], "the device belongs to the last user")
     }
     try await other.remove(id, hub: .default, user: "user19", at: clock.now())
     #expect(try await one.registration(id, hub: .default) == nil)
   }
 
-  @Test func ofConcurrentClaimsToOneHandleExactlyOneHolds() async throws {
+  @Test func concurrentClaimsOfAHandleLeaveOneHolder() async throws {
     let temporary = try TemporaryRegistry()
     let stores = [temporary.registry, try SQLiteRegistry(temporary.configuration)]
     let users = (0..<16).map { "user\($0)" }
@@ -48,12 +48,12 @@ import Testing
     #expect(merged == users.count - 1)
   }
 
-  @Test func processesThatStartAtOnceAllFindTheTables() async throws {
+  @Test func concurrentStartsAllFindTheTables() async throws {
     for _ in 0..<5 {
       let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-race-\(UUID().uuidString)")
       try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
       defer {
-        // What is left in the temporary directory harms nobody.
+        // Errors are ignored: it is in the temporary directory.
         try? FileManager.default.removeItem(at: directory)
       }
       let configuration = SQLiteRegistryConfiguration(path: directory.appending(path: "registry.sqlite").path)
@@ -64,11 +64,11 @@ import Testing
     }
   }
 
-  @Test func whatHasReturnedSurvivesACrash() async throws {
+  @Test func finishedChangeSurvivesACrash() async throws {
     let temporary = try TemporaryRegistry()
     let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
     let stored = try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
-    // What a crash leaves behind is the files as they are, with nothing closed.
+    // A crash leaves the files as they are, with nothing closed.
     let source = temporary.configuration.path
     let copy = source + ".after-crash"
     for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: source + suffix, toPath: copy + suffix) }
@@ -80,7 +80,7 @@ import Testing
     #expect(try await SQLiteRegistry(SQLiteRegistryConfiguration(path: copy)).registration(id, hub: .default) == stored)
   }
 
-  @Test func aWriterThatHoldsTheLockTooLongMakesItUnavailable() async throws {
+  @Test func lockHeldTooLongMakesTheRegistryUnavailable() async throws {
     let temporary = try TemporaryRegistry()
     let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
     let stored = try await temporary.registry.complete(application(id, "alice", "ab01"), at: clock.now())
@@ -93,12 +93,12 @@ import Testing
     try await holder.writeWithoutTransaction { db in try db.beginTransaction(.immediate) }
     await expect(.unavailable) { try await impatient.check() }
     await expect(.unavailable) { try await impatient.complete(application(id, "alice", "cd02"), at: clock.now()) }
-    #expect(try await impatient.registration(id, hub: .default) == stored, "reading needs no lock")
+    #expect(try await impatient.registration(id, hub: .default) == stored, "readers need no lock")
     try await holder.writeWithoutTransaction { db in try db.commit() }
     try await temporary.registry.check()
   }
 
-  @Test func aCallerThatHasGoneChangesNothing() async throws {
+  @Test func cancelledCallChangesNothing() async throws {
     let temporary = try TemporaryRegistry()
     let id = try await temporary.registry.issue(hub: .default, handle: nil, at: clock.now())
     await withTaskGroup(of: Void.self) { group in

@@ -8,11 +8,11 @@ import Testing
 
 @testable import Registry
 
-/// A scheduled send that cannot be read, as another release may have written it, holds up nobody.
+/// A scheduled send that cannot be decoded, for example one of another release, does not delay the others.
 @Suite(.timeLimit(.minutes(1))) struct UnreadableSendTests {
   private let clock = ManualClock()
 
-  @Test func itIsSetAside() async throws {
+  @Test func unreadableSendIsMarkedInSQLite() async throws {
     let temporary = try TemporaryRegistry()
     try await check(temporary.registry) { damaged in
       try await temporary.registry.write { db in
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test(TestPostgreSQL.isThere) func soItIsInPostgreSQL() async throws {
+  @Test(TestPostgreSQL.isThere) func unreadableSendIsMarkedInPostgreSQL() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       try await check(registry) { damaged in
         _ = try await registry.write { connection in
@@ -49,11 +49,11 @@ import Testing
     #expect(named.ids == [sends[0].send.id])
     let rest = try await store.takeDue(2, for: .random(), until: later + .seconds(30), at: later) { named.append($1) }
     #expect(rest == [sends[2]] && named.ids.count == 1)
-    #expect(try await store.nextDue() == later + .seconds(30), "it is never due again")
+    #expect(try await store.nextDue() == later + .seconds(30), "the unreadable send is not due again")
     await expect(.unavailable) { try await store.scheduled(sends[0].send.id, hub: .default) }
   }
 
-  /// The sends that were named.
+  /// Records the sends that were reported unreadable.
   private final class Named: Sendable {
     private let held = Mutex<[SendID]>([])
     var ids: [SendID] { held.withLock { $0 } }

@@ -1,78 +1,69 @@
 import FanfareCore
 
-/// What a batch of lines makes of the rows that it concerns, found out without asking the database for each of them: it
-/// is told what is stored, takes the lines one after the other, and says in the end what differs. A pure value.
+/// The effect of a batch on the stored rows, computed in memory: a pure value.
+///
+/// It is made with all rows that the batch concerns, applies the lines one after the other, and then has the rows as
+/// they are to be. So the database is not queried for each line.
 struct ImportPlan {
-  /// A registration, or an id that is only issued, before and after the batch.
+  /// The row of an id before and after the batch.
   struct Place {
-    /// The row; nil where there is none.
-    let stored: RegistrationRow?
-    /// The registration from now on; nil where there is none any more.
+    /// The stored row; nil when there is none.
+    let stored: StoredRegistration?
+    /// The registration after the batch; nil when it is removed.
     var registration: Registration?
-    /// Which registration has taken its place.
+    /// The registration that replaced it.
     var successor: RegistrationID?
-    /// Whether a line has made it what it is now.
-    var isTaken = false
+    /// Whether a line has written the registration.
+    var isWritten = false
   }
 
-  /// Who has a handle or an installation, before and after the batch.
-  struct Claim {
+  /// The owner of a handle or an installation before and after the batch.
+  struct Owner {
     let stored: RegistrationID?
-    var owner: RegistrationID?
+    var current: RegistrationID?
   }
 
-  /// What the batch concerns, by its ids.
+  /// The rows that the batch concerns.
   private(set) var places: [RegistrationID: Place] = [:]
-  /// The same of handles, and of installations.
-  private(set) var handles: [String: Claim] = [:]
-  private(set) var installations: [String: Claim] = [:]
+  /// The owners of the handles and installations that the batch concerns.
+  private(set) var handles: [String: Owner] = [:]
+  private(set) var installations: [String: Owner] = [:]
 
-  /// A plan on top of what is stored: who holds the batch's handles, who has its installations, and the rows of all
-  /// these and of the batch's ids.
-  init(holders: [String: RegistrationID], installations: [String: RegistrationID], rows: [RegistrationRow]) {
-    for (handle, id) in holders { handles[handle] = Claim(stored: id, owner: id) }
-    for (installation, id) in installations { self.installations[installation] = Claim(stored: id, owner: id) }
+  /// A plan from the stored owners of the batch's handles and installations, and the rows of these and the batch's ids.
+  init(holders: [String: RegistrationID], installations: [String: RegistrationID], rows: [StoredRegistration]) {
+    for (handle, id) in holders { handles[handle] = Owner(stored: id, current: id) }
+    for (installation, id) in installations { self.installations[installation] = Owner(stored: id, current: id) }
     for row in rows {
       places[row.id] = Place(stored: row, registration: row.registration)
-      if let handle = row.handle, handles[handle] == nil { handles[handle] = Claim(stored: row.id, owner: row.id) }
+      if let handle = row.handle, handles[handle] == nil { handles[handle] = Owner(stored: row.id, current: row.id) }
       if let installation = row.registration?.installation, self.installations[installation] == nil {
-        self.installations[installation] = Claim(stored: row.id, owner: row.id)
+        self.installations[installation] = Owner(stored: row.id, current: row.id)
       }
     }
   }
 
-  /// Takes the next line, and counts what becomes of it.
+  /// Applies the next line and counts its result.
   mutating func take(_ line: RegistrationLine, outcome: inout ImportOutcome) {
     let new = line.registration
-    let holder = handles[new.handle]?.owner
-    let installed = new.installation.flatMap { installations[$0]?.owner }
+    let holder = handles[new.handle]?.current
+    let installed = new.installation.flatMap { installations[$0]?.current }
     let id = ImportJudgement.id(of: line, holder: holder, installed: installed)
     func registration(_ id: RegistrationID?) -> Registration? { id.flatMap { places[$0]?.registration } }
     let (stored, rivals) = (registration(id), (registration(holder), registration(installed)))
-    switch ImportJudgement(line, id: id, stored: stored, holder: rivals.0, installed: rivals.1) {
-    case .unchanged: outcome.counts.unchanged += 1
-    case .outdated: outcome.counts.outdated += 1
-    case .refused(let reason):
-      outcome.counts.skipped += 1
-      outcome.refusals.append((line.number, reason))
-    case .take(let registration):
-      if stored == nil, rivals.0 == nil, rivals.1 == nil {
-        outcome.counts.imported += 1
-      } else {
-        outcome.counts.replaced += 1
-      }
-      for other in [holder, installed] where other != id { if let other { bury(other, for: id) } }
-      put(registration)
-    }
+    let judgement = ImportJudgement(line, id: id, stored: stored, holder: rivals.0, installed: rivals.1)
+    let isNew = stored == nil && rivals.0 == nil && rivals.1 == nil
+    guard let registration = outcome.count(judgement, of: line, isNew: isNew) else { return }
+    for other in [holder, installed] where other != id { if let other { bury(other, for: id) } }
+    put(registration)
   }
 
   private mutating func put(_ registration: Registration) {
     let id = registration.id
     release(id)
-    places[id] = Place(stored: places[id]?.stored, registration: registration, isTaken: true)
-    handles[registration.handle, default: Claim(stored: nil)].owner = id
+    places[id] = Place(stored: places[id]?.stored, registration: registration, isWritten: true)
+    handles[registration.handle, default: Owner(stored: nil)].current = id
     if let installation = registration.installation {
-      installations[installation, default: Claim(stored: nil)].owner = id
+      installations[installation, default: Owner(stored: nil)].current = id
     }
   }
 
@@ -81,15 +72,77 @@ struct ImportPlan {
     places[id] = Place(stored: places[id]?.stored, registration: nil, successor: successor)
   }
 
-  /// Takes from an id what it holds.
+  /// Releases the handle and the installation of an id.
   private mutating func release(_ id: RegistrationID) {
     guard let place = places[id] else { return }
-    // An id that is only issued may hold a handle, too.
-    if let handle = place.registration?.handle ?? place.stored?.handle, handles[handle]?.owner == id {
-      handles[handle]?.owner = nil
+    // An issued id may hold a handle, too.
+    if let handle = place.registration?.handle ?? place.stored?.handle, handles[handle]?.current == id {
+      handles[handle]?.current = nil
     }
-    if let installation = place.registration?.installation, installations[installation]?.owner == id {
-      installations[installation]?.owner = nil
+    if let installation = place.registration?.installation, installations[installation]?.current == id {
+      installations[installation]?.current = nil
     }
+  }
+}
+
+/// The decision about an imported line, by the rules of registering and the stored registrations that it concerns.
+enum ImportJudgement {
+  /// Store the registration, and remove the others that it concerns.
+  case put(Registration)
+  /// The same registration is already stored.
+  case unchanged
+  /// A registration that the line would replace was seen later than the line says.
+  case outdated
+  /// The rules forbid it, for this reason.
+  case refused(String)
+
+  /// The id of a line: its own, or else that of its installation's registration or of its handle's holder.
+  static func id(of line: RegistrationLine, holder: RegistrationID?, installed: RegistrationID?) -> RegistrationID {
+    line.isIDGiven ? line.registration.id : installed ?? holder ?? line.registration.id
+  }
+
+  /// Decides about a line by the registrations with the id, with the handle and of the installation. Issued ids do not
+  /// count as registrations.
+  init(
+    _ line: RegistrationLine, id: RegistrationID, stored: Registration?, holder: Registration?, installed: Registration?
+  ) {
+    let new = line.registration
+    func mayReplace(_ other: Registration?) -> Bool {
+      other.map { RegistrationRules.mayReplace($0, user: new.user, platform: new.platform, handle: new.handle) } ?? true
+    }
+    let createdAt =
+      line.isCreationGiven
+      ? new.createdAt : RegistrationRules.createdAt(by: new.user, replacing: stored, at: new.registeredAt)
+    let next = Registration(
+      id: id, hub: new.hub, user: new.user, platform: new.platform, handle: new.handle, tags: new.tags,
+      installation: new.installation, registeredAt: new.registeredAt, createdAt: createdAt, seenAt: new.seenAt)
+    if let stored, stored == next, stored.user.hasSameBytes(as: next.user) {
+      self = .unchanged
+    } else if [stored, holder, installed].contains(where: { ($0?.seenAt ?? new.seenAt) > new.seenAt }) {
+      self = .outdated
+    } else if !mayReplace(stored) {
+      self = .refused("id belongs to another user's registration with another handle")
+    } else if !mayReplace(installed) {
+      self = .refused("installation belongs to another user's registration with another handle")
+    } else {
+      self = .put(next)
+    }
+  }
+}
+
+extension ImportOutcome {
+  /// Counts the decision about a line. Returns the registration to store; nil when nothing changes.
+  mutating func count(_ judgement: ImportJudgement, of line: RegistrationLine, isNew: Bool) -> Registration? {
+    switch judgement {
+    case .unchanged: counts.unchanged += 1
+    case .outdated: counts.outdated += 1
+    case .refused(let reason):
+      counts.skipped += 1
+      refusals.append((line.number, reason))
+    case .put(let registration):
+      if isNew { counts.imported += 1 } else { counts.replaced += 1 }
+      return registration
+    }
+    return nil
   }
 }

@@ -1,37 +1,35 @@
 package import FanfareCore
 
-/// A registration as a line of a file has it, read and checked as far as that can be done without looking at what is
-/// registered.
+/// A line of an import file: a registration, validated as far as possible without the stored ones.
 ///
-/// One JSON object:
-/// `{"id":"…","user":"alice","platform":"apns","handle":"…","installation":"…","tags":["news"],"registeredAt":"…","createdAt":"…",
-/// "lastSeen":"…"}`, which is what `GET /api/registrations/{id}` answers.
-/// - `user`, `platform` (`apns`, `fcm` or `gcm`, `wns`) and `handle` must be there; what they may be is what an app may
-///   register.
-/// - `id`: a random UUID (version 4). Without it, that of the registration that the installation has or that holds the
-///   handle; a new one where there is none.
-/// - `installation`: the id by which the app registers, if it registers by installation.
-/// - `tags`: may be missing. The user's and the installation's own need not be among them.
-/// - `registeredAt`: when the app reported the handle last (RFC 3339). Without it `lastSeen`; without both, the time of
-///   the import.
-/// - `createdAt`: when the user registered the device first; `registeredAt` where it is missing or later.
-/// - `lastSeen`: when the app was heard of last; `registeredAt` where it is missing or earlier.
+/// One JSON object, as `GET /api/registrations/{id}` answers:
+/// `{"id":"…","user":"alice","platform":"apns","handle":"…","installation":"…","tags":["news"],"registeredAt":"…",
+/// "createdAt":"…","lastSeen":"…"}`
+/// - `user`, `platform` (`apns`, `fcm` or `gcm`, `wns`) and `handle` are required, with the same limits as for apps.
+/// - `id`: a random UUID (version 4). By default that of the installation's registration or of the handle's holder, or
+///   a new one.
+/// - `installation`: the installation id, if the app registers by installation.
+/// - `tags`: optional. The user's and the installation's own tags are added.
+/// - `registeredAt`: when the app last reported the handle (RFC 3339). By default `lastSeen`, or else the time of the
+///   import.
+/// - `createdAt`: when the user first registered the device; at most `registeredAt`, which is the default.
+/// - `lastSeen`: when the app was last seen; at least `registeredAt`, which is the default.
 package struct RegistrationLine: Sendable {
-  /// The most bytes of a line.
+  /// The maximum number of bytes of a line.
   package static let maximumLength = 64 * 1024
-  /// How far a time may lie in the future: the clocks of machines differ.
+  /// How far in the future a time may be, because clocks differ.
   private static let leeway: Duration = .seconds(300)
 
-  /// Its number in the file, from 1.
+  /// The number in the file, from 1.
   package let number: Int
-  /// What it says; with a random id where it names none.
+  /// The registration; with a random id if the line has none.
   package let registration: Registration
-  /// Whether it names an id.
+  /// Whether the line has an id.
   package let isIDGiven: Bool
-  /// Whether it says since when the registration is its user's.
+  /// Whether the line has `createdAt`.
   package let isCreationGiven: Bool
 
-  /// Reads a line. Throws what is wrong with it: the member, never its value.
+  /// Decodes a line. The error names the member, never its value.
   package init(_ bytes: ArraySlice<UInt8>, number: Int, hub: HubName, at now: UnixTime) throws(JSONError) {
     var members = Members()
     var reader = try JSONReader(bytes)
@@ -44,7 +42,7 @@ package struct RegistrationLine: Sendable {
     registration = try members.registration(hub: hub, at: now)
   }
 
-  /// The members that were read so far.
+  /// The members read so far.
   private struct Members {
     var id: RegistrationID?
     var user: String?
@@ -73,7 +71,7 @@ package struct RegistrationLine: Sendable {
       case "id":
         guard id == nil else { throw reader.duplicateMember() }
         guard let known = try reader.readRegistrationID() else { throw reader.error("must be a UUID") }
-        // Ids that sort by time or count upwards would all be in one page of a broadcast, and the others empty.
+        // Ids ordered by time or a counter would all be in one page of a broadcast, and leave the others empty.
         guard known.high & 0xF000 == 0x4000, known.low >> 62 == 0b10 else {
           throw reader.error("must be a random UUID (version 4)")
         }
@@ -95,7 +93,7 @@ package struct RegistrationLine: Sendable {
       case "registeredAt": registeredAt = try time(registeredAt, &reader)
       case "createdAt": createdAt = try time(createdAt, &reader)
       case "lastSeen": seenAt = try time(seenAt, &reader)
-      default: throw JSONError(field: "", problem: "has a member that is not known")
+      default: throw JSONError(field: "", problem: "has an unknown member")
       }
     }
 
@@ -107,8 +105,8 @@ package struct RegistrationLine: Sendable {
       let (user, platform, handle) = (
         try required(user, "user"), try required(platform, "platform"), try required(handle, "handle")
       )
-      if let complaint = DeviceHandle.problem(with: handle, platform: platform) {
-        throw JSONError(field: "handle", problem: complaint)
+      if let problem = DeviceHandle.problem(with: handle, platform: platform) {
+        throw JSONError(field: "handle", problem: problem)
       }
       let registeredAt = registeredAt ?? seenAt ?? now
       let tags: [String]

@@ -1,30 +1,30 @@
 import FanfareCore
 import PostgreSQL
 
-/// Takes a batch of lines within one transaction. Where they seem to be new they are copied in as they are, and the
-/// tables' keys say whether they were. Otherwise all that they concern is looked up at once, and what differs is
-/// written afterwards: what is new is copied in, and only the rest is changed row by row.
+/// Imports a batch of lines within one transaction.
+///
+/// Lines that seem to be new are copied directly; a unique violation shows that they were not. Otherwise all rows that
+/// the batch concerns are read at once, an ``ImportPlan`` computes the changes, new rows are copied and only the others
+/// are updated.
 struct PostgreSQLImport {
-  /// How many handles are looked up to guess what the others are.
+  /// The number of handles looked up to guess whether a batch is new.
   private static let sample = 16
 
   private let connection: PostgreSQLConnection
   private let hub: HubName
   private let now: UnixTime
 
-  /// A batch for a hub, through a connection that is inside a transaction.
   init(_ connection: PostgreSQLConnection, _ hub: HubName, at now: UnixTime) {
     self.connection = connection
     self.hub = hub
     self.now = now
   }
 
-  /// Takes the batch's lines.
   func take(_ batch: ImportBatch) throws -> ImportOutcome {
-    // While a table grows from nothing its statistics lie, and reading all of it would seem to be the cheapest.
+    // The statistics of a table that grows from nothing are out of date, and the planner would scan the whole table.
     try connection.execute("SET LOCAL enable_seqscan = off")
     var outcome = ImportOutcome(counts: batch.counts)
-    if try seemsNew(batch.lines), try takeNew(batch.lines) {
+    if try seemsNew(batch.lines), try copyNew(batch.lines) {
       outcome.counts.imported += batch.lines.count
       return outcome
     }
@@ -32,15 +32,14 @@ struct PostgreSQLImport {
     for line in batch.lines { plan.take(line, outcome: &outcome) }
     let places = Array(plan.places.values)
     try bury(places.filter { $0.registration == nil && $0.successor != nil })
-    try change(places.filter { $0.stored != nil && $0.isTaken })
-    try insert(places.filter { $0.stored == nil && $0.isTaken }.compactMap(\.registration))
+    try change(places.filter { $0.stored != nil && $0.isWritten })
+    try insert(places.filter { $0.stored == nil && $0.isWritten }.compactMap(\.registration))
     try settle(handles: plan)
     try settle(installations: plan)
     return outcome
   }
 
-  /// Whether none of a few of the lines' handles is held. They say nothing of the others, but in a file that was taken
-  /// in before nearly all are.
+  /// Whether none of a sample of the handles is stored. In a file that was imported before, nearly all are.
   private func seemsNew(_ lines: [RegistrationLine]) throws -> Bool {
     guard !lines.isEmpty else { return false }
     let sample = stride(from: 0, to: lines.count, by: lines.count / Self.sample + 1).map {
@@ -49,18 +48,17 @@ struct PostgreSQLImport {
     return try connection.query(Self.findHandles, [.text(hub.rawValue), .texts(sample)]).count == 0
   }
 
-  /// Takes the lines if all of them are new and have nothing in common, without looking anything up: the keys of the
-  /// tables do. Otherwise nothing has happened.
-  private func takeNew(_ lines: [RegistrationLine]) throws -> Bool {
+  /// Copies the lines without reading. Returns false, with nothing changed, when one is not new or two share a key.
+  private func copyNew(_ lines: [RegistrationLine]) throws -> Bool {
     try connection.execute("SAVEPOINT new_lines")
     do {
-      // In the order that everybody keeps. What has no rivals is taken as it is.
+      // In the order of all locks: installations, handles, registrations.
       let copy = RegistrationCopy(connection, hub, lines.map(\.registration))
       try copy.copyInstallations()
       try copy.copyHandles()
       try copy.copyRegistrations()
       try copy.copyTags()
-    } catch let error as PostgreSQLError where error.sqlState == RegistrationCopy.taken {
+    } catch let error as PostgreSQLError where error.sqlState == RegistrationCopy.uniqueViolation {
       try connection.execute("ROLLBACK TO SAVEPOINT new_lines")
       return false
     }
@@ -68,7 +66,7 @@ struct PostgreSQLImport {
     return true
   }
 
-  /// What is stored of all that the lines concern. It is locked in the order that everybody keeps.
+  /// Reads the rows that the lines concern, and locks them: installations, handles, registrations.
   private func lookUp(_ lines: [RegistrationLine]) throws -> ImportPlan {
     let installed = try owners(Self.lockInstallations, lines.compactMap(\.registration.installation))
     let holders = try owners(Self.lockHandles, lines.map(\.registration.handle))
@@ -79,7 +77,7 @@ struct PostgreSQLImport {
     let rows = try connection.query(Self.lockRegistrations, [.text(hub.rawValue), .ids(ids)])
     return ImportPlan(
       holders: holders, installations: installed,
-      rows: try (0..<rows.count).map { try RegistrationRow(rows, $0, hub: hub) })
+      rows: try (0..<rows.count).map { try StoredRegistration(rows, $0, hub: hub) })
   }
 
   private func owners(_ statement: PreparedStatement, _ keys: [String]) throws -> [String: RegistrationID] {
@@ -90,8 +88,7 @@ struct PostgreSQLImport {
     return owners
   }
 
-  /// Removes registrations whose places others have taken. Their handles and installations are dealt with by
-  /// themselves.
+  /// Removes registrations that others replaced, except their handles and installations: `settle` updates those.
   private func bury(_ places: [ImportPlan.Place]) throws {
     let gone = places.compactMap { place in place.stored.map { (row: $0, successor: place.successor) } }
     guard !gone.isEmpty else { return }
@@ -106,7 +103,7 @@ struct PostgreSQLImport {
       ])
   }
 
-  /// Puts registrations in the places of those that have the same ids.
+  /// Updates the registrations that keep their ids.
   private func change(_ places: [ImportPlan.Place]) throws {
     guard !places.isEmpty else { return }
     let new = places.compactMap(\.registration)
@@ -134,7 +131,7 @@ struct PostgreSQLImport {
       ])
   }
 
-  /// Copies in registrations that were not there.
+  /// Copies new registrations and their tags.
   private func insert(_ new: [Registration]) throws {
     guard !new.isEmpty else { return }
     try revive(new.lazy.map(\.id))
@@ -145,25 +142,24 @@ struct PostgreSQLImport {
     }
   }
 
-  /// An id that was gone is alive again. A hub that has no tombstones at all, as before its first import, is not asked
-  /// for each.
+  /// Deletes the tombstones of ids that exist again; with one statement only when the hub has no tombstones at all.
   private func revive(_ ids: some Collection<RegistrationID>) throws {
     guard try connection.query(Self.findTombstone, [.text(hub.rawValue)]).count > 0 else { return }
     try connection.query(Self.deleteTombstones, [.text(hub.rawValue), .ids(Array(ids))])
   }
 
-  /// Writes who holds which handle from now on.
+  /// Writes the new holders of the handles.
   private func settle(handles plan: ImportPlan) throws {
     var (gone, changed, new): ([(String, RegistrationID)], [Registration], [Registration]) = ([], [], [])
-    for (handle, claim) in plan.handles {
-      guard let owner = claim.owner, let place = plan.places[owner], let registration = place.registration else {
-        // One that an issued id keeps is not touched.
-        if let stored = claim.stored, claim.owner == nil { gone.append((handle, stored)) }
+    for (handle, owner) in plan.handles {
+      guard let current = owner.current, let place = plan.places[current], let registration = place.registration else {
+        // A handle that an issued id keeps is left as it is.
+        if let stored = owner.stored, owner.current == nil { gone.append((handle, stored)) }
         continue
       }
-      if claim.stored == nil {
+      if owner.stored == nil {
         new.append(registration)
-      } else if place.isTaken {
+      } else if place.isWritten {
         changed.append(registration)
       }
     }
@@ -182,19 +178,20 @@ struct PostgreSQLImport {
     try copying { try RegistrationCopy(connection, hub, new).copyHandles() }
   }
 
-  /// Writes which installation has which registration from now on.
+  /// Writes the new registrations of the installations.
   private func settle(installations plan: ImportPlan) throws {
-    let gone = plan.installations.compactMap { name, claim in claim.owner == nil ? claim.stored.map { (name, $0) } : nil
+    let gone = plan.installations.compactMap { name, owner in
+      owner.current == nil ? owner.stored.map { (name, $0) } : nil
     }
     if !gone.isEmpty {
       try connection.query(Self.deleteInstallations, [.text(hub.rawValue), .texts(gone.map(\.0)), .ids(gone.map(\.1))])
     }
     var (changed, new): ([(String, RegistrationID)], [Registration]) = ([], [])
-    for (name, claim) in plan.installations {
-      guard let owner = claim.owner, owner != claim.stored else { continue }
-      if claim.stored != nil {
-        changed.append((name, owner))
-      } else if let registration = plan.places[owner]?.registration {
+    for (name, owner) in plan.installations {
+      guard let current = owner.current, current != owner.stored else { continue }
+      if owner.stored != nil {
+        changed.append((name, current))
+      } else if let registration = plan.places[current]?.registration {
         new.append(registration)
       }
     }
@@ -212,19 +209,18 @@ struct PostgreSQLImport {
   }
 
   private func platforms(_ registrations: [Registration]) -> Parameter {
-    .int2s(registrations.map { Int16(PlatformSet($0.platform).rawValue) })
+    .int2s(registrations.map { $0.platform.storedBit })
   }
 
-  /// Copies in what was not there. Where somebody has been quicker the whole batch is begun anew, and finds what has
-  /// come.
+  /// Copies rows that were not stored. After a unique violation the whole transaction is retried, and reads the rows
+  /// that another transaction has inserted.
   private func copying(_ body: () throws -> Void) throws {
-    do { try body() } catch let error as PostgreSQLError where error.sqlState == RegistrationCopy.taken {
+    do { try body() } catch let error as PostgreSQLError where error.sqlState == RegistrationCopy.uniqueViolation {
       throw PostgreSQLError.overtaken
     }
   }
 }
 
-/// What is said to the database.
 extension PostgreSQLImport {
   private static let findHandles = PreparedStatement(
     "SELECT 1 FROM handles WHERE hub = $1 AND handle = ANY ($2) LIMIT 1")
@@ -234,7 +230,10 @@ extension PostgreSQLImport {
   private static let lockHandles = PreparedStatement(
     "SELECT handle, registration FROM handles WHERE hub = $1 AND handle = ANY ($2) ORDER BY handle FOR UPDATE")
   private static let lockRegistrations = PreparedStatement(
-    "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE")
+    """
+    SELECT \(StoredRegistration.postgreSQLColumns) FROM registrations
+    WHERE hub = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE
+    """)
   private static let deleteRegistrations = PreparedStatement(
     "DELETE FROM registrations WHERE hub = $1 AND id = ANY ($2)")
   private static let deleteTags = PreparedStatement(

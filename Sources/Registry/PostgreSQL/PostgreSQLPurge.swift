@@ -1,10 +1,10 @@
 import FanfareCore
 import PostgreSQL
 
-/// Removes rows that nobody can see any more. They are ignored without it; it only gives the space back.
+/// Removes expired rows; see ``Purge``.
 ///
-/// It reads keys and then deletes by key, which every distributed engine can do, and looks once more at the age of what
-/// it deletes.
+/// Reads keys and deletes by key, which every PostgreSQL-compatible engine can do, and checks the age again: a row may
+/// have been renewed in between.
 enum PostgreSQLPurge {
   private static let pending = PreparedStatement(
     "SELECT hub, id FROM registrations WHERE expires_at <= $1 LIMIT \(Purge.batch) FOR UPDATE SKIP LOCKED")
@@ -12,32 +12,20 @@ enum PostgreSQLPurge {
     "DELETE FROM registrations WHERE hub = $1 AND id = ANY ($2) AND expires_at <= $3 RETURNING id, handle")
   private static let deleteHandles = PreparedStatement(
     "DELETE FROM handles WHERE hub = $1 AND handle = ANY ($2) AND registration = ANY ($3)")
-  private static let others = [
-    expiring("secure_payloads", key: "id", "expires_at <= $1"), expiring("send_claims", key: "key", "expires_at <= $1"),
-    expiring("broadcasts", key: "send", "touched_at < $1"),
-    expiring("broadcast_pages", key: "send, page", "finished_at < $1"),
-    expiring("tombstones", key: "registration", "at < $1"), expiring("scheduled_sends", key: "id", "forget_at <= $1"),
-    expiring("import_batches", key: "file, first_byte", "finished_at < $1"),
-  ]
-
-  private static func expiring(_ table: String, key: String, _ condition: String) -> PreparedStatement {
-    PreparedStatement(
+  private static let tables = Purge.tables.map { table in
+    let (key, condition) = (table.key, "\(table.condition) $1")
+    let statement = PreparedStatement(
       """
-      DELETE FROM \(table)
-      WHERE (hub, \(key)) IN (SELECT hub, \(key) FROM \(table) WHERE \(condition) LIMIT \(Purge.batch)) AND \(condition)
+      DELETE FROM \(table.name)
+      WHERE (hub, \(key)) IN (SELECT hub, \(key) FROM \(table.name) WHERE \(condition) LIMIT \(Purge.batch)) AND \(condition)
       """)
+    return (table: table, delete: statement)
   }
 
-  /// Removes a bounded number of expired rows; true when there may be more.
-  static func run(
-    _ connection: PostgreSQLConnection, at now: UnixTime, forgettingTombstonesBefore oldest: UnixTime
-  ) throws -> Bool {
-    let forgotten = now + (.zero - Purge.broadcastLifetime)
-    var counts = [try purgePending(connection, at: now)]
-    for (statement, moment) in zip(others, [now, now, forgotten, forgotten, oldest, now, forgotten]) {
-      counts.append(try connection.query(statement, [.time(moment)]).affected)
-    }
-    return counts.contains(Purge.batch)
+  /// Removes a bounded number of expired rows. Returns the number for each table.
+  static func run(_ connection: PostgreSQLConnection, _ schedule: PurgeSchedule, at now: UnixTime) throws -> [Int] {
+    try [purgePending(connection, at: now)]
+      + tables.map { try connection.query($0.delete, [.time(schedule.limit(of: $0.table, at: now))]).affected }
   }
 
   private static func purgePending(_ connection: PostgreSQLConnection, at now: UnixTime) throws -> Int {

@@ -1,106 +1,70 @@
 import FanfareCore
 import PostgreSQL
 
-/// The registrations of one hub and what belongs to them, within one transaction.
-struct PostgreSQLRegistrationTable {
-  private let connection: PostgreSQLConnection
-  private let hub: HubName
+/// The registrations of one hub within one transaction.
+///
+/// Rows are locked in a fixed order: the installation, then the handle, then the registration.
+struct PostgreSQLRegistrationTable: RegistrationTable {
+  let connection: PostgreSQLConnection
+  let hub: HubName
 
-  /// Looks at a hub's rows through a connection that is inside a transaction.
   init(_ connection: PostgreSQLConnection, _ hub: HubName) {
     self.connection = connection
     self.hub = hub
   }
 
-  /// What has that id and has not expired; a pending one is found whatever its age where no moment is given. With
-  /// `locking`, nobody else changes it until the transaction ends.
-  func find(_ id: RegistrationID, locking: Bool = true, at now: UnixTime? = nil) throws -> RegistrationRow? {
-    let rows = try connection.query(locking ? Self.selectLocking : Self.select, [.text(hub.rawValue), .id(id)])
-    guard rows.count == 1 else { return nil }
-    let row = try RegistrationRow(rows, 0, hub: hub)
-    if let now, let expiry = row.expiresAt, expiry <= now { return nil }
-    return row
+  func registration(_ id: RegistrationID) throws -> Registration? { try find(id, locking: false)?.registration }
+
+  func registration(holding handle: String) throws -> Registration? {
+    try follow(Self.selectHolder, handle) { $0.handle.hasSameBytes(as: handle) }
   }
 
-  /// What has that id, locked in the order of installing: first its installation, then the handle that it holds, then
-  /// itself. Registering by handle, merging and what `put` takes over from a former holder come to installations or
-  /// other handles later: the database ends one of two that wait for each other, and its transaction is repeated.
-  func findLockingAll(_ id: RegistrationID, at now: UnixTime) throws -> RegistrationRow? {
+  func registration(ofInstallation installation: String) throws -> Registration? {
+    try follow(Self.selectInstallation, installation) { $0.installation?.hasSameBytes(as: installation) == true }
+  }
+
+  func registrations(_ ids: [RegistrationID]) throws -> [Registration] {
+    let rows = try connection.query(Self.selectAll, [.text(hub.rawValue), .ids(ids)])
+    return try (0..<rows.count).compactMap { try StoredRegistration(rows, $0, hub: hub).registration }.sorted {
+      $0.id < $1.id
+    }
+  }
+
+  func holders(of handles: [String], at now: UnixTime) throws -> [StoredRegistration] {
+    try handles.compactMap { try holder(of: $0) }.compactMap { try find($0) }.filter { $0.isLive(at: now) }
+  }
+
+  func claim(_ id: RegistrationID, handle: String, at now: UnixTime) throws -> RegistrationClaim {
+    let holder = try claim(handle: handle, for: id, at: now)
+    return RegistrationClaim(id: id, stored: try find(id).flatMap { $0.isLive(at: now) ? $0 : nil }, holder: holder)
+  }
+
+  func claim(installation: String, handle: String, at now: UnixTime) throws -> RegistrationClaim {
+    let id = try claim(installation: installation, for: .random())
+    let holder = try claim(handle: handle, for: id, at: now)
+    return RegistrationClaim(id: id, stored: try find(id), holder: holder)
+  }
+
+  /// Locks in the order of `install`: the installation, the handle, the registration.
+  ///
+  /// Other changes (registering by handle, merging, removing a former holder) lock installations or other handles
+  /// later. If that ends in a deadlock, the server cancels one of the transactions and the pool retries it.
+  func findToRemove(_ id: RegistrationID, at now: UnixTime) throws -> StoredRegistration? {
     guard let seen = try find(id, locking: false) else { return nil }
     let installation = seen.registration?.installation
     if let installation { try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)]) }
     if let handle = seen.handle { _ = try holder(of: handle) }
-    let row = try find(id, at: now)
-    if let row, row.handle != seen.handle || row.registration?.installation != installation {
+    guard let row = try find(id), row.isLive(at: now) else { return nil }
+    guard row.handle == seen.handle, row.registration?.installation == installation else {
       throw PostgreSQLError.overtaken
     }
     return row
   }
 
-  /// The registration of the installation, nobody being kept from changing it.
-  func find(installation: String) throws -> Registration? {
-    try afterAll(Self.selectInstallation, installation) { $0.installation?.hasSameBytes(as: installation) == true }
-  }
-
-  /// The registration whose id the statement finds for the text, if it `fits` by the time that it is read; else the one
-  /// that the statement finds by then: the text may have become another's in between.
-  private func afterAll(_ statement: PreparedStatement, _ text: String, fits: (Registration) -> Bool) throws
-    -> Registration?
-  {
-    for _ in 0..<2 {
-      let rows = try connection.query(statement, [.text(hub.rawValue), .text(text)])
-      guard rows.count == 1 else { return nil }
-      if let found = try find(rows.identifier(0, 0), locking: false)?.registration, fits(found) { return found }
-    }
-    return nil
-  }
-
-  /// The registrations of those ids that there are, by ascending ids.
-  func registrations(_ ids: [RegistrationID]) throws -> [Registration] {
-    let rows = try connection.query(Self.selectAll, [.text(hub.rawValue), .ids(ids)])
-    return try (0..<rows.count).compactMap { try RegistrationRow(rows, $0, hub: hub).registration }.sorted {
-      $0.id < $1.id
-    }
-  }
-
-  /// Who holds the handle (in its normal form); it keeps it until the transaction ends.
-  func holder(of handle: String) throws -> RegistrationID? {
-    let rows = try connection.query(Self.lockHandle, [.text(hub.rawValue), .text(handle)])
-    return rows.count == 0 ? nil : try rows.identifier(0, 0)
-  }
-
-  /// The registration that holds the handle; nobody is kept from changing it.
-  func registration(holding handle: String) throws -> Registration? {
-    try afterAll(Self.selectHolder, handle) { $0.handle.hasSameBytes(as: handle) }
-  }
-
-  /// Who holds the handle; where nobody does, `id` from now on.
-  func claim(handle: String, for id: RegistrationID, at now: UnixTime) throws -> RegistrationID {
-    if let holder = try holder(of: handle) { return holder }
-    let claim = try connection.query(Self.insertHandle, [.text(hub.rawValue), .text(handle), .id(id), .time(now)])
-    guard claim.affected == 1 else { throw PostgreSQLError.overtaken }
-    return id
-  }
-
-  /// The installation's registration; where there is none, `id` from now on.
-  func claim(installation: String, for id: RegistrationID) throws -> RegistrationID {
-    let rows = try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)])
-    if rows.count == 1 { return try rows.identifier(0, 0) }
-    let claim = try connection.query(Self.insertInstallation, [.text(hub.rawValue), .text(installation), .id(id)])
-    guard claim.affected == 1 else { throw PostgreSQLError.overtaken }
-    return id
-  }
-
-  /// The installation has no registration from now on.
-  func forget(installation: String, of id: RegistrationID) throws {
-    try connection.query(Self.deleteInstallation, [.text(hub.rawValue), .text(installation), .id(id)])
-  }
-
-  /// Issues an id. The handle, if one is given, has been claimed, and no live registration holds it.
-  func putPending(_ id: RegistrationID, handle: String?, formerHolder: RegistrationID?, at now: UnixTime) throws {
-    if let formerHolder, formerHolder != id {
-      // It has expired and is still there.
-      try connection.query(Self.delete, [.text(hub.rawValue), .id(formerHolder)])
+  func insertPending(_ id: RegistrationID, handle: String?, at now: UnixTime) throws {
+    if let handle, case let holder = try claim(handle: handle, for: id, at: now), holder != id {
+      // An expired row that was not purged yet.
+      try connection.query(Self.delete, [.text(hub.rawValue), .id(holder)])
     }
     try connection.query(
       Self.insertPending,
@@ -110,25 +74,25 @@ struct PostgreSQLRegistrationTable {
     }
   }
 
-  /// Gives an issued id its full time again.
   func renewPending(_ id: RegistrationID, at now: UnixTime) throws {
     try connection.query(
       Self.renew, [.text(hub.rawValue), .id(id), .time(now), .time(now + RegistrationRules.pendingLifetime)])
   }
 
-  /// Creates the registration or replaces what was stored under its id. Its handle has been claimed, and is taken from
-  /// the holder.
-  func put(_ registration: Registration, replacing stored: RegistrationRow?, handleHeldBy holder: RegistrationID) throws
-  {
-    if holder != registration.id, let row = try find(holder) {
-      let tombstone = Tombstone(cause: .merged, detail: registration.id.description, at: registration.registeredAt)
-      try remove(row, leaving: tombstone, keepingHandle: true)
+  func put(_ registration: Registration, in claim: RegistrationClaim) throws {
+    let former = claim.stored?.registration
+    if let installation = former?.installation, registration.installation?.hasSameBytes(as: installation) != true {
+      try release(installation: installation, of: registration.id)
     }
-    if let former = stored?.handle, !former.hasSameBytes(as: registration.handle) {
-      try release(former, of: registration.id)
+    if claim.holder != registration.id, let holder = try find(claim.holder) {
+      let tombstone = Tombstone(cause: .merged, detail: registration.id.description, at: registration.registeredAt)
+      try remove(holder, leaving: tombstone, keepingHandle: true)
+    }
+    if let handle = claim.stored?.handle, !handle.hasSameBytes(as: registration.handle) {
+      try release(handle, of: registration.id)
     }
     let (hub, id, platform) = (
-      Parameter.text(hub.rawValue), Parameter.id(registration.id), Parameter.platform(registration.platform)
+      Parameter.text(hub.rawValue), Parameter.id(registration.id), Parameter.int2(registration.platform.storedBit)
     )
     try connection.query(
       Self.upsert,
@@ -139,10 +103,9 @@ struct PostgreSQLRegistrationTable {
       ])
     try connection.query(
       Self.updateHandle, [hub, .text(registration.handle), id, platform, .time(registration.registeredAt)])
-    let former = stored?.registration?.tags ?? []
-    // The usual case is an app that starts and says again what it said before.
-    if !former.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) {
-      try deleteTags(former, of: registration.id)
+    // Usually an app starts and registers with the same tags again.
+    if let tags = former?.tags, !tags.elementsEqual(registration.tags, by: { $0.hasSameBytes(as: $1) }) {
+      try deleteTags(tags, of: registration.id)
     }
     try connection.query(
       Self.upsertTags,
@@ -152,28 +115,88 @@ struct PostgreSQLRegistrationTable {
       ])
   }
 
-  /// Removes a registration and leaves a tombstone.
-  func remove(_ row: RegistrationRow, leaving tombstone: Tombstone, keepingHandle: Bool = false) throws {
-    let (hub, id) = (Parameter.text(hub.rawValue), Parameter.id(row.id))
-    try connection.query(Self.delete, [hub, id])
-    if let registration = row.registration {
-      try deleteTags(registration.tags, of: row.id)
-      if let installation = registration.installation { try forget(installation: installation, of: row.id) }
-    }
-    if let handle = row.handle, !keepingHandle { try release(handle, of: row.id) }
-    try connection.query(
-      Self.insertTombstone, [hub, id, .text(tombstone.cause.rawValue), .text(tombstone.detail), .time(tombstone.at)])
+  func remove(_ stored: StoredRegistration, leaving tombstone: Tombstone) throws {
+    try remove(stored, leaving: tombstone, keepingHandle: false)
   }
 
-  /// Why the registration is gone.
+  /// The tombstone of the registration.
   func tombstone(of id: RegistrationID) throws -> Tombstone? {
     let rows = try connection.query(Self.selectTombstone, [.text(hub.rawValue), .id(id)])
     guard rows.count == 1, let cause = Tombstone.Cause(rawValue: try rows.text(0, 0)) else { return nil }
     return Tombstone(cause: cause, detail: try rows.text(0, 1), at: UnixTime(milliseconds: try rows.integer(0, 2)))
   }
 
+  func scan(seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int) throws -> ExpiryScan {
+    let rows = try connection.query(
+      Self.scanSeen, [.text(hub.rawValue), .id(slice.first), .id(slice.last), .int8(Int64(limit)), .time(moment)])
+    var row = 0
+    return try ExpiryScan(of: slice, limit: limit) {
+      guard row < rows.count else { return nil }
+      defer { row += 1 }
+      return (try rows.identifier(row, 0), try rows.bool(row, 1))
+    }
+  }
+
+  /// The row with the id, whether it has expired or not.
+  private func find(_ id: RegistrationID, locking: Bool = true) throws -> StoredRegistration? {
+    let rows = try connection.query(locking ? Self.selectLocking : Self.select, [.text(hub.rawValue), .id(id)])
+    return rows.count == 1 ? try StoredRegistration(rows, 0, hub: hub) : nil
+  }
+
+  /// Reads the registration whose id the statement finds for a text. If the registration no longer `fits`, because the
+  /// text changed its owner between the two statements, tries once more.
+  private func follow(_ statement: PreparedStatement, _ text: String, fits: (Registration) -> Bool) throws
+    -> Registration?
+  {
+    for _ in 0..<2 {
+      let rows = try connection.query(statement, [.text(hub.rawValue), .text(text)])
+      guard rows.count == 1 else { return nil }
+      if let found = try registration(rows.identifier(0, 0)), fits(found) { return found }
+    }
+    return nil
+  }
+
+  /// Locks the holder of the handle (in normal form). Nil when there is none.
+  private func holder(of handle: String) throws -> RegistrationID? {
+    let rows = try connection.query(Self.lockHandle, [.text(hub.rawValue), .text(handle)])
+    return rows.count == 0 ? nil : try rows.identifier(0, 0)
+  }
+
+  /// Locks the holder of the handle; makes `id` the holder when there is none.
+  private func claim(handle: String, for id: RegistrationID, at now: UnixTime) throws -> RegistrationID {
+    if let holder = try holder(of: handle) { return holder }
+    let claim = try connection.query(Self.insertHandle, [.text(hub.rawValue), .text(handle), .id(id), .time(now)])
+    guard claim.affected == 1 else { throw PostgreSQLError.overtaken }
+    return id
+  }
+
+  /// Locks the installation's registration; makes it `id` when there is none.
+  private func claim(installation: String, for id: RegistrationID) throws -> RegistrationID {
+    let rows = try connection.query(Self.lockInstallation, [.text(hub.rawValue), .text(installation)])
+    if rows.count == 1 { return try rows.identifier(0, 0) }
+    let claim = try connection.query(Self.insertInstallation, [.text(hub.rawValue), .text(installation), .id(id)])
+    guard claim.affected == 1 else { throw PostgreSQLError.overtaken }
+    return id
+  }
+
+  private func remove(_ stored: StoredRegistration, leaving tombstone: Tombstone, keepingHandle: Bool) throws {
+    let (hub, id) = (Parameter.text(hub.rawValue), Parameter.id(stored.id))
+    try connection.query(Self.delete, [hub, id])
+    if let registration = stored.registration {
+      try deleteTags(registration.tags, of: stored.id)
+      if let installation = registration.installation { try release(installation: installation, of: stored.id) }
+    }
+    if let handle = stored.handle, !keepingHandle { try release(handle, of: stored.id) }
+    try connection.query(
+      Self.insertTombstone, [hub, id, .text(tombstone.cause.rawValue), .text(tombstone.detail), .time(tombstone.at)])
+  }
+
   private func release(_ handle: String, of id: RegistrationID) throws {
     try connection.query(Self.deleteHandle, [.text(hub.rawValue), .text(handle), .id(id)])
+  }
+
+  private func release(installation: String, of id: RegistrationID) throws {
+    try connection.query(Self.deleteInstallation, [.text(hub.rawValue), .text(installation), .id(id)])
   }
 
   private func deleteTags(_ tags: [String], of id: RegistrationID) throws {
@@ -182,14 +205,13 @@ struct PostgreSQLRegistrationTable {
   }
 }
 
-/// What is said to the database.
 extension PostgreSQLRegistrationTable {
   private static let select = PreparedStatement(
-    "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = $2")
+    "SELECT \(StoredRegistration.postgreSQLColumns) FROM registrations WHERE hub = $1 AND id = $2")
   private static let selectLocking = PreparedStatement(
-    "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = $2 FOR UPDATE")
+    "SELECT \(StoredRegistration.postgreSQLColumns) FROM registrations WHERE hub = $1 AND id = $2 FOR UPDATE")
   private static let selectAll = PreparedStatement(
-    "SELECT \(RegistrationRow.columns) FROM registrations WHERE hub = $1 AND id = ANY ($2)")
+    "SELECT \(StoredRegistration.postgreSQLColumns) FROM registrations WHERE hub = $1 AND id = ANY ($2)")
   private static let selectInstallation = PreparedStatement(
     "SELECT registration FROM installations WHERE hub = $1 AND installation = $2")
   private static let lockHandle = PreparedStatement(
@@ -238,4 +260,9 @@ extension PostgreSQLRegistrationTable {
     """)
   private static let selectTombstone = PreparedStatement(
     "SELECT cause, detail, at FROM tombstones WHERE hub = $1 AND registration = $2")
+  private static let scanSeen = PreparedStatement(
+    """
+    SELECT id, username IS NOT NULL AND registered_at < $5 AND (seen_at IS NULL OR seen_at < $5) FROM registrations
+    WHERE hub = $1 AND id >= $2 AND id <= $3 ORDER BY id LIMIT $4
+    """)
 }

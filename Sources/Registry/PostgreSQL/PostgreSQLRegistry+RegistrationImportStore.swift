@@ -2,55 +2,52 @@ package import FanfareCore
 import PostgreSQL
 
 extension PostgreSQLRegistry: RegistrationImportStore {
-  private static let note = PreparedStatement(
+  private static let insertBatch = PreparedStatement(
     """
     INSERT INTO import_batches (hub, file, first_byte, next_byte, finished_at, \(ImportCounts.columns))
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     """)
-  private static let notes = PreparedStatement(
+  private static let selectBatches = PreparedStatement(
     "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 ORDER BY first_byte"
   )
-  private static let notesAt = PreparedStatement(
+  private static let selectBatch = PreparedStatement(
     "SELECT first_byte, next_byte, \(ImportCounts.columns) FROM import_batches WHERE hub = $1 AND file = $2 AND first_byte = $3"
   )
-  private static let forgetNotes = PreparedStatement("DELETE FROM import_batches WHERE hub = $1 AND file = $2")
+  private static let deleteBatches = PreparedStatement("DELETE FROM import_batches WHERE hub = $1 AND file = $2")
 
-  /// Two are with the server while a third is made ready. Large ones: the more rows are sorted together, the more of
+  /// Two batches at the server while a third is prepared. Large ones: the more rows are sorted together, the more of
   /// them share a page of an index.
   package var importShape: (batches: Int, bytes: Int) { (2, 8 * 1024 * 1024) }
 
-  /// Takes the lines of a batch; see `RegistrationImportStore`.
   package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
     try await write { connection in
       if let file = batch.file {
         let done = try connection.query(
-          Self.notesAt, [.text(batch.hub.rawValue), .id(file), .int8(batch.bytes.lowerBound)])
+          Self.selectBatch, [.text(batch.hub.rawValue), .id(file), .int8(batch.bytes.lowerBound)])
         if done.count == 1 { return ImportOutcome(counts: try Self.finished(done, 0).counts) }
       }
       let outcome = try PostgreSQLImport(connection, batch.hub, at: now).take(batch)
       if let file = batch.file {
         let place: [Parameter] = [.int8(batch.bytes.lowerBound), .int8(batch.bytes.upperBound), .time(now)]
         let counts = ImportCounts.fields.map { Parameter.int8(Int64(outcome.counts[keyPath: $0])) }
-        try connection.query(Self.note, [.text(batch.hub.rawValue), .id(file)] + place + counts)
+        try connection.query(Self.insertBatch, [.text(batch.hub.rawValue), .id(file)] + place + counts)
       }
       return outcome
     }
   }
 
-  /// The batches of a file that are done; see `RegistrationImportStore`.
   package func finishedBatches(of file: ImportID, hub: HubName) async throws -> [FinishedImportBatch] {
     try await read { connection in try Self.finished(connection, file, hub) }
   }
 
-  /// Forgets the notes of a file; see `RegistrationImportStore`.
   package func forget(_ file: ImportID, hub: HubName) async throws {
-    try await write { connection in _ = try connection.query(Self.forgetNotes, [.text(hub.rawValue), .id(file)]) }
+    try await write { connection in _ = try connection.query(Self.deleteBatches, [.text(hub.rawValue), .id(file)]) }
   }
 
   private static func finished(
     _ connection: PostgreSQLConnection, _ file: ImportID, _ hub: HubName
   ) throws -> [FinishedImportBatch] {
-    let rows = try connection.query(notes, [.text(hub.rawValue), .id(file)])
+    let rows = try connection.query(selectBatches, [.text(hub.rawValue), .id(file)])
     return try (0..<rows.count).map { try finished(rows, $0) }
   }
 

@@ -13,16 +13,16 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     SELECT record, scheduled_at, state, hub, id, lease IS NOT NULL FROM scheduled_sends
     WHERE state = 'held' AND ready_at <= $1 ORDER BY ready_at LIMIT $2 FOR UPDATE SKIP LOCKED
     """)
-  private static let setAside = PreparedStatement(
+  private static let markUnreadable = PreparedStatement(
     "UPDATE scheduled_sends SET state = 'unreadable', forget_at = $3 WHERE hub = $1 AND id = $2")
-  private static let lend = PreparedStatement(
+  private static let setLease = PreparedStatement(
     "UPDATE scheduled_sends SET ready_at = $3, lease = $4 WHERE hub = $1 AND id = ANY ($2)")
   private static let markFired = PreparedStatement(
     """
     UPDATE scheduled_sends SET state = 'fired', forget_at = $4
     WHERE hub = $1 AND id = ANY ($2) AND lease = $3 AND state = 'held'
     """)
-  private static let giveBack = PreparedStatement(
+  private static let releaseLease = PreparedStatement(
     """
     UPDATE scheduled_sends SET ready_at = $4, lease = CASE WHEN $5 THEN lease END
     WHERE hub = $1 AND id = ANY ($2) AND lease = $3 AND state = 'held'
@@ -37,12 +37,12 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     SELECT record, scheduled_at, CASE WHEN state = 'held' AND lease IS NOT NULL THEN 'fired' ELSE state END
     FROM scheduled_sends WHERE hub = $1 AND id = $2
     """)
-  private static let everybodys = listing("")
-  private static let senders = listing("AND sender = $5")
-  private static let recipients = listing("AND audience = $5 AND sender = $6")
-  private static let users = listing("AND sender = $5", "AND audience = $6")
+  private static let listAll = listing("")
+  private static let listBySender = listing("AND sender = $5")
+  private static let listByRecipient = listing("AND audience = $5 AND sender = $6")
+  private static let listByUser = listing("AND sender = $5", "AND audience = $6")
 
-  /// Each condition is another index of what waits, and read along it from the newest on.
+  /// Each condition is a branch, read newest first from one of the partial indexes of the waiting sends.
   private static func listing(_ conditions: String...) -> PreparedStatement {
     let branches = conditions.map { condition in
       """
@@ -51,16 +51,15 @@ extension PostgreSQLRegistry: ScheduledSendStore {
       ORDER BY scheduled_at DESC, id DESC LIMIT $4)
       """
     }
-    // A send that both branches find comes once: all its columns are the same.
+    // UNION removes the duplicate of a send that both branches find.
     return PreparedStatement(
       branches.count == 1
         ? branches[0] : branches.joined(separator: "\nUNION\n") + "\nORDER BY scheduled_at DESC, id DESC LIMIT $4")
   }
 
-  /// Holds sends, all or none; see `ScheduledSendStore`.
   package func hold(_ sends: [ScheduledSend], at now: UnixTime) async throws {
     try await write(at: now) { connection -> Void in
-      // One round trip: a batch of the front end's may hold thousands.
+      // One round trip: a batch of the front end may have thousands of sends.
       try connection.query(
         Self.insertHeld,
         [
@@ -72,7 +71,6 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     }
   }
 
-  /// The earliest moment at which one can be taken; see `ScheduledSendStore`.
   package func nextDue() async throws -> UnixTime? {
     try await read { connection in
       let rows = try connection.query(Self.selectNextDue, [])
@@ -80,7 +78,6 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     }
   }
 
-  /// Takes those whose time has come; see `ScheduledSendStore`.
   package func takeDue(
     _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime,
     unreadable: @escaping @Sendable (HubName, SendID) -> Void
@@ -90,21 +87,20 @@ extension PostgreSQLRegistry: ScheduledSendStore {
       let due = try (0..<rows.count).compactMap { row in
         do {
           return try Self.scheduledSend(rows, row, mayBeEnqueued: try rows.bool(row, 5))
-        } catch let error as RegistryError where error == Self.damagedSend {
+        } catch let error as RegistryError where error == ScheduledSend.damaged {
           let (hub, id): (String, SendID) = (try rows.text(row, 3), try rows.identifier(row, 4))
-          try connection.query(Self.setAside, [.text(hub), .id(id), .time(now + Purge.broadcastLifetime)])
+          try connection.query(Self.markUnreadable, [.text(hub), .id(id), .time(now + Purge.broadcastLifetime)])
           if let hub = HubName(hub) { unreadable(hub, id) }
           return nil
         }
       }
       for (hub, ids) in Self.byHub(due) {
-        try connection.query(Self.lend, [.text(hub), .ids(ids), .time(end), .id(lease)])
+        try connection.query(Self.setLease, [.text(hub), .ids(ids), .time(end), .id(lease)])
       }
       return due
     }
   }
 
-  /// Takes note that sends taken under the lease are in the topic; see `ScheduledSendStore`.
   package func finish(_ sends: [ScheduledSend], of lease: LeaseID, at now: UnixTime) async throws {
     try await write(at: now) { connection in
       for (hub, ids) in Self.byHub(sends) {
@@ -113,30 +109,28 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     }
   }
 
-  /// Gives back sends that were not put into the topic under the lease; see `ScheduledSendStore`.
   package func release(_ sends: [ScheduledSend], of lease: LeaseID, until moment: UnixTime) async throws {
     try await write { connection in
       for mayBeEnqueued in [false, true] {
         for (hub, ids) in Self.byHub(sends.filter { $0.mayBeEnqueued == mayBeEnqueued }) {
-          try connection.query(Self.giveBack, [.text(hub), .ids(ids), .id(lease), .time(moment), .bool(mayBeEnqueued)])
+          try connection.query(
+            Self.releaseLease, [.text(hub), .ids(ids), .id(lease), .time(moment), .bool(mayBeEnqueued)])
         }
       }
     }
   }
 
-  /// Has a send wait or never go, unless it is too late for that; see `ScheduledSendStore`.
   package func steer(
     _ send: SendID, hub: HubName, to state: ScheduledSend.State, at now: UnixTime
   ) async throws -> ScheduledSend? {
     try await write(at: now) { connection -> ScheduledSend? in
-      let end = state == .cancelled ? now + Purge.broadcastLifetime : nil
+      let end = ScheduledSend.forgetAt(state, at: now)
       try connection.query(Self.updateScheduled, [.text(hub.rawValue), .id(send), .text(state.rawValue), .time(end)])
       let rows = try connection.query(Self.selectScheduled, [.text(hub.rawValue), .id(send)])
       return rows.count == 1 ? try Self.scheduledSend(rows, 0) : nil
     }
   }
 
-  /// A send that is or was held; see `ScheduledSendStore`.
   package func scheduled(_ send: SendID, hub: HubName) async throws -> ScheduledSend? {
     try await read { connection -> ScheduledSend? in
       let rows = try connection.query(Self.selectScheduled, [.text(hub.rawValue), .id(send)])
@@ -144,7 +138,6 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     }
   }
 
-  /// Sends that wait; see `ScheduledSendStore`.
   package func waiting(_ query: SendQuery) async throws -> [ScheduledSend] {
     let (statement, parameters) = Self.listing(query)
     return try await read { connection in
@@ -153,19 +146,18 @@ extension PostgreSQLRegistry: ScheduledSendStore {
     }
   }
 
-  /// What finds the sends that wait and that are asked for. It costs as much as they are, however many others wait or
-  /// have gone.
+  /// The statement that finds the waiting sends of a query. Its cost depends on the number of results only.
   static func listing(_ query: SendQuery) -> (statement: PreparedStatement, parameters: [Parameter]) {
     let page: [Parameter] = [
       .text(query.hub.rawValue), .int8(query.after?.acceptedAt.milliseconds ?? .max),
       .id(query.after?.send ?? SendID(high: .max, low: .max)), .int8(Int64(query.limit)),
     ]
     switch (query.sender, query.user) {
-    case (nil, nil): return (everybodys, page)
-    case (let sender?, nil): return (senders, page + [.text(sender)])
-    case (nil, let user?): return (users, page + [.text(user), .text(Tag.username(user))])
-    case (let sender?, let user?) where sender.hasSameBytes(as: user): return (senders, page + [.text(sender)])
-    case (let sender?, let user?): return (recipients, page + [.text(Tag.username(user)), .text(sender)])
+    case (nil, nil): return (listAll, page)
+    case (let sender?, nil): return (listBySender, page + [.text(sender)])
+    case (nil, let user?): return (listByUser, page + [.text(user), .text(Tag.username(user))])
+    case (let sender?, let user?) where sender.hasSameBytes(as: user): return (listBySender, page + [.text(sender)])
+    case (let sender?, let user?): return (listByRecipient, page + [.text(Tag.username(user)), .text(sender)])
     }
   }
 
@@ -176,18 +168,8 @@ extension PostgreSQLRegistry: ScheduledSendStore {
   /// Reads the columns `record`, `scheduled_at` and `state`.
   private static func scheduledSend(_ rows: ResultRows, _ row: Int, mayBeEnqueued: Bool = false) throws -> ScheduledSend
   {
-    let scheduledAt = UnixTime(milliseconds: try rows.integer(row, 1))
-    guard let state = ScheduledSend.State(rawValue: try rows.text(row, 2)) else { throw damagedSend }
-    do {
-      return ScheduledSend(
-        send: try SendRequest.decode(try rows.raw(row, 0)[...], recordTime: scheduledAt), scheduledAt: scheduledAt,
-        state: state,
-        mayBeEnqueued: mayBeEnqueued)
-    } catch is RecordError {
-      throw damagedSend
-    }
+    try ScheduledSend(
+      stored: try rows.raw(row, 0), scheduledAt: UnixTime(milliseconds: try rows.integer(row, 1)),
+      state: try rows.text(row, 2), mayBeEnqueued: mayBeEnqueued)
   }
-
-  private static let damagedSend = RegistryError(
-    .unavailable, "the registry holds a scheduled send that it cannot read")
 }

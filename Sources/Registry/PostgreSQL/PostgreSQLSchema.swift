@@ -1,29 +1,28 @@
 import PostgreSQL
 
-/// The tables in a PostgreSQL database.
+/// The tables of the PostgreSQL database and their migrations.
 enum PostgreSQLSchema {
   /// The steps to the present schema.
   ///
-  /// Plain SQL that PostgreSQL-compatible distributed engines have, too, and tables that can be sharded: each is unique
-  /// by its primary key alone, which begins with the hub and what the table is asked by, and nothing refers to another
-  /// table. Texts are compared by their bytes.
+  /// Plain SQL for PostgreSQL-compatible distributed engines, and tables that can be sharded: the primary key is the
+  /// only unique one and begins with the hub and the column that look-ups use, and no table refers to another. Texts
+  /// are compared by their bytes.
   ///
-  /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is
-  ///   pending: its id is issued, and `expires_at` says until when. `platform` holds the bit of `PlatformSet`.
-  ///   `created_at` is when its present user completed it first; `seen_at` is there where the app was heard of since
-  ///   `registered_at`. Times are Unix milliseconds.
-  /// - handles: who holds a handle, at most one registration per hub; its key is what concurrent claims meet at. A
-  ///   pending holder has no platform.
-  /// - installations: the registration of each.
-  /// - tags: a row repeats what a push needs of its registration, so that a look-up goes to one table (and one shard)
-  ///   only; whoever changes one changes the other.
-  /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests.
-  /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts
+  /// - registrations: by id, so that a slice of the id space is one range of the key. A row without username is an
+  ///   issued id, which `expires_at` limits. `platform` holds a bit of `PlatformSet`. `created_at` is when the present
+  ///   user registered first; `seen_at` is set if the app was seen after `registered_at`. Times are Unix milliseconds.
+  /// - handles: the holder of each handle; concurrent claims of a handle meet at its key. An issued id that holds a
+  ///   handle has no platform.
+  /// - installations: the registration of each installation.
+  /// - tags: a row repeats the columns of its registration that a push needs, so that a look-up reads one table (and
+  ///   one shard); every change must update both.
+  /// - send_claims: the requests with an `Idempotency-Key`, as digests.
+  /// - broadcasts: the pages and the control of each broadcast; `pages` is 0 before the plan, `next_push_at` is in
   ///   microseconds.
-  /// - broadcast_pages: those that are finished.
-  /// - scheduled_sends: the records that wait to be produced; see the table of the same name in SQLite's `Schema`.
-  /// - push_quotas: up to when what a push service takes of a hub is reserved by workers, in microseconds.
-  /// - import_batches: which bytes of a file of registrations have been taken in, and what became of them.
+  /// - broadcast_pages: the finished pages.
+  /// - scheduled_sends: the records to be produced later; as the table of the same name in ``SQLiteSchema``.
+  /// - push_quotas: the end of the workers' reservations of a platform's quota, in microseconds.
+  /// - import_batches: the imported byte ranges of each file of registrations, with their results.
   static let migration = SchemaMigration(
     component: "registry",
     steps: [

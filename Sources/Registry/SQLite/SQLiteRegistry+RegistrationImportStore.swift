@@ -2,17 +2,16 @@ package import FanfareCore
 import GRDB
 
 extension SQLiteRegistry: RegistrationImportStore {
-  /// One, for there is one writer; small enough for those who wait meanwhile.
+  /// One at a time, because there is one writer, and small, because other writers wait for it.
   package var importShape: (batches: Int, bytes: Int) { (1, 1024 * 1024) }
 
-  /// Takes the lines of a batch; see `RegistrationImportStore`.
   package func take(_ batch: ImportBatch, at now: UnixTime) async throws -> ImportOutcome {
     try await write { db in
       if let file = batch.file {
-        let done = try Self.finished(db, file, batch.hub, from: batch.bytes.lowerBound)
-        if let done = done.first { return ImportOutcome(counts: done.counts) }
+        let finished = try Self.finished(db, file, batch.hub, from: batch.bytes.lowerBound)
+        if let done = finished.first { return ImportOutcome(counts: done.counts) }
       }
-      let table = RegistrationTable(db, batch.hub)
+      let table = SQLiteRegistrationTable(db, batch.hub)
       var outcome = ImportOutcome(counts: batch.counts)
       for line in batch.lines { try Self.take(line, table, at: now, &outcome) }
       if let file = batch.file {
@@ -30,12 +29,10 @@ extension SQLiteRegistry: RegistrationImportStore {
     }
   }
 
-  /// The batches of a file that are done; see `RegistrationImportStore`.
   package func finishedBatches(of file: ImportID, hub: HubName) async throws -> [FinishedImportBatch] {
     try await read { db in try Self.finished(db, file, hub) }
   }
 
-  /// Forgets the notes of a file; see `RegistrationImportStore`.
   package func forget(_ file: ImportID, hub: HubName) async throws {
     try await write { db in
       try db.execute(
@@ -44,7 +41,7 @@ extension SQLiteRegistry: RegistrationImportStore {
   }
 
   private static func take(
-    _ line: RegistrationLine, _ table: RegistrationTable, at now: UnixTime, _ outcome: inout ImportOutcome
+    _ line: RegistrationLine, _ table: SQLiteRegistrationTable, at now: UnixTime, _ outcome: inout ImportOutcome
   ) throws {
     let holder = try table.find(holderOf: line.registration.handle)
     let installed = try line.registration.installation.flatMap { try table.find(installation: $0) }
@@ -52,28 +49,18 @@ extension SQLiteRegistry: RegistrationImportStore {
     let stored = try holder?.id == id ? holder : table.find(id)
     let judgement = ImportJudgement(
       line, id: id, stored: stored?.registration, holder: holder?.registration, installed: installed?.registration)
-    switch judgement {
-    case .unchanged: outcome.counts.unchanged += 1
-    case .outdated: outcome.counts.outdated += 1
-    case .refused(let reason):
-      outcome.counts.skipped += 1
-      outcome.refusals.append((line.number, reason))
-    case .take(let registration):
-      if stored?.registration == nil, holder?.registration == nil, installed == nil {
-        outcome.counts.imported += 1
-      } else {
-        outcome.counts.replaced += 1
-      }
-      for other in [holder, installed] {
-        guard let other, other.id != id else { continue }
-        try table.remove(other, leaving: Tombstone(cause: .merged, detail: id.description, at: now))
-      }
-      if stored == nil { try table.deleteTombstone(of: id) }
-      try table.put(registration, replacing: stored)
+    let isNew = stored?.registration == nil && holder?.registration == nil && installed == nil
+    guard let registration = outcome.count(judgement, of: line, isNew: isNew) else { return }
+    for other in [holder, installed] {
+      guard let other, other.id != id else { continue }
+      try table.remove(other, leaving: Tombstone(cause: .merged, detail: id.description, at: now))
     }
+    if stored == nil { try table.deleteTombstone(of: id) }
+    // Another holder of the handle was just removed.
+    try table.put(registration, in: RegistrationClaim(id: id, stored: stored, holder: id))
   }
 
-  /// The notes of a file, or the one of the batch that begins at that byte.
+  /// The finished batches of a file, or only the one that begins at the byte.
   private static func finished(
     _ db: Database, _ file: ImportID, _ hub: HubName, from firstByte: Int64? = nil
   ) throws -> [FinishedImportBatch] {

@@ -38,15 +38,15 @@ extension SQLiteRegistry: ScheduledSendStore {
           WHERE state = 'held' AND ready_at <= ? ORDER BY ready_at LIMIT ?
           """)
       let take = try db.cachedStatement(sql: "UPDATE scheduled_sends SET ready_at = ?, lease = ? WHERE rowid = ?")
-      let setAside = try db.cachedStatement(
+      let markUnreadable = try db.cachedStatement(
         sql: "UPDATE scheduled_sends SET state = 'unreadable', forget_at = ? WHERE rowid = ?")
       return try Row.fetchAll(select, arguments: [now.milliseconds, limit]).compactMap { row in
         do {
           let send = try Self.scheduledSend(row, from: 1, mayBeEnqueued: row[6])
           try take.execute(arguments: [end.milliseconds, Data(lease.bytes), row[0] as Int64])
           return send
-        } catch let error as RegistryError where error == Self.damaged {
-          try setAside.execute(arguments: [(now + Purge.broadcastLifetime).milliseconds, row[0] as Int64])
+        } catch let error as RegistryError where error == ScheduledSend.damaged {
+          try markUnreadable.execute(arguments: [(now + Purge.broadcastLifetime).milliseconds, row[0] as Int64])
           if let hub = HubName(row[4] as String), let id = SendID(row[5] as Data) { unreadable(hub, id) }
           return nil
         }
@@ -92,8 +92,7 @@ extension SQLiteRegistry: ScheduledSendStore {
           WHERE hub = ? AND id = ? AND lease IS NULL AND state IN ('held', 'paused')
           """
       ).execute(arguments: [
-        state.rawValue, state == .cancelled ? (now + Purge.broadcastLifetime).milliseconds : nil, hub.rawValue,
-        Data(send.bytes),
+        state.rawValue, ScheduledSend.forgetAt(state, at: now)?.milliseconds, hub.rawValue, Data(send.bytes),
       ])
       return try Self.scheduledSend(send, hub: hub, db)
     }
@@ -110,8 +109,8 @@ extension SQLiteRegistry: ScheduledSendStore {
     }
   }
 
-  /// What finds the sends that wait and that are asked for. It costs as much as they are, however many others wait or
-  /// have gone: each branch is read along an index of what waits, from the newest on.
+  /// The statement that finds the waiting sends of a query. Its cost depends on the number of results only: each branch
+  /// is read, newest first, from a partial index of the waiting sends.
   static func listing(_ query: SendQuery) -> (sql: String, arguments: StatementArguments) {
     var arguments: StatementArguments = []
     func branch(_ condition: String, _ values: String...) -> String {
@@ -132,13 +131,13 @@ extension SQLiteRegistry: ScheduledSendStore {
     case (nil, nil): return (branch(""), arguments)
     case (let sender?, nil): return (bySender(sender), arguments)
     case (nil, let user?):
-      // A send that both branches find comes once: all its columns are the same.
+      // UNION removes the duplicate of a send that both branches find.
       let branches = [bySender(user), branch("AND audience = ?", Tag.username(user))].map { "SELECT * FROM (\($0))" }
       arguments += [query.limit]
       return (branches.joined(separator: " UNION ") + " ORDER BY scheduled_at DESC, id DESC LIMIT ?", arguments)
     case (let sender?, let user?) where sender.hasSameBytes(as: user): return (bySender(sender), arguments)
     case (let sender?, let user?):
-      // To one user fewer wait than one sender may have posted: the plus keeps the sender's index out of it.
+      // Fewer sends wait for one user than from one sender: the unary plus keeps SQLite from using the sender's index.
       return (branch("AND audience = ? AND +sender = ?", Tag.username(user), sender), arguments)
     }
   }
@@ -152,19 +151,10 @@ extension SQLiteRegistry: ScheduledSendStore {
     return try Row.fetchOne(select, arguments: [hub.rawValue, Data(send.bytes)]).map { try scheduledSend($0, from: 0) }
   }
 
-  /// Reads the columns `record`, `scheduled_at` and `state`, which begin at `first`.
+  /// Reads the columns `record`, `scheduled_at` and `state`, beginning at `first`.
   private static func scheduledSend(_ row: Row, from first: Int, mayBeEnqueued: Bool = false) throws -> ScheduledSend {
-    let record = [UInt8](row[first] as Data)
-    let scheduledAt = UnixTime(milliseconds: row[first + 1])
-    guard let state = ScheduledSend.State(rawValue: row[first + 2]) else { throw damaged }
-    do {
-      return ScheduledSend(
-        send: try SendRequest.decode(record[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state,
-        mayBeEnqueued: mayBeEnqueued)
-    } catch {
-      throw damaged
-    }
+    try ScheduledSend(
+      stored: [UInt8](row[first] as Data), scheduledAt: UnixTime(milliseconds: row[first + 1]), state: row[first + 2],
+      mayBeEnqueued: mayBeEnqueued)
   }
-
-  private static let damaged = RegistryError(.unavailable, "the registry holds a scheduled send that it cannot read")
 }

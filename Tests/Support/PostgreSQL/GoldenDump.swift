@@ -43,6 +43,8 @@ package enum GoldenDump {
     let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
     defer { pool.close() }
     return try await pool.withConnection { connection in
+      // All branches have the same column types, so that PostgreSQL pushes the condition down into them: for an index of
+      // another test's schema, `pg_get_indexdef` fails with XX000 if the schema is dropped meanwhile.
       let rows = try connection.execute(
         """
         SELECT replace(line, current_schema() || '.', '') FROM (
@@ -59,7 +61,7 @@ package enum GoldenDump {
           SELECT connamespace, concat_ws(' ', 'constraint', conname, conrelid::regclass, pg_get_constraintdef(oid))
             FROM pg_constraint
           UNION ALL
-          SELECT current_schema()::regnamespace, concat_ws(' ', 'version of', component, version) FROM fanfare_schema
+          SELECT current_schema()::regnamespace::oid, concat_ws(' ', 'version of', component, version) FROM fanfare_schema
         ) AS things WHERE relnamespace = current_schema()::regnamespace ORDER BY 1
         """)
       return try (0..<rows.count).map { try rows.text($0, 0) }

@@ -2,9 +2,9 @@ import FanfareCore
 import Testing
 
 extension DeviceRegistryConformance {
-  /// Broadcasts, watched and steered.
+  /// Broadcasts: plan, pages, control and rate.
   static let broadcasts: [Self] = [
-    Self("the first plan of a broadcast holds, and says whether its segments are durable") { store in
+    Self("the first plan of a broadcast is kept, with whether its segments are durable") { store in
       let broadcast = BroadcastID(hub: store.hub, send: .random())
       #expect(try await store.progress(of: broadcast, at: .start) == nil)
       let first = try await store.plan(broadcast, pages: 40, at: .start)
@@ -19,7 +19,7 @@ extension DeviceRegistryConformance {
         progress
           == BroadcastProgress(control: .initial, pages: 40, finishedPages: 0, recentPages: 0, plannedAt: .start))
     },
-    Self("pages are finished once, each for its own broadcast") { store in
+    Self("pages are finished once per broadcast") { store in
       let send = SendID.random()
       let other = try #require(HubName("other"))
       let broadcasts = [BroadcastID(hub: store.hub, send: send), BroadcastID(hub: other, send: send)]
@@ -31,10 +31,10 @@ extension DeviceRegistryConformance {
       #expect(try await store.finishedPages(of: broadcasts[1], in: 0..<8) == [])
       let progress = try #require(try await store.progress(of: broadcasts[0], at: .start + .seconds(45)))
       #expect((progress.finishedPages, progress.recentPages) == (3, 1))
-      // Five pages are left, and one took the thirty seconds that are looked at.
+      // Five pages are left, and one was finished in the window of thirty seconds.
       #expect(progress.remaining(at: .start + .seconds(45)) == .seconds(150))
     },
-    Self("a broadcast is steered, before it is planned too, and what is cancelled stays so") { store in
+    Self("a broadcast is steered, even before its plan, and a cancelled one stays cancelled") { store in
       let early = BroadcastID(hub: store.hub, send: .random())
       let unknown = BroadcastID(hub: store.hub, send: .random())
       let paused = BroadcastControl(.paused, because: .caller)
@@ -42,7 +42,7 @@ extension DeviceRegistryConformance {
       let plan = try await store.plan(early, pages: 2, at: .start)
       #expect(plan == (2, false))
       #expect(try await store.controls(of: [unknown, early]) == [.initial, paused])
-      // What its caller has paused is the caller's.
+      // Failures do not change a pause by the caller.
       #expect(try await store.steer(early, BroadcastControl(.paused, because: .failures), at: .start) == paused)
       let running = BroadcastControl(.running, because: .caller)
       #expect(try await store.steer(early, running, at: .start) == running)
@@ -53,12 +53,12 @@ extension DeviceRegistryConformance {
       #expect(try await store.steer(early, running, at: .start) == cancelled)
       #expect(try await store.progress(of: early, at: .start)?.remaining(at: .start) == nil)
     },
-    Self("reservations of all workers follow one another") { store in
+    Self("reservations of all workers are sequential") { store in
       let broadcast = BroadcastID(hub: store.hub, send: .random())
       _ = try await store.plan(broadcast, pages: 2, at: .start)
       #expect(try await store.reserve(50, of: broadcast, perSecond: 100, at: .start) == .start)
       #expect(try await store.reserve(50, of: broadcast, perSecond: 100, at: .start) == .start + .milliseconds(500))
-      // What was not asked for in time is lost.
+      // Unused time is lost.
       #expect(
         try await store.reserve(10, of: broadcast, perSecond: 100, at: .start + .seconds(9)) == .start + .seconds(9))
       let moments = try await withThrowingTaskGroup(of: UnixTime.self) { group in
@@ -68,11 +68,47 @@ extension DeviceRegistryConformance {
         return try await group.reduce(into: Set<UnixTime>()) { $0.insert($1) }
       }
       #expect(moments == Set((2...21).map { UnixTime.start + .seconds(9) + .milliseconds(50 * $0) }))
-      // Whose clock is an hour ahead holds up the others for no longer than anybody may reserve ahead.
+      // A worker whose clock is an hour ahead delays the others by no more than the horizon of reservations.
       let ahead = UnixTime.start + .seconds(3600)
       #expect(try await store.reserve(5, of: broadcast, perSecond: 100, at: ahead) == ahead)
       let after = UnixTime.start + .seconds(20)
       #expect(try await store.reserve(5, of: broadcast, perSecond: 100, at: after) == after)
+    },
+  ]
+}
+
+extension DeviceRegistryConformance {
+  /// Push quotas shared by all workers.
+  static let quotas: [Self] = [
+    Self("reservations of all workers are sequential, a minute's quota in 61 seconds") { store in
+      let quota = PushQuota(hub: store.hub, platform: .fcm, perMinute: 6100)
+      #expect(try await store.reserve(25, of: quota, at: .start) == .start)
+      #expect(try await store.reserve(10, of: quota, at: .start) == .start + .milliseconds(250))
+      #expect(try await store.reserve(1, of: quota, at: .start + .milliseconds(100)) == .start + .milliseconds(350))
+      // Unused time is lost.
+      #expect(try await store.reserve(5, of: quota, at: .start + .seconds(9)) == .start + .seconds(9))
+      let moments = try await withThrowingTaskGroup(of: UnixTime.self) { group in
+        for _ in 0..<20 { group.addTask { try await store.reserve(5, of: quota, at: .start + .seconds(9)) } }
+        return try await group.reduce(into: Set<UnixTime>()) { $0.insert($1) }
+      }
+      #expect(moments == Set((1...20).map { UnixTime.start + .seconds(9) + .milliseconds(50 * $0) }))
+    },
+    Self("each hub and platform has its own quota") { store in
+      let other = try #require(HubName("other"))
+      for quota in [
+        PushQuota(hub: store.hub, platform: .fcm, perMinute: 60),
+        PushQuota(hub: store.hub, platform: .wns, perMinute: 60),
+        PushQuota(hub: other, platform: .fcm, perMinute: 60),
+      ] {
+        #expect(try await store.reserve(1, of: quota, at: .start) == .start)
+      }
+    },
+    Self("a clock that was set back does not stop reservations") { store in
+      let quota = PushQuota(hub: store.hub, platform: .fcm, perMinute: 60)
+      let late = try await store.reserve(1, of: quota, at: .start + .seconds(3600))
+      let first = try await store.reserve(1, of: quota, at: .start)
+      let second = try await store.reserve(1, of: quota, at: .start)
+      #expect(late == .start + .seconds(3600) && first == .start && second > first)
     },
   ]
 }

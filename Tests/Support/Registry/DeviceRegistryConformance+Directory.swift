@@ -2,7 +2,7 @@ import FanfareCore
 import Testing
 
 extension DeviceRegistryConformance {
-  /// How registrations are looked through, changed in part and cleared out.
+  /// Listing, revising and expiring registrations.
   static let directory: [Self] = [
     Self("an installation is found by its id, in its hub") { store in
       let other = try #require(HubName("other"))
@@ -13,7 +13,7 @@ extension DeviceRegistryConformance {
         #expect(try await store.registration(ofInstallation: stranger, hub: store.hub) == nil)
       }
     },
-    Self("registrations are listed by ids, page by page") { store in
+    Self("registrations are listed by id, page by page") { store in
       var all: [Registration] = []
       for number in 0..<9 {
         all.append(
@@ -40,7 +40,7 @@ extension DeviceRegistryConformance {
         }
       }
     },
-    Self("a revision keeps what it does not change, and its handle is not reported again") { store in
+    Self("a revision keeps unchanged members, and registeredAt with the same handle") { store in
       let later = UnixTime.start + .seconds(60)
       let first = try await store.install("i-1", "alice", "AA", platform: .apns, tags: ["news"])
       let second = try await store.revise(first, "aa", platform: .apns, tags: ["sport"], at: later)
@@ -49,16 +49,16 @@ extension DeviceRegistryConformance {
       #expect(try await store.registration(first.id, hub: store.hub) == second)
       #expect(try await store.reached(by: .tag("news")) == [])
       #expect(try await store.reached(by: .tag("sport")) == [first.id])
-      // Another handle is a report, and taken from whoever holds it.
+      // A new handle counts as reported, and is taken from its holder.
       let holder = try await store.register("bob", "bb", platform: .apns)
       let third = try await store.revise(second, "BB", platform: .apns, tags: [], at: later + .seconds(1))
       #expect((third.handle, third.registeredAt, third.createdAt) == ("bb", later + .seconds(1), .start))
       #expect(try await store.registration(holder.id, hub: store.hub) == nil)
-      // And so is registering.
+      // So does registering.
       let fourth = try await store.install("i-1", "alice", "bb", platform: .apns, at: later + .seconds(2))
       #expect(fourth.registeredAt == later + .seconds(2) && fourth.seenAt == fourth.registeredAt)
     },
-    Self("a revision of what has changed meanwhile changes nothing") { store in
+    Self("a revision of a changed registration is a conflict") { store in
       let first = try await store.install("i-1", "alice", "h1", tags: ["news"])
       let second = try await store.install("i-1", "alice", "h1", tags: ["sport"])
       await expect(.conflict) { try await store.revise(first, "h1", tags: ["lost"]) }
@@ -74,7 +74,7 @@ extension DeviceRegistryConformance {
       await expect(.gone) { try await store.revise(first, "h2", user: "bob", tags: []) }
       #expect(try await store.registration(first.id, hub: store.hub) == first)
     },
-    Self("what was not heard of since a moment is cleared out in steps, and nothing else") { store in
+    Self("registrations not seen since a moment are expired in steps, and no others") { store in
       let moment = UnixTime.start + .seconds(60)
       let other = try #require(HubName("other"))
       var (old, kept): (Set<RegistrationID>, Set<RegistrationID>) = ([], [])

@@ -3,18 +3,18 @@ import Registry
 import Testing
 
 extension DeviceRegistryConformance {
-  /// A line of a file, and what must become of it. Every case begins with alice's registration of the handle `h1`, and
-  /// bob's installation `i-1` with `h2`.
+  /// A line of a file and its expected result. Every case begins with alice's registration of the handle `h1` and bob's
+  /// installation `i-1` with `h2`.
   private struct Brought: Sendable {
     let words: String
     var user = "alice"
     var handle = "h1"
-    /// Whose id the line names.
+    /// The owner of the id in the line.
     var id: Owner? = .alice
     var installation: String?
     var seenAt: UnixTime = .start
     let expected: Fate
-    /// What is gone afterwards.
+    /// The owners whose registrations are removed.
     var gone: [Owner] = []
 
     enum Owner { case alice, bob, nobody }
@@ -22,7 +22,7 @@ extension DeviceRegistryConformance {
     enum Fate {
       case imported, replaced, unchanged, outdated, skipped
 
-      /// What of an outcome counts it.
+      /// The count of this result.
       func count(_ counts: ImportCounts) -> Int {
         switch self {
         case .imported: counts.imported
@@ -36,19 +36,19 @@ extension DeviceRegistryConformance {
   }
 
   private static let brought = [
-    Brought(words: "what is registered exactly so", expected: .unchanged),
-    Brought(words: "the owner's device, heard of later", seenAt: .start + .seconds(1), expected: .replaced),
-    Brought(words: "the owner's device, heard of earlier", seenAt: .start + .seconds(-1), expected: .outdated),
+    Brought(words: "an identical registration", expected: .unchanged),
+    Brought(words: "the owner's device, seen later", seenAt: .start + .seconds(1), expected: .replaced),
+    Brought(words: "the owner's device, seen earlier", seenAt: .start + .seconds(-1), expected: .outdated),
     Brought(words: "the owner's device with another handle", handle: "h3", expected: .replaced),
-    Brought(words: "the owner's device with somebody else's handle", handle: "h2", expected: .replaced, gone: [.bob]),
+    Brought(words: "the owner's device with another user's handle", handle: "h2", expected: .replaced, gone: [.bob]),
     Brought(words: "the owner's device without its id", id: nil, seenAt: .start + .seconds(1), expected: .replaced),
     Brought(words: "the owner's device under a new id", id: .nobody, expected: .replaced, gone: [.alice]),
     Brought(words: "a new device", handle: "h3", id: .nobody, expected: .imported),
     Brought(words: "a new device without an id", handle: "h3", id: nil, expected: .imported),
-    Brought(words: "another user's device with the very same handle", user: "carol", expected: .replaced),
+    Brought(words: "another user's device with the same handle", user: "carol", expected: .replaced),
     Brought(words: "another user's device with another handle", user: "carol", handle: "h3", expected: .skipped),
     Brought(
-      words: "another user's device, heard of earlier", user: "carol", seenAt: .start + .seconds(-1),
+      words: "another user's device, seen earlier", user: "carol", seenAt: .start + .seconds(-1),
       expected: .outdated),
     Brought(
       words: "an installation's new handle", user: "bob", handle: "h3", id: nil, installation: "i-1",
@@ -60,14 +60,15 @@ extension DeviceRegistryConformance {
     Brought(
       words: "an installation that has changed hands", handle: "h2", id: nil, installation: "i-1", expected: .replaced),
     Brought(
-      words: "somebody else's installation", user: "carol", handle: "h3", id: nil, installation: "i-1",
+      words: "another user's installation", user: "carol", handle: "h3", id: nil, installation: "i-1",
       expected: .skipped),
     Brought(
-      words: "one device that was two", handle: "h2", id: .alice, installation: "i-1", expected: .replaced, gone: [.bob]
+      words: "one device that was registered twice", handle: "h2", id: .alice, installation: "i-1", expected: .replaced,
+      gone: [.bob]
     ),
   ]
 
-  /// What an import makes of what is registered.
+  /// Imports over stored registrations.
   static let imports: [Self] =
     brought.map { line in
       Self("a line of an import: \(line.words)") { store in
@@ -97,14 +98,14 @@ extension DeviceRegistryConformance {
         for owner in line.gone { #expect(!after.contains { $0.id == ids[owner] }) }
         let others = [alice, bob].filter { other in other.id != taken.id && !line.gone.contains { ids[$0] == other.id }
         }
-        #expect(Set(after) == Set(others + [taken]), "nothing else has changed")
+        #expect(Set(after) == Set(others + [taken]), "nothing else changed")
         let tombstones = try await store.tombstones(
           hub: store.hub, since: UnixTime(milliseconds: 0), cause: nil, after: nil, limit: 10)
         #expect(tombstones.map(\.tombstone.cause) == line.gone.map { _ in .merged })
         #expect(tombstones.map(\.tombstone.detail) == line.gone.map { _ in taken.id.description })
       }
     } + [
-      Self("what is exported and imported is the same again") { store in
+      Self("an export imports as the same registrations") { store in
         let other = try #require(HubName("other"))
         for number in 0..<7 {
           _ = try await store.register("user \(number) \u{E9}\"\\", "h\(number)", tags: (0..<number).map { "t:\($0)" })
@@ -129,11 +130,11 @@ extension DeviceRegistryConformance {
         #expect(again.counts.unchanged == 10 && again.counts.read == 10)
         #expect(try await store.everything() == before, "nothing crosses from one hub to another")
       },
-      Self("what was registered by clocks that differ is exported and imported, too") { store in
+      Self("registrations by clocks that differ are exported and imported") { store in
         let other = try #require(HubName("other"))
         let later = UnixTime.start + .milliseconds(5)
         _ = try await store.register("alice", "h1", at: later)
-        // A file tells of an earlier time than is stored.
+        // The file has an earlier time than the store.
         let words =
           #""user":"alice","platform":"fcm","handle":"h1","registeredAt":"\#(UnixTime.start)","lastSeen":"\#(later)""#
         #expect(try await store.bring(["{\(words)}"], at: later).counts.replaced == 1)
@@ -149,7 +150,7 @@ extension DeviceRegistryConformance {
         #expect(outcome.counts.imported == 3)
         #expect(try await store.everything(hub: other).map(\.json) == before.map(\.json))
       },
-      Self("among many lines that are new those that are not are seen") { store in
+      Self("known lines are found among many new ones") { store in
         let alice = try await store.register("alice", "h1")
         let bob = try await store.install("i-1", "bob", "h2")
         let later = UnixTime.start + .seconds(1)
@@ -187,14 +188,14 @@ extension DeviceRegistryConformance {
           #expect(try await store.reached(by: .tag(tag)) == Set(reached.map { [ids[$0]] } ?? []), "\(tag)")
         }
         #expect(try await store.registration(ofInstallation: "i-1", hub: store.hub) == nil)
-        // Two swap their handles.
+        // Two devices swap their handles.
         _ = try await store.bring([
           fileLine(id: ids[1], "bob", "h9"), fileLine(id: ids[2], "carol", "h2"), fileLine(id: ids[1], "bob", "h1"),
         ])
         #expect(try await store.reached(by: .device(.fcm, handle: "h1")) == [ids[1]])
         #expect(try await store.reached(by: .device(.fcm, handle: "h2")) == [ids[2]])
       },
-      Self("a pending id and its handle are taken, and a removed id comes back") { store in
+      Self("an issued id and its handle are replaced, and a removed id is restored") { store in
         let pending = try await store.issue(hub: store.hub, handle: "h1", at: .start)
         let other = try await store.issue(hub: store.hub, handle: "h2", at: .start)
         let removed = try await store.register("alice", "h3")
@@ -212,7 +213,7 @@ extension DeviceRegistryConformance {
           hub: store.hub, since: UnixTime(milliseconds: 0), cause: nil, after: nil, limit: 10)
         #expect(tombstones.map(\.registration) == [other])
       },
-      Self("a batch is taken once, and is known as done until its file is forgotten") { store in
+      Self("a batch is imported once, and known as finished until its file is forgotten") { store in
         let file = ImportID.random()
         let lines = [fileLine(id: .random(), "alice", "h1"), fileLine(id: .random(), "alice", "h2")]
         let first = try await store.bring([lines[0]], of: file, bytes: 0..<100)
@@ -247,7 +248,7 @@ private func fileLine(
 }
 
 extension RegistrationDirectory where Self: RegistrationImportStore {
-  /// Takes a batch of lines.
+  /// Imports a batch of lines.
   func bring(
     _ lines: [String], of file: ImportID? = nil, bytes: Range<Int64> = 0..<1, hub: HubName = .default,
     at now: UnixTime = .start

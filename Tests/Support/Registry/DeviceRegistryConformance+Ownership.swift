@@ -2,35 +2,34 @@ import FanfareCore
 import Testing
 
 extension DeviceRegistryConformance {
-  /// Who may do what with an id that has an owner. Every case begins with alice's registration of the handle `aa01` on
-  /// APNs.
+  /// A change to an owned id. Every case begins with alice's registration of the handle `aa01` on APNs.
   private struct Attempt: Sendable {
     let words: String
     var user = "bob"
     var handle = "aa01"
     var platform = Platform.apns
     var tags: [String] = ["sport"]
-    /// Nil when it must succeed.
+    /// Nil when it succeeds.
     let refusal: RegistryError.Code?
   }
 
   private static let attempts = [
-    Attempt(words: "the owner says the same again", user: "alice", refusal: nil),
-    Attempt(words: "the owner's handle has rotated", user: "alice", handle: "bb02", refusal: nil),
+    Attempt(words: "the owner registers the same again", user: "alice", refusal: nil),
+    Attempt(words: "the owner reports a new handle", user: "alice", handle: "bb02", refusal: nil),
     Attempt(words: "the owner moves to another platform", user: "alice", handle: "t", platform: .fcm, refusal: nil),
-    Attempt(words: "somebody else presents the very same handle", refusal: nil),
-    Attempt(words: "somebody else presents it in upper case", handle: "AA01", refusal: nil),
-    Attempt(words: "somebody else presents another handle", handle: "bb02", refusal: .gone),
-    Attempt(words: "somebody else presents the text as another platform's handle", platform: .fcm, refusal: .gone),
-    Attempt(words: "a user whose name differs in case only", user: "Alice", handle: "bb02", refusal: .gone),
-    Attempt(words: "a user whose name merely looks the same", user: "alice\u{200B}", handle: "bb02", refusal: .gone),
-    Attempt(words: "somebody else claims the owner's tag", tags: ["username:alice"], refusal: .forbidden),
+    Attempt(words: "another user presents the same handle", refusal: nil),
+    Attempt(words: "another user presents it in upper case", handle: "AA01", refusal: nil),
+    Attempt(words: "another user presents another handle", handle: "bb02", refusal: .gone),
+    Attempt(words: "another user presents it for another platform", platform: .fcm, refusal: .gone),
+    Attempt(words: "a user whose name differs only in case", user: "Alice", handle: "bb02", refusal: .gone),
+    Attempt(words: "a user whose name looks the same", user: "alice\u{200B}", handle: "bb02", refusal: .gone),
+    Attempt(words: "another user claims the owner's tag", tags: ["username:alice"], refusal: .forbidden),
     Attempt(
-      words: "the owner claims somebody else's tag", user: "alice", tags: ["news", "username:bob"], refusal: .forbidden),
-    Attempt(words: "the owner claims nobody's tag", user: "alice", tags: ["username:"], refusal: .forbidden),
+      words: "the owner claims another user's tag", user: "alice", tags: ["news", "username:bob"], refusal: .forbidden),
+    Attempt(words: "the owner claims an empty user's tag", user: "alice", tags: ["username:"], refusal: .forbidden),
   ]
 
-  /// The table of attempts by id and by installation, and what follows from one handle having one holder.
+  /// The attempts by id and by installation, and the rule of one holder per handle.
   static let ownership: [Self] =
     attempts.map { attempt in
       Self("by id: \(attempt.words)") { store in
@@ -49,7 +48,7 @@ extension DeviceRegistryConformance {
         }
       }
     } + [
-      Self("taking a handle ends the registration that held it") { store in
+      Self("taking a handle removes the registration that held it") { store in
         let former = try await store.register("alice", "aa01", platform: .apns, tags: ["news"])
         let next = try await store.register("bob", "AA01", platform: .apns, at: .start + .seconds(1))
         #expect(try await store.reached(by: .user("alice")) == [])
@@ -58,7 +57,7 @@ extension DeviceRegistryConformance {
         await expect(.gone) { try await store.complete(former.id, "alice", "aa01", platform: .apns) }
         await expect(.gone) { try await store.complete(former.id, "alice", "ff", platform: .apns) }
       },
-      Self("rotating to a held handle ends its holder, an installation too") { store in
+      Self("rotating to a held handle removes its holder, an installation too") { store in
         let installed = try await store.install("i-1", "alice", "h1")
         let other = try await store.register("alice", "h2")
         _ = try await store.complete(other.id, "alice", "h1")
@@ -87,7 +86,7 @@ extension DeviceRegistryConformance {
         #expect(try await store.reached(by: .user(composed)) == [])
         #expect(try await store.reached(by: .user(decomposed)) == [registration.id])
       },
-      Self("tags and names that a store could misread are refused") { store in
+      Self("tags and names with control characters are refused") { store in
         let id = try await store.issue(hub: store.hub, handle: nil, at: .start)
         for tag in [
           "", "username:bob\0", "news\0", "news\nusername:bob", "username:\u{301}bob",

@@ -2,7 +2,7 @@ import FanfareCore
 import Testing
 
 extension DeviceRegistryConformance {
-  /// How audiences of any size are walked.
+  /// Pages of audiences.
   static let paging: [Self] = [
     Self("expressions, tags and everyone reach exactly their devices") { store in
       var ids: [String: RegistrationID] = [:]
@@ -35,7 +35,7 @@ extension DeviceRegistryConformance {
       try await expectReached(.device(.fcm, handle: "h-bc"), Self.ids("bc", ids), in: store)
       try await expectReached(.device(.fcm, handle: "pending"), [], in: store)
     },
-    Self("tags of a walk are compared byte for byte") { store in
+    Self("tags are compared byte for byte in pages") { store in
       let names = ["ren\u{E9}", "rene\u{301}", "it's \"quoted\" \\", "%", "a b"]
       for (number, name) in names.enumerated() {
         let id = try await store.register(name, "h\(number)", tags: ["all"]).id
@@ -48,7 +48,7 @@ extension DeviceRegistryConformance {
       try await expectReached(.tag("all\0"), [], in: store)
       #expect(try await store.reached(by: .expression(.all([.tag("all"), .not(.tag("all\0"))]))).count == names.count)
     },
-    Self("a walk keeps to its platforms and its hub") { store in
+    Self("pages have only the platforms and the hub of the query") { store in
       let other = try #require(HubName("other"))
       let iPhone = try await store.register("alice", "AB", platform: .apns, tags: ["news"])
       let android = try await store.register("alice", "t", tags: ["news", "beta"])
@@ -62,7 +62,7 @@ extension DeviceRegistryConformance {
         try await expectReached(audience, [there.id], hub: other, in: store)
       }
     },
-    Self("a target of a walk tells all of the device") { store in
+    Self("the target of a page is complete") { store in
       let iPhone = try await store.register("alice", "AB", platform: .apns, tags: ["a", "b"])
       let again = UnixTime.start + .seconds(5)
       _ = try await store.complete(iPhone.id, "alice", "CD", platform: .apns, tags: ["a", "b"], at: again)
@@ -105,13 +105,13 @@ extension DeviceRegistryConformance {
       #expect(try await store.walk(.registration(late.id), createdBefore: .start) == [])
       #expect(try await store.walk(.device(.fcm, handle: "h2"), createdBefore: .start) == [])
     },
-    Self("the time until an issued id is completed does not count") { store in
+    Self("a registration is created when its id is completed, not issued") { store in
       let id = try await store.issue(hub: store.hub, handle: "h1", at: .start)
       let later = UnixTime.start + .seconds(60)
       #expect(try await store.complete(id, "alice", "h1", at: later).createdAt == later)
       #expect(try await store.walk(.everyone, createdBefore: .start) == [])
     },
-    Self("pages hold no more candidates than asked for and tile a slice, whatever the audience") { store in
+    Self("pages respect the limit and cover the slice, for every audience") { store in
       var random = SeededGenerator(seed: 17)
       let names = ["a", "b", "c"]
       var devices: [RegistrationID: Set<String>] = [:]
@@ -135,7 +135,7 @@ extension DeviceRegistryConformance {
         }
       }
     },
-    Self("going on behind any id gives what lies behind it") { store in
+    Self("a page after any id continues behind it") { store in
       var ids: [RegistrationID] = []
       for number in 0..<10 { ids.append(try await store.register("u", "h\(number)", tags: ["a"]).id) }
       ids.sort()
@@ -151,7 +151,7 @@ extension DeviceRegistryConformance {
         #expect(page.targets.map(\.registration) == [id] && page.examined == 1 && page.last == nil)
       }
     },
-    Self("twenty tags and more make one audience") { store in
+    Self("an audience may have more than twenty tags") { store in
       let tags = (0..<20).map { "t\($0)" }
       let all = try await store.register("alice", "h1", tags: tags)
       let last = try await store.register("bob", "h2", tags: ["t19"])
@@ -168,7 +168,7 @@ extension DeviceRegistryConformance {
     Set(names.split(separator: " ").compactMap { ids[String($0)] })
   }
 
-  /// The audience is the same whether it is resolved at once or walked page by page.
+  /// Expects the same devices from resolving the audience and from its pages.
   private static func expectReached(
     _ audience: Audience, _ expected: Set<RegistrationID>, on platforms: PlatformSet = .all, hub: HubName = .default,
     in store: any Store, sourceLocation: SourceLocation = #_sourceLocation
@@ -184,7 +184,7 @@ extension DeviceRegistryConformance {
 }
 
 extension DeviceRegistry {
-  /// Everything of an audience in a slice, page by page.
+  /// All devices of an audience in a slice, page by page.
   fileprivate func walk(
     _ audience: Audience, of slice: RegistrationSlice = .whole, on platforms: PlatformSet = .all,
     hub: HubName = .default,
@@ -209,7 +209,7 @@ extension DeviceRegistry {
 }
 
 extension Optional {
-  /// `map` with a closure that suspends.
+  /// `map` with an async closure.
   fileprivate func asyncMap<Result>(_ transform: (Wrapped) async throws -> Result) async rethrows -> Result? {
     if case .some(let value) = self { try await transform(value) } else { nil }
   }

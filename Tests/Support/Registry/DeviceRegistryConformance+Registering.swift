@@ -2,7 +2,7 @@ import FanfareCore
 import Testing
 
 extension DeviceRegistryConformance {
-  /// How ids come to be and go.
+  /// Issuing, completing and removing ids.
   static let registering: [Self] = [
     Self("an id is issued, completed and found") { store in
       let id = try await store.issue(hub: store.hub, handle: nil, at: .start)
@@ -15,7 +15,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.registration(id, hub: store.hub) == expected)
       #expect(try await store.issue(hub: store.hub, handle: nil, at: .start) != id)
     },
-    Self("a held handle leads to its id again, APNs handles whatever their letter case") { store in
+    Self("issuing for a held handle returns its id, in any letter case for APNs") { store in
       let iPhone = try await store.register("alice", "ABCDEF01", platform: .apns)
       #expect(iPhone.handle == "abcdef01")
       for form in ["abcdef01", "ABCDEF01", "AbCdEf01"] {
@@ -25,12 +25,12 @@ extension DeviceRegistryConformance {
       #expect(try await store.issue(hub: store.hub, handle: "Token:A", at: .start) == android.id)
       #expect(try await store.issue(hub: store.hub, handle: "token:a", at: .start) != android.id)
     },
-    Self("an issued id that waits is given again for the same handle, with its full time") { store in
+    Self("an issued id is issued again for the same handle, with its full lifetime") { store in
       let id = try await store.issue(hub: store.hub, handle: "AB01", at: .start)
       #expect(try await store.issue(hub: store.hub, handle: "ab01", at: .start + .seconds(3000)) == id)
       _ = try await store.complete(id, "alice", "ab01", platform: .apns, at: .start + .seconds(6000))
     },
-    Self("an issued id disappears after an hour, with its hold on the handle") { store in
+    Self("an issued id expires after an hour and releases the handle") { store in
       let id = try await store.issue(hub: store.hub, handle: "h1", at: .start)
       let punctual = try await store.issue(hub: store.hub, handle: "h2", at: .start)
       _ = try await store.complete(punctual, "bob", "h2", at: .start + .milliseconds(3_599_999))
@@ -38,8 +38,8 @@ extension DeviceRegistryConformance {
       await expect(.gone) { try await store.complete(id, "alice", "h1", at: hour) }
       #expect(try await store.issue(hub: store.hub, handle: "h1", at: hour) != id)
     },
-    Self("of several registrations of one handle the newest is left") { store in
-      // Only before the platform is known can one text be the handle of two devices.
+    Self("issuing merges registrations of one handle into the newest") { store in
+      // One text can be the handle of two devices only while the platform is unknown.
       let older = try await store.register("alice", "AB01", platform: .fcm)
       let newer = try await store.register("alice", "ab01", platform: .apns, at: .start + .seconds(1))
       #expect(try await store.issue(hub: store.hub, handle: "AB01", at: .start + .seconds(2)) == newer.id)
@@ -61,7 +61,7 @@ extension DeviceRegistryConformance {
     Self("an id that was never issued is gone") { store in
       await expect(.gone) { try await store.complete(.random(), "alice", "h1") }
     },
-    Self("removing is for the owner, and for once") { store in
+    Self("only the owner can remove, and only once") { store in
       let registration = try await store.register("alice", "h1", tags: ["news"])
       let pending = try await store.issue(hub: store.hub, handle: nil, at: .start)
       await expect(.notFound) { try await store.remove(registration.id, hub: store.hub, user: "bob", at: .start) }
@@ -83,13 +83,13 @@ extension DeviceRegistryConformance {
       #expect(try await store.reached(by: .tag("installation:i-1")) == [first.id])
       #expect(try await store.reached(by: .tag("news")) == [])
       #expect(try await store.registration(first.id, hub: store.hub) == second)
-      // Completed by handle it is a registration by handle, and the installation begins anew.
+      // After completion by handle the registration has no installation, and the installation gets a new one.
       #expect(try await store.complete(first.id, "alice", "bb", platform: .apns).installation == nil)
       let third = try await store.install("i-1", "alice", "bb", platform: .apns)
       #expect(third.id != first.id)
       #expect(try await store.reached(by: .user("alice")) == [third.id])
     },
-    Self("nobody carries another installation's tag") { store in
+    Self("another installation's tag is refused") { store in
       let device = try await store.install("i-1", "alice", "aa", platform: .apns)
       let id = try await store.issue(hub: .default, handle: "h2", at: .start)
       await expect(.forbidden) { try await store.complete(id, "bob", "h2", tags: ["installation:i-1"]) }
@@ -97,7 +97,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.reached(by: .tag("installation:i-1")) == [device.id])
       _ = try await store.install("i-1", "alice", "aa", platform: .apns, tags: ["installation:i-1"])
     },
-    Self("hubs are worlds of their own") { store in
+    Self("hubs are independent") { store in
       let other = try #require(HubName("other"))
       let here = try await store.register("alice", "h1", tags: ["news"])
       let there = try await store.register("alice", "h1", tags: ["news"], hub: other)
@@ -108,6 +108,6 @@ extension DeviceRegistryConformance {
       await expect(.gone) { try await store.complete(here.id, "alice", "h1", hub: other) }
       await expect(.notFound) { try await store.remove(here.id, hub: other, user: "alice", at: .start) }
     },
-    Self("a working store says so") { store in try await store.check() },
+    Self("the check of a working store succeeds") { store in try await store.check() },
   ]
 }

@@ -2,9 +2,9 @@ import FanfareCore
 import Testing
 
 extension DeviceRegistryConformance {
-  /// Who is reached.
+  /// The devices of audiences.
   static let resolving: [Self] = [
-    Self("each audience finds its devices, on the platforms asked for") { store in
+    Self("each audience reaches its devices on the queried platforms") { store in
       let iPhone = try await store.register("alice", "AB", platform: .apns, tags: ["news"])
       let android = try await store.register("alice", "Token:A", tags: ["news", "beta"])
       let windows = try await store.register(
@@ -43,7 +43,7 @@ extension DeviceRegistryConformance {
       #expect(answers[1] == [target])
       #expect(try await store.resolve([]) == [])
     },
-    Self("a registration is reached as whose it was by a moment") { store in
+    Self("a registration is reached only if it was its user's by the moment") { store in
       let kept = try await store.register("alice", "h1")
       let taken = try await store.register("bob", "h2")
       let later = UnixTime.start + .seconds(60)
@@ -66,13 +66,13 @@ extension DeviceRegistryConformance {
         [other, .default, other].map { AudienceQuery(hub: $0, audience: .user("alice"), platforms: .all) })
       #expect(answers.map { $0.map(\.registration) } == [[there.id], [here.id], [there.id]])
     },
-    Self("an id that waits to be completed is reached by nothing") { store in
+    Self("no audience reaches an issued id") { store in
       let id = try await store.issue(hub: store.hub, handle: "ab01", at: .start)
       #expect(try await store.reached(by: .registration(id)) == [])
       #expect(try await store.reached(by: .device(.apns, handle: "ab01")) == [])
       #expect(try await store.reached(by: .device(.fcm, handle: "ab01")) == [])
     },
-    Self("names are looked up byte for byte, whatever they contain") { store in
+    Self("names are compared byte for byte, whatever they contain") { store in
       let names = ["\"quoted\"", "back\\slash", "it's", "%", "_", "[]", "emoji 🦄", "null", "1"]
       var ids: [String: RegistrationID] = [:]
       for (number, name) in names.enumerated() { ids[name] = try await store.register(name, "h\(number)").id }
@@ -83,9 +83,9 @@ extension DeviceRegistryConformance {
     },
   ]
 
-  /// What a push service's verdict does.
+  /// Devices reported dead.
   static let dropping: [Self] = [
-    Self("a verdict drops what is older than it, and nothing else") { store in
+    Self("a report drops only registrations that are older than it") { store in
       let moment = UnixTime.start + .seconds(60)
       let older = try await store.register("alice", "h1", tags: ["t"], at: .start)
       let same = try await store.register("alice", "h2", tags: ["t"], at: moment)
@@ -111,7 +111,7 @@ extension DeviceRegistryConformance {
       await expect(.gone) { try await store.complete(older.id, "alice", "h1", at: moment + .seconds(11)) }
       #expect(try await store.drop([], at: moment) == [])
     },
-    Self("a handle reported again after the moment of truth is kept") { store in
+    Self("a handle that the app reported after the moment of truth is kept") { store in
       let registration = try await store.register("alice", "h1")
       _ = try await store.complete(registration.id, "alice", "h1", at: .start + .seconds(120))
       let verdict = DeadDevice(
@@ -120,14 +120,14 @@ extension DeviceRegistryConformance {
       #expect(try await store.drop([verdict], at: .start + .seconds(130)) == [])
       #expect(try await store.reached(by: .user("alice")) == [registration.id])
     },
-    Self("a verdict is for one hub") { store in
+    Self("a report applies to one hub") { store in
       let other = try #require(HubName("other"))
       let registration = try await store.register("alice", "h1")
       let verdict = DeadDevice(
         hub: other, registration: registration.id, handle: "h1", since: nil, reason: "Unregistered")
       #expect(try await store.drop([verdict], at: .start) == [])
     },
-    Self("a device that was dropped can register anew") { store in
+    Self("a dropped device can register again") { store in
       let former = try await store.install("i-1", "alice", "h1")
       let verdict = DeadDevice(
         hub: store.hub, registration: former.id, handle: "h1", since: nil, reason: "Unregistered")

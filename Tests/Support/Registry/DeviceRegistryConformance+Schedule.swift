@@ -2,9 +2,9 @@ import FanfareCore
 import Testing
 
 extension DeviceRegistryConformance {
-  /// Sends that wait for their time.
+  /// Scheduled sends.
   static let schedule: [Self] = [
-    Self("what is due is taken oldest first, by one at a time, until the lease ends") { store in
+    Self("due sends are leased oldest first, to one taker until the lease ends") { store in
       let sends = (0..<5).map { held(store.hub, due: .start + .seconds(10 - $0)) }
       let (one, other) = (LeaseID.random(), LeaseID.random())
       #expect(try await store.nextDue() == nil)
@@ -16,8 +16,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.takeDue(2, for: one, until: now + .seconds(30), at: now) == [sends[4], sends[3]])
       #expect(try await store.takeDue(9, for: other, until: now + .seconds(60), at: now) == [sends[2]])
       #expect(try await store.nextDue() == sends[1].due)
-      // What the first has not finished is the second's when the lease has ended, and then no longer the first's to
-      // finish.
+      // After the lease the second taker gets the unfinished sends, and the first can no longer finish them.
       try await store.finish([sends[4]], of: one, at: now)
       let later = now + .seconds(30)
       let taken = try await store.takeDue(9, for: other, until: later + .seconds(30), at: later)
@@ -29,7 +28,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.nextDue() == nil)
       #expect(try await store.scheduled(sends[3].send.id, hub: store.hub)?.state == .fired)
     },
-    Self("what is given back can be taken again, from the moment on that was said") { store in
+    Self("released sends can be taken again from the given moment on") { store in
       let send = held(store.hub, due: .start)
       let lease = LeaseID.random()
       try await store.hold([send], at: .start)
@@ -41,7 +40,7 @@ extension DeviceRegistryConformance {
       #expect(
         try await store.takeDue(1, for: .random(), until: .start + .seconds(30), at: .start + .seconds(2)) == [send])
     },
-    Self("of what was taken and not heard of, nobody is told that it never goes") { store in
+    Self("a send with an abandoned lease counts as fired") { store in
       let sends = [held(store.hub, due: .start), held(store.hub, due: .start + .seconds(1))]
       try await store.hold(sends, at: .start)
       let now = UnixTime.start + .seconds(5)
@@ -52,13 +51,13 @@ extension DeviceRegistryConformance {
       try await store.release(taken, of: lease, until: now + .seconds(1))
       #expect(try await steer(sends[0].send.id, to: .cancelled, in: store, at: now) == .fired)
       #expect(try await steer(sends[1].send.id, to: .cancelled, in: store, at: now) == .cancelled)
-      // It is not forgotten either.
+      // Nor is it purged.
       let (last, later) = (LeaseID.random(), now + .seconds(1))
       #expect(try await store.takeDue(2, for: last, until: later + .seconds(30), at: later) == [sends[0].takenBefore])
       try await store.finish([sends[0].takenBefore], of: last, at: later)
       #expect(try await store.nextDue() == nil)
     },
-    Self("a send is held once under its id in its hub, with all that it says") { store in
+    Self("a send is held once under its id and hub, completely") { store in
       let other = try #require(HubName("other"))
       let id = SendID.random()
       let first = held(store.hub, id: id, due: .start + .seconds(60), body: "one \u{1F514} \"quoted\"")
@@ -71,11 +70,11 @@ extension DeviceRegistryConformance {
       let lease = LeaseID.random()
       _ = try await store.takeDue(1, for: lease, until: .start + .seconds(99), at: .start + .seconds(60))
       try await store.finish([first], of: lease, at: .start + .seconds(60))
-      // Nor when it has gone.
+      // Nor after it was fired.
       try await store.hold([held(store.hub, id: id, due: .start + .seconds(70))], at: .start)
       #expect(try await store.nextDue() == elsewhere.due)
     },
-    Self("what waits can be paused, held again and cancelled, and what is taken cannot") { store in
+    Self("waiting sends can be paused, resumed and cancelled, leased ones cannot") { store in
       let send = held(store.hub, due: .start + .seconds(1))
       let (id, now) = (send.send.id, UnixTime.start + .seconds(5))
       try await store.hold([send], at: .start)
@@ -96,7 +95,7 @@ extension DeviceRegistryConformance {
       #expect(try await store.nextDue() == nil)
       #expect(try await store.steer(.random(), hub: store.hub, to: .paused, at: now) == nil)
     },
-    Self("what waits is listed, the latest scheduled first") { store in
+    Self("waiting sends are listed, the latest scheduled first") { store in
       let other = try #require(HubName("other"))
       let sends = (0..<6).map { number in
         held(
@@ -120,7 +119,7 @@ extension DeviceRegistryConformance {
       let states = try await store.waiting(SendQuery(hub: store.hub)).map { [$0.send.id: $0.state] }
       #expect(states.count == 5 && states.contains([sends[0].send.id: .paused]))
     },
-    Self("of many that take at once, each send has one") { store in
+    Self("concurrent takers get different sends") { store in
       let sends = (0..<60).map { held(store.hub, due: .start + .milliseconds($0)) }
       try await store.hold(sends, at: .start)
       let now = UnixTime.start + .seconds(1)
@@ -153,6 +152,6 @@ extension DeviceRegistryConformance {
 }
 
 extension ScheduledSend {
-  /// The same, as it is taken when whoever took it first was not heard of.
+  /// The same send, as taken after an abandoned lease.
   fileprivate var takenBefore: Self { Self(send: send, scheduledAt: scheduledAt, state: state, mayBeEnqueued: true) }
 }

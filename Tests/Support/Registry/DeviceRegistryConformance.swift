@@ -1,7 +1,8 @@
 package import FanfareCore
 package import Registry
+package import Testing
 
-/// The promises of `DeviceRegistry` and of the other stores beside it, as cases that every implementation is held to.
+/// The conformance suite of `DeviceRegistry` and the other stores of a registry.
 ///
 /// In a test target: `@Test(arguments: DeviceRegistryConformance.cases) func conforms(to promise: …) async throws`,
 /// which calls `promise.check` with a fresh, empty store.
@@ -11,19 +12,92 @@ package struct DeviceRegistryConformance: Sendable, CustomStringConvertible {
     & ScheduledSendStore & TombstoneStore & RegistrationImportStore
     & PushQuotaStore
 
-  /// Every case there is.
+  /// All cases.
   package static let cases =
     registering + ownership + resolving + paging + directory + dropping + securePayloads + sendClaims + broadcasts
     + schedule
     + imports + quotas
 
-  /// The promise in words.
   package let description: String
-  /// Records an issue for each way in which the store breaks the promise.
+  /// Records an issue for each failed expectation.
   package let check: @Sendable (any Store) async throws -> Void
 
   init(_ description: String, check: @escaping @Sendable (any Store) async throws -> Void) {
     self.description = description
     self.check = check
+  }
+}
+
+/// Shorthands for the cases.
+extension DeviceRegistry {
+  var hub: HubName { .default }
+
+  /// Issues an id and completes it.
+  func register(
+    _ user: String, _ handle: String, platform: Platform = .fcm, tags: [String] = [], hub: HubName = .default,
+    at now: UnixTime = .start
+  ) async throws -> Registration {
+    let id = try await issue(hub: hub, handle: nil, at: now)
+    return try await complete(id, user, handle, platform: platform, tags: tags, hub: hub, at: now)
+  }
+
+  /// Completes an id.
+  func complete(
+    _ id: RegistrationID, _ user: String, _ handle: String, platform: Platform = .fcm, tags: [String] = [],
+    hub: HubName = .default,
+    at now: UnixTime = .start
+  ) async throws -> Registration {
+    try await complete(
+      RegistrationRequest(id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags), at: now)
+  }
+
+  /// Registers an installation.
+  func install(
+    _ installation: String, _ user: String, _ handle: String, platform: Platform = .fcm, tags: [String] = [],
+    at now: UnixTime = .start
+  ) async throws -> Registration {
+    try await install(
+      InstallationRequest(
+        installation: installation, hub: .default, user: user, platform: platform, handle: handle, tags: tags),
+      at: now)
+  }
+
+  /// The ids of the devices that one audience reaches.
+  func reached(
+    by audience: Audience, on platforms: PlatformSet = .all, hub: HubName = .default
+  ) async throws -> Set<RegistrationID> {
+    let targets = try await resolve([AudienceQuery(hub: hub, audience: audience, platforms: platforms)])[0]
+    let ids = Set(targets.map(\.registration))
+    #expect(ids.count == targets.count, "a device is listed once")
+    return ids
+  }
+}
+
+/// Expects a `RegistryError` of that code.
+package func expect(
+  _ code: RegistryError.Code, sourceLocation: SourceLocation = #_sourceLocation,
+  _ body: () async throws -> some Sendable
+) async {
+  do {
+    _ = try await body()
+    Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+  } catch let error as RegistryError {
+    #expect(error.code == code, sourceLocation: sourceLocation)
+  } catch {
+    Issue.record("threw \(error), not a RegistryError", sourceLocation: sourceLocation)
+  }
+}
+
+extension UnixTime {
+  /// The time at which the cases begin.
+  static let start = UnixTime(milliseconds: 1_795_248_000_000)
+}
+
+extension ScheduledSendStore {
+  /// Takes due sends from a store without unreadable ones.
+  package func takeDue(
+    _ limit: Int, for lease: LeaseID, until end: UnixTime, at now: UnixTime
+  ) async throws -> [ScheduledSend] {
+    try await takeDue(limit, for: lease, until: end, at: now) { _, _ in }
   }
 }

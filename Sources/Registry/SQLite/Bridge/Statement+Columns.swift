@@ -3,13 +3,13 @@ import GRDB
 import GRDBSQLite
 
 extension Statement {
-  /// The id in a column of the row that a cursor stands on; nil when the column does not hold 16 bytes.
+  /// The id in a column of a cursor's current row. Throws `StoredRegistration.damaged` unless it has 16 bytes.
   ///
-  /// A look-up reads one for every device: by way of `Data` each would cost three allocations.
-  func registrationID(at column: Int32) -> RegistrationID? {
+  /// Reads the blob in place: a look-up reads an id for every device, and `Data` would cost three allocations each.
+  func registrationID(at column: Int32) throws -> RegistrationID {
     guard unsafe sqlite3_column_bytes(sqliteStatement, column) == 16,
       let blob = unsafe sqlite3_column_blob(sqliteStatement, column)
-    else { return nil }
+    else { throw StoredRegistration.damaged }
     func word(at offset: Int) -> UInt64 {
       UInt64(bigEndian: unsafe blob.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }

@@ -1,33 +1,31 @@
 import FanfareCore
 import GRDB
 
-/// The tables, and how a file gets them.
-enum Schema {
-  /// Tells a registry's file from any other database (`PRAGMA application_id`): "FnRg".
+/// The tables of the SQLite file and their migrations.
+enum SQLiteSchema {
+  /// Marks a registry's file (`PRAGMA application_id`): "FnRg".
   private static let applicationID: Int32 = 0x466E_5267
 
-  /// The steps from an empty file to the present one; `PRAGMA user_version` counts those done. Only ever appended to.
+  /// The steps from an empty file to the present schema; `PRAGMA user_version` counts the finished ones. Only append.
   ///
-  /// - registrations: clustered by id, so that a slice of the id space is read in one sweep. A row without user is
-  ///   pending: its id is issued, and `expires_at` says until when. `platform` holds the bit of `PlatformSet`, `tags`
-  ///   one tag per line: the exact keys of the rows in `tags`, which therefore need no second index to be found again.
-  ///   Times are Unix milliseconds. `seen_at` is there where the app was heard of since `registered_at`.
-  /// - tags: by tag before hub, since almost every comparison on the way down the tree is then decided by the first
-  ///   column. A row repeats what a push needs of its registration, so that a look-up goes down one tree instead of
-  ///   two; whoever changes one changes the other. Its key is also what a broadcast walks: the ids under a tag, in
-  ///   their order. `created_at` says since when the device is its user's; a process that still runs an earlier release
-  ///   leaves it 0, which is before everything.
-  /// - send_claims: the requests that were made under an `Idempotency-Key`, as digests. A row costs about 130 bytes for
-  ///   a day.
-  /// - broadcasts: how each is divided and steered; `pages` is 0 before it is planned, `next_push_at` counts
+  /// - registrations: clustered by id, so that a slice of the id space is one range. A row without user is an issued
+  ///   id, which `expires_at` limits. `platform` holds a bit of `PlatformSet`; `tags` one tag per line: the exact keys
+  ///   of the rows in `tags`, which need no second index for that reason. Times are Unix milliseconds. `seen_at` is set
+  ///   if the app was seen after `registered_at`.
+  /// - tags: the tag comes before the hub in the key, so that the first column decides nearly every comparison of a
+  ///   search. A row repeats the columns of its registration that a push needs, so that a look-up searches one tree
+  ///   instead of two; every change must update both. Broadcasts walk the key: the ids under a tag, in order.
+  ///   `created_at` is 0, before everything, in rows that a process of an earlier release writes.
+  /// - send_claims: the requests with an `Idempotency-Key`, as digests. A row costs about 130 bytes for a day.
+  /// - broadcasts: the pages and the control of each broadcast; `pages` is 0 before the plan, `next_push_at` is in
   ///   microseconds.
-  /// - broadcast_pages: those that are finished.
-  /// - scheduled_sends: the records that wait to be produced. `ready_at` says when one may be taken: its time, or while
-  ///   somebody has taken it, as `lease` says, the end of the lease. What has gone stays for a while and may be much
-  ///   more, so lists are read from indexes that hold only what waits.
-  /// - push_quotas: up to when what a push service takes of a hub is reserved by workers, in microseconds.
-  /// - import_batches: which bytes of a file of registrations have been taken in, and what became of them.
-  /// - one_holder: a handle belongs to at most one registration per hub, and this index sees to it.
+  /// - broadcast_pages: the finished pages.
+  /// - scheduled_sends: the records to be produced later. `ready_at` says when a send may be taken: at its time or, if
+  ///   it has a `lease`, at the end of the lease. Rows stay for a while after the send and may far outnumber the
+  ///   waiting ones, so lists are read from partial indexes of the waiting rows.
+  /// - push_quotas: the end of the workers' reservations of a platform's quota, in microseconds.
+  /// - import_batches: the imported byte ranges of each file of registrations, with their results.
+  /// - one_holder: at most one registration per hub holds a handle; this unique index enforces it.
   private static let steps = [
     """
     CREATE TABLE registrations (
@@ -190,17 +188,17 @@ enum Schema {
     """,
   ]
 
-  /// Brings the file up to date. One write transaction from the look at the version to the last step, so that of two
-  /// processes which start at once the second finds everything done.
+  /// Runs the missing steps in one write transaction that includes the check of the version: of two processes that
+  /// start at once, the second finds everything done.
   ///
-  /// Throws `RegistryFileError` when the file is some other database or was made by a later release.
+  /// Throws `RegistryFileError` when the file is another database or was made by a later release.
   static func migrate(_ db: Database) throws {
     try db.inTransaction(.immediate) {
       let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
       let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
       let isEmpty = try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_master LIMIT 1") == nil
       guard application == applicationID || (application == 0 && version == 0 && isEmpty) else {
-        throw RegistryFileError("it is a database of something else")
+        throw RegistryFileError("it is a database of another application")
       }
       guard version <= steps.count else {
         throw RegistryFileError("it was made by a later release (schema \(version), this one knows \(steps.count))")

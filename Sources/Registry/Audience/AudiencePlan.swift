@@ -1,27 +1,28 @@
 import FanfareCore
+import Synchronization
 
-/// How the devices of an audience are found page by page: where its candidates come from, in the order of their ids,
-/// and what has still to be asked of each. A pure value, the same for every store.
+/// The plan for reading an audience page by page: the source of its candidates, and the condition that each must meet.
+///
+/// Candidates are read in the order of their ids. A pure value, the same for every store.
 struct AudiencePlan: Hashable, Sendable {
-  /// What is walked.
+  /// The set of candidates.
   enum Source: Hashable, Sendable {
-    /// Every registration of the hub: for an audience that no tag leads to.
+    /// Every registration of the hub, for an audience that no tag implies.
     case registrations
-    /// The registrations that carry at least one of the tags. No tags: nobody.
+    /// The registrations that carry at least one of the tags; none without tags.
     case tags([String])
-    /// The one registration of that id.
+    /// The registration with the id.
     case registration(RegistrationID)
-    /// The one registration that holds the handle, in its normal form, on the platform.
+    /// The registration that holds the handle, in normal form, on the platform.
     case handle(Platform, String)
   }
 
-  /// Where the candidates come from.
   let source: Source
-  /// What must hold for a candidate's tags; nil when each is of the audience.
+  /// The condition on a candidate's tags; nil when every candidate is of the audience.
   let condition: TagExpression?
 
-  /// A plan for the audience. `weight` says about how many devices carry a tag; it is asked only where there is a
-  /// choice.
+  /// A plan for the audience. `weight` estimates the number of devices that carry a tag; it is only called to choose
+  /// between tags.
   init(_ audience: Audience, weight: (String) throws -> Int) rethrows {
     switch audience {
     case .user(let name): self.init(source: .tags([Tag.username(name)]), condition: nil)
@@ -38,8 +39,7 @@ struct AudiencePlan: Hashable, Sendable {
     }
   }
 
-  /// A plan for the query's audience by the weights that are known, and by those that `estimate` gives for the others;
-  /// see `TagWeights`.
+  /// A plan for the query's audience with cached weights; `estimate` provides the missing ones.
   init(_ query: AudienceQuery, weights: TagWeights, estimate: ([String]) throws -> [Int]) rethrows {
     let weights = try weights.weights(of: Self.tagsToWeigh(for: query.audience), hub: query.hub, estimate: estimate)
     self.init(query.audience) { weights[$0] ?? 0 }
@@ -50,8 +50,7 @@ struct AudiencePlan: Hashable, Sendable {
     self.condition = condition
   }
 
-  /// The tags whose weights a plan for the audience may depend on, whatever they are, so that a store can ask for all
-  /// of them at once.
+  /// All tags whose weights a plan for the audience may depend on, so that a store can estimate them at once.
   static func tagsToWeigh(for audience: Audience) -> Set<String> {
     var tags: Set<String> = []
     _ = AudiencePlan(audience) { tag in
@@ -62,11 +61,11 @@ struct AudiencePlan: Hashable, Sendable {
   }
 }
 
-/// Tags of which every device that an expression holds for carries at least one.
+/// A set of tags such that every device that matches an expression carries at least one of them.
 private struct Driver {
-  /// Each once.
+  /// Without duplicates.
   let tags: [String]
-  /// What of the expression does not follow from carrying one of the tags; nil when all of it does.
+  /// The part of the expression that does not follow from carrying one of the tags; nil when all of it does.
   let condition: TagExpression?
 
   private init(tags: [String], condition: TagExpression?) {
@@ -74,7 +73,7 @@ private struct Driver {
     self.condition = condition
   }
 
-  /// The cheapest driver; nil when a device without any tag may be meant.
+  /// The driver with the least weight; nil when a device without tags may match.
   init?(_ expression: TagExpression, weight: (String) throws -> Int) rethrows {
     switch expression {
     case .tag(let tag): self.init(tags: [tag], condition: nil)
@@ -103,5 +102,47 @@ private struct Driver {
       let rest = operands.enumerated().compactMap { $0.offset == best.index ? best.driver.condition : $0.element }
       self.init(tags: best.driver.tags, condition: rest.count > 1 ? .all(rest) : rest.first)
     }
+  }
+}
+
+/// A cache of estimates of how many devices carry a tag: a broadcast of a thousand pages needs them for each page.
+final class TagWeights: Sendable {
+  /// The number of rows of a tag that are read to estimate its weight.
+  static let sample = 1000
+  private static let lifetime: Duration = .seconds(60)
+  /// The maximum number of cached tags. Beyond it the cache is emptied: a caller with so many tags rarely repeats one.
+  private static let capacity = 10_000
+
+  private struct Key: Hashable {
+    let hub: HubName
+    let tag: String
+  }
+
+  private let known = Mutex<[Key: (weight: Int, until: ContinuousClock.Instant)]>([:])
+
+  /// The weights of the tags. `estimate` is called at most once, with all tags that are missing or too old, and returns
+  /// their weights in the same order.
+  func weights(of tags: Set<String>, hub: HubName, estimate: ([String]) throws -> [Int]) rethrows -> [String: Int] {
+    guard !tags.isEmpty else { return [:] }
+    let now = ContinuousClock.now
+    var weights = known.withLock { known in
+      tags.reduce(into: [String: Int]()) { weights, tag in
+        if let entry = known[Key(hub: hub, tag: tag)], entry.until > now { weights[tag] = entry.weight }
+      }
+    }
+    let missing = tags.filter { weights[$0] == nil }.sorted()
+    guard !missing.isEmpty else { return weights }
+    let estimates = zip(missing, try estimate(missing))
+    known.withLock { known in
+      if known.count >= Self.capacity { known.removeAll(keepingCapacity: true) }
+      for (tag, weight) in estimates { known[Key(hub: hub, tag: tag)] = (weight, now + Self.lifetime) }
+    }
+    for (tag, weight) in estimates { weights[tag] = weight }
+    return weights
+  }
+
+  /// Estimates the weight of a tag whose `sample` lowest ids reach up to the id. Ids are uniformly distributed.
+  static func estimate(sampleUpTo id: RegistrationID) -> Int {
+    Int(min(Double(sample) / RegistrationSlice.whole.share(upTo: id), 1e15))
   }
 }

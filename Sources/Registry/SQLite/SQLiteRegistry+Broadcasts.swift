@@ -16,7 +16,7 @@ extension SQLiteRegistry: BroadcastStore {
       ).execute(arguments: [broadcast.hub.rawValue, Data(broadcast.send.bytes), pages, now.milliseconds])
       let select = try db.cachedStatement(sql: "SELECT pages, is_announced FROM broadcasts WHERE hub = ? AND send = ?")
       guard let row = try Row.fetchOne(select, arguments: broadcast.key) else {
-        throw RegistryError(.unavailable, "the registry lost a plan")
+        throw RegistryError(.unavailable, "the registry lost the plan of a broadcast")
       }
       return (row[0], row[1])
     }
@@ -49,19 +49,19 @@ extension SQLiteRegistry: BroadcastStore {
     try await read { db in try broadcasts.map { try Self.control(of: $0, db) } }
   }
 
-  package func steer(_ broadcast: BroadcastID, _ steering: BroadcastControl, at now: UnixTime) async throws
+  package func steer(_ broadcast: BroadcastID, _ wanted: BroadcastControl, at now: UnixTime) async throws
     -> BroadcastControl
   {
     try await write(at: now) { db in
       let held = try Self.control(of: broadcast, db)
-      guard held.accepts(steering) else { return held }
+      guard held.accepts(wanted) else { return held }
       try db.cachedStatement(
         sql: """
           INSERT INTO broadcasts (hub, send, course, cause, touched_at) VALUES (?, ?, ?, ?, ?)
           ON CONFLICT DO UPDATE SET course = excluded.course, cause = excluded.cause, touched_at = excluded.touched_at
           """
-      ).execute(arguments: broadcast.key + [steering.state.rawValue, steering.cause.rawValue, now.milliseconds])
-      return steering
+      ).execute(arguments: broadcast.key + [wanted.state.rawValue, wanted.cause.rawValue, now.milliseconds])
+      return wanted
     }
   }
 
@@ -79,7 +79,7 @@ extension SQLiteRegistry: BroadcastStore {
           """
       ).execute(
         arguments: broadcast.key + [start + Int64(pushes) * 1_000_000 / Int64(max(1, perSecond)), now.milliseconds])
-      return UnixTime(milliseconds: (start + 999) / 1000)
+      return UnixTime(microsecondsRoundedUp: start)
     }
   }
 
@@ -103,6 +103,24 @@ extension SQLiteRegistry: BroadcastStore {
     let select = try db.cachedStatement(sql: "SELECT course, cause FROM broadcasts WHERE hub = ? AND send = ?")
     return try Row.fetchOne(select, arguments: broadcast.key).map { try BroadcastControl(state: $0[0], cause: $0[1]) }
       ?? .initial
+  }
+}
+
+extension SQLiteRegistry: PushQuotaStore {
+  package func reserve(_ pushes: Int, of quota: PushQuota, at now: UnixTime) async throws -> UnixTime {
+    try await write { db in
+      let key: StatementArguments = [quota.hub.rawValue, quota.platform.storedBit]
+      let select = try db.cachedStatement(sql: "SELECT reserved_until FROM push_quotas WHERE hub = ? AND platform = ?")
+      let former = try Int64.fetchOne(select, arguments: key) ?? 0
+      let (start, end) = quota.reservation(of: pushes, behind: former, at: now)
+      let upsert = try db.cachedStatement(
+        sql: """
+          INSERT INTO push_quotas (hub, platform, reserved_until) VALUES (?, ?, ?)
+          ON CONFLICT (hub, platform) DO UPDATE SET reserved_until = excluded.reserved_until
+          """)
+      try upsert.execute(arguments: key + [end])
+      return UnixTime(microsecondsRoundedUp: start)
+    }
   }
 }
 

@@ -19,13 +19,13 @@ extension PostgreSQLRegistry: BroadcastStore {
     INSERT INTO broadcast_pages (hub, send, page, finished_at) SELECT $1, $2, p.page, $4 FROM unnest($3) AS p (page)
     ON CONFLICT (hub, send, page) DO NOTHING
     """)
-  private static let selectSteering = PreparedStatement(
+  private static let selectControls = PreparedStatement(
     "SELECT hub, send, course, cause FROM broadcasts WHERE hub = ANY ($1) AND send = ANY ($2)")
   private static let insertBroadcast = PreparedStatement(
     "INSERT INTO broadcasts (hub, send, touched_at) VALUES ($1, $2, $3) ON CONFLICT (hub, send) DO NOTHING")
   private static let lockBroadcast = PreparedStatement(
     "SELECT course, cause, next_push_at FROM broadcasts WHERE hub = $1 AND send = $2 FOR UPDATE")
-  private static let updateSteering = PreparedStatement(
+  private static let updateControl = PreparedStatement(
     "UPDATE broadcasts SET course = $3, cause = $4, touched_at = $5 WHERE hub = $1 AND send = $2")
   private static let updateNextPush = PreparedStatement(
     "UPDATE broadcasts SET next_push_at = $3, touched_at = $4 WHERE hub = $1 AND send = $2")
@@ -34,25 +34,22 @@ extension PostgreSQLRegistry: BroadcastStore {
   private static let countPages = PreparedStatement(
     "SELECT count(*), count(*) FILTER (WHERE finished_at > $3) FROM broadcast_pages WHERE hub = $1 AND send = $2")
 
-  /// Fixes how many pages a broadcast has, unless that is fixed already; see `BroadcastStore`.
   package func plan(
     _ broadcast: BroadcastID, pages: Int, at now: UnixTime
   ) async throws -> (pages: Int, isAnnounced: Bool) {
     try await write(at: now) { connection in
       try connection.query(Self.planOnce, broadcast.key + [.int8(Int64(pages)), .time(now)])
       let rows = try connection.query(Self.selectPlan, broadcast.key)
-      // It has been removed for its age in the meantime.
+      // A purge has removed the row in between.
       guard rows.count == 1 else { throw PostgreSQLError.overtaken }
       return (Int(try rows.integer(0, 0)), try rows.bool(0, 1))
     }
   }
 
-  /// Takes note that every segment of the plan is durable; see `BroadcastStore`.
   package func announce(_ broadcast: BroadcastID) async throws {
     try await write { connection in _ = try connection.query(Self.markAnnounced, broadcast.key) }
   }
 
-  /// Which pages of the range are finished, in ascending order; see `BroadcastStore`.
   package func finishedPages(of broadcast: BroadcastID, in range: Range<Int>) async throws -> [Int] {
     try await read { connection in
       let bounds: [Parameter] = [.int8(Int64(range.lowerBound)), .int8(Int64(range.upperBound))]
@@ -61,19 +58,17 @@ extension PostgreSQLRegistry: BroadcastStore {
     }
   }
 
-  /// Takes note that the pages are finished; see `BroadcastStore`.
   package func finish(_ pages: [Int], of broadcast: BroadcastID, at now: UnixTime) async throws {
     try await write { connection in
       _ = try connection.query(Self.insertPages, broadcast.key + [.int8s(pages.map { Int64($0) }), .time(now)])
     }
   }
 
-  /// What is wanted of each of the broadcasts now; see `BroadcastStore`.
   package func controls(of broadcasts: [BroadcastID]) async throws -> [BroadcastControl] {
     guard !broadcasts.isEmpty else { return [] }
     return try await read { connection in
       let rows = try connection.query(
-        Self.selectSteering, [.texts(Set(broadcasts.map(\.hub.rawValue)).map { $0 }), .ids(broadcasts.map(\.send))])
+        Self.selectControls, [.texts(Set(broadcasts.map(\.hub.rawValue)).map { $0 }), .ids(broadcasts.map(\.send))])
       var known: [BroadcastID: BroadcastControl] = [:]
       for row in 0..<rows.count {
         guard let hub = HubName(try rows.text(row, 0)) else { throw StoredRegistration.damaged }
@@ -84,22 +79,20 @@ extension PostgreSQLRegistry: BroadcastStore {
     }
   }
 
-  /// Wants something else of a broadcast; see `BroadcastStore`.
-  package func steer(_ broadcast: BroadcastID, _ steering: BroadcastControl, at now: UnixTime) async throws
+  package func steer(_ broadcast: BroadcastID, _ wanted: BroadcastControl, at now: UnixTime) async throws
     -> BroadcastControl
   {
     try await write(at: now) { connection in
       let rows = try Self.lock(broadcast, at: now, connection)
       let held = try BroadcastControl(state: try rows.text(0, 0), cause: try rows.text(0, 1))
-      guard held.accepts(steering) else { return held }
+      guard held.accepts(wanted) else { return held }
       try connection.query(
-        Self.updateSteering,
-        broadcast.key + [.text(steering.state.rawValue), .text(steering.cause.rawValue), .time(now)])
-      return steering
+        Self.updateControl,
+        broadcast.key + [.text(wanted.state.rawValue), .text(wanted.cause.rawValue), .time(now)])
+      return wanted
     }
   }
 
-  /// Reserves the moment for so many pushes of a broadcast; see `BroadcastStore`.
   package func reserve(
     _ pushes: Int, of broadcast: BroadcastID, perSecond: Int, at now: UnixTime
   ) async throws -> UnixTime {
@@ -108,11 +101,10 @@ extension PostgreSQLRegistry: BroadcastStore {
       let start = PushQuota.start(behind: try rows.integer(0, 2), at: now)
       let next = start + Int64(pushes) * 1_000_000 / Int64(max(1, perSecond))
       try connection.query(Self.updateNextPush, broadcast.key + [.int8(next), .time(now)])
-      return UnixTime(milliseconds: (start + 999) / 1000)
+      return UnixTime(microsecondsRoundedUp: start)
     }
   }
 
-  /// How far a broadcast is; see `BroadcastStore`.
   package func progress(of broadcast: BroadcastID, at now: UnixTime) async throws -> BroadcastProgress? {
     try await read { connection -> BroadcastProgress? in
       let rows = try connection.query(Self.selectBroadcast, broadcast.key)
@@ -127,7 +119,7 @@ extension PostgreSQLRegistry: BroadcastStore {
     }
   }
 
-  /// The broadcast's row, made if need be, and nobody else's until the transaction ends.
+  /// Locks the broadcast's row, which is created if missing.
   private static func lock(
     _ broadcast: BroadcastID, at now: UnixTime, _ connection: PostgreSQLConnection
   ) throws -> ResultRows {
@@ -137,6 +129,29 @@ extension PostgreSQLRegistry: BroadcastStore {
     let made = try connection.query(lockBroadcast, broadcast.key)
     guard made.count == 1 else { throw PostgreSQLError.overtaken }
     return made
+  }
+}
+
+extension PostgreSQLRegistry: PushQuotaStore {
+  private static let lockQuota = PreparedStatement(
+    "SELECT reserved_until FROM push_quotas WHERE hub = $1 AND platform = $2 FOR UPDATE")
+  private static let insertQuota = PreparedStatement(
+    "INSERT INTO push_quotas (hub, platform, reserved_until) VALUES ($1, $2, 0) ON CONFLICT (hub, platform) DO NOTHING")
+  private static let updateQuota = PreparedStatement(
+    "UPDATE push_quotas SET reserved_until = $3 WHERE hub = $1 AND platform = $2")
+
+  package func reserve(_ pushes: Int, of quota: PushQuota, at now: UnixTime) async throws -> UnixTime {
+    try await write { connection in
+      let key: [Parameter] = [.text(quota.hub.rawValue), .int2(quota.platform.storedBit)]
+      var rows = try connection.query(Self.lockQuota, key)
+      if rows.count == 0 {
+        try connection.query(Self.insertQuota, key)
+        rows = try connection.query(Self.lockQuota, key)
+      }
+      let (start, end) = quota.reservation(of: pushes, behind: try rows.integer(0, 0), at: now)
+      try connection.query(Self.updateQuota, key + [.int8(end)])
+      return UnixTime(microsecondsRoundedUp: start)
+    }
   }
 }
 

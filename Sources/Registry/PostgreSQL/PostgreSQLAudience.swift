@@ -1,0 +1,228 @@
+import FanfareCore
+import PostgreSQL
+
+/// Answers a batch of audience queries with one round trip per hub.
+struct PostgreSQLAudienceLookup {
+  /// The devices of the hub `$1` with the tags `$2`, the handles `$3` or the ids `$4`, each with the key that found it.
+  /// `= ANY` on an indexed column: the server searches the index for each key, whatever its statistics of the table
+  /// say.
+  static let statement = PreparedStatement(
+    """
+    SELECT tag, platform, registration, handle, registered_at, NULL::bigint FROM tags WHERE hub = $1 AND tag = ANY ($2)
+    UNION ALL
+    SELECT NULL, platform, registration, handle, registered_at, NULL::bigint FROM handles
+      WHERE hub = $1 AND handle = ANY ($3) AND platform IS NOT NULL
+    UNION ALL
+    SELECT '', platform, id, handle, registered_at, created_at FROM registrations
+      WHERE hub = $1 AND id = ANY ($4) AND username IS NOT NULL
+    """)
+
+  private let queries: [AudienceQuery]
+  private let weights: TagWeights
+  private var answers: [[Target]]
+
+  init(_ queries: [AudienceQuery], weights: TagWeights) {
+    self.queries = queries
+    self.weights = weights
+    answers = Array(repeating: [], count: queries.count)
+  }
+
+  /// The devices of each query's audience, in the order of the queries.
+  consuming func run(_ connection: PostgreSQLConnection) throws -> [[Target]] {
+    for (hub, indices) in queries.indicesByHub() { try run(connection, hub, indices) }
+    return answers
+  }
+
+  private mutating func run(_ connection: PostgreSQLConnection, _ hub: HubName, _ batch: [Int]) throws {
+    var tags: [ExactText: [Int]] = [:]
+    var handles: [ExactText: [Int]] = [:]
+    var ids: [RegistrationID: [Int]] = [:]
+    tags.reserveCapacity(batch.count)
+    for index in batch {
+      switch queries[index].audience {
+      case .user(let name): tags.add(Tag.usernamePrefix + name, index)
+      case .tag(let tag): tags.add(tag, index)
+      case .device(let platform, let handle): handles.add(DeviceHandle.normalized(handle, platform: platform), index)
+      case .registration(let id): ids[id, default: []].append(index)
+      case .tags, .expression, .everyone:
+        answers[index] = try AudiencePager(
+          PostgreSQLRegistrationTable(connection, hub), queries[index], weights: weights
+        ).all()
+      }
+    }
+    guard !tags.isEmpty || !handles.isEmpty || !ids.isEmpty else { return }
+    let rows = try connection.query(
+      Self.statement,
+      [
+        .text(hub.rawValue), .texts(tags.keys.map { $0.text }), .texts(handles.keys.map { $0.text }),
+        .ids(Array(ids.keys)),
+      ])
+    for row in 0..<rows.count {
+      let platform = try Platform(stored: try rows.integer(row, 1))
+      let target = Target(
+        registration: try rows.identifier(row, 2), platform: platform, handle: try rows.text(row, 3),
+        registeredAt: UnixTime(milliseconds: try rows.integer(row, 4)))
+      let indices: [Int]? =
+        if let tag = try rows.optionalText(row, 0) {
+          // No tag is empty: an empty one marks a device found by its id.
+          tag.isEmpty ? ids[target.registration] : tags[ExactText(text: tag)]
+        } else {
+          handles[ExactText(text: target.handle)]
+        }
+      for index in indices ?? [] where queries[index].platforms.contains(platform) {
+        switch queries[index].audience {
+        case .device(let wanted, _): if wanted != platform { continue }
+        case .registration:
+          if let moment = queries[index].createdBefore, try rows.integer(row, 5) > moment.milliseconds { continue }
+        case .user, .tag, .tags, .expression, .everyone: break
+        }
+        answers[index].append(target)
+      }
+    }
+  }
+}
+
+/// A text that is compared byte by byte.
+private struct ExactText: Hashable {
+  let text: String
+
+  static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }
+
+  func hash(into hasher: inout Hasher) {
+    let bytes = text.utf8Span.span
+    for index in bytes.indices { hasher.combine(bytes[index]) }
+  }
+}
+
+extension [ExactText: [Int]] {
+  /// Adds the index of a query for a key. A key with control characters is skipped: no stored text has any, and
+  /// PostgreSQL refuses a NUL.
+  fileprivate mutating func add(_ key: String, _ index: Int) {
+    if key.isStorable { self[ExactText(text: key), default: []].append(index) }
+  }
+}
+
+/// A candidate of a page; an issued id, which is of no audience, has no device.
+private struct Candidate {
+  let id: RegistrationID
+  let target: Target?
+  let createdAt: UnixTime
+  /// Nil when they were not read.
+  var tags: [String]?
+}
+
+/// Reads one range of the tags' key for each tag of the plan, in the order of the ids; the server merges the ranges.
+/// The condition is checked here, on the tags of the candidates: no statement joins tables, because a sharded database
+/// need not have the rows of two tables on the same shard.
+extension PostgreSQLRegistrationTable {
+  func page(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) throws -> AudiencePage {
+    var candidates: [Candidate] =
+      if case .tags(let tags) = plan.source {
+        try candidates(carrying: tags.filter(\.isStorable), range)
+      } else {
+        try candidates(range, withTags: plan.condition != nil)
+      }
+    let (examined, last) = (candidates.count, candidates.last?.id)
+    candidates.removeAll { candidate in
+      guard let target = candidate.target else { return true }
+      return !query.platforms.contains(target.platform) || candidate.createdAt > range.createdBefore
+    }
+    if let condition = plan.condition {
+      try readTags(of: &candidates)
+      candidates.removeAll { candidate in
+        guard let tags = candidate.tags else { return true }
+        return !condition.holds { tag in tags.contains { $0.hasSameBytes(as: tag) } }
+      }
+    }
+    return AudiencePage(targets: candidates.compactMap(\.target), examined: examined, upTo: last, of: range)
+  }
+
+  /// Estimates the weights with one statement, which reads no more than a sample of each tag.
+  func weights(of tags: [String]) throws -> [Int] {
+    var weights = tags.map { _ in 0 }
+    let known = tags.indices.filter { tags[$0].isStorable }
+    guard !known.isEmpty else { return weights }
+    let sql = known.indices.map { place in
+      """
+      SELECT \(known[place]), count(*), (array_agg(registration ORDER BY registration))[\(TagWeights.sample)] FROM
+      (SELECT registration FROM tags WHERE hub = $1 AND tag = $\(place + 2) ORDER BY registration LIMIT \(TagWeights.sample)) AS s
+      """
+    }.joined(separator: " UNION ALL ")
+    let rows = try connection.execute(sql, [.text(hub.rawValue)] + known.map { .text(tags[$0]) })
+    for row in 0..<rows.count {
+      let count = Int(try rows.integer(row, 1))
+      weights[Int(try rows.integer(row, 0))] =
+        rows.isNull(row, 2) ? count : TagWeights.estimate(sampleUpTo: try rows.identifier(row, 2))
+    }
+    return weights
+  }
+
+  private func candidates(carrying tags: [String], _ range: AudienceRange) throws -> [Candidate] {
+    guard !tags.isEmpty else { return [] }
+    let rows = try connection.execute(
+      Self.pageStatement(tagCount: tags.count), bounds(range) + tags.map { .text($0) })
+    return try (0..<rows.count).map { try candidate(rows, $0) }
+  }
+
+  /// Reads the first `$4` registrations of the hub `$1`, from `$2` to `$3`, that carry one of the tags `$5`…, without
+  /// duplicates.
+  static func pageStatement(tagCount: Int) -> String {
+    let ranges = (0..<tagCount).map { index in
+      """
+      (SELECT registration, platform, handle, registered_at, created_at FROM tags
+      WHERE hub = $1 AND tag = $\(index + 5) AND registration >= $2 AND registration <= $3 ORDER BY registration LIMIT $4)
+      """
+    }
+    guard tagCount > 1 else { return ranges.joined() }
+    // Each range is sorted, so the server merges them and reads no more of each than the page needs.
+    return """
+      SELECT DISTINCT ON (registration) registration, platform, handle, registered_at, created_at
+      FROM (\(ranges.joined(separator: " UNION ALL "))) AS t ORDER BY registration LIMIT $4
+      """
+  }
+
+  private func candidates(_ range: AudienceRange, withTags: Bool) throws -> [Candidate] {
+    let rows = try connection.execute(
+      """
+      SELECT id, platform, handle, registered_at, created_at, \(withTags ? "tags" : "NULL") FROM registrations
+      WHERE hub = $1 AND id >= $2 AND id <= $3 ORDER BY id LIMIT $4
+      """, bounds(range))
+    return try (0..<rows.count).map { row in
+      var candidate = try candidate(rows, row)
+      if !rows.isNull(row, 5) { candidate.tags = try rows.texts(row, 5) }
+      return candidate
+    }
+  }
+
+  /// Reads the tags of the candidates that lack them. A registration that was removed meanwhile has none.
+  private func readTags(of candidates: inout [Candidate]) throws {
+    let missing = candidates.filter { $0.tags == nil }.map(\.id)
+    guard !missing.isEmpty else { return }
+    let rows = try connection.query(Self.tagsByID, [.text(hub.rawValue), .ids(missing)])
+    var tags: [RegistrationID: [String]] = [:]
+    for row in 0..<rows.count { tags[try rows.identifier(row, 0)] = try rows.texts(row, 1) }
+    for index in candidates.indices where candidates[index].tags == nil {
+      candidates[index].tags = tags[candidates[index].id]
+    }
+  }
+
+  private func bounds(_ range: AudienceRange) -> [Parameter] {
+    [.text(hub.rawValue), .id(range.slice.first), .id(range.slice.last), .int8(Int64(range.limit))]
+  }
+
+  private func candidate(_ rows: ResultRows, _ row: Int) throws -> Candidate {
+    let id: RegistrationID = try rows.identifier(row, 0)
+    guard let bit = try rows.optionalInteger(row, 1) else {
+      return Candidate(id: id, target: nil, createdAt: UnixTime(milliseconds: .max))
+    }
+    return Candidate(
+      id: id,
+      target: Target(
+        registration: id, platform: try Platform(stored: bit), handle: try rows.text(row, 2),
+        registeredAt: UnixTime(milliseconds: try rows.integer(row, 3))),
+      createdAt: UnixTime(milliseconds: try rows.integer(row, 4)))
+  }
+
+  private static let tagsByID = PreparedStatement(
+    "SELECT id, tags FROM registrations WHERE hub = $1 AND id = ANY ($2) AND username IS NOT NULL")
+}

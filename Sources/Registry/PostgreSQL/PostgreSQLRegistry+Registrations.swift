@@ -1,0 +1,150 @@
+package import FanfareCore
+import Logging
+import PostgreSQL
+
+extension PostgreSQLRegistry: DeviceRegistry {
+  package func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID {
+    try await write(at: now) { try PostgreSQLRegistrationTable($0, hub).issue(handle: handle, at: now) }
+  }
+
+  package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
+    let draft = try RegistrationDraft(request)
+    return try await write(at: now) {
+      try PostgreSQLRegistrationTable($0, request.hub).complete(request.id, draft, at: now)
+    }
+  }
+
+  package func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration {
+    let draft = try RegistrationDraft(request)
+    return try await write(at: now) {
+      try PostgreSQLRegistrationTable($0, request.hub).install(request.installation, draft, at: now)
+    }
+  }
+
+  package func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws {
+    try await write(at: now) { try PostgreSQLRegistrationTable($0, hub).remove(id, of: user, at: now) }
+  }
+
+  package func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? {
+    try await read { try PostgreSQLRegistrationTable($0, hub).registration(id) }
+  }
+
+  package func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] {
+    guard !queries.isEmpty else { return [] }
+    return try await read { [tagWeights] connection in
+      try PostgreSQLAudienceLookup(queries, weights: tagWeights).run(connection)
+    }
+  }
+
+  package func page(
+    _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
+  ) async throws -> AudiencePage {
+    try await read { [tagWeights] connection in
+      try AudiencePager(PostgreSQLRegistrationTable(connection, query.hub), query, weights: tagWeights)
+        .page(AudienceRange(slice: slice, createdBefore: createdBefore, limit: max(1, limit)))
+    }
+  }
+
+  /// See `DeviceRegistry`. Throws only when no device was dropped before the error. The devices that were not reached
+  /// are reported dead again with their next pushes.
+  package func drop(_ devices: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
+    // Sorted: two workers with the same reports then wait for each other without a deadlock.
+    try await remove(devices.sorted { $0.registration < $1.registration }, at: now) { connection, device in
+      try PostgreSQLRegistrationTable(connection, device.hub).drop(device, at: now)
+    }.removed
+  }
+
+  /// The maximum number of registrations removed in one transaction, for which an app may have to wait.
+  private static let removalBatch = 100
+
+  /// Removes elements in batches, one transaction each; `body` removes one and returns its id.
+  ///
+  /// Returns the removed ids and the number of elements examined, which is less than all after an error. Throws the
+  /// error only when nothing was removed before.
+  private func remove<Element: Sendable>(
+    _ elements: [Element], at now: UnixTime,
+    _ body: @escaping @Sendable (PostgreSQLConnection, Element) throws -> RegistrationID?
+  ) async throws -> (removed: [RegistrationID], examined: Int) {
+    var removed: [RegistrationID] = []
+    for start in stride(from: 0, to: elements.count, by: Self.removalBatch) {
+      let batch = elements[start..<min(start + Self.removalBatch, elements.count)]
+      do {
+        removed += try await write(at: now) { connection in try batch.compactMap { try body(connection, $0) } }
+      } catch {
+        guard !removed.isEmpty else { throw error }
+        logger.warning("Some registrations could not be removed", metadata: [LogKeys.error: "\(error)"])
+        return (removed, start)
+      }
+    }
+    return (removed, elements.count)
+  }
+}
+
+extension PostgreSQLRegistry: RegistrationDirectory {
+  package func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? {
+    guard installation.isStorable else { return nil }
+    return try await read { try PostgreSQLRegistrationTable($0, hub).registration(ofInstallation: installation) }
+  }
+
+  package func list(
+    _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
+  ) async throws -> RegistrationPage {
+    try await read { [tagWeights] connection in
+      try PostgreSQLRegistrationTable(connection, hub).list(audience, of: slice, limit: limit, weights: tagWeights)
+    }
+  }
+
+  package func revise(
+    _ former: Registration, by request: InstallationRequest, at now: UnixTime
+  ) async throws -> Registration {
+    let next = try RegistrationRules.revision(of: former, by: request, at: now)
+    return try await write(at: now) {
+      try PostgreSQLRegistrationTable($0, former.hub).replace(former, by: next, at: now)
+    }
+  }
+
+  package func expire(
+    seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
+  ) async throws -> ExpiryStep {
+    // Read without locks: usually there is nothing to remove.
+    let scan = try await read {
+      try PostgreSQLRegistrationTable($0, hub).scan(seenBefore: seenBefore, of: slice, limit: max(1, limit))
+    }
+    let (removed, examined) = try await remove(scan.stale, at: now) { connection, id in
+      try PostgreSQLRegistrationTable(connection, hub).expire(id, seenBefore: seenBefore, at: now)
+    }
+    // After an error the next step begins with the first registration that was not examined.
+    return ExpiryStep(removed: removed.count, last: examined < scan.stale.count ? scan.stale[examined - 1] : scan.last)
+  }
+}
+
+extension PostgreSQLRegistry: TombstoneStore {
+  private static let page = PreparedStatement(
+    """
+    SELECT registration, cause, detail, at FROM tombstones
+    WHERE hub = $1 AND (at, registration) >= ($2, $3) AND ($4::text IS NULL OR cause = $4) ORDER BY at, registration LIMIT $5
+    """)
+
+  package func tombstones(
+    hub: HubName, since: UnixTime, cause: Tombstone.Cause?, after last: BuriedRegistration?, limit: Int
+  ) async throws -> [BuriedRegistration] {
+    let limit = max(1, limit)
+    // The page begins with the last tombstone of the page before, which is dropped.
+    let first = (at: last?.tombstone.at ?? since, registration: last?.registration ?? RegistrationSlice.whole.first)
+    let buried = try await read { connection in
+      let rows = try connection.query(
+        Self.page,
+        [
+          .text(hub.rawValue), .time(first.at), .id(first.registration), .text(cause?.rawValue),
+          .int8(Int64(limit) + 1),
+        ])
+      return try (0..<rows.count).map { row in
+        guard let cause = Tombstone.Cause(rawValue: try rows.text(row, 1)) else { throw StoredRegistration.damaged }
+        let tombstone = Tombstone(
+          cause: cause, detail: try rows.text(row, 2), at: UnixTime(milliseconds: try rows.integer(row, 3)))
+        return BuriedRegistration(registration: try rows.identifier(row, 0), tombstone: tombstone)
+      }
+    }
+    return Array(buried.drop { $0 == last }.prefix(limit))
+  }
+}

@@ -1,0 +1,66 @@
+import FanfareCore
+import Synchronization
+
+/// The rules for removing expired rows. Expired rows are ignored before that; purging only frees the space.
+enum Purge {
+  /// The interval between purges of one process.
+  static let interval: Duration = .seconds(60)
+  /// The maximum number of rows removed from one table at once, so that the transaction stays short.
+  static let batch = 500
+  /// How long the row of a fired scheduled send is kept: until every ledger knows the send.
+  static let firedLifetime: Duration = .seconds(86_400)
+  /// How long broadcasts are kept: longer than the maximum time to live of a send.
+  static let broadcastLifetime: Duration = .seconds(SendRequest.maximumTimeToLive + 3 * 86_400)
+
+  /// A table whose expired rows are removed by a condition on a time.
+  struct Table: Sendable {
+    let name: String
+    /// The columns of the primary key after `hub`.
+    let key: String
+    /// The condition up to the time that it is compared with.
+    let condition: String
+    /// The age at which rows expire; nil for the tombstones' configured lifetime.
+    let lifetime: Duration?
+  }
+
+  /// All tables that expire in the same way in every store; issued registrations are not among them.
+  static let tables = [
+    Table(name: "secure_payloads", key: "id", condition: "expires_at <=", lifetime: .zero),
+    Table(name: "send_claims", key: "key", condition: "expires_at <=", lifetime: .zero),
+    Table(name: "broadcasts", key: "send", condition: "touched_at <", lifetime: broadcastLifetime),
+    Table(name: "broadcast_pages", key: "send, page", condition: "finished_at <", lifetime: broadcastLifetime),
+    Table(name: "tombstones", key: "registration", condition: "at <", lifetime: nil),
+    Table(name: "scheduled_sends", key: "id", condition: "forget_at <=", lifetime: .zero),
+    Table(name: "import_batches", key: "file, first_byte", condition: "finished_at <", lifetime: broadcastLifetime),
+  ]
+}
+
+/// Decides when a process purges its store.
+final class PurgeSchedule: Sendable {
+  private let tombstoneLifetime: Duration
+  private let last = Mutex<UnixTime?>(nil)
+
+  init(tombstoneLifetime: Duration) {
+    self.tombstoneLifetime = tombstoneLifetime
+  }
+
+  /// Whether a purge is due. The caller then purges.
+  func begin(at now: UnixTime) -> Bool {
+    last.withLock { last in
+      // If the clock was set back, purge at once instead of waiting for it to catch up.
+      if let last, now >= last, now - last < Purge.interval { return false }
+      last = now
+      return true
+    }
+  }
+
+  /// Records the result of a purge: after a full batch there may be more, and the next change purges again.
+  func finish(removed counts: [Int]) {
+    if counts.contains(Purge.batch) { last.withLock { $0 = nil } }
+  }
+
+  /// The time with which a table's condition is compared.
+  func limit(of table: Purge.Table, at now: UnixTime) -> UnixTime {
+    now + (.zero - (table.lifetime ?? tombstoneLifetime))
+  }
+}

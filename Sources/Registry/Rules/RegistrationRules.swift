@@ -1,0 +1,127 @@
+import FanfareCore
+
+/// The rules of registering, the same for every store.
+enum RegistrationRules {
+  /// The time within which an issued id must be completed.
+  static let pendingLifetime: Duration = .seconds(3600)
+
+  /// The app must request a new id. The message is the same for every cause, so that it reveals nothing about another
+  /// user's registration.
+  static let gone = RegistryError(.gone, "the registration is gone; request a new id")
+
+  /// All tags of a registration, sorted: those that the app gives, the user's own, and the installation's.
+  ///
+  /// Throws `.forbidden` for another user's or installation's tag, and for an invalid user, tag or installation: a
+  /// store that ends a text at a NUL would otherwise store another user's tag.
+  static func tags(of user: String, given: [String], installation: String? = nil) throws(RegistryError) -> [String] {
+    guard UserName.isValid(user) else { throw RegistryError(.forbidden, "user: must be \(UserName.rule)") }
+    var tags = [Tag.username(user)]
+    if let installation {
+      let tag = Tag.installationPrefix + installation
+      guard !installation.isEmpty, Tag.isValid(tag) else {
+        throw RegistryError(.forbidden, "installation: with its prefix it must be a tag of \(Tag.rule)")
+      }
+      tags.append(tag)
+    }
+    for tag in given {
+      if let named = Tag.user(of: tag) {
+        guard named.hasSameBytes(as: user) else {
+          throw RegistryError(.forbidden, "tags: a tag with \(Tag.usernamePrefix) must name the caller")
+        }
+      } else if tag.utf8.starts(with: Tag.installationPrefix.utf8) {
+        // A device with another installation's tag would receive the pushes for it.
+        guard let installation, tag.hasSameBytes(as: Tag.installationPrefix + installation) else {
+          throw RegistryError(
+            .forbidden, "tags: a tag with \(Tag.installationPrefix) must name the device's own installation")
+        }
+      } else {
+        guard Tag.isValid(tag) else { throw RegistryError(.forbidden, "tags: each must be \(Tag.rule)") }
+        tags.append(tag)
+      }
+    }
+    tags.sort()
+    // Removes duplicates in place: usually there are none.
+    for index in tags.indices.dropFirst().reversed() where tags[index] == tags[index - 1] { tags.remove(at: index) }
+    return tags
+  }
+
+  /// Whether the user may replace the stored registration. The owner may; another user must present the same handle,
+  /// which proves that the device has changed hands.
+  static func mayReplace(_ stored: Registration, user: String, platform: Platform, handle: String) -> Bool {
+    stored.user.hasSameBytes(as: user) || (stored.platform == platform && stored.handle.hasSameBytes(as: handle))
+  }
+
+  /// When the user first had the registration: now, unless the stored one is already the user's.
+  ///
+  /// Never later than `now`, since when its handle counts: clocks differ, and an imported line may be older than the
+  /// stored registration.
+  static func createdAt(by user: String, replacing stored: Registration?, at now: UnixTime) -> UnixTime {
+    guard let stored, stored.user.hasSameBytes(as: user) else { return now }
+    return min(stored.createdAt, now)
+  }
+
+  /// The revision of an installation's registration. `registeredAt` changes only with the user, platform or handle.
+  static func revision(
+    of former: Registration, by request: InstallationRequest, at now: UnixTime
+  ) throws(RegistryError) -> Registration {
+    let draft = try RegistrationDraft(request)
+    guard mayReplace(former, user: draft.user, platform: draft.platform, handle: draft.handle) else { throw gone }
+    let isSame =
+      former.user.hasSameBytes(as: draft.user) && former.platform == draft.platform
+      && former.handle.hasSameBytes(as: draft.handle)
+    return Registration(
+      id: former.id, hub: former.hub, user: draft.user, platform: draft.platform, handle: draft.handle,
+      tags: draft.tags, installation: draft.installation, registeredAt: isSame ? former.registeredAt : now,
+      createdAt: createdAt(by: draft.user, replacing: former, at: now), seenAt: now)
+  }
+
+  /// The forms in which a handle of an unknown platform may be stored: as given and, if it is valid for APNs, in APNs'
+  /// normal form. The last form is used until the platform is known. Empty for a text that is no handle.
+  static func forms(ofHandle handle: String) -> [String] {
+    guard !handle.isEmpty, handle.utf8.count <= DeviceHandle.maximumLength, handle.isStorable else { return [] }
+    let normal =
+      DeviceHandle.problem(with: handle, platform: .apns) == nil
+      ? DeviceHandle.normalized(handle, platform: .apns) : handle
+    return normal == handle ? [handle] : [handle, normal]
+  }
+}
+
+/// A validated request for a registration, before it has an id.
+struct RegistrationDraft: Sendable {
+  let hub: HubName
+  let user: String
+  let platform: Platform
+  /// In normal form.
+  let handle: String
+  /// All tags, sorted; see ``RegistrationRules/tags(of:given:installation:)``.
+  let tags: [String]
+  let installation: String?
+
+  init(_ request: RegistrationRequest) throws(RegistryError) {
+    (hub, user, platform, installation) = (request.hub, request.user, request.platform, nil)
+    handle = DeviceHandle.normalized(request.handle, platform: request.platform)
+    tags = try RegistrationRules.tags(of: request.user, given: request.tags)
+  }
+
+  init(_ request: InstallationRequest) throws(RegistryError) {
+    (hub, user, platform, installation) = (request.hub, request.user, request.platform, request.installation)
+    handle = DeviceHandle.normalized(request.handle, platform: request.platform)
+    tags = try RegistrationRules.tags(of: request.user, given: request.tags, installation: request.installation)
+  }
+
+  /// The registration under an id, which may replace a stored one.
+  func registration(_ id: RegistrationID, replacing stored: Registration?, at now: UnixTime) -> Registration {
+    Registration(
+      id: id, hub: hub, user: user, platform: platform, handle: handle, tags: tags, installation: installation,
+      registeredAt: now, createdAt: RegistrationRules.createdAt(by: user, replacing: stored, at: now))
+  }
+}
+
+extension String {
+  /// Whether the texts are equal byte for byte. `==` compares by Unicode's canonical equivalence, under which two
+  /// different user names may be equal.
+  func hasSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+
+  /// Whether the text has no control characters. A database stores such a text unchanged, and it fits on one line.
+  var isStorable: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
+}

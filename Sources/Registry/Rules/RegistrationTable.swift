@@ -1,0 +1,200 @@
+import FanfareCore
+
+/// The registrations of one hub within one transaction: the seam between the rules of registering and a store's SQL.
+///
+/// Each store implements the requirements with statements only; the extension has the rules, once for all stores. Where
+/// the store has row locks, the rows that `claim`, `holders` and `findToRemove` return stay locked until the
+/// transaction ends. The methods throw the store's own errors, and `RegistryError` where a rule forbids the change.
+protocol RegistrationTable {
+  var hub: HubName { get }
+
+  /// The registration with the id, without a lock.
+  func registration(_ id: RegistrationID) throws -> Registration?
+  /// The registration that holds the handle (in normal form), without a lock.
+  func registration(holding handle: String) throws -> Registration?
+  /// The registration of the installation, without a lock.
+  func registration(ofInstallation installation: String) throws -> Registration?
+  /// Those of the registrations that exist, by ascending ids, without a lock.
+  func registrations(_ ids: [RegistrationID]) throws -> [Registration]
+
+  /// The unexpired rows that hold one of the handles, without duplicates.
+  func holders(of handles: [String], at now: UnixTime) throws -> [StoredRegistration]
+  /// Claims the handle for the registration with the id, and finds its unexpired row.
+  func claim(_ id: RegistrationID, handle: String, at now: UnixTime) throws -> RegistrationClaim
+  /// Claims the installation and the handle, for the installation's registration or for a new id.
+  func claim(installation: String, handle: String, at now: UnixTime) throws -> RegistrationClaim
+  /// The unexpired row with the id, with everything locked that `remove` changes.
+  func findToRemove(_ id: RegistrationID, at now: UnixTime) throws -> StoredRegistration?
+
+  /// Stores a new issued id. No live row may hold the handle, if one is given.
+  func insertPending(_ id: RegistrationID, handle: String?, at now: UnixTime) throws
+  /// Restarts the lifetime of an issued id.
+  func renewPending(_ id: RegistrationID, at now: UnixTime) throws
+  /// Stores the registration in its claimed place. A former holder of the handle is removed with a tombstone.
+  func put(_ registration: Registration, in claim: RegistrationClaim) throws
+  /// Removes the row and everything that belongs to it, and leaves a tombstone.
+  func remove(_ stored: StoredRegistration, leaving tombstone: Tombstone) throws
+
+  /// Reads the first `limit` candidates of a plan in the slice, by ascending ids, and selects the audience's devices.
+  /// The plan's source is `.registrations` or `.tags` with at least one tag.
+  func page(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) throws -> AudiencePage
+  /// Estimates how many devices carry each of the tags.
+  func weights(of tags: [String]) throws -> [Int]
+  /// Looks through the first `limit` registrations of the slice for those last seen before the moment, without a lock.
+  func scan(seenBefore moment: UnixTime, of slice: RegistrationSlice, limit: Int) throws -> ExpiryScan
+}
+
+/// A row of the table of registrations: a registration, or an issued id that has not been completed.
+struct StoredRegistration {
+  let id: RegistrationID
+  /// The handle; an issued id has one if it was given when the id was issued.
+  let handle: String?
+  /// When the id was issued or the app last reported its handle.
+  let registeredAt: UnixTime
+  /// The end of an issued id's lifetime; nil for a registration.
+  let expiresAt: UnixTime?
+  /// Nil for an issued id.
+  let registration: Registration?
+
+  /// Thrown for a row that no release can have written.
+  static let damaged = RegistryError(.unavailable, "the registry has a row that it cannot read")
+
+  /// Whether the rules of ownership allow the new registration to replace this row.
+  func mayBeReplaced(by new: Registration) -> Bool {
+    guard let registration else { return true }
+    return RegistrationRules.mayReplace(registration, user: new.user, platform: new.platform, handle: new.handle)
+  }
+
+  /// Whether the row counts at the moment. Rows count without a moment given, until they are purged.
+  func isLive(at now: UnixTime?) -> Bool {
+    guard let now, let expiresAt else { return true }
+    return expiresAt > now
+  }
+}
+
+/// A place claimed for a registration: its id, the row with that id, and the present holder of its handle.
+struct RegistrationClaim {
+  let id: RegistrationID
+  /// Nil for a new id.
+  let stored: StoredRegistration?
+  /// The id of the row that holds the handle; equal to `id` when no other row does.
+  let holder: RegistrationID
+}
+
+/// The result of one step of looking for registrations that have not been seen for long.
+struct ExpiryScan {
+  let stale: [RegistrationID]
+  /// The last registration examined; nil at the end of the slice.
+  let last: RegistrationID?
+
+  /// Reads rows of an id and whether it is stale, by ascending ids.
+  init(of slice: RegistrationSlice, limit: Int, next: () throws -> (id: RegistrationID, isStale: Bool)?) rethrows {
+    var (examined, last, stale): (Int, RegistrationID?, [RegistrationID]) = (0, nil, [])
+    while let row = try next() {
+      (examined, last) = (examined + 1, row.id)
+      if row.isStale { stale.append(row.id) }
+    }
+    self.stale = stale
+    self.last = examined < limit || last == slice.last ? nil : last
+  }
+}
+
+extension RegistrationTable {
+  /// `DeviceRegistry.issue` within the transaction.
+  func issue(handle: String?, at now: UnixTime) throws -> RegistrationID {
+    let forms = handle.map(RegistrationRules.forms(ofHandle:)) ?? []
+    let holders = try holders(of: forms, at: now)
+    guard let newest = holders.max(by: { $0.registeredAt < $1.registeredAt }) else {
+      let id = RegistrationID.random()
+      try insertPending(id, handle: forms.last, at: now)
+      return id
+    }
+    for holder in holders where holder.id != newest.id {
+      try remove(holder, leaving: Tombstone(cause: .merged, detail: newest.id.description, at: now))
+    }
+    if newest.registration == nil { try renewPending(newest.id, at: now) }
+    return newest.id
+  }
+
+  /// `DeviceRegistry.complete` within the transaction.
+  func complete(_ id: RegistrationID, _ draft: RegistrationDraft, at now: UnixTime) throws -> Registration {
+    let claim = try claim(id, handle: draft.handle, at: now)
+    guard let stored = claim.stored else { throw RegistrationRules.gone }
+    let registration = draft.registration(id, replacing: stored.registration, at: now)
+    guard stored.mayBeReplaced(by: registration) else { throw RegistrationRules.gone }
+    try put(registration, in: claim)
+    return registration
+  }
+
+  /// `DeviceRegistry.install` within the transaction.
+  func install(_ installation: String, _ draft: RegistrationDraft, at now: UnixTime) throws -> Registration {
+    let claim = try claim(installation: installation, handle: draft.handle, at: now)
+    let registration = draft.registration(claim.id, replacing: claim.stored?.registration, at: now)
+    guard claim.stored?.mayBeReplaced(by: registration) ?? true else {
+      throw RegistryError(.gone, "the installation belongs to another user")
+    }
+    try put(registration, in: claim)
+    return registration
+  }
+
+  /// `RegistrationDirectory.revise` within the transaction, for a revision made by `RegistrationRules.revision`.
+  func replace(_ former: Registration, by next: Registration, at now: UnixTime) throws -> Registration {
+    let claim = try claim(former.id, handle: next.handle, at: now)
+    guard let stored = claim.stored?.registration else {
+      throw RegistryError(.notFound, "there is no such installation")
+    }
+    guard stored == former else { throw RegistryError(.conflict, "the installation was changed in the meantime") }
+    try put(next, in: claim)
+    return next
+  }
+
+  /// `DeviceRegistry.remove` within the transaction.
+  func remove(_ id: RegistrationID, of user: String, at now: UnixTime) throws {
+    guard let stored = try findToRemove(id, at: now), let owner = stored.registration?.user,
+      owner.hasSameBytes(as: user)
+    else { throw RegistryError(.notFound, "there is no such registration") }
+    try remove(stored, leaving: Tombstone(cause: .removed, detail: "", at: now))
+  }
+
+  /// Removes a device that a push service reported dead. Returns nil when the report is out of date.
+  func drop(_ device: DeadDevice, at now: UnixTime) throws -> RegistrationID? {
+    guard let stored = try findToRemove(device.registration, at: now), let registration = stored.registration,
+      registration.handle.hasSameBytes(as: device.handle),
+      device.since.map({ registration.registeredAt < $0 }) ?? true
+    else { return nil }
+    try remove(stored, leaving: Tombstone(cause: .dead, detail: device.reason, at: now))
+    return stored.id
+  }
+
+  /// Removes a registration that `scan` found. Returns nil when its app has been seen since.
+  func expire(_ id: RegistrationID, seenBefore moment: UnixTime, at now: UnixTime) throws -> RegistrationID? {
+    guard let stored = try findToRemove(id, at: now), let registration = stored.registration,
+      registration.seenAt < moment
+    else { return nil }
+    try remove(stored, leaving: Tombstone(cause: .expired, detail: "", at: now))
+    return id
+  }
+
+  /// `RegistrationDirectory.list`.
+  func list(
+    _ audience: Audience, of slice: RegistrationSlice, limit: Int, weights: TagWeights
+  ) throws -> RegistrationPage {
+    let query = AudienceQuery(hub: hub, audience: audience, platforms: .all)
+    let page = try AudiencePager(self, query, weights: weights)
+      .page(AudienceRange(slice: slice, createdBefore: UnixTime(milliseconds: .max), limit: max(1, limit)))
+    let registrations = try registrations(page.targets.map(\.registration))
+    // Without a snapshot, a registration may have changed its user or tags since the page was read.
+    return RegistrationPage(registrations: registrations.filter { $0.isStillOf(audience) }, last: page.last)
+  }
+}
+
+extension Registration {
+  /// Whether the registration is of the audience, as far as its own user and tags show that.
+  fileprivate func isStillOf(_ audience: Audience) -> Bool {
+    switch audience {
+    case .user(let name): user.hasSameBytes(as: name)
+    case .tag(let tag): tags.contains { $0.hasSameBytes(as: tag) }
+    default: true
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import FanfareCore
+
+extension BroadcastControl {
+  /// Reads a stored state and cause. Throws `.unavailable` for values that no release has written.
+  init(state: String, cause: String) throws {
+    guard let state = State(rawValue: state), let cause = Cause(rawValue: cause) else {
+      throw RegistryError(.unavailable, "the registry has an unknown state of a broadcast")
+    }
+    self.init(state, because: cause)
+  }
+
+  /// Whether the wanted control may replace this one: a cancelled broadcast stays cancelled, and failures can only
+  /// change a running one.
+  func accepts(_ wanted: BroadcastControl) -> Bool {
+    state != .cancelled && (wanted.cause != .failures || state == .running)
+  }
+}
+
+extension ScheduledSend {
+  /// Thrown for a stored send that this release cannot decode.
+  static let damaged = RegistryError(.unavailable, "the registry has a scheduled send that it cannot read")
+
+  /// Reads a stored send. Throws ``damaged``.
+  init(stored record: [UInt8], scheduledAt: UnixTime, state: String, mayBeEnqueued: Bool = false) throws {
+    guard let state = State(rawValue: state) else { throw Self.damaged }
+    do {
+      self.init(
+        send: try SendRequest.decode(record[...], recordTime: scheduledAt), scheduledAt: scheduledAt, state: state,
+        mayBeEnqueued: mayBeEnqueued)
+    } catch {
+      throw Self.damaged
+    }
+  }
+
+  /// When the row of a cancelled send may be removed; nil for other states.
+  static func forgetAt(_ state: State, at now: UnixTime) -> UnixTime? {
+    state == .cancelled ? now + Purge.broadcastLifetime : nil
+  }
+}
+
+extension UnixTime {
+  /// Rounds a time in microseconds up to the next millisecond.
+  init(microsecondsRoundedUp microseconds: Int64) { self.init(milliseconds: (microseconds + 999) / 1000) }
+}

@@ -1,0 +1,194 @@
+import FanfareCore
+import GRDB
+
+/// Answers a batch of audience queries on one snapshot.
+///
+/// All tags of a batch are bound to one statement as a JSON array, and so are all handles: to start a statement, bind
+/// its arguments and open a cursor costs more than the look-up itself.
+struct SQLiteAudienceLookup {
+  /// The devices that carry the tags of the JSON array `?2` in the hub `?1`. With CROSS JOIN SQLite keeps the order of
+  /// the loops: each key of the batch is one search in the index, and the table is never scanned.
+  static let byTag = """
+    SELECT keys.key, t.platform, t.registration, t.handle, t.registered_at FROM json_each(?2) AS keys
+    CROSS JOIN tags AS t ON t.hub = ?1 AND t.tag = keys.value
+    """
+  /// The devices that hold the handles of the JSON array `?2` in the hub `?1`.
+  static let byHandle = """
+    SELECT keys.key, r.platform, r.id, r.handle, r.registered_at FROM json_each(?2) AS keys
+    CROSS JOIN registrations AS r ON r.hub = ?1 AND r.handle = keys.value AND r.user IS NOT NULL
+    """
+
+  private let queries: [AudienceQuery]
+  private let weights: TagWeights
+  private var answers: [[Target]]
+
+  init(_ queries: [AudienceQuery], weights: TagWeights) {
+    self.queries = queries
+    self.weights = weights
+    answers = Array(repeating: [], count: queries.count)
+  }
+
+  /// The devices of each query's audience, in the order of the queries.
+  consuming func run(_ db: Database) throws -> [[Target]] {
+    for (hub, indices) in queries.indicesByHub() { try run(db, hub, indices) }
+    return answers
+  }
+
+  private mutating func run(_ db: Database, _ hub: HubName, _ indices: [Int]) throws {
+    var tags = KeyList()
+    var handles = KeyList()
+    for index in indices {
+      switch queries[index].audience {
+      case .user(let name): tags.append(prefix: Tag.usernamePrefix, name, for: index)
+      case .tag(let tag): tags.append(tag, for: index)
+      case .device(let platform, let handle):
+        handles.append(DeviceHandle.normalized(handle, platform: platform), for: index)
+      case .registration(let id):
+        guard let registration = try SQLiteRegistrationTable(db, hub).registration(id),
+          queries[index].platforms.contains(registration.platform),
+          queries[index].createdBefore.map({ registration.createdAt <= $0 }) ?? true
+        else { continue }
+        answers[index] = [Target(registration)]
+      case .tags, .expression, .everyone:
+        answers[index] = try AudiencePager(SQLiteRegistrationTable(db, hub), queries[index], weights: weights).all()
+      }
+    }
+    try collect(db, hub, tags, Self.byTag)
+    try collect(db, hub, handles, Self.byHandle)
+  }
+
+  private mutating func collect(_ db: Database, _ hub: HubName, _ keys: KeyList, _ sql: String) throws {
+    guard !keys.indices.isEmpty else { return }
+    let statement = try db.cachedStatement(sql: sql)
+    let rows = try Row.fetchCursor(statement, arguments: [hub.rawValue, keys.json])
+    while let row = try rows.next() {
+      let index = keys.indices[row[0] as Int]
+      let query = queries[index]
+      let platform = try Platform(stored: row[1])
+      guard query.platforms.contains(platform) else { continue }
+      if case .device(let wanted, _) = query.audience, wanted != platform { continue }
+      answers[index].append(
+        Target(
+          registration: try statement.registrationID(at: 2), platform: platform, handle: row[3],
+          registeredAt: UnixTime(milliseconds: row[4])))
+    }
+  }
+}
+
+/// Keys to look up, encoded as a JSON array, and the index of each key's query.
+private struct KeyList {
+  private(set) var indices: [Int] = []
+  private var elements: [UInt8] = []
+
+  var json: String { "[" + String(decoding: elements, as: UTF8.self) + "]" }
+
+  /// Adds a key. A key with control characters is skipped: no stored text has any, and SQLite would end the key at a
+  /// NUL and find another one.
+  mutating func append(prefix: String = "", _ key: String, for index: Int) {
+    guard key.isStorable else { return }
+    if !indices.isEmpty { elements.append(UInt8(ascii: ",")) }
+    elements.appendJSON(prefix.isEmpty ? key : prefix + key)
+    indices.append(index)
+  }
+}
+
+/// The statement for one page of an audience: the candidates by ascending ids, each with whether it is of the audience.
+///
+/// For each tag of the plan one range of the tags' key is read in the order of the ids. SQLite runs the ranges as
+/// coroutines and merges them: it neither sorts nor reads beyond the limit. The condition is looked up by key, and only
+/// for candidates of the right platform and age.
+struct SQLitePageQuery {
+  let sql: String
+  let arguments: StatementArguments
+  /// Whether the statement is one of the few that most pages use, and is cached.
+  let isCached: Bool
+
+  /// A page of a plan whose source is `.registrations` or `.tags` with at least one tag.
+  init(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) {
+    var values: [(any DatabaseValueConvertible)?] = [
+      query.hub.rawValue, range.slice.first.data, range.slice.last.data, range.limit,
+      Int64(query.platforms.rawValue), range.createdBefore.milliseconds,
+    ]
+    /// Adds a tag as an argument. A tag with control characters cannot be stored, and SQLite would end it at a NUL: it
+    /// becomes NULL, which equals nothing.
+    func bind(_ tag: String) -> String {
+      values.append(tag.isStorable ? tag : nil)
+      return "?\(values.count)"
+    }
+    var candidates: String
+    if case .tags(let tags) = plan.source {
+      candidates = tags.map { tag in
+        """
+        SELECT registration, platform, handle, registered_at, created_at FROM tags
+        WHERE tag = \(bind(tag)) AND hub = ?1 AND registration >= ?2 AND registration <= ?3
+        """
+      }.joined(separator: "\nUNION ")
+      isCached = tags.count == 1 && plan.condition == nil
+    } else {
+      candidates = """
+        SELECT id AS registration, platform, handle, registered_at, created_at FROM registrations
+        WHERE hub = ?1 AND id >= ?2 AND id <= ?3
+        """
+      isCached = plan.condition == nil
+    }
+    candidates += "\nORDER BY registration LIMIT ?4"
+    let condition = plan.condition.map { Self.condition($0, bind) } ?? "1"
+    // An issued id has no platform, so it is of no audience.
+    sql = """
+      SELECT registration, platform, handle, registered_at,
+        CASE WHEN platform & ?5 AND created_at <= ?6 THEN \(condition) ELSE 0 END
+      FROM (\(candidates)) AS candidate
+      """
+    arguments = StatementArguments(values)
+  }
+
+  private static func condition(_ expression: TagExpression, _ bind: (String) -> String) -> String {
+    switch expression {
+    case .tag(let tag):
+      "EXISTS (SELECT 1 FROM tags WHERE tag = \(bind(tag)) AND hub = ?1 AND registration = candidate.registration)"
+    case .not(let operand): "NOT \(condition(operand, bind))"
+    case .all(let operands): list(operands, "AND", empty: "1", bind)
+    case .any(let operands): list(operands, "OR", empty: "0", bind)
+    }
+  }
+
+  private static func list(
+    _ operands: [TagExpression], _ connective: String, empty: String, _ bind: (String) -> String
+  ) -> String {
+    operands.isEmpty ? empty : "(" + operands.map { condition($0, bind) }.joined(separator: " \(connective) ") + ")"
+  }
+}
+
+extension SQLiteRegistrationTable {
+  func page(_ plan: AudiencePlan, _ query: AudienceQuery, _ range: AudienceRange) throws -> AudiencePage {
+    let page = SQLitePageQuery(plan, query, range)
+    let statement = try page.isCached ? db.cachedStatement(sql: page.sql) : db.makeStatement(sql: page.sql)
+    let rows = try Row.fetchCursor(statement, arguments: page.arguments)
+    var (targets, examined, last): ([Target], Int, RegistrationID?) = ([], 0, nil)
+    while let row = try rows.next() {
+      let id = try statement.registrationID(at: 0)
+      (examined, last) = (examined + 1, id)
+      guard row[4] as Bool else { continue }
+      targets.append(
+        Target(
+          registration: id, platform: try Platform(stored: row[1]), handle: row[2],
+          registeredAt: UnixTime(milliseconds: row[3])))
+    }
+    return AudiencePage(targets: targets, examined: examined, upTo: last, of: range)
+  }
+
+  func weights(of tags: [String]) throws -> [Int] { try tags.map(weight(of:)) }
+
+  private func weight(of tag: String) throws -> Int {
+    guard tag.isStorable else { return 0 }
+    let sql =
+      "SELECT registration FROM tags WHERE tag = ? AND hub = ? ORDER BY registration LIMIT 1 OFFSET \(TagWeights.sample - 1)"
+    let statement = try db.cachedStatement(sql: sql)
+    let rows = try Row.fetchCursor(statement, arguments: [tag, hub.rawValue])
+    if try rows.next() != nil {
+      return TagWeights.estimate(sampleUpTo: try statement.registrationID(at: 0))
+    }
+    let count = try db.cachedStatement(sql: "SELECT count(*) FROM tags WHERE tag = ? AND hub = ?")
+    return try Int.fetchOne(count, arguments: [tag, hub.rawValue]) ?? 0
+  }
+}

@@ -1,0 +1,131 @@
+package import FanfareCore
+import Foundation
+import GRDB
+
+extension SQLiteRegistry: DeviceRegistry {
+  package func issue(hub: HubName, handle: String?, at now: UnixTime) async throws -> RegistrationID {
+    try await write(at: now) { db in try SQLiteRegistrationTable(db, hub).issue(handle: handle, at: now) }
+  }
+
+  package func complete(_ request: RegistrationRequest, at now: UnixTime) async throws -> Registration {
+    let draft = try RegistrationDraft(request)
+    return try await write(at: now) { db in
+      try SQLiteRegistrationTable(db, request.hub).complete(request.id, draft, at: now)
+    }
+  }
+
+  package func install(_ request: InstallationRequest, at now: UnixTime) async throws -> Registration {
+    try await install([request], at: now)[0]
+  }
+
+  /// Creates or replaces the registrations of many installations in one transaction: all, or none if one is refused.
+  package func install(_ requests: [InstallationRequest], at now: UnixTime) async throws -> [Registration] {
+    let drafts = try requests.map { try RegistrationDraft($0) }
+    return try await write(at: now) { db in
+      try zip(requests, drafts).map { request, draft in
+        try SQLiteRegistrationTable(db, request.hub).install(request.installation, draft, at: now)
+      }
+    }
+  }
+
+  package func remove(_ id: RegistrationID, hub: HubName, user: String, at now: UnixTime) async throws {
+    try await write(at: now) { db in try SQLiteRegistrationTable(db, hub).remove(id, of: user, at: now) }
+  }
+
+  package func registration(_ id: RegistrationID, hub: HubName) async throws -> Registration? {
+    try await read { db in try SQLiteRegistrationTable(db, hub).registration(id) }
+  }
+
+  package func resolve(_ queries: [AudienceQuery]) async throws -> [[Target]] {
+    guard !queries.isEmpty else { return [] }
+    return try await read { db in try SQLiteAudienceLookup(queries, weights: tagWeights).run(db) }
+  }
+
+  package func page(
+    _ query: AudienceQuery, of slice: RegistrationSlice, createdBefore: UnixTime, limit: Int
+  ) async throws -> AudiencePage {
+    try await read { db in
+      try AudiencePager(SQLiteRegistrationTable(db, query.hub), query, weights: tagWeights)
+        .page(AudienceRange(slice: slice, createdBefore: createdBefore, limit: max(1, limit)))
+    }
+  }
+
+  package func drop(_ devices: [DeadDevice], at now: UnixTime) async throws -> [RegistrationID] {
+    guard !devices.isEmpty else { return [] }
+    return try await write(at: now) { db in
+      try devices.compactMap { try SQLiteRegistrationTable(db, $0.hub).drop($0, at: now) }
+    }
+  }
+}
+
+extension SQLiteRegistry: RegistrationDirectory {
+  package func registration(ofInstallation installation: String, hub: HubName) async throws -> Registration? {
+    guard installation.isStorable else { return nil }
+    return try await read { db in
+      try SQLiteRegistrationTable(db, hub).registration(ofInstallation: installation)
+    }
+  }
+
+  package func list(
+    _ audience: Audience, hub: HubName, of slice: RegistrationSlice, limit: Int
+  ) async throws -> RegistrationPage {
+    try await read { db in
+      try SQLiteRegistrationTable(db, hub).list(audience, of: slice, limit: limit, weights: tagWeights)
+    }
+  }
+
+  package func revise(
+    _ former: Registration, by request: InstallationRequest, at now: UnixTime
+  ) async throws -> Registration {
+    let next = try RegistrationRules.revision(of: former, by: request, at: now)
+    return try await write(at: now) { db in
+      try SQLiteRegistrationTable(db, former.hub).replace(former, by: next, at: now)
+    }
+  }
+
+  package func expire(
+    seenBefore: UnixTime, hub: HubName, of slice: RegistrationSlice, limit: Int, at now: UnixTime
+  ) async throws -> ExpiryStep {
+    // Read without the write lock: usually there is nothing to remove.
+    let scan = try await read { db in
+      try SQLiteRegistrationTable(db, hub).scan(seenBefore: seenBefore, of: slice, limit: max(1, limit))
+    }
+    guard !scan.stale.isEmpty else { return ExpiryStep(removed: 0, last: scan.last) }
+    let removed = try await write(at: now) { db in
+      try scan.stale.compactMap { try SQLiteRegistrationTable(db, hub).expire($0, seenBefore: seenBefore, at: now) }
+    }
+    return ExpiryStep(removed: removed.count, last: scan.last)
+  }
+}
+
+extension SQLiteRegistry: TombstoneStore {
+  package func tombstones(
+    hub: HubName, since: UnixTime, cause: Tombstone.Cause?, after last: BuriedRegistration?, limit: Int
+  ) async throws -> [BuriedRegistration] {
+    // The index on `at` ends with the primary key, so the rows come in this order without sorting.
+    var sql = "SELECT registration, cause, detail, at FROM tombstones WHERE hub = ?"
+    var arguments: StatementArguments = [hub.rawValue]
+    if let last {
+      sql += " AND (at, registration) > (?, ?)"
+      arguments += [last.tombstone.at.milliseconds, last.registration.data]
+    } else {
+      sql += " AND at >= ?"
+      arguments += [since.milliseconds]
+    }
+    if let cause {
+      sql += " AND cause = ?"
+      arguments += [cause.rawValue]
+    }
+    sql += " ORDER BY at, registration LIMIT ?"
+    arguments += [max(1, limit)]
+    return try await read { [sql, arguments] db in
+      try Row.fetchAll(db, sql: sql, arguments: arguments).map { row in
+        guard let id = RegistrationID(row[0] as Data), let cause = Tombstone.Cause(rawValue: row[1]) else {
+          throw StoredRegistration.damaged
+        }
+        let tombstone = Tombstone(cause: cause, detail: row[2], at: UnixTime(milliseconds: row[3]))
+        return BuriedRegistration(registration: id, tombstone: tombstone)
+      }
+    }
+  }
+}
