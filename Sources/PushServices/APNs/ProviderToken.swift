@@ -135,14 +135,14 @@ struct ProviderTokenSigner: Sendable {
 
   /// Signs a token issued at this moment, valid for an hour.
   func sign(issuedAt: UnixTime) throws -> String {
-    var header: [UInt8] = Array("{\"alg\":\"ES256\",\"kid\":".utf8)
-    header.appendJSON(keyID)
-    header.append(UInt8(ascii: "}"))
-    var claims: [UInt8] = Array("{\"iss\":".utf8)
-    claims.appendJSON(teamID)
-    claims.append(contentsOf: ",\"iat\":".utf8)
-    claims.appendJSON(issuedAt.seconds)
-    claims.append(UInt8(ascii: "}"))
+    let header = JSONWriter.object { json in
+      json.member("alg", "ES256")
+      json.member("kid", keyID)
+    }
+    let claims = JSONWriter.object { json in
+      json.member("iss", teamID)
+      json.member("iat", issuedAt.seconds)
+    }
     let signed = Self.base64URL(header) + "." + Self.base64URL(claims)
     let signature = try key.signature(for: Data(signed.utf8)).rawRepresentation
     return signed + "." + Self.base64URL(signature)

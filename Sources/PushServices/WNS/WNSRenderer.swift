@@ -77,15 +77,9 @@ package enum WNSRenderer {
   }
 
   private static func json(_ message: Message) -> [UInt8] {
-    var json: [UInt8] = []
-    for (key, value) in message.sortedData {
-      json.append(json.isEmpty ? UInt8(ascii: "{") : UInt8(ascii: ","))
-      json.appendJSON(key)
-      json.append(UInt8(ascii: ":"))
-      json.appendJSON(value)
+    JSONWriter.object { json in
+      for (key, value) in message.sortedData { json.member(named: key, value) }
     }
-    json.append(UInt8(ascii: "}"))
-    return json
   }
 
   /// The kind given by the root element of a native payload, behind any byte order mark, declaration and white space.

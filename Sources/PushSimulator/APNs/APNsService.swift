@@ -76,14 +76,10 @@ final class APNsService: Sendable {
       return ServiceAnswer(status: 200, headers: identity, label: "200 without delivery")
     }
     let reason = fault.reason ?? APNsReason(status: fault.status).rawValue
-    var body: [UInt8] = []
-    body.append(literal: #"{"reason":"#)
-    body.appendJSON(reason)
-    if fault.status == 410 {
-      body.append(literal: #","timestamp":"#)
-      body.appendJSON((fault.timestamp ?? now).milliseconds)
+    let body = JSONWriter.object { json in
+      json.member("reason", reason)
+      if fault.status == 410 { json.member("timestamp", (fault.timestamp ?? now).milliseconds) }
     }
-    body.append(UInt8(ascii: "}"))
     return ServiceAnswer(
       status: fault.status, headers: identity + [HeaderField("content-type", "application/json")] + fault.headers,
       body: body,

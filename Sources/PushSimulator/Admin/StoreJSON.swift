@@ -1,153 +1,104 @@
-import FanfareCore
+package import FanfareCore
 
-/// The store's contents as JSON, written by hand because payloads are inserted unchanged.
+/// The documents of the admin routes.
 enum StoreJSON {
   /// `{"notifications":[…]}`, oldest first.
   static func notifications(_ notifications: [ReceivedNotification]) -> [UInt8] {
-    var output: [UInt8] = []
-    output.append(literal: #"{"notifications":["#)
-    output.append(list: notifications) { $0.append(notification: $1) }
-    output.append(literal: "]}")
-    return output
+    JSONWriter.object { $0.member("notifications", notifications) }
   }
 
   /// One event of the stream of notifications (WHATWG HTML, server-sent events).
   static func event(_ notification: ReceivedNotification) -> [UInt8] {
-    var output: [UInt8] = []
-    output.append(literal: "event: notification\ndata: ")
-    let start = output.count
-    output.append(notification: notification)
     // A payload may contain line ends between its JSON tokens; an event's data may not.
-    for index in start..<output.count where output[index] == 0x0A || output[index] == 0x0D { output[index] = 0x20 }
-    output.append(literal: "\n\n")
-    return output
+    let data = JSONWriter.bytes(of: notification).map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
+    return Array("event: notification\ndata: ".utf8) + data + Array("\n\n".utf8)
   }
 
   /// `{"devices":[{"platform","handle","received"}…],"next":…}`, without `next` on the last page.
   static func devices(_ devices: [DeviceStore.Device], limit: Int) -> [UInt8] {
-    var output: [UInt8] = []
-    output.append(literal: #"{"devices":["#)
-    output.append(list: devices) { output, device in
-      output.append(literal: #"{"platform":"#)
-      output.appendJSON(device.platform.rawValue)
-      output.append(literal: #","handle":"#)
-      output.appendJSON(device.handle)
-      output.append(literal: #","received":"#)
-      output.appendJSON(device.received)
-      output.append(literal: "}")
+    JSONWriter.object { json in
+      json.member("devices", devices)
+      if devices.count == limit, let last = devices.last { json.member("next", "\(last.platform):\(last.handle)") }
     }
-    output.append(literal: "]")
-    if devices.count == limit, let last = devices.last {
-      output.append(literal: #","next":"#)
-      output.appendJSON("\(last.platform):\(last.handle)")
-    }
-    output.append(literal: "}")
-    return output
   }
 
   /// `{"accepted","duplicates","devices","services":{NAME:{"accepted","duplicates","answers":{…}}}}`.
   static func counts(_ counts: SimulatorCounts) -> [UInt8] {
-    var output: [UInt8] = []
-    output.append(literal: #"{"accepted":"#)
-    output.appendJSON(counts.accepted)
-    output.append(literal: #","duplicates":"#)
-    output.appendJSON(counts.duplicates)
-    output.append(literal: #","devices":"#)
-    output.appendJSON(counts.devices)
-    output.append(literal: #","services":{"#)
-    output.append(list: SimulatedService.allCases) { output, service in
-      output.appendJSON(service.rawValue)
-      output.append(literal: #":{"accepted":"#)
-      output.appendJSON(counts[service].accepted)
-      output.append(literal: #","duplicates":"#)
-      output.appendJSON(counts[service].duplicates)
-      output.append(literal: #","answers":{"#)
-      output.append(list: counts[service].answers.sorted { $0.key < $1.key }) { output, answer in
-        output.appendJSON(answer.key)
-        output.append(literal: ":")
-        output.appendJSON(answer.value)
+    JSONWriter.object { json in
+      json.member("accepted", counts.accepted)
+      json.member("duplicates", counts.duplicates)
+      json.member("devices", counts.devices)
+      json.object("services") { json in
+        for service in SimulatedService.allCases {
+          json.object(named: service.rawValue) { json in
+            json.member("accepted", counts[service].accepted)
+            json.member("duplicates", counts[service].duplicates)
+            json.object("answers") { json in
+              for answer in counts[service].answers.sorted(by: { $0.key < $1.key }) {
+                json.member(named: answer.key, answer.value)
+              }
+            }
+          }
+        }
       }
-      output.append(literal: "}}")
     }
-    output.append(literal: "}}")
-    return output
   }
 
   /// `[{"platform","prefix","meaning"}…]`.
-  static func prefixes() -> [UInt8] {
-    var output: [UInt8] = []
-    output.append(literal: "[")
-    output.append(list: HandlePrefix.table) { output, entry in
-      output.append(literal: #"{"platform":"#)
-      output.appendJSON(entry.platform.rawValue)
-      output.append(literal: #","prefix":"#)
-      output.appendJSON(entry.prefix)
-      output.append(literal: #","meaning":"#)
-      output.appendJSON(entry.meaning)
-      output.append(literal: "}")
-    }
-    output.append(literal: "]")
-    return output
-  }
+  static func prefixes() -> [UInt8] { JSONWriter.bytes(of: HandlePrefix.table) }
 
   /// The URLs of all endpoints.
   static func endpoints(_ endpoints: SimulatorEndpoints, tenant: String) -> [UInt8] {
-    let urls = [
-      ("apns", "https://\(endpoints.authority):\(endpoints.apnsPort)"),
-      ("fcm", "https://\(endpoints.authority):\(endpoints.fcmPort)"),
-      ("googleToken", endpoints.googleTokenURL), ("wns", endpoints.wnsURL), ("liveToken", endpoints.liveTokenURL),
-      ("entraToken", endpoints.entraTokenURL(tenant: tenant)), ("admin", endpoints.adminURL),
-    ]
-    var output: [UInt8] = []
-    output.append(literal: "{")
-    output.append(list: urls) { output, url in
-      output.appendJSON(url.0)
-      output.append(literal: ":")
-      output.appendJSON(url.1)
+    JSONWriter.object { json in
+      json.member("apns", "https://\(endpoints.authority):\(endpoints.apnsPort)")
+      json.member("fcm", "https://\(endpoints.authority):\(endpoints.fcmPort)")
+      json.member("googleToken", endpoints.googleTokenURL)
+      json.member("wns", endpoints.wnsURL)
+      json.member("liveToken", endpoints.liveTokenURL)
+      json.member("entraToken", endpoints.entraTokenURL(tenant: tenant))
+      json.member("admin", endpoints.adminURL)
     }
-    output.append(literal: "}")
-    return output
   }
 }
 
-extension [UInt8] {
-  /// Appends the elements, separated by commas.
-  fileprivate mutating func append<Item>(list: [Item], _ body: (inout [UInt8], Item) -> Void) {
-    for (index, element) in list.enumerated() {
-      if index > 0 { append(UInt8(ascii: ",")) }
-      body(&self, element)
+extension DeviceStore.Device: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("platform", platform)
+      json.member("handle", handle)
+      json.member("received", received)
+    }
+  }
+}
+
+extension HandlePrefix: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("platform", platform)
+      json.member("prefix", prefix)
+      json.member("meaning", meaning)
+    }
+  }
+}
+
+/// `{"platform","handle","time","pushId","headers":{…},"payload":…}`. A payload that is not JSON becomes a string.
+extension ReceivedNotification: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("platform", platform)
+      json.member("handle", handle)
+      json.member("time", time)
+      json.member("pushId", pushID)
+      json.object("headers") { json in
+        for field in headers { json.member(named: field.name.lowercased(), field.value) }
+      }
+      if hasJSONPayload { json.member("payload", json: payload) } else { json.member("payload", text) }
     }
   }
 
-  /// Appends `{"platform","handle","time","pushId","headers":{…},"payload":…}`. A payload that is not JSON becomes a
-  /// string.
-  fileprivate mutating func append(notification: ReceivedNotification) {
-    append(literal: #"{"platform":"#)
-    appendJSON(notification.platform.rawValue)
-    append(literal: #","handle":"#)
-    appendJSON(notification.handle)
-    append(literal: #","time":"#)
-    appendJSON(notification.time)
-    append(literal: #","pushId":"#)
-    if let id = notification.pushID { appendJSON(id) } else { append(literal: "null") }
-    append(literal: #","headers":{"#)
-    append(list: notification.headers) { output, field in
-      output.appendJSON(field.name.lowercased())
-      output.append(literal: ":")
-      output.appendJSON(field.value)
-    }
-    append(literal: #"},"payload":"#)
-    if Self.isJSON(notification.payload) {
-      append(contentsOf: notification.payload)
-    } else {
-      appendJSON(notification.text)
-    }
-    append(literal: "}")
-  }
-
-  private static func isJSON(_ bytes: [UInt8]) -> Bool {
+  private var hasJSONPayload: Bool {
     do {
-      var reader = try JSONReader(bytes[...])
+      var reader = try JSONReader(payload[...])
       try reader.skipValue()
       try reader.finish()
       return true

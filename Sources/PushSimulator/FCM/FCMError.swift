@@ -58,36 +58,43 @@ struct FCMError: Error, Sendable {
   }
 
   var body: [UInt8] {
-    var body: [UInt8] = []
-    body.append(literal: #"{"error":{"code":"#)
-    body.appendJSON(status)
-    body.append(literal: #","message":"#)
-    body.appendJSON(message)
-    body.append(literal: #","status":"#)
-    body.appendJSON(name)
-    var details: [[UInt8]] = []
-    if let field, !field.isEmpty {
-      var detail: [UInt8] = []
-      detail.append(literal: #"{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"#)
-      detail.appendJSON(field)
-      detail.append(literal: #","description":"#)
-      detail.appendJSON(message)
-      detail.append(literal: "}]}")
-      details.append(detail)
+    JSONWriter.object { json in
+      json.object("error") { json in
+        json.member("code", status)
+        json.member("message", message)
+        json.member("status", name)
+        json.member("details", ifPresent: details.isEmpty ? nil : details)
+      }
     }
-    if let code {
-      var detail: [UInt8] = []
-      detail.append(literal: #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"#)
-      detail.appendJSON(code)
-      detail.append(literal: "}")
-      details.append(detail)
+  }
+
+  private enum Detail: JSONWritable {
+    case badRequest(field: String, description: String)
+    case fcmError(code: String)
+
+    func write(to json: inout JSONWriter) {
+      json.object { json in
+        switch self {
+        case .badRequest(let field, let description):
+          json.member("@type", "type.googleapis.com/google.rpc.BadRequest")
+          json.array("fieldViolations", [field]) { json, field in
+            json.object { json in
+              json.member("field", field)
+              json.member("description", description)
+            }
+          }
+        case .fcmError(let code):
+          json.member("@type", "type.googleapis.com/google.firebase.fcm.v1.FcmError")
+          json.member("errorCode", code)
+        }
+      }
     }
-    if !details.isEmpty {
-      body.append(literal: #","details":["#)
-      body.append(contentsOf: details.joined(separator: [UInt8(ascii: ",")]))
-      body.append(literal: "]")
-    }
-    body.append(literal: "}}")
-    return body
+  }
+
+  private var details: [Detail] {
+    var details: [Detail] = []
+    if let field, !field.isEmpty { details.append(.badRequest(field: field, description: message)) }
+    if let code { details.append(.fcmError(code: code)) }
+    return details
   }
 }

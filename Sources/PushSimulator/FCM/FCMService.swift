@@ -65,10 +65,7 @@ final class FCMService: Sendable {
       )
     }
     let id = isDryRun ? "fake_message_id" : "0:\(now.milliseconds)%\(UInt64.random(in: .min ... .max))"
-    var body: [UInt8] = []
-    body.append(literal: #"{"name":"#)
-    body.appendJSON("projects/\(projectID)/messages/\(id)")
-    body.append(UInt8(ascii: "}"))
+    let body = JSONWriter.object { $0.member("name", "projects/\(projectID)/messages/\(id)") }
     return ServiceAnswer(
       status: 200, headers: Self.jsonHeaders, body: body, label: isDryRun ? "200 dry run" : "200", isAccepted: !isDryRun
     )

@@ -182,26 +182,21 @@ enum TokenAnswer {
 
   /// `expiresIn` is inserted unchanged, because Microsoft sends a string where others send a number.
   static func success(token: String, type: String, expiresIn: String) -> ServiceAnswer {
-    var body: [UInt8] = []
-    body.append(literal: #"{"token_type":"#)
-    body.appendJSON(type)
-    body.append(literal: #","expires_in":"#)
-    body.append(contentsOf: expiresIn.utf8)
-    body.append(literal: #","access_token":"#)
-    body.appendJSON(token)
-    body.append(UInt8(ascii: "}"))
+    let body = JSONWriter.object { json in
+      json.member("token_type", type)
+      json.member("expires_in", json: expiresIn.utf8)
+      json.member("access_token", token)
+    }
     return ServiceAnswer(status: 200, headers: headers, body: body, label: "200", isAccepted: true)
   }
 
   static func failure(_ status: Int, _ code: String, _ description: String, retryAfter: [HeaderField] = [])
     -> ServiceAnswer
   {
-    var body: [UInt8] = []
-    body.append(literal: #"{"error":"#)
-    body.appendJSON(code)
-    body.append(literal: #","error_description":"#)
-    body.appendJSON(description)
-    body.append(UInt8(ascii: "}"))
+    let body = JSONWriter.object { json in
+      json.member("error", code)
+      json.member("error_description", description)
+    }
     return ServiceAnswer(status: status, headers: headers + retryAfter, body: body, label: "\(status) \(code)")
   }
 
