@@ -77,8 +77,8 @@ package enum WorkerRole {
       services: producing + running + pumps + [worker],
       checks: [
         NamedCheck("worker") {
-          let complaints = worker.complaints
-          return complaints.isEmpty ? nil : complaints.joined(separator: "; ")
+          let problems = worker.readinessProblems
+          return problems.isEmpty ? nil : problems.joined(separator: "; ")
         },
         NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
         NamedCheck("kafka") {

@@ -4,11 +4,10 @@ package import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// The heart of the product: takes sends from Kafka, looks up their devices, pushes, writes what became of each, and
-/// only then lets Kafka forget them.
+/// Takes sends from Kafka, looks up their devices, pushes, and writes what became of each before it commits their offsets.
 ///
-/// A send is settled when every device has its result and the status record is acknowledged; an offset is committed
-/// when everything before it is settled, and with it what is settled above. So a crash loses nothing, and repeats
+/// A send is settled when every device has its result and the status record is acknowledged. An offset is committed when
+/// everything before it is settled; its metadata holds the runs settled above it. So a crash loses nothing, and repeats
 /// little more than what was in flight.
 package final class Worker: Service {
   private let configuration: WorkerConfiguration
@@ -25,12 +24,11 @@ package final class Worker: Service {
   private let mailbox = Mailbox()
   private let ownProblems = Mutex<[String]>([])
 
-  /// Makes a worker; nothing happens before `run()`. Throws `WorkerConfiguration.Problem` when a limit makes no sense.
+  /// Makes a worker; nothing happens before `run()`. Throws `WorkerConfiguration.Problem` for a value out of range.
   ///
-  /// `broadcastProducer` writes the segments of broadcasts and the statuses of their pages, for which the rest of each
-  /// broadcast waits: it should not gather records for long. The consumer (see `WorkerConfiguration.consumer`) is the
-  /// worker's own from now on: it runs and closes it. The producers and the senders are only used: they must run before
-  /// the worker does, and until it has ended.
+  /// `broadcastProducer` writes segments of broadcasts and statuses of pages, which the rest of each broadcast waits for:
+  /// it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes it.
+  /// Producers and senders must run before the worker does, and until it has ended.
   package init(
     configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink,
     broadcastProducer: any RecordSink,
@@ -52,20 +50,20 @@ package final class Worker: Service {
     self.logger = logger
   }
 
-  /// What keeps the worker from doing its job now, one short sentence each; empty when it is ready. Names hubs and
-  /// platforms, never sends or devices. From any thread.
-  package var complaints: [String] {
-    var complaints = ownProblems.withLock { $0 }
+  /// Why the worker is not ready, one short sentence each; empty when it is. Names hubs and platforms, never sends or
+  /// devices. From any thread.
+  package var readinessProblems: [String] {
+    var problems = ownProblems.withLock { $0 }
     for (number, sender) in table.senders.enumerated() {
-      guard let complaint = sender?.readinessProblem else { continue }
-      complaints.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(complaint)")
+      guard let problem = sender?.readinessProblem else { continue }
+      problems.append("\(table.hub(ofSender: number))/\(table.platform(ofSender: number)): \(problem)")
     }
-    return complaints
+    return problems
   }
 
-  /// The lifetime. A graceful shutdown takes nothing more, settles what is in flight within `drainDeadline`, commits
-  /// the positions, leaves the group, and returns; cancellation leaves at once, and what was in flight is done again by
-  /// others. Throws when the consumer fails for good.
+  /// The lifetime. On graceful shutdown the worker takes no more records, settles those in flight within `drainDeadline`,
+  /// commits, leaves the group, and returns. On cancellation it leaves at once, and others repeat what was in flight.
+  /// Throws when the consumer fails for good.
   package func run() async throws {
     var engine = Engine(
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,
@@ -80,7 +78,7 @@ package final class Worker: Service {
         group.addTask { await source.run() }
         group.addTask {
           for await event in source.events { mailbox.post { $0.events.append(event) } }
-          // Also when cancelled: nothing comes any more, so the engine ends.
+          // Also when cancelled: no further event comes, so the engine ends.
           mailbox.post { $0.hasEnded = true }
         }
         group.addTask { [self] in await tick() }
@@ -94,16 +92,16 @@ package final class Worker: Service {
     try result.get()
   }
 
-  /// Begins what a graceful shutdown begins.
+  /// Begins a graceful shutdown.
   func shutDown() {
     mailbox.post { $0.isToShutDown = true }
   }
 
-  /// Wakes the engine from time to time: the one timer of the worker.
+  /// Wakes the engine at every tick: the only timer of the worker.
   private func tick() async {
     while true {
       do {
-        try await delays.sleep(for: configuration.tickInterval)
+        try await delays.sleep(for: configuration.times.tickInterval)
       } catch {
         // Cancelled: the worker ends.
         return

@@ -5,114 +5,118 @@ package import RDKafka
 package struct WorkerConfiguration: Sendable {
   /// The consumer group that all workers of a deployment share.
   package var consumerGroup = "fanfare-workers"
-
-  // What may be held.
-
-  /// The most records taken and not settled. While a service is silent, those that it has are not counted, up to as
-  /// many again.
-  package var maximumRecords = 5_000
-  /// The most bytes of such records, which decoded and rendered take several times as many. No more is asked for than
-  /// is likely to fit: where records are suddenly larger, it is exceeded by what is on its way before the rest is taken
-  /// back.
-  package var maximumBytes = 4 << 20
-  /// The most devices of sends being worked on. Checked before more are looked up, so that it can be exceeded by one
-  /// batch of look-ups, and by one record that was put off. Pages of paused broadcasts keep a quarter of it at most,
-  /// where there are retry topics.
-  package var maximumDevices = 200_000
-  /// The most pushes handed to senders and not yet answered, all senders together.
-  package var maximumPushes = 10_000
-  /// The same for one sender: no platform that does not answer can take every place. At least as many as its
-  /// connections have streams.
-  package var maximumPushesPerSender = 5_000
-  /// The farthest that work in one partition may run ahead of its first unsettled record; reached, no further records
-  /// are taken. Of segments of broadcasts, of which paused ones stay unsettled, only no further segments.
-  package var maximumSpan = 100_000
-  /// The most settled sends remembered, to recognise duplicates; fewer than 524,288, by which time the place of one may
-  /// look as if it were its own again.
-  package var rememberedSends = 65_536
-  /// The most pushes of one sender that are remembered as kept from their devices by an outage; of more the order is
-  /// not kept.
-  package var maximumOrdered = 100_000
-  /// The most audiences in one request to the registry, each of which counts once, however large it is.
-  package var lookUpBatch = 512
+  package var limits = Limits()
+  package var broadcasts = Broadcasts()
+  package var times = Times()
   /// The most devices in one status record; the results of a larger send are spread over several.
   package var devicesPerStatus = 2_000
-  /// The most devices that a send to a tag, an expression or everyone may have to be dispatched in one piece; a larger
-  /// one is divided into pages.
-  package var undividedDevices = 2_000
-  /// How many devices a page of a broadcast and the head start of the next one are to have: what a crash repeats, or a
-  /// little more where the slice of a page happens to hold more. Each page costs a status record and a row in the
-  /// registry. No more than what fits in one retry record, should none of them be reached: of the 8 MiB that a record
-  /// may have each takes some 250 bytes.
-  package var pageDevices = 5_000
-  /// How many of them the next page may push to while the last pushes of the one before it are answered and noted.
-  var headStart: Int { pageDevices / 5 }
-  /// The most devices that are looked at in one question about a page.
-  package var lookUpPage = 2_500
-  /// Into how many segments a broadcast is divided at most: what workers share among themselves.
-  package var segments = 64
-  /// The most pushes of broadcasts handed to one sender and not yet answered: the rest of its room is for single sends,
-  /// and while these come it may be fewer (see `BroadcastWindow`).
-  package var maximumBulkPushesPerSender = 1_000
-  /// The most segments of broadcasts taken and not finished, beside the records of single sends: paused ones stay for
-  /// as long as they are paused.
-  package var maximumSegments = 20_000
-  /// The most bytes of such segments.
-  package var maximumSegmentBytes = 64 << 20
-  /// The share of a page's devices whose failure pauses its broadcast, 0…1; deaths and expiry do not count.
-  package var broadcastFailureShare = 0.5
-  /// Pages with fewer devices are too few to judge by.
-  package var broadcastFailureSample = 20
-  /// The most bytes that are kept with a partition's position about what is settled above it. Brokers take 4,096 unless
-  /// told otherwise; what finds no room is done again after a crash. 0: nothing is kept.
-  package var commitMetadataBytes = 3_500
-
-  /// What a push service takes of a hub in any 60 seconds, from all workers together; where there is nothing here,
-  /// there is no such limit.
+  /// The quota of each platform in any 60 seconds, of all workers together; no entry: no quota.
   package var pushesPerMinute: [HubName: [Platform: Int]] = [:]
-
-  // How long things may take.
-
-  /// The life of a send that names none.
-  package var defaultTimeToLive = Duration.seconds(24 * 60 * 60)
-  /// A push is handed to its sender at most this long after the look-up was asked that found its device among those of
-  /// the user it is for; where the registry takes longer to answer, in the moment it does.
-  package var ownershipWindow = Duration.milliseconds(250)
-  /// From the wish to shut down until what is still in flight is given up.
-  package var drainDeadline = Duration.seconds(20)
-  /// From the wish of the group to have partitions back until what is still in flight is given up. Meanwhile the
-  /// consumer reads nothing.
-  package var revokeDeadline = Duration.milliseconds(3_000)
-  /// From then on until partitions are given back whether or not their last positions are committed.
-  package var lastCommitDeadline = Duration.milliseconds(1_500)
-  /// How long partitions wait for the group's word on what their last owner has settled. Without it all of it is done.
-  package var resumeDeadline = Duration.milliseconds(5_000)
-  /// What has settled is committed at most this often; 0: as soon as the commit before has ended.
-  package var commitInterval = Duration.milliseconds(250)
-  /// How often it is asked what is wanted of the broadcasts that are under way.
-  package var steeringInterval = Duration.milliseconds(500)
-  /// How often a sender that was stopped by a configuration error is tried.
-  package var probeInterval = Duration.seconds(15)
-  /// How often a push service that was unavailable is tried.
-  package var outageProbeInterval = Duration.seconds(5)
-  /// The longest wait in a worker's memory, where there are retry topics: what must wait longer is put off.
-  package var longestRest = Duration.seconds(10)
-  /// How exact delays are.
-  package var tickInterval = Duration.milliseconds(50)
-
-  // How refusals are dealt with.
-
-  /// When a push service that does not answer is left alone.
+  /// When the circuit of a push service opens.
   package var circuit = CircuitPolicy()
-
   /// What outcomes mean.
   package var retry = RetryPolicy()
   /// When dead devices stop being believed.
   package var unregisterPolicy = UnregisterPolicy()
 
+  /// How much a worker may hold.
+  package struct Limits: Sendable {
+    /// The most records taken and not settled. Those in flight at an unresponsive service are exempt, up to as many
+    /// again.
+    package var maximumRecords = 5_000
+    /// The most bytes of such records; decoded and rendered they take several times as many. Credit is granted by the
+    /// typical size: if records suddenly become larger, records under way exceed the limit before credit is taken back.
+    package var maximumBytes = 4 << 20
+    /// The most devices of sends being dispatched. Checked before a look-up, so one batch of look-ups, or one deferred
+    /// record, may exceed it. With retry topics, pages of paused broadcasts keep a quarter of it at most.
+    package var maximumDevices = 200_000
+    /// The most pushes in flight, on all platforms together.
+    package var maximumPushes = 10_000
+    /// The most pushes in flight on one platform, so that one without answers cannot take every place. At least as many as
+    /// its connections have streams.
+    package var maximumPushesPerSender = 5_000
+    /// The farthest that work in one partition may run ahead of its first unsettled record; then no further records are
+    /// taken. For the segments topic, where paused broadcasts stay unsettled, only no further segments.
+    package var maximumSpan = 100_000
+    /// The most segments of broadcasts taken and not finished, apart from records of single sends: paused ones stay while
+    /// they are paused.
+    package var maximumSegments = 20_000
+    /// The most bytes of such segments.
+    package var maximumSegmentBytes = 64 << 20
+    /// The most pushes of one platform that are remembered as delayed by an outage; the order of more is not kept.
+    package var maximumOrdered = 100_000
+    /// The most settled sends remembered to recognise duplicates. Less than 524,288, after which tickets repeat.
+    package var rememberedSends = 65_536
+    /// The most audiences in one request to the registry, each counted once, however large.
+    package var lookUpBatch = 512
+    /// The most bytes of metadata that are committed with a partition's position: the runs settled above it. Brokers accept
+    /// 4,096 by default; settled records without room are repeated after a crash. 0: none.
+    package var commitMetadataBytes = 3_500
+
+    package init() {}
+  }
+
+  /// How broadcasts are divided and pushed.
+  package struct Broadcasts: Sendable {
+    /// The most devices of a send to a tag, an expression or everyone that is dispatched in one piece; a larger one is
+    /// divided into pages.
+    package var undividedDevices = 2_000
+    /// How many devices a page and the head start of the next one have, or a little more if a page's slice happens to hold
+    /// more: what a crash repeats. Each page costs a status record and a row in the registry. No more than fit into one
+    /// retry record of 8 MiB, at some 250 bytes each.
+    package var pageDevices = 5_000
+    /// How many devices the next page may push to while the last pushes of the page before are answered and noted.
+    var headStart: Int { pageDevices / 5 }
+    /// The most devices looked at in one question about a page.
+    package var lookUpPage = 2_500
+    /// Into how many segments a broadcast is divided at most: workers share these.
+    package var segments = 64
+    /// The most pushes of broadcasts in flight on one platform: the rest of its room is for single sends. While these come,
+    /// it may be fewer (see `BroadcastWindow`).
+    package var maximumBulkPushesPerSender = 1_000
+    /// The share of a page's devices whose failure pauses its broadcast, 0…1; dead devices and expiry do not count.
+    package var broadcastFailureShare = 0.5
+    /// Pages with fewer devices are too few to judge by.
+    package var broadcastFailureSample = 20
+
+    package init() {}
+  }
+
+  /// How long things may take.
+  package struct Times: Sendable {
+    /// The life of a send that names none.
+    package var defaultTimeToLive = Duration.seconds(24 * 60 * 60)
+    /// A push is handed over at most this long after the request that found its device among the user's; if the registry
+    /// takes longer, when it answers.
+    package var ownershipWindow = Duration.milliseconds(250)
+    /// From a shutdown until work in flight is given up.
+    package var drainDeadline = Duration.seconds(20)
+    /// From a revocation until work in flight is given up. Meanwhile the consumer reads nothing.
+    package var revokeDeadline = Duration.milliseconds(3_000)
+    /// From then on until partitions are released, whether or not their last positions are committed.
+    package var lastCommitDeadline = Duration.milliseconds(1_500)
+    /// How long partitions wait for the group's answer on what their last owner has settled. Without it settled records are
+    /// repeated.
+    package var resumeDeadline = Duration.milliseconds(5_000)
+    /// The shortest time between two commits; 0: a commit begins as soon as the one before has ended.
+    package var commitInterval = Duration.milliseconds(250)
+    /// How often the worker asks what is wanted of the broadcasts under way.
+    package var steeringInterval = Duration.milliseconds(500)
+    /// How often a platform that refuses the configuration is probed.
+    package var probeInterval = Duration.seconds(15)
+    /// How often a platform that is unavailable is probed.
+    package var outageProbeInterval = Duration.seconds(5)
+    /// The longest wait in memory: with retry topics, a push that must wait longer is deferred.
+    package var longestRest = Duration.seconds(10)
+    /// How exact delays are.
+    package var tickInterval = Duration.milliseconds(50)
+
+    package init() {}
+  }
+
   package init() {}
 
-  /// A value that makes no sense, named as the property is.
+  /// A value out of its range, by the name of its property.
   package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     package let property: String
     package let expected: String
@@ -120,51 +124,53 @@ package struct WorkerConfiguration: Sendable {
     package var description: String { "\(property): expected \(expected)" }
   }
 
-  /// Throws `Problem` for the first value that makes no sense.
+  /// Throws `Problem` for the first value out of its range.
   package func check() throws(Problem) {
     let counts: [(String, Int, ClosedRange<Int>)] = [
-      ("maximumRecords", maximumRecords, 1...Ticket.maximumSlots / 4), ("maximumBytes", maximumBytes, 1...Int.max),
-      ("maximumDevices", maximumDevices, 1...Int.max),
-      ("maximumPushes", maximumPushes, 1...Int.max), ("maximumPushesPerSender", maximumPushesPerSender, 1...Int.max),
-      ("maximumSpan", maximumSpan, 1...Int.max), ("rememberedSends", rememberedSends, 0...(Ticket.generations - 1)),
-      ("lookUpBatch", lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
-      ("maximumSegments", maximumSegments, 1...Ticket.maximumSlots / 2),
-      ("maximumSegmentBytes", maximumSegmentBytes, 1...Int.max), ("undividedDevices", undividedDevices, 1...100_000),
-      ("pageDevices", pageDevices, 1...25_000),
-      ("lookUpPage", lookUpPage, 1...100_000), ("segments", segments, 1...10_000),
-      ("maximumBulkPushesPerSender", maximumBulkPushesPerSender, 1...Int.max),
-      ("broadcastFailureSample", broadcastFailureSample, 1...Int.max),
-      ("commitMetadataBytes", commitMetadataBytes, 0...16_384),
+      ("maximumRecords", limits.maximumRecords, 1...Ticket.maximumSlots / 4),
+      ("maximumBytes", limits.maximumBytes, 1...Int.max), ("maximumDevices", limits.maximumDevices, 1...Int.max),
+      ("maximumPushes", limits.maximumPushes, 1...Int.max),
+      ("maximumPushesPerSender", limits.maximumPushesPerSender, 1...Int.max),
+      ("maximumSpan", limits.maximumSpan, 1...Int.max),
+      ("rememberedSends", limits.rememberedSends, 0...(Ticket.generations - 1)),
+      ("lookUpBatch", limits.lookUpBatch, 1...Int.max), ("devicesPerStatus", devicesPerStatus, 1...1_000_000),
+      ("maximumSegments", limits.maximumSegments, 1...Ticket.maximumSlots / 2),
+      ("maximumSegmentBytes", limits.maximumSegmentBytes, 1...Int.max),
+      ("undividedDevices", broadcasts.undividedDevices, 1...100_000),
+      ("pageDevices", broadcasts.pageDevices, 1...25_000), ("lookUpPage", broadcasts.lookUpPage, 1...100_000),
+      ("segments", broadcasts.segments, 1...10_000),
+      ("maximumBulkPushesPerSender", broadcasts.maximumBulkPushesPerSender, 1...Int.max),
+      ("broadcastFailureSample", broadcasts.broadcastFailureSample, 1...Int.max),
+      ("commitMetadataBytes", limits.commitMetadataBytes, 0...16_384),
     ]
     for (property, value, range) in counts where !range.contains(value) {
       throw Problem(property: property, expected: "\(range.lowerBound) to \(range.upperBound)")
     }
-    let times: [(String, Duration)] = [
-      ("defaultTimeToLive", defaultTimeToLive), ("ownershipWindow", ownershipWindow), ("drainDeadline", drainDeadline),
-      ("revokeDeadline", revokeDeadline), ("lastCommitDeadline", lastCommitDeadline),
-      ("resumeDeadline", resumeDeadline),
-      ("probeInterval", probeInterval), ("tickInterval", tickInterval),
-      ("outageProbeInterval", outageProbeInterval), ("steeringInterval", steeringInterval),
-      ("longestRest", longestRest),
+    let durations: [(String, Duration)] = [
+      ("defaultTimeToLive", times.defaultTimeToLive), ("ownershipWindow", times.ownershipWindow),
+      ("drainDeadline", times.drainDeadline), ("revokeDeadline", times.revokeDeadline),
+      ("lastCommitDeadline", times.lastCommitDeadline), ("resumeDeadline", times.resumeDeadline),
+      ("probeInterval", times.probeInterval), ("tickInterval", times.tickInterval),
+      ("outageProbeInterval", times.outageProbeInterval), ("steeringInterval", times.steeringInterval),
+      ("longestRest", times.longestRest),
     ]
-    for (property, value) in times where value < .milliseconds(1) {
+    for (property, value) in durations where value < .milliseconds(1) {
       throw Problem(property: property, expected: "at least 1 ms")
     }
   }
 
-  /// The consumer a worker wants: its group, its topics, no commits but the worker's own, and a deadline for rebalances
-  /// that leaves room for the worker's.
+  /// The configuration of a worker's consumer: its group and topics, no commits but the worker's own, and a rebalance
+  /// deadline that leaves room for the worker's.
   package func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
     var configuration = ConsumerConfiguration(
       client: client, groupID: consumerGroup, topics: [topics.sends, topics.segments])
-    // The consumer's deadline is for a worker that has died, not for one that is slow: the worker's own begins when it
-    // hears of the rebalance.
-    configuration.rebalanceDeadline = max(revokeDeadline + lastCommitDeadline, resumeDeadline) + .seconds(2)
+    // The consumer's deadline is for a worker that has died. The worker's own begins when it hears of the rebalance.
+    configuration.rebalanceDeadline =
+      max(times.revokeDeadline + times.lastCommitDeadline, times.resumeDeadline) + .seconds(2)
     configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
     configuration.pausableTopics = [topics.segments]
-    // A worker's memory is bounded by what it holds; what is fetched in advance, and what one fetch can become when it
-    // is decompressed, comes on top.
+    // Prefetched records, and what a fetch becomes when it is decompressed, come on top of the worker's limits.
     (configuration.prefetchRecords, configuration.prefetchBytes) = (5_000, 2 << 20)
     configuration.fetchBytes = 256 << 10
     return configuration

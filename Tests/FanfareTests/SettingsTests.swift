@@ -228,7 +228,7 @@ import Yams
       ])
     #expect(settings.kafka.topics.sends == "other.sends")
     #expect(settings.hubs.map(\.name.rawValue) == ["default", "app-2"])
-    #expect(settings.worker.configuration.maximumRecords == 7)
+    #expect(settings.worker.configuration.limits.maximumRecords == 7)
     #expect(settings.hubs.first?.roles.operators == ["ann", "bob"])
   }
 

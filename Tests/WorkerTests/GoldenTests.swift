@@ -157,10 +157,10 @@ import Testing
     for (name, happen) in Self.events {
       var desk = Desk(retryDelays: [15, 60, 300]) {
         $0.devicesPerStatus = 4
-        $0.undividedDevices = 20
-        $0.pageDevices = 10
-        $0.lookUpPage = 4
-        $0.segments = 3
+        $0.broadcasts.undividedDevices = 20
+        $0.broadcasts.pageDevices = 10
+        $0.broadcasts.lookUpPage = 4
+        $0.broadcasts.segments = 3
       }
       desk.acknowledges = false
       happen(&desk)

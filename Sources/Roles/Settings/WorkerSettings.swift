@@ -28,20 +28,23 @@ struct WorkerSettings: Sendable {
     var worker = WorkerConfiguration()
     group = try reader.optionalString("worker.group")
     instance = try reader.optionalString("worker.instance")
-    worker.maximumRecords = try reader.int("worker.maximumRecords", default: worker.maximumRecords, in: 1...262_144)
-    worker.maximumBytes = try reader.int(
-      "worker.maximumBytes", default: worker.maximumBytes, in: 65_536...1_073_741_824)
-    worker.maximumPushes = try reader.int("worker.maximumPushes", default: worker.maximumPushes, in: 1...1_000_000)
-    worker.maximumPushesPerSender = try reader.int(
-      "worker.maximumPushesPerSender", default: worker.maximumPushesPerSender, in: 1...1_000_000)
-    worker.maximumBulkPushesPerSender = try reader.int(
-      "worker.maximumBulkPushesPerSender", default: worker.maximumBulkPushesPerSender, in: 1...1_000_000)
-    worker.pageDevices = try reader.int("worker.pageDevices", default: worker.pageDevices, in: 1...25_000)
-    worker.broadcastFailureShare = try reader.share(
-      "worker.broadcastFailureShare", default: worker.broadcastFailureShare)
-    worker.defaultTimeToLive = try reader.seconds("worker.defaultTimeToLive", default: 86_400, in: 1...2_419_200)
-    worker.drainDeadline = try reader.seconds("worker.drainSeconds", default: 20, in: 0.1...3600)
-    worker.longestRest = try reader.seconds("worker.longestRest", default: 10, in: 0.1...3600)
+    worker.limits.maximumRecords = try reader.int(
+      "worker.maximumRecords", default: worker.limits.maximumRecords, in: 1...262_144)
+    worker.limits.maximumBytes = try reader.int(
+      "worker.maximumBytes", default: worker.limits.maximumBytes, in: 65_536...1_073_741_824)
+    worker.limits.maximumPushes = try reader.int(
+      "worker.maximumPushes", default: worker.limits.maximumPushes, in: 1...1_000_000)
+    worker.limits.maximumPushesPerSender = try reader.int(
+      "worker.maximumPushesPerSender", default: worker.limits.maximumPushesPerSender, in: 1...1_000_000)
+    worker.broadcasts.maximumBulkPushesPerSender = try reader.int(
+      "worker.maximumBulkPushesPerSender", default: worker.broadcasts.maximumBulkPushesPerSender, in: 1...1_000_000)
+    worker.broadcasts.pageDevices = try reader.int(
+      "worker.pageDevices", default: worker.broadcasts.pageDevices, in: 1...25_000)
+    worker.broadcasts.broadcastFailureShare = try reader.share(
+      "worker.broadcastFailureShare", default: worker.broadcasts.broadcastFailureShare)
+    worker.times.defaultTimeToLive = try reader.seconds("worker.defaultTimeToLive", default: 86_400, in: 1...2_419_200)
+    worker.times.drainDeadline = try reader.seconds("worker.drainSeconds", default: 20, in: 0.1...3600)
+    worker.times.longestRest = try reader.seconds("worker.longestRest", default: 10, in: 0.1...3600)
     worker.retry.maximumAttempts = try reader.int(
       "worker.maximumAttempts", default: worker.retry.maximumAttempts, in: 1...100)
     configuration = worker

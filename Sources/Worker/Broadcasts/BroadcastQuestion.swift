@@ -31,7 +31,8 @@ enum BroadcastQuestion: Sendable {
 
   /// Asks the stores. Throws their errors.
   func ask(
-    _ registry: any DeviceRegistry, _ broadcasts: any BroadcastStore & PushQuotaStore, limits: WorkerConfiguration,
+    _ registry: any DeviceRegistry, _ broadcasts: any BroadcastStore & PushQuotaStore,
+    limits: WorkerConfiguration.Broadcasts,
     at now: UnixTime
   ) async throws -> BroadcastAnswer.Outcome {
     switch self {

@@ -126,7 +126,7 @@ struct DeferralPolicy: Sendable {
   /// three quarters taken, only pushes that are here already (`isHere`) stay, until they are looked at.
   func longestQueue(
     _ lane: borrowing PlatformLane, isHere: Bool, isFarBehind: Bool, held: HeldMemory, typical: RecordSizeEstimate,
-    limits: WorkerConfiguration
+    limits: WorkerConfiguration.Limits
   ) -> Int? {
     guard hasRetryTopics else { return nil }
     if lane.isStopped || isFarBehind || (held.exceeds(quarters: 3, of: limits) && !isHere) { return 0 }

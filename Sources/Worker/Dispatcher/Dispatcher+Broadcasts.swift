@@ -51,7 +51,7 @@ extension Dispatcher {
 
   /// Asks for the first devices of audiences.
   mutating func survey(at now: Moment, into effects: inout Effects) {
-    while items.held.devices < configuration.maximumDevices, let ticket = broadcasts.popSurvey() {
+    while items.held.devices < configuration.limits.maximumDevices, let ticket = broadcasts.popSurvey() {
       guard items.isResolving(ticket), let send = items[ticket.slot].send else { continue }
       broadcasts.beginSurvey()
       // Only the platforms that the send has content for. An expired send is asked for too: it may have been divided before
@@ -89,9 +89,9 @@ extension Dispatcher {
   private func pageCount(of found: AudiencePage, rate: Int?) -> Int {
     // Ids are uniformly distributed: how far the first ones reach tells how many there are.
     let share = max(found.last.map { RegistrationSlice.whole.share(upTo: $0) } ?? 1, 1e-12)
-    var devicesPerPage = Double(configuration.pageDevices - configuration.headStart)
+    var devicesPerPage = Double(configuration.broadcasts.pageDevices - configuration.broadcasts.headStart)
     // A page takes about a second, however slow the broadcast: it is what a crash repeats.
-    if let rate { devicesPerPage = min(Double(configuration.pageDevices), max(100, Double(rate))) }
+    if let rate { devicesPerPage = min(Double(configuration.broadcasts.pageDevices), max(100, Double(rate))) }
     // When few of the devices examined match, pages are larger slices, but not without bound.
     let pages =
       max(Double(found.targets.count) / devicesPerPage, Double(found.examined) / (devicesPerPage * 20)) / share
@@ -105,7 +105,7 @@ extension Dispatcher {
   ) {
     let slot = ticket.slot
     guard items.isResolving(ticket), let send = items[slot].send else { return }
-    let segments = isAnnounced ? [] : SegmentRecord.divide(send, pages: pages, into: configuration.segments)
+    let segments = isAnnounced ? [] : SegmentRecord.divide(send, pages: pages, into: configuration.broadcasts.segments)
     items.settle(slot, records: segments.count)
     advanceLane(slot)
     guard !isAnnounced else { return conclude(slot) }

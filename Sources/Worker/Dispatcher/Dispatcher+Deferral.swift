@@ -137,7 +137,7 @@ extension Dispatcher {
   private func longestQueue(of sender: Int, isHere: Bool) -> Int? {
     deferral.longestQueue(
       lanes[sender], isHere: isHere, isFarBehind: partitions.spans.isFarBehind, held: items.held,
-      typical: items.credit.typicalSize, limits: configuration)
+      typical: items.credit.typicalSize, limits: configuration.limits)
   }
 
   /// How many pushes come to the device before this one, up to `limit`.
@@ -155,7 +155,7 @@ extension Dispatcher {
   /// stay as long as the outage lasts, and with them the positions of their partitions. Refused ones come after them.
   mutating func deferStopped(at now: Moment, into effects: inout Effects) {
     guard let shortest = deferral.shortest else { return }
-    let isShortOfRoom = items.held.isShortOfRoom(configuration)
+    let isShortOfRoom = items.held.isShortOfRoom(configuration.limits)
     for sender in lanes.indices where lanes[sender].isStopped {
       let leaving = keepProbes(of: sender, at: now)
       for ticket in oldestFirst(leaving) {
@@ -217,7 +217,7 @@ extension Dispatcher {
     for sender in lanes.indices where !lanes[sender].isStopped {
       guard let quota = lanes[sender].quota.quota else { continue }
       // Some stay however small the quota is: records that come back would otherwise leave again before their turn.
-      let limit = max(PlatformLane.bulkPeriod, quota.pushes(in: configuration.longestRest))
+      let limit = max(PlatformLane.bulkPeriod, quota.pushes(in: configuration.times.longestRest))
       guard lanes[sender].queuedCount > limit else { continue }
       let leaving = keepWithinQuota(of: sender, limit)
       for (number, ticket) in leaving.enumerated() where items.phase(of: ticket) == .queued {
@@ -225,7 +225,7 @@ extension Dispatcher {
         let back = delay + deferral.lateness(of: delay) + DeferralPolicy.lastCall
         if back < items[ticket.slot].expiresAt - now.wall {
           deferInOrder(ticket.slot, ticket.device, for: delay, at: now, into: &effects)
-        } else if items.held.isShortOfRoom(configuration) {
+        } else if items.held.isShortOfRoom(configuration.limits) {
           // It would expire before its turn there, and hardly gets one here.
           deferAtRisk(ticket.slot, ticket.device, for: shortest, at: now, into: &effects)
         } else {

@@ -56,7 +56,7 @@ extension Dispatcher {
 
   /// When the send expires: nothing of it is delivered from then on.
   func expiry(of send: SendRequest) -> UnixTime {
-    send.acceptedAt + (send.timeToLive.map { .seconds($0) } ?? configuration.defaultTimeToLive)
+    send.acceptedAt + (send.timeToLive.map { .seconds($0) } ?? configuration.times.defaultTimeToLive)
   }
 
   /// The lane in which the send must not overtake others: that of its record key, or, without a key, of its user; nil:

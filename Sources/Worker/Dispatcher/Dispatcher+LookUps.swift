@@ -20,7 +20,7 @@ extension Dispatcher {
   mutating func askRegistry(at now: Moment, into effects: inout Effects) {
     guard lookUps.mayAsk(at: now.uptime) else { return }
     var lookUp = LookUp(askedAt: now.uptime)
-    lookUps.addRechecks(to: &lookUp, of: items, batch: configuration.lookUpBatch)
+    lookUps.addRechecks(to: &lookUp, of: items, batch: configuration.limits.lookUpBatch)
     addItems(to: &lookUp, at: now, into: &effects)
     guard !lookUp.entries.isEmpty else { return }
     lookUps.asked()
@@ -28,7 +28,8 @@ extension Dispatcher {
   }
 
   private mutating func addItems(to lookUp: inout LookUp, at now: Moment, into effects: inout Effects) {
-    while lookUp.queries.count < configuration.lookUpBatch, items.held.devices < configuration.maximumDevices,
+    while lookUp.queries.count < configuration.limits.lookUpBatch,
+      items.held.devices < configuration.limits.maximumDevices,
       let ticket = lookUps.popNew()
     {
       let slot = ticket.slot
@@ -49,7 +50,7 @@ extension Dispatcher {
     lookUps.answered()
     var stopped: [Ticket] = []
     // The answer of a slow registry counts for this moment only.
-    let checkedAt = max(answer.lookUp.askedAt, now.uptime - configuration.ownershipWindow.milliseconds)
+    let checkedAt = max(answer.lookUp.askedAt, now.uptime - configuration.times.ownershipWindow.milliseconds)
     for entry in answer.lookUp.entries {
       let found = targets[entry.query]
       switch entry.purpose {
@@ -69,7 +70,7 @@ extension Dispatcher {
   /// Whether the device must be looked up again before it is pushed to.
   func needsRecheck(_ send: SendRequest, checkedAt: Int64, attempts: Int, at now: Moment) -> Bool {
     guard checkedAt != DeviceProgress.never else { return true }
-    guard now.uptime - checkedAt > configuration.ownershipWindow.milliseconds else { return false }
+    guard now.uptime - checkedAt > configuration.times.ownershipWindow.milliseconds else { return false }
     return switch send.audience {
     // The caller named the address itself; its owner does not matter.
     case .device: false

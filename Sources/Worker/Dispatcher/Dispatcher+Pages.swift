@@ -83,7 +83,7 @@ extension Dispatcher {
       case .headStart(let devices): send.maximumPerSecond == nil ? max(0, devices - page.devices) : 0
       case .whole: Int.max
       }
-    room = min(room, max(0, 2 * configuration.maximumBulkPushesPerSender - items[slot].openDevices))
+    room = min(room, max(0, 2 * configuration.broadcasts.maximumBulkPushesPerSender - items[slot].openDevices))
     if page.waiting > 0, now.uptime - page.checkedAt > Self.freshness {
       // Its turn may come late: it is looked up again then. When pages take that long, a head start would gain nothing.
       guard turn == .whole else { return }
@@ -108,7 +108,8 @@ extension Dispatcher {
     guard let page = broadcasts[page: slot], page.isExhausted,
       lanes.allSatisfy({ !$0.hasQueuedBulk || $0.quota.isDry(at: now.wall) })
     else { return .none }
-    return .headStart(min(configuration.headStart, max(0, configuration.pageDevices - page.devices)))
+    return .headStart(
+      min(configuration.broadcasts.headStart, max(0, configuration.broadcasts.pageDevices - page.devices)))
   }
 
   /// Makes devices of the item of those found, as many as there is room for.
@@ -185,8 +186,8 @@ extension Dispatcher {
       }
     }
     let all = delivered + listed.count
-    guard all >= configuration.broadcastFailureSample,
-      Double(failed) > Double(all) * configuration.broadcastFailureShare
+    guard all >= configuration.broadcasts.broadcastFailureSample,
+      Double(failed) > Double(all) * configuration.broadcasts.broadcastFailureShare
     else { return }
     effects.questions.append(.steer(page.broadcast, BroadcastControl(.paused, because: .failures)))
     effects.alarm(.broadcastPaused(page.broadcast, failed: failed, of: all))

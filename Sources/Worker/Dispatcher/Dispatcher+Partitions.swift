@@ -8,7 +8,7 @@ extension Dispatcher {
     _ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment, into effects: inout Effects
   ) {
     self.partitions.assign(
-      partitions, rebalance, segments: topics.segments, resumeDeadline: configuration.resumeDeadline, at: now,
+      partitions, rebalance, segments: topics.segments, resumeDeadline: configuration.times.resumeDeadline, at: now,
       into: &effects.group)
   }
 
@@ -30,7 +30,7 @@ extension Dispatcher {
   /// The group wants partitions back. Items that have not begun are left to the next owner; those in flight may settle
   /// until the deadline.
   mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment) {
-    self.partitions.revoke(partitions, rebalance, deadline: configuration.revokeDeadline, at: now)
+    self.partitions.revoke(partitions, rebalance, deadline: configuration.times.revokeDeadline, at: now)
     giveUpUnstarted()
   }
 
@@ -42,7 +42,7 @@ extension Dispatcher {
 
   /// The worker is to end: takes no more records, and settles what is in flight until the deadline.
   mutating func shutDown(at now: Moment) {
-    if partitions.shutDown(within: configuration.drainDeadline, at: now) { giveUpUnstarted() }
+    if partitions.shutDown(within: configuration.times.drainDeadline, at: now) { giveUpUnstarted() }
   }
 
   /// A commit has ended.
@@ -88,7 +88,7 @@ extension Dispatcher {
 
   /// Gives back the partitions whose last commit has ended, or did not end in time.
   mutating func finishDrains(at now: Moment, into effects: inout Effects) {
-    let finished = partitions.takeFinishedDrains(grace: configuration.lastCommitDeadline, at: now)
+    let finished = partitions.takeFinishedDrains(grace: configuration.times.lastCommitDeadline, at: now)
     guard !finished.isEmpty else { return }
     for drain in finished {
       reportLeftWork(in: drain.partitions, into: &effects)

@@ -8,9 +8,9 @@ extension Dispatcher {
     lanes.beginRound()
     for turn in lanes.indices {
       let sender = lanes.lane(at: turn)
-      while lanes.pushes < configuration.maximumPushes,
+      while lanes.pushes < configuration.limits.maximumPushes,
         let ticket = lanes[sender].next(
-          most: configuration.maximumPushesPerSender, lastSingle: lanes.lastSingle, at: now)
+          most: configuration.limits.maximumPushesPerSender, lastSingle: lanes.lastSingle, at: now)
       {
         guard items.phase(of: ticket) == .queued else { continue }
         if !lanes[sender].order.isEmpty, waitsItsTurn(ticket, at: now, into: &effects) { continue }
@@ -215,7 +215,7 @@ extension Dispatcher {
   mutating func watchSilence(at now: Moment, into effects: inout Effects) {
     for sender in lanes.indices {
       let (isNoticed, change) = lanes[sender].watchSilence(
-        patience: configuration.circuit.patience, crowd: configuration.maximumRecords / 2, at: now.uptime)
+        patience: configuration.circuit.patience, crowd: configuration.limits.maximumRecords / 2, at: now.uptime)
       if isNoticed { passOpenFirstAttempts(of: sender) }
       if let change { changed(sender, change, reason: "Silence", at: now, into: &effects) }
     }

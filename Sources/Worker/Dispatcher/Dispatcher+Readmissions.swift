@@ -23,7 +23,7 @@ extension Dispatcher {
     if retry.send.isBroadcast {
       readmissions.keep(retry, bytes: bytes, for: slot)
       effects.questions.append(.course(items.ticket(slot), retry.broadcast))
-    } else if items.held.devices < configuration.maximumDevices, !readmissions.hasAwaitingDevices {
+    } else if items.held.devices < configuration.limits.maximumDevices, !readmissions.hasAwaitingDevices {
       resume(retry, in: slot, at: now, into: &effects)
     } else {
       readmissions.keep(retry, bytes: bytes, for: slot)
@@ -33,7 +33,7 @@ extension Dispatcher {
 
   /// Goes on with records that waited for room for their devices, as far as there is some now.
   mutating func readmitAwaitingDevices(at now: Moment, into effects: inout Effects) {
-    while items.held.devices < configuration.maximumDevices, let ticket = readmissions.popAwaitingDevices() {
+    while items.held.devices < configuration.limits.maximumDevices, let ticket = readmissions.popAwaitingDevices() {
       guard items.isResolving(ticket), let retry = readmissions.take(ticket.slot) else { continue }
       resume(retry, in: ticket.slot, at: now, into: &effects)
     }
@@ -75,7 +75,7 @@ extension Dispatcher {
     let retry = record.retry
     guard let room = room(for: retry, in: ticket.slot, at: now) else { return readmissions.awaitDevices(ticket) }
     let expiresAt = expiry(of: retry.send)
-    if readmissions.isCrowded(by: record.bytes, limits: configuration), let delay = deferral.shortest,
+    if readmissions.isCrowded(by: record.bytes, limits: configuration.limits), let delay = deferral.shortest,
       let back = deferral.backAgain(at: now), back < expiresAt
     {
       return deferAgain(ticket.slot, for: delay, at: now, into: &effects)
@@ -92,7 +92,7 @@ extension Dispatcher {
     guard !readmissions.awaitingSlot.isEmpty, let delay = deferral.shortest, let back = deferral.backAgain(at: now)
     else { return }
     let overdue = readmissions.takeOverdue(
-      items: items, since: now.uptime - configuration.longestRest.milliseconds, all: partitions.spans.isFarBehind,
+      items: items, since: now.uptime - configuration.times.longestRest.milliseconds, all: partitions.spans.isFarBehind,
       back: back)
     for next in overdue { deferAgain(next.ticket.slot, for: delay, at: now, into: &effects) }
   }
@@ -123,7 +123,7 @@ extension Dispatcher {
   private func room(for retry: RetryRecord, in slot: Int, at now: Moment) -> ReadmissionSlot? {
     guard isOfPage(retry) else { return nil }
     let rate = retry.send.maximumPerSecond
-    let soon = now.wall + (rate == nil ? configuration.longestRest : Permits.span)
+    let soon = now.wall + (rate == nil ? configuration.times.longestRest : Permits.span)
     var (count, platforms) = (0, PlatformSet())
     for case .waiting(let device) in retry.devices where device.notBefore <= soon {
       let sender = table.sender(hub: items[slot].hub, platform: device.platform)
@@ -141,13 +141,14 @@ extension Dispatcher {
   private func isOfPage(_ retry: RetryRecord) -> Bool {
     retry.send.isBroadcast
       && (retry.parts > 1 || retry.send.maximumPerSecond != nil
-        || retry.devices.count + retry.counts.total > configuration.undividedDevices)
+        || retry.devices.count + retry.counts.total > configuration.broadcasts.undividedDevices)
   }
 
   /// Goes on with pages' records as far as there are slots, and asks when those of broadcasts with a rate may be pushed.
   mutating func readmitAwaitingSlot(at now: Moment, into effects: inout Effects) {
-    while items.held.devices < configuration.maximumDevices,
-      let next = readmissions.nextAdmission(items: items, hubs: table.hubs.count, most: configuration.pageDevices)
+    while items.held.devices < configuration.limits.maximumDevices,
+      let next = readmissions.nextAdmission(
+        items: items, hubs: table.hubs.count, most: configuration.broadcasts.pageDevices)
     {
       let slot = next.ticket.slot
       guard items.isResolving(next.ticket), let record = readmissions.record(of: slot) else { continue }
@@ -185,7 +186,7 @@ extension Dispatcher {
   /// Whether the record came back before it should have been released: at its time, or after the longest delay there is.
   private func cameEarly(_ retry: RetryRecord, at now: Moment) -> Bool {
     let longestHold = (retry.writtenAt ?? now.wall) + (deferral.longest ?? .zero)
-    return min(retry.notBefore, longestHold) > now.wall + configuration.longestRest
+    return min(retry.notBefore, longestHold) > now.wall + configuration.times.longestRest
   }
 
   /// Goes on with the record's devices. Of a send with a rate only as many are pushed to, one after another, as have a
@@ -196,7 +197,7 @@ extension Dispatcher {
     let hub = items[slot].hub
     items[slot].hold(retry.send, until: expiry(of: retry.send))
     holdRoom(for: retry, in: slot, nil, at: now)
-    let longestRest = deferral.hasRetryTopics ? configuration.longestRest : nil
+    let longestRest = deferral.hasRetryTopics ? configuration.times.longestRest : nil
     let devices = retry.devices.map { device in
       DeviceProgress(
         device, sender: table.sender(hub: hub, platform: device.platform), acceptedAt: retry.send.acceptedAt,
@@ -234,7 +235,7 @@ extension Dispatcher {
   /// devices whose time is too far ahead to rest here, and those of stopped platforms, when the outage may be over.
   private mutating func space(_ slot: Int, _ permits: Permits, at now: Moment) {
     let shortest = deferral.shortest ?? DeferralPolicy.shortestHold
-    let untilProbed = deferral.shortest ?? configuration.outageProbeInterval
+    let untilProbed = deferral.shortest ?? configuration.times.outageProbeInterval
     // Permits far ahead were reserved before the clock was set back.
     let isAhead = permits.from > now.wall + PushQuota.horizon
     let from = now.uptime + (isAhead ? 0 : (permits.from - now.wall).milliseconds)
@@ -248,7 +249,7 @@ extension Dispatcher {
         number < permits.count && mayPush && device.due <= max(now.uptime, from) + Permits.span.milliseconds
       let later = mayPush ? rest : now.uptime + (outageDelay(of: slot, index, at: now) ?? untilProbed).milliseconds
       let due = max(device.due, isPermitted ? from + Int64(number * 1000 / permits.perSecond) : later)
-      let isToLeave = !isPermitted || due > now.uptime + configuration.longestRest.milliseconds
+      let isToLeave = !isPermitted || due > now.uptime + configuration.times.longestRest.milliseconds
       items[slot][device: index].reschedule(
         to: due, isToLeave ? .deferred : due > now.uptime ? .resting : .queued)
       if isPermitted { number += 1 }

@@ -43,7 +43,7 @@ extension Dispatcher {
     guard !broadcasts.isIdle else { return }
     broadcasts.forgetClosedPages(items: items)
     if let asked = broadcasts.requestSteering(
-      items: items, interval: configuration.steeringInterval, at: now.uptime)
+      items: items, interval: configuration.times.steeringInterval, at: now.uptime)
     {
       effects.questions.append(.courses(asked))
     }
@@ -62,7 +62,7 @@ extension Dispatcher {
       follow(control == .paused && now.wall >= items[slot].expiresAt ? .running : control, slot)
       guard items[slot].phase == .dispatching, broadcasts.isPaused(slot) else { continue }
       let count = items[slot].devices.count
-      if paused + count > configuration.maximumDevices / 4 {
+      if paused + count > configuration.limits.maximumDevices / 4 {
         leave(slot, at: now, into: &effects)
       } else {
         paused += count

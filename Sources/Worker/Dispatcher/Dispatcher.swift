@@ -60,12 +60,13 @@ struct Dispatcher: Sendable {
     self.configuration = configuration
     self.table = table
     self.topics = topics
-    items = ItemTable(rememberedSends: configuration.rememberedSends)
+    items = ItemTable(rememberedSends: configuration.limits.rememberedSends)
     partitions = PartitionTracker(
       commits: CommitSchedule(
-        interval: configuration.commitInterval.milliseconds, metadataBytes: configuration.commitMetadataBytes))
+        interval: configuration.times.commitInterval.milliseconds,
+        metadataBytes: configuration.limits.commitMetadataBytes))
     lanes = PlatformLanes(table, configuration)
-    deferral = DeferralPolicy(topics: topics, longestRest: configuration.longestRest)
+    deferral = DeferralPolicy(topics: topics, longestRest: configuration.times.longestRest)
     readmissions = Readmissions(senders: table.senders.count)
     generator = SplitMix64(seed: seed)
   }
@@ -85,11 +86,11 @@ struct Dispatcher: Sendable {
     effects.group.isToLeave = partitions.leave(at: now)
     effects.tallies.skipped = partitions.takeSkipped()
     effects.pausesSegments = items.pauseSegments(
-      hasReachedSpan: partitions.spans.hasReachedSegmentLimit, limits: configuration)
+      hasReachedSpan: partitions.spans.hasReachedSegmentLimit, limits: configuration.limits)
     if partitions.mayTake {
       effects.credit = items.grantCredit(
         unresponsive: lanes.unresponsivePushes,
-        spanAllows: partitions.offsets.largestSpan < configuration.maximumSpan, limits: configuration)
+        spanAllows: partitions.offsets.largestSpan < configuration.limits.maximumSpan, limits: configuration.limits)
     }
   }
 
@@ -105,7 +106,7 @@ struct Dispatcher: Sendable {
     while let question = broadcasts.popDueQuestion(at: now.uptime) { askAgain(question, at: now, into: &effects) }
     watchSilence(at: now, into: &effects)
     if deferral.isSweepDue(at: now.uptime) {
-      partitions.measureSpans(limit: configuration.maximumSpan)
+      partitions.measureSpans(limit: configuration.limits.maximumSpan)
       expireStopped(at: now, into: &effects)
       sweepOrder(at: now)
       deferStopped(at: now, into: &effects)
@@ -113,7 +114,7 @@ struct Dispatcher: Sendable {
       deferAwaitingSlot(at: now, into: &effects)
       deferLeavingPages(at: now, into: &effects)
       deferral.forgetPauses(at: now)
-    } else if items.held.isShortOfRoom(configuration) {
+    } else if items.held.isShortOfRoom(configuration.limits) {
       // Not later: a second of consumed records may be more than there is room for.
       deferStopped(at: now, into: &effects)
     }

@@ -44,7 +44,7 @@ extension Engine {
       var outcome: BroadcastAnswer.Outcome?
       var failure: String?
       do {
-        outcome = try await question.ask(registry, broadcasts, limits: configuration, at: now)
+        outcome = try await question.ask(registry, broadcasts, limits: configuration.broadcasts, at: now)
       } catch {
         failure = "\(error)"
       }

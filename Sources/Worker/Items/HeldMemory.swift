@@ -26,19 +26,19 @@ struct HeldMemory: Hashable, Sendable {
   }
 
   /// Whether more than so many quarters of the room for records are taken.
-  func exceeds(quarters: Int, of limits: WorkerConfiguration) -> Bool {
+  func exceeds(quarters: Int, of limits: WorkerConfiguration.Limits) -> Bool {
     records > limits.maximumRecords / 4 * quarters || bytes > limits.maximumBytes / 4 * quarters
   }
 
   /// Whether little room is left for further records.
-  func isShortOfRoom(_ limits: WorkerConfiguration) -> Bool {
+  func isShortOfRoom(_ limits: WorkerConfiguration.Limits) -> Bool {
     records > limits.maximumRecords * 3 / 4 || bytes > limits.maximumBytes / 4 * 3
   }
 
   /// Records and bytes exempt from the limits: those of pushes to unresponsive services, at most as much again. The
   /// worker cannot hurry these pushes; what queues behind them is deferred. An estimate: a record with several such
   /// pushes counts once for each, and weighs as much as any other.
-  func exempt(forPushes pushes: Int, limits: WorkerConfiguration) -> (records: Int, bytes: Int) {
+  func exempt(forPushes pushes: Int, limits: WorkerConfiguration.Limits) -> (records: Int, bytes: Int) {
     guard pushes > 0, records > 0 else { return (0, 0) }
     // All that is held must find a slot.
     let exempt = min(pushes, records, limits.maximumRecords, Ticket.maximumSlots / 8)
@@ -66,7 +66,7 @@ struct RecordCredit: Sendable {
   /// The change of credit to grant; negative: a reduction. Small grants are put together. `mayGrow`: further records
   /// are wanted.
   mutating func grant(
-    _ held: HeldMemory, exempt: (records: Int, bytes: Int), mayGrow: Bool, limits: WorkerConfiguration
+    _ held: HeldMemory, exempt: (records: Int, bytes: Int), mayGrow: Bool, limits: WorkerConfiguration.Limits
   ) -> Int {
     let left = limits.maximumBytes + exempt.bytes - held.bytes
     // At least one, however large the last ones were: only further records show that they have become smaller.
@@ -81,7 +81,7 @@ struct RecordCredit: Sendable {
   }
 
   /// Whether the consumer is to deliver segments from now on; nil: no change.
-  mutating func pauseSegments(_ held: HeldMemory, hasReachedSpan: Bool, limits: WorkerConfiguration) -> Bool? {
+  mutating func pauseSegments(_ held: HeldMemory, hasReachedSpan: Bool, limits: WorkerConfiguration.Limits) -> Bool? {
     let hasRoom =
       held.segments < limits.maximumSegments && held.segmentBytes < limits.maximumSegmentBytes && !hasReachedSpan
     guard pausesSegments == hasRoom else { return nil }

@@ -46,8 +46,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
 
   /// The item in a slot, to be read or changed in place.
   subscript(slot: Int) -> WorkItem {
-    _read { yield slots[slot] }
-    _modify { yield &slots[slot] }
+    @inline(__always) _read { yield slots[slot] }
+    @inline(__always) _modify { yield &slots[slot] }
   }
 
   /// Whether the ticket's item is still the one it was given for.
@@ -85,14 +85,14 @@ struct ItemTable: Sendable, RandomAccessCollection {
   }
 
   /// The change of credit to grant. `unresponsive`: pushes of services that do not answer.
-  mutating func grantCredit(unresponsive: Int, spanAllows: Bool, limits: WorkerConfiguration) -> Int {
+  mutating func grantCredit(unresponsive: Int, spanAllows: Bool, limits: WorkerConfiguration.Limits) -> Int {
     credit.grant(
       held, exempt: held.exempt(forPushes: unresponsive, limits: limits),
       mayGrow: held.devices < limits.maximumDevices && spanAllows, limits: limits)
   }
 
   /// Whether the consumer is to deliver segments from now on; nil: no change.
-  mutating func pauseSegments(hasReachedSpan: Bool, limits: WorkerConfiguration) -> Bool? {
+  mutating func pauseSegments(hasReachedSpan: Bool, limits: WorkerConfiguration.Limits) -> Bool? {
     credit.pauseSegments(held, hasReachedSpan: hasReachedSpan, limits: limits)
   }
 

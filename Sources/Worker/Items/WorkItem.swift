@@ -116,8 +116,8 @@ struct WorkItem: Sendable {
 
   /// Changes one device in place. Closing it must be counted: see `closeDevice` and `withdraw`.
   subscript(device index: Int) -> DeviceProgress {
-    _read { yield devices[index] }
-    _modify { yield &devices[index] }
+    @inline(__always) _read { yield devices[index] }
+    @inline(__always) _modify { yield &devices[index] }
   }
 
   // The item's own transitions.

@@ -61,11 +61,11 @@ struct PlatformLane: Sendable {
   private(set) var waiting = DeadlineQueue<Ticket>()
 
   init(_ configuration: WorkerConfiguration, quota: PushQuota?) {
-    window = BroadcastWindow(most: configuration.maximumBulkPushesPerSender)
+    window = BroadcastWindow(most: configuration.broadcasts.maximumBulkPushesPerSender)
     breaker = CircuitBreaker(
-      policy: configuration.circuit, probeInterval: configuration.probeInterval.milliseconds,
-      outageProbeInterval: configuration.outageProbeInterval.milliseconds)
-    order = DeferredOrder(capacity: configuration.maximumOrdered)
+      policy: configuration.circuit, probeInterval: configuration.times.probeInterval.milliseconds,
+      outageProbeInterval: configuration.times.outageProbeInterval.milliseconds)
+    order = DeferredOrder(capacity: configuration.limits.maximumOrdered)
     self.quota = PlatformQuota(quota)
     unregistering = UnregisterGuard(policy: configuration.unregisterPolicy)
   }

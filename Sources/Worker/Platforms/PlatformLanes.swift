@@ -26,8 +26,8 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
 
   /// A lane, to be read or changed in place. Events that take or free a place go through the methods below.
   subscript(sender: Int) -> PlatformLane {
-    _read { yield lanes[sender] }
-    _modify { yield &lanes[sender] }
+    @inline(__always) _read { yield lanes[sender] }
+    @inline(__always) _modify { yield &lanes[sender] }
   }
 
   /// Whether a request to unregister devices is open.

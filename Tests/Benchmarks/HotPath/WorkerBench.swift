@@ -11,9 +11,9 @@ final class WorkerBench: Sendable {
   init() async throws {
     var configuration = WorkerConfiguration()
     // What is remembered fills up before the measurement begins, and no tick falls into it.
-    configuration.rememberedSends = 1000
-    configuration.tickInterval = .seconds(3600)
-    configuration.commitInterval = .zero
+    configuration.limits.rememberedSends = 1000
+    configuration.times.tickInterval = .seconds(3600)
+    configuration.times.commitInterval = .zero
     let worker = try Worker(
       configuration: configuration, consumer: source, producer: MemorySink(), broadcastProducer: MemorySink(),
       registry: MemoryRegistry(),

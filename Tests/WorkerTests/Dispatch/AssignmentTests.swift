@@ -17,7 +17,7 @@ struct AssignmentTests {
 
   @Test func `a revoked partition settles what is in flight, leaves what was not begun, then is given back`() {
     let completions = Completions()
-    var desk = Desk { $0.maximumPushes = 2 }
+    var desk = Desk { $0.limits.maximumPushes = 2 }
     for user in ["a", "b", "c"] { desk.register(user, .fcm) }
     desk.acknowledges = false
     desk.deliver(
@@ -159,7 +159,7 @@ struct AssignmentTests {
 
   @Test func `a shutdown takes nothing more, settles what is in flight, and then the worker may leave`() {
     let completions = Completions()
-    var desk = Desk { $0.maximumPushes = 1 }
+    var desk = Desk { $0.limits.maximumPushes = 1 }
     for user in ["a", "b"] { desk.register(user, .fcm) }
     desk.deliver(desk.send(to: .user("a")), desk.send(to: .user("b")))
     let credit = desk.credit

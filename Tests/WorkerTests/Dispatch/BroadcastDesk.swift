@@ -17,7 +17,8 @@ struct BroadcastDesk {
 
   /// What the store says; nil while it cannot be asked.
   mutating func outcome(
-    of question: BroadcastQuestion, registry: [Audience: [Target]], limits: WorkerConfiguration, at now: UnixTime
+    of question: BroadcastQuestion, registry: [Audience: [Target]], limits: WorkerConfiguration.Broadcasts,
+    at now: UnixTime
   ) -> BroadcastAnswer.Outcome? {
     guard !isDown else { return nil }
     switch question {

@@ -16,7 +16,7 @@ extension BroadcastTests {
   static func twoPagesUnderWay(seed: UInt64 = 7, rate: Int? = nil) -> (
     desk: Desk, send: SendRequest, first: Int, second: Int
   ) {
-    var desk = Self.desk(devices: 200, seed: seed) { $0.lookUpPage = 100 }
+    var desk = Self.desk(devices: 200, seed: seed) { $0.broadcasts.lookUpPage = 100 }
     let send = Self.divided(&desk, rate: rate)
     Self.begin(&desk)
     desk.advance(.milliseconds(500))

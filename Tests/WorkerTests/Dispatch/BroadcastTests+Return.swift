@@ -18,7 +18,7 @@ extension BroadcastTests {
   }
 
   @Test func ofWhatComesBackNoMoreThanAPageIsRepeatedAfterACrash() {
-    var desk = Desk(retryDelays: [2, 15]) { $0.pageDevices = 50 }
+    var desk = Desk(retryDelays: [2, 15]) { $0.broadcasts.pageDevices = 50 }
     let records = (0..<8).map { StoppedRoomTests.page(&desk, number: $0, devices: 40).encoded(at: desk.wall) }
     desk.deliver(records)
     #expect(desk.pushes.count == 40)
@@ -38,7 +38,7 @@ extension BroadcastTests {
   }
 
   @Test func whatComesBackForAStoppedServiceLeavesAgainAtOnce() {
-    var desk = Desk(retryDelays: [2, 15]) { $0.pageDevices = 50 }
+    var desk = Desk(retryDelays: [2, 15]) { $0.broadcasts.pageDevices = 50 }
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
@@ -97,9 +97,9 @@ extension BroadcastTests {
 
   @Test func aPageIsNoLargerThanWhatCanBePutOffInOneRecord() throws {
     var configuration = WorkerConfiguration()
-    configuration.pageDevices = 25_000
+    configuration.broadcasts.pageDevices = 25_000
     try configuration.check()
-    configuration.pageDevices = 25_001
+    configuration.broadcasts.pageDevices = 25_001
     #expect(throws: WorkerConfiguration.Problem(property: "pageDevices", expected: "1 to 25000")) {
       try configuration.check()
     }

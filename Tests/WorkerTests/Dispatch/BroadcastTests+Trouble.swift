@@ -67,8 +67,8 @@ extension BroadcastTests {
 
   @Test func pausedBroadcastsLeaveRoomForSingleSends() throws {
     var desk = Self.desk(devices: 200) {
-      $0.maximumRecords = 4
-      $0.maximumSegments = 8
+      $0.limits.maximumRecords = 4
+      $0.limits.maximumSegments = 8
     }
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -187,7 +187,7 @@ extension BroadcastTests {
   }
 
   @Test func aPageThatIsGivenUpIsBegunAgainWhereItsSegmentStays() throws {
-    var desk = Self.desk(devices: 200) { $0.maximumPushes = 3 }
+    var desk = Self.desk(devices: 200) { $0.limits.maximumPushes = 3 }
     let other = TopicPartition(topic: "fanfare.segments", partition: 1)
     desk.turn { $0.dispatcher.assign([other], Rebalance {}, at: $0.now, into: &$1) }
     _ = Self.divided(&desk)

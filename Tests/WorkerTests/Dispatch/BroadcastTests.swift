@@ -16,11 +16,11 @@ import Testing
   ) -> Desk {
     var generator = SeededGenerator(seed: seed)
     var desk = Desk(retryDelays: retryDelays) {
-      $0.undividedDevices = 20
-      $0.pageDevices = 10
-      $0.lookUpPage = 4
-      $0.segments = 3
-      $0.broadcastFailureSample = 1000
+      $0.broadcasts.undividedDevices = 20
+      $0.broadcasts.pageDevices = 10
+      $0.broadcasts.lookUpPage = 4
+      $0.broadcasts.segments = 3
+      $0.broadcasts.broadcastFailureSample = 1000
       configure(&$0)
     }
     desk.registry[.tag("news")] = (0..<devices).map { number in
@@ -167,7 +167,7 @@ import Testing
   }
 
   @Test func aBroadcastThatIsPausedGoesOnWhereItWas() throws {
-    var desk = Self.desk(devices: 200) { $0.maximumPushes = 3 }
+    var desk = Self.desk(devices: 200) { $0.limits.maximumPushes = 3 }
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
@@ -199,8 +199,8 @@ import Testing
 
   @Test func aPageThatIsPausedInFullSwingDoesNotHoldUpAnotherBroadcast() throws {
     var desk = Self.desk(devices: 200) {
-      $0.maximumPushes = 3
-      $0.lookUpPage = 100
+      $0.limits.maximumPushes = 3
+      $0.broadcasts.lookUpPage = 100
     }
     let first = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -226,8 +226,8 @@ import Testing
 
   @Test func whatIsPausedAsksAgainWhoseTheDevicesAre() throws {
     var desk = Self.desk(devices: 200) {
-      $0.maximumPushes = 3
-      $0.lookUpPage = 100
+      $0.limits.maximumPushes = 3
+      $0.broadcasts.lookUpPage = 100
     }
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -250,8 +250,8 @@ import Testing
 
   @Test func whatExpiresWhilePausedEnds() throws {
     var desk = Self.desk(devices: 200) {
-      $0.maximumPushes = 3
-      $0.lookUpPage = 100
+      $0.limits.maximumPushes = 3
+      $0.broadcasts.lookUpPage = 100
     }
     _ = Self.divided(&desk, timeToLive: 60)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -285,7 +285,7 @@ import Testing
   }
 
   @Test func aBroadcastThatIsCancelledEndsWithWhatItHasReached() throws {
-    var desk = Self.desk(devices: 200) { $0.maximumPushes = 3 }
+    var desk = Self.desk(devices: 200) { $0.limits.maximumPushes = 3 }
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     Self.begin(&desk)
@@ -347,7 +347,7 @@ import Testing
   }
 
   @Test func tooManyFailuresPauseTheBroadcast() throws {
-    var desk = Self.desk(devices: 200) { $0.broadcastFailureSample = 3 }
+    var desk = Self.desk(devices: 200) { $0.broadcasts.broadcastFailureSample = 3 }
     _ = Self.divided(&desk)
     Self.begin(&desk)
     Self.answerAll(&desk, PushOutcome(.rejected, reason: "BadTopic", status: 400))
@@ -388,7 +388,7 @@ import Testing
     Self.answerAll(&other)
     let finished = desk.statuses.reduce(0) { $0 + $1.counts.total }
     #expect(other.pushes.count == 200 - finished)
-    #expect(begun - finished <= desk.dispatcher.configuration.pageDevices)
+    #expect(begun - finished <= desk.dispatcher.configuration.broadcasts.pageDevices)
     #expect(Set((desk.statuses + other.statuses).map(\.part)).count == desk.segments[0].pages)
   }
 }

@@ -137,10 +137,10 @@ import Testing
 
   @Test func `single sends push the broadcasts' share back, whatever their platform`() throws {
     var desk = BroadcastTests.desk(devices: 400) {
-      $0.maximumBulkPushesPerSender = 64
-      $0.pageDevices = 200
-      $0.lookUpPage = 200
-      $0.segments = 1
+      $0.broadcasts.maximumBulkPushesPerSender = 64
+      $0.broadcasts.pageDevices = 200
+      $0.broadcasts.lookUpPage = 200
+      $0.broadcasts.segments = 1
       ($0.circuit.patience, $0.circuit.silence) = (.seconds(600), .seconds(600))
     }
     desk.register("ann", .fcm)

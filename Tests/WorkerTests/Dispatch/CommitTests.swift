@@ -34,7 +34,7 @@ struct CommitTests {
   }
 
   @Test func `commits keep their distance, and nothing is committed twice`() {
-    var desk = desk(users: ["a", "b", "c"]) { $0.commitInterval = .milliseconds(250) }
+    var desk = desk(users: ["a", "b", "c"]) { $0.times.commitInterval = .milliseconds(250) }
     accept(0, at: &desk)
     accept(1, at: &desk)
     #expect(desk.position == 1)
@@ -57,7 +57,7 @@ struct CommitTests {
   }
 
   @Test func `what could not be committed is committed with the next`() {
-    var desk = desk(users: ["a", "b"]) { $0.commitInterval = .milliseconds(250) }
+    var desk = desk(users: ["a", "b"]) { $0.times.commitInterval = .milliseconds(250) }
     desk.answersCommits = false
     accept(0, at: &desk)
     desk.answerCommit(RDKafkaError(code: .unreachable, message: "refused by the test"))
@@ -91,7 +91,7 @@ struct CommitTests {
   }
 
   @Test func `metadata that is too long for the broker becomes shorter`() {
-    var desk = desk(users: (0..<9).map { "user\($0)" }) { $0.commitMetadataBytes = 20 }
+    var desk = desk(users: (0..<9).map { "user\($0)" }) { $0.limits.commitMetadataBytes = 20 }
     desk.answersCommits = false
     for number in [1, 3, 5, 7] { accept(number, at: &desk) }
     let refusal = RDKafkaError(code: .messageTooLarge, message: "refused by the test")
@@ -106,7 +106,7 @@ struct CommitTests {
 
   @Test func `a revocation commits at once what has settled, and again what settles meanwhile`() {
     let completions = Completions()
-    var desk = desk(users: ["a", "b", "c"]) { $0.commitInterval = .seconds(60) }
+    var desk = desk(users: ["a", "b", "c"]) { $0.times.commitInterval = .seconds(60) }
     accept(0, at: &desk)
     accept(1, at: &desk)
     #expect(desk.position == 1)
@@ -126,7 +126,7 @@ struct CommitTests {
   @Test(arguments: [rebalancing, RDKafkaError(code: .unreachable, message: "refused by the test")])
   func `partitions are given back when their last commit fails`(error: RDKafkaError) {
     let completions = Completions()
-    var desk = desk(users: ["a"]) { $0.commitInterval = .seconds(60) }
+    var desk = desk(users: ["a"]) { $0.times.commitInterval = .seconds(60) }
     desk.answersCommits = false
     desk.turn { desk, _ in desk.dispatcher.revoke([Desk.partition], completions.rebalance(), at: desk.now) }
     accept(0, at: &desk)
@@ -177,7 +177,7 @@ struct CommitTests {
   }
 
   @Test func `a worker leaves only when its last commit has ended`() {
-    var desk = desk(users: ["a"]) { $0.commitInterval = .seconds(60) }
+    var desk = desk(users: ["a"]) { $0.times.commitInterval = .seconds(60) }
     desk.answersCommits = false
     accept(0, at: &desk)
     desk.turn { desk, _ in desk.dispatcher.shutDown(at: desk.now) }

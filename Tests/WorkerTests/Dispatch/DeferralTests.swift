@@ -198,7 +198,7 @@ struct DeferralTests {
   }
 
   @Test func `large records that come back together take no more than the room for devices`() throws {
-    var desk = desk { $0.maximumDevices = 100 }
+    var desk = desk { $0.limits.maximumDevices = 100 }
     let target = Desk.target("d", .fcm)
     desk.registry[.registration(target.registration)] = [target]
     let records = (0..<5).map { _ in comeBack(desk, to: target, times: 60) }
@@ -215,7 +215,7 @@ struct DeferralTests {
   }
 
   @Test func `what has no room yet is left to the next owner of its partition`() {
-    var desk = desk { $0.maximumDevices = 1 }
+    var desk = desk { $0.limits.maximumDevices = 1 }
     let target = Desk.target("d", .fcm)
     desk.registry[.registration(target.registration)] = [target]
     desk.deliver((0..<2).map { _ in comeBack(desk, to: target).encoded(at: desk.wall) })

@@ -105,7 +105,7 @@ struct DeferredOrderTests {
   }
 
   @Test func `what waits for an older one leaves the worker where half of the bytes that may be held are`() {
-    var desk = Desk(retryDelays: [15, 60, 300]) { $0.maximumBytes = 1 }
+    var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumBytes = 1 }
     _ = broken(&desk, sends: 2)
     heal(&desk)
     let before = desk.retries.count
@@ -116,7 +116,7 @@ struct DeferredOrderTests {
   }
 
   @Test func `where half of the room is taken, the oldest of a device stay here, and the others come round`() throws {
-    var desk = Desk(retryDelays: [15, 60, 300]) { $0.maximumRecords = 100 }
+    var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumRecords = 100 }
     _ = broken(&desk, sends: 2)
     heal(&desk)
     let before = desk.retries.count
@@ -135,7 +135,7 @@ struct DeferredOrderTests {
   }
 
   @Test func `what waits for an older one leaves before so much is read behind it that no more may be`() {
-    var desk = Desk(retryDelays: [15, 60, 300]) { $0.maximumSpan = 60 }
+    var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumSpan = 60 }
     _ = broken(&desk, sends: 2)
     heal(&desk)
     desk.deliver(desk.send(to: .user("bob")))
@@ -376,7 +376,7 @@ struct DeferredOrderTests {
   }
 
   @Test func `where nobody knows how many go round, the rounds grow with the outage`() throws {
-    var desk = Desk(retryDelays: [15, 60, 300]) { $0.maximumOrdered = 2 }
+    var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumOrdered = 2 }
     _ = broken(&desk, sends: 1)
     #expect(try roundTrip(&desk) == .seconds(15))
     for _ in 0..<400 { desk.advance(.seconds(1)) }

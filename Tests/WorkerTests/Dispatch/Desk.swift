@@ -69,7 +69,7 @@ struct Desk {
     assign: Bool = true, retryDelays: [Int] = [], configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) {
     var configuration = WorkerConfiguration()
-    configuration.commitInterval = .zero
+    configuration.times.commitInterval = .zero
     configure(&configuration)
     dispatcher = Dispatcher(
       configuration: configuration, table: SenderTable(senders), topics: Topics(retryDelays: retryDelays), seed: 1)
@@ -150,7 +150,7 @@ struct Desk {
     questions = []
     for question in asked {
       let outcome = broadcasts.outcome(
-        of: question, registry: registry, limits: dispatcher.configuration, at: wall)
+        of: question, registry: registry, limits: dispatcher.configuration.broadcasts, at: wall)
       turn { $0.dispatcher.answer(BroadcastAnswer(question: question, outcome: outcome), at: $0.now, into: &$1) }
     }
   }

@@ -158,7 +158,7 @@ struct DispatchTests {
 
   @Test func `a send to very many devices is pushed as room allows, and told in parts`() {
     var desk = Desk {
-      $0.maximumPushes = 64
+      $0.limits.maximumPushes = 64
       $0.devicesPerStatus = 1_000
     }
     desk.registry[.user("bob")] = (0..<10_000).map { Desk.target("device-\($0)", $0 % 2 == 0 ? .fcm : .apns) }
@@ -203,8 +203,8 @@ struct DispatchTests {
 
   @Test func `no sender gets more than its share of the places`() {
     var desk = Desk {
-      $0.maximumPushes = 100
-      $0.maximumPushesPerSender = 30
+      $0.limits.maximumPushes = 100
+      $0.limits.maximumPushesPerSender = 30
     }
     for number in 0..<200 { desk.register("user\(number)", number < 100 ? .apns : .fcm) }
     for number in 0..<200 { desk.deliver(desk.send(to: .user("user\(number)"))) }
@@ -232,8 +232,8 @@ struct DispatchTests {
 
   @Test func `records are asked for only as there is room`() {
     var desk = Desk {
-      $0.maximumRecords = 100
-      $0.maximumPushes = 10
+      $0.limits.maximumRecords = 100
+      $0.limits.maximumPushes = 10
     }
     #expect(desk.credit == 100)
     desk.register("bob", .fcm)
@@ -248,7 +248,7 @@ struct DispatchTests {
   }
 
   @Test func `of large records only as many are asked for as are likely to have room`() {
-    var desk = Desk { $0.maximumBytes = 64 * 1024 }
+    var desk = Desk { $0.limits.maximumBytes = 64 * 1024 }
     desk.acknowledges = false
     let body = String(repeating: "x", count: 4096)
     for number in 0..<10 {
@@ -280,7 +280,7 @@ struct DispatchTests {
       desk.deliver(desk.send(to: .user("user\(taken)"), content: Content(message: Message(title: "", body: body))))
       taken += 1
     }
-    let limit = desk.dispatcher.configuration.maximumBytes
+    let limit = desk.dispatcher.configuration.limits.maximumBytes
     #expect(
       desk.dispatcher.items.held.bytes >= limit && desk.dispatcher.items.held.bytes < limit + 500 * 1024,
       "\(taken) records")
@@ -294,7 +294,7 @@ struct DispatchTests {
   @Test func `no records are asked for while too many bytes, devices or unsettled offsets are held`() {
     func creditAfterOne(_ configure: (inout WorkerConfiguration) -> Void) -> Int {
       var desk = Desk {
-        $0.maximumRecords = 3
+        $0.limits.maximumRecords = 3
         configure(&$0)
       }
       desk.register("bob", .fcm)
@@ -306,8 +306,8 @@ struct DispatchTests {
       return desk.credit - before
     }
     #expect(creditAfterOne { _ in } == 1)
-    #expect(creditAfterOne { $0.maximumBytes = 1 } == 0)
-    #expect(creditAfterOne { $0.maximumDevices = 1 } == 0)
-    #expect(creditAfterOne { $0.maximumSpan = 1 } == 0)
+    #expect(creditAfterOne { $0.limits.maximumBytes = 1 } == 0)
+    #expect(creditAfterOne { $0.limits.maximumDevices = 1 } == 0)
+    #expect(creditAfterOne { $0.limits.maximumSpan = 1 } == 0)
   }
 }

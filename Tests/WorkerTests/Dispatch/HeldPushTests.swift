@@ -12,8 +12,8 @@ struct HeldPushTests {
 
   private func desk(maximumPushes: Int = 100) -> Desk {
     var desk = Desk {
-      $0.probeInterval = .seconds(15)
-      $0.maximumPushes = maximumPushes
+      $0.times.probeInterval = .seconds(15)
+      $0.limits.maximumPushes = maximumPushes
     }
     for user in ["bad", "a", "b"] { desk.register(user, .fcm) }
     return desk
@@ -57,7 +57,7 @@ struct HeldPushTests {
   }
 
   @Test func `so does one of many devices, although the others of them wait elsewhere`() {
-    var desk = Desk(retryDelays: [2, 15]) { $0.probeInterval = .seconds(5) }
+    var desk = Desk(retryDelays: [2, 15]) { $0.times.probeInterval = .seconds(5) }
     desk.registry[.user("crowd")] = [Desk.target("bad-0", .fcm)] + (0..<20).map { Desk.target("good-\($0)", .fcm) }
     desk.deliver(desk.send(to: .user("crowd")))
     var answered = 0

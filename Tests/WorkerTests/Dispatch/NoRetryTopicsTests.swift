@@ -108,7 +108,7 @@ struct NoRetryTopicsTests {
   }
 
   @Test func stoppedServiceDelaysRatedPageWithoutLosingIt() {
-    var desk = Desk { $0.probeInterval = .seconds(2) }
+    var desk = Desk { $0.times.probeInterval = .seconds(2) }
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))

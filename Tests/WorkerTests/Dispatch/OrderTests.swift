@@ -11,7 +11,7 @@ struct OrderTests {
   /// accepted.
   @Test func `one user's sends start one after another, whatever the parallelism`() throws {
     var random = SeededGenerator(seed: 7)
-    var desk = Desk { $0.maximumPushes = 40 }
+    var desk = Desk { $0.limits.maximumPushes = 40 }
     for user in 0..<50 {
       if user % 2 == 0 { desk.register("user\(user)", .fcm) } else { desk.register("user\(user)", .apns, .fcm) }
     }
@@ -132,7 +132,7 @@ struct OrderTests {
   }
 
   @Test func `a send that comes again is known although its place is another's by now`() {
-    var desk = Desk { $0.commitInterval = .zero }
+    var desk = Desk { $0.times.commitInterval = .zero }
     desk.register("bob", .fcm)
     desk.register("al", .fcm)
     let send = desk.send(to: .user("bob"))

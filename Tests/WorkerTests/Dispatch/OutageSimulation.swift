@@ -49,7 +49,7 @@ struct OutageSimulation {
   init(users: Int, rate: Int, speed: Int, records: Int) {
     (self.users, self.rate, self.speed) = (users, rate, speed)
     let delays = [2, 15, 60, 300]
-    desk = Desk(retryDelays: delays) { $0.maximumRecords = records }
+    desk = Desk(retryDelays: delays) { $0.limits.maximumRecords = records }
     var limits = RetryPump.Limits()
     limits.records = records
     arrivals = Array(repeating: [], count: users)

@@ -117,7 +117,7 @@ struct OutageTests {
   }
 
   @Test func `what is refused by itself leaves, too, before so much is read behind it that no more may be`() {
-    var desk = Desk(retryDelays: [15, 60, 300]) { $0.maximumSpan = 40 }
+    var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumSpan = 40 }
     for number in 0..<100 { desk.register("u\(number)", .apns, .fcm) }
     var answered = 0
     for number in 0..<40 {
@@ -181,7 +181,7 @@ struct OutageTests {
   }
 
   @Test func `a registry that does not answer is not taken for a silent push service`() {
-    var desk = Desk { $0.maximumPushesPerSender = 25 }
+    var desk = Desk { $0.limits.maximumPushesPerSender = 25 }
     for number in 0..<50 { desk.register("u\(number)", .fcm) }
     for number in 0..<50 { desk.deliver(desk.send(to: .user("u\(number)"))) }
     #expect(desk.pushes.count == 25)

@@ -76,7 +76,7 @@ struct OutcomeTests {
   }
 
   @Test func `a send is never delivered late: not first, not after a wait`() {
-    var desk = Desk { $0.maximumPushes = 1 }
+    var desk = Desk { $0.limits.maximumPushes = 1 }
     for user in ["a", "b", "c"] { desk.register(user, .fcm) }
     desk.deliver(
       desk.send(to: .user("a"), timeToLive: 10), desk.send(to: .user("b"), timeToLive: 10),
@@ -109,8 +109,8 @@ struct OutcomeTests {
 
   @Test func `a credential that is refused twice stops the sender, which is tried again until it works`() {
     var desk = Desk {
-      $0.probeInterval = .seconds(15)
-      $0.defaultTimeToLive = .seconds(600)
+      $0.times.probeInterval = .seconds(15)
+      $0.times.defaultTimeToLive = .seconds(600)
     }
     for number in 0..<5 { desk.register("user\(number)", number == 4 ? .apns : .fcm) }
     for number in 0..<3 { desk.deliver(desk.send(to: .user("user\(number)"))) }
@@ -148,7 +148,7 @@ struct OutcomeTests {
   }
 
   @Test func `what waits for a stopped sender expires in its time`() {
-    var desk = pushed(timeToLive: 60) { $0.probeInterval = .seconds(1000) }
+    var desk = pushed(timeToLive: 60) { $0.times.probeInterval = .seconds(1000) }
     desk.answerAll(from: 0, PushOutcome(.configurationError, reason: "Forbidden", status: 403))
     desk.deliver(desk.send(to: .user("bob"), timeToLive: 30))
     desk.advance(.seconds(10))

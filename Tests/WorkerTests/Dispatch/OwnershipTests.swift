@@ -8,7 +8,7 @@ import Testing
 /// A device belongs to the last user who logged in on it, also for what was on its way when she did.
 struct OwnershipTests {
   @Test func `a push that waited for room is not sent to a device that has gone to somebody else`() {
-    var desk = Desk { $0.maximumPushes = 1 }
+    var desk = Desk { $0.limits.maximumPushes = 1 }
     desk.register("alice", .fcm)
     desk.register("bob", .fcm)
     desk.deliver(desk.send(to: .user("alice")), desk.send(to: .user("bob")))
@@ -25,7 +25,7 @@ struct OwnershipTests {
   }
 
   @Test func `one that waited less is sent without another look-up`() {
-    var desk = Desk { $0.maximumPushes = 1 }
+    var desk = Desk { $0.limits.maximumPushes = 1 }
     desk.register("alice", .fcm)
     desk.register("bob", .fcm)
     desk.deliver(desk.send(to: .user("alice")), desk.send(to: .user("bob")))
@@ -36,7 +36,7 @@ struct OwnershipTests {
   }
 
   @Test func `the time that the registry took to answer counts`() {
-    var desk = Desk { $0.maximumPushes = 1 }
+    var desk = Desk { $0.limits.maximumPushes = 1 }
     desk.register("alice", .fcm)
     desk.register("bob", .fcm)
     desk.deliver(desk.send(to: .user("alice")))
@@ -54,7 +54,7 @@ struct OwnershipTests {
   }
 
   @Test func `what a slow registry says is good for the moment in which it is said`() {
-    var desk = Desk { $0.maximumPushes = 1 }
+    var desk = Desk { $0.limits.maximumPushes = 1 }
     desk.register("alice", .fcm)
     desk.register("bob", .fcm)
     desk.answersLookUps = false
@@ -77,7 +77,7 @@ struct OwnershipTests {
   @Test(arguments: [20, 200])
   func `what has waited long for its first push of a broadcast is looked up again`(devices: Int) {
     var desk = BroadcastTests.desk(devices: devices) {
-      $0.maximumPushes = 1
+      $0.limits.maximumPushes = 1
       ($0.circuit.patience, $0.circuit.silence) = (.seconds(600), .seconds(600))
     }
     _ = BroadcastTests.divided(&desk)
@@ -124,7 +124,7 @@ struct OwnershipTests {
   }
 
   @Test func `what is looked up again leaves a quarter of each question to what is new`() throws {
-    var desk = Desk { $0.lookUpBatch = 8 }
+    var desk = Desk { $0.limits.lookUpBatch = 8 }
     for number in 0..<20 { desk.register("old-\(number)", .fcm) }
     for number in 0..<10 { desk.register("new-\(number)", .fcm) }
     for number in 0..<20 { desk.deliver(desk.send(to: .user("old-\(number)"))) }
@@ -198,7 +198,7 @@ struct OwnershipTests {
   }
 
   @Test func `places reserved while the registry is asked are given back`() {
-    var desk = Desk { $0.maximumPushes = 2 }
+    var desk = Desk { $0.limits.maximumPushes = 2 }
     for user in ["a", "b", "c", "d"] {
       desk.register(user, .fcm)
       desk.deliver(desk.send(to: .user(user)))

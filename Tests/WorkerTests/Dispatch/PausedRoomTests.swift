@@ -18,8 +18,8 @@ struct PausedRoomTests {
     _ configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) throws -> (desk: Desk, send: SendRequest, broadcast: BroadcastID) {
     var desk = BroadcastTests.desk(devices: 200, retryDelays: [2, 15]) {
-      $0.maximumPushes = 3
-      $0.lookUpPage = 4
+      $0.limits.maximumPushes = 3
+      $0.broadcasts.lookUpPage = 4
       configure(&$0)
     }
     let send = BroadcastTests.divided(&desk)
@@ -32,9 +32,9 @@ struct PausedRoomTests {
     lookUpPage: Int
   ) throws {
     var (desk, send, broadcast) = try begun {
-      $0.maximumRecords = 4
-      $0.maximumDevices = 8
-      $0.lookUpPage = lookUpPage
+      $0.limits.maximumRecords = 4
+      $0.limits.maximumDevices = 8
+      $0.broadcasts.lookUpPage = lookUpPage
     }
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
@@ -61,7 +61,7 @@ struct PausedRoomTests {
   }
 
   @Test func `a page that leaves and is resumed meanwhile goes on with what it has not put off`() throws {
-    var (desk, send, broadcast) = try begun { $0.maximumDevices = 8 }
+    var (desk, send, broadcast) = try begun { $0.limits.maximumDevices = 8 }
     steer(.paused, broadcast, &desk)
     #expect(desk.retries.isEmpty, "three pushes are not answered")
     steer(.running, broadcast, &desk)
@@ -126,7 +126,7 @@ struct PausedRoomTests {
   }
 
   @Test func `a pause is forgotten when its broadcast goes on, whatever of it has not come back`() throws {
-    var (desk, _, broadcast) = try begun { $0.maximumDevices = 8 }
+    var (desk, _, broadcast) = try begun { $0.limits.maximumDevices = 8 }
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
     desk.advance(.seconds(1))
@@ -152,8 +152,8 @@ struct PausedRoomTests {
   ])
   func `a push of a paused page that is to be repeated waits for the page to go on`(outcome: PushOutcome) throws {
     var (desk, send, broadcast) = try begun {
-      $0.probeInterval = .seconds(1)
-      $0.ownershipWindow = .seconds(3600)
+      $0.times.probeInterval = .seconds(1)
+      $0.times.ownershipWindow = .seconds(3600)
     }
     steer(.paused, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, outcome) }
@@ -176,8 +176,8 @@ struct PausedRoomTests {
 
   @Test func `and leaves with it`() throws {
     var (desk, _, broadcast) = try begun {
-      $0.maximumDevices = 8
-      $0.ownershipWindow = .seconds(3600)
+      $0.limits.maximumDevices = 8
+      $0.times.ownershipWindow = .seconds(3600)
     }
     steer(.paused, broadcast, &desk)
     for push in desk.pushes { desk.answer(push, PushOutcome(.reauthenticate, status: 403)) }
@@ -211,8 +211,8 @@ struct PausedRoomTests {
 
   @Test func `paused segments keep no sends from being read, however many segments are done behind them`() throws {
     var desk = BroadcastTests.desk(devices: 200) {
-      $0.maximumSpan = 4
-      $0.maximumRecords = 4
+      $0.limits.maximumSpan = 4
+      $0.limits.maximumRecords = 4
     }
     let paused = BroadcastTests.divided(&desk)
     let broadcast = BroadcastID(hub: paused.hub, send: paused.identity)

@@ -14,10 +14,10 @@ struct QuotaRoomTests {
     var desk = Desk(
       senders: [.default: [.apns: ScriptedSender(.apns)], hub: [.fcm: ScriptedSender(.fcm)]], retryDelays: retryDelays
     ) {
-      $0.undividedDevices = 20
-      $0.pageDevices = 10
-      $0.lookUpPage = 4
-      $0.segments = 3
+      $0.broadcasts.undividedDevices = 20
+      $0.broadcasts.pageDevices = 10
+      $0.broadcasts.lookUpPage = 4
+      $0.broadcasts.segments = 3
       $0.pushesPerMinute = [hub: [.fcm: 60]]
     }
     desk.broadcasts.quotas = [:]
@@ -96,7 +96,7 @@ struct QuotaRoomTests {
   }
 
   @Test func `what comes back of a broadcast with a rate leaves room for what has none`() {
-    var desk = Desk(retryDelays: [2, 15]) { $0.pageDevices = 50 }
+    var desk = Desk(retryDelays: [2, 15]) { $0.broadcasts.pageDevices = 50 }
     desk.deliver([StoppedRoomTests.page(&desk, devices: 40, rate: 20).encoded(at: desk.wall)])
     desk.deliver([StoppedRoomTests.page(&desk, number: 1, devices: 30).encoded(at: desk.wall)])
     #expect(desk.pushes.count { $0.handle.hasPrefix("p1") } == 30)

@@ -14,7 +14,7 @@ struct ReturnedPageTests {
   private func deliver(_ record: RetryRecord, to desk: inout Desk) { desk.deliver([record.encoded(at: desk.wall)]) }
 
   @Test func `what comes back for a stopped service keeps its rate when that works again`() {
-    var desk = Desk(retryDelays: [2, 15]) { $0.probeInterval = .seconds(2) }
+    var desk = Desk(retryDelays: [2, 15]) { $0.times.probeInterval = .seconds(2) }
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
     desk.answer(desk.pushes[0], Self.refusal)
@@ -44,8 +44,8 @@ struct ReturnedPageTests {
   /// A desk with a page that is being pushed, and two that wait for its room.
   private func crowded(timeToLive: Int? = nil, maximumSpan: Int = 100) -> Desk {
     var desk = Desk(retryDelays: [2, 15]) {
-      $0.pageDevices = 50
-      $0.maximumSpan = maximumSpan
+      $0.broadcasts.pageDevices = 50
+      $0.limits.maximumSpan = maximumSpan
       $0.circuit.patience = .seconds(600)
       $0.circuit.silence = .seconds(600)
     }
@@ -95,7 +95,7 @@ struct ReturnedPageTests {
   }
 
   @Test func `the only page of a broadcast is told from a send in one piece by its size`() {
-    var desk = Desk(retryDelays: [2, 15]) { ($0.undividedDevices, $0.pageDevices) = (20, 50) }
+    var desk = Desk(retryDelays: [2, 15]) { ($0.broadcasts.undividedDevices, $0.broadcasts.pageDevices) = (20, 50) }
     var delivered = OutcomeCounts()
     delivered.add(10, to: .init(.apns, .delivered))
     deliver(StoppedRoomTests.page(&desk, parts: 1, devices: 30), to: &desk)
@@ -165,7 +165,7 @@ struct ReturnedPageTests {
   }
 
   @Test func `a page that is paused while it is looked up again is put off once`() throws {
-    var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) { $0.maximumPushes = 3 }
+    var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) { $0.limits.maximumPushes = 3 }
     _ = BroadcastTests.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
     func steer(_ course: BroadcastControl.State, _ desk: inout Desk) {

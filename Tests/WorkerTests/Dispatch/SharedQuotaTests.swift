@@ -13,9 +13,9 @@ import Testing
   private func worker(devices: Int, perMinute: Int = Self.perMinute) -> Desk {
     var desk = Desk { configuration in
       configuration.pushesPerMinute = [.default: [.fcm: perMinute]]
-      configuration.maximumPushes = 100_000
-      configuration.maximumPushesPerSender = 100_000
-      configuration.ownershipWindow = .seconds(3600)
+      configuration.limits.maximumPushes = 100_000
+      configuration.limits.maximumPushesPerSender = 100_000
+      configuration.times.ownershipWindow = .seconds(3600)
     }
     desk.answersQuestions = false
     desk.registry = [.user("alice"): (0..<devices).map { Desk.target("t\($0)", .fcm) }]

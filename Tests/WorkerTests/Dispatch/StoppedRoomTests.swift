@@ -57,7 +57,7 @@ struct StoppedRoomTests {
   }
 
   @Test func `a stopped service keeps no large records in memory to try with`() {
-    var desk = desk { $0.maximumPushes = 1 }
+    var desk = desk { $0.limits.maximumPushes = 1 }
     desk.deliver(desk.send(to: .user("a0")))
     for number in 0..<6 { desk.deliver([Self.page(&desk, number: number, devices: 100).encoded(at: desk.wall)]) }
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
@@ -68,7 +68,7 @@ struct StoppedRoomTests {
   }
 
   @Test func `the records of a silent service do not keep those of others from being asked for`() {
-    var desk = desk(retryDelays: []) { $0.maximumRecords = 60 }
+    var desk = desk(retryDelays: []) { $0.limits.maximumRecords = 60 }
     desk.credit = 0
     // As many as were asked for when the worker began; none of them is answered.
     for number in 0..<60 { desk.deliver(desk.send(to: .user("a\(number)"))) }
@@ -84,8 +84,8 @@ struct StoppedRoomTests {
 
   @Test func `a silent service that takes more than half of the room is left alone sooner, and its queue with it`() {
     var desk = desk {
-      $0.maximumRecords = 60
-      $0.maximumPushesPerSender = 25
+      $0.limits.maximumRecords = 60
+      $0.limits.maximumPushesPerSender = 25
     }
     for number in 0..<60 { desk.deliver(desk.send(to: .user("a\(number)"))) }
     desk.advance(.milliseconds(1_990))
@@ -97,7 +97,7 @@ struct StoppedRoomTests {
   }
 
   @Test func `what expires before it could come back leaves a stopped service where room is short`() throws {
-    var desk = desk(retryDelays: [15, 60, 300]) { $0.maximumRecords = 60 }
+    var desk = desk(retryDelays: [15, 60, 300]) { $0.limits.maximumRecords = 60 }
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
     for number in 1..<101 { desk.deliver(desk.send(to: .user("a\(number)"), timeToLive: 10)) }
@@ -114,7 +114,7 @@ struct StoppedRoomTests {
   }
 
   @Test func `and what comes back expired ends, however short the room`() {
-    var desk = desk(retryDelays: [15, 60, 300]) { $0.maximumRecords = 60 }
+    var desk = desk(retryDelays: [15, 60, 300]) { $0.limits.maximumRecords = 60 }
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
     for number in 1..<101 { desk.deliver(desk.send(to: .user("a\(number)"), timeToLive: 10)) }
@@ -128,7 +128,7 @@ struct StoppedRoomTests {
   }
 
   @Test func `so do pages that expire`() {
-    var desk = desk(retryDelays: [15, 60, 300]) { $0.maximumBytes = 20_000 }
+    var desk = desk(retryDelays: [15, 60, 300]) { $0.limits.maximumBytes = 20_000 }
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
     for number in 0..<6 {
@@ -140,7 +140,7 @@ struct StoppedRoomTests {
 
   @Test func `what a quota will not see the turn of leaves where room is short`() {
     var desk = Desk(retryDelays: [15, 60, 300]) {
-      $0.maximumRecords = 60
+      $0.limits.maximumRecords = 60
       $0.pushesPerMinute = [.default: [.fcm: 6]]
     }
     desk.answersQuestions = false
@@ -156,7 +156,7 @@ struct StoppedRoomTests {
 
   @Test func `and what comes back expired and waits for a quota ends, though more comes all the time`() throws {
     var desk = Desk(retryDelays: [15, 60, 300]) {
-      $0.maximumRecords = 60
+      $0.limits.maximumRecords = 60
       $0.pushesPerMinute = [.default: [.fcm: 6]]
     }
     desk.answersQuestions = false
@@ -218,8 +218,8 @@ struct StoppedRoomTests {
 
   @Test func `but a page that waits for a quota stays, and so do some pushes however small it is`() {
     var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) {
-      $0.pageDevices = 100
-      $0.lookUpPage = 100
+      $0.broadcasts.pageDevices = 100
+      $0.broadcasts.lookUpPage = 100
       $0.pushesPerMinute = [.default: [.fcm: 6]]
     }
     for number in 0..<30 { desk.register("f\(number)", .fcm) }

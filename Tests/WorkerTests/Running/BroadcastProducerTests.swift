@@ -22,7 +22,7 @@ struct BroadcastProducerTests {
     let group = MemoryGroup(log: log)
     let (gathering, prompt) = (MemorySink(), MemorySink())
     var configuration = WorkerConfiguration()
-    configuration.undividedDevices = 2
+    configuration.broadcasts.undividedDevices = 2
     let worker = try Worker(
       configuration: configuration, consumer: MemoryMember(of: group), producer: gathering, broadcastProducer: prompt,
       registry: registry.registry, senders: [.default: [.fcm: ScriptedSender(.fcm)]], logger: TestKafka.quietLogger)

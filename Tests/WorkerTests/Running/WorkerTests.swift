@@ -22,7 +22,7 @@ struct WorkerTests {
       let run = Task { try await worker.run() }
       let statuses = try await rig.statuses(1_000)
       let letters = try await rig.read(1, from: rig.topics.deadLetter) { try DeadLetter.decode($0) }
-      #expect(worker.complaints.isEmpty)
+      #expect(worker.readinessProblems.isEmpty)
       worker.shutDown()
       try await within(.seconds(30)) { try await run.value }
 
@@ -50,7 +50,7 @@ struct WorkerTests {
     try await rig.kafka.withProducer { producer in
       try await rig.post(to: [String](repeating: "bob", count: 10), through: producer)
       let sink = HeldSink(producer)
-      let (worker, consumer) = try rig.worker(sink: sink) { $0.drainDeadline = .milliseconds(200) }
+      let (worker, consumer) = try rig.worker(sink: sink) { $0.times.drainDeadline = .milliseconds(200) }
       let run = Task { try await worker.run() }
       await sink.waitForAcknowledgements(10)
       // All is pushed and written; only the word of it has not come back. The worker leaves in good order, and has
@@ -108,12 +108,12 @@ struct WorkerTests {
       let second = try rig.worker(sink: producer).worker
       let runSecond = Task { try await second.run() }
       var rounds = 0
-      while !second.complaints.isEmpty, rounds < 500 {
+      while !second.readinessProblems.isEmpty, rounds < 500 {
         rounds += 1
         sends += try await rig.post(to: (0..<20).map { "user\($0)" }, through: producer)
         try await rig.fcm.waitForPushes(sends.count)
       }
-      #expect(second.complaints.isEmpty)
+      #expect(second.readinessProblems.isEmpty)
       sends += try await rig.post(to: (0..<500).map { "user\($0 % 50)" }, through: producer)
       let statuses = try await rig.statuses(sends.count)
       first.shutDown()
