@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  private struct Laboratory {
+  private struct Fixture {
     let tokens: TokenEndpoint
     let endpoint: HTTP1Server
     let double: HTTP2Double
@@ -46,7 +46,7 @@ import Testing
   private func laboratory(
     log: LogRecorder = LogRecorder(), tokenTimeout: Duration = .seconds(10),
     _ react: @escaping @Sendable (HTTP2ServerRequest) -> HTTP2Double.Reaction = { _ in .answer(.init()) }
-  ) async throws -> Laboratory {
+  ) async throws -> Fixture {
     let certificates = try Self.certificates.get()
     let tokens = TokenEndpoint()
     let endpoint = try await HTTP1Server(certificates) { tokens.respond($0) }
@@ -59,7 +59,7 @@ import Testing
     configuration.requestTimeout = .seconds(10)
     configuration.tokenTimeout = tokenTimeout
     let sender = try FCMSender(configuration: configuration, clock: clock, logger: log.logger)
-    return Laboratory(tokens: tokens, endpoint: endpoint, double: double, sender: sender)
+    return Fixture(tokens: tokens, endpoint: endpoint, double: double, sender: sender)
   }
 
   private func push(
