@@ -36,7 +36,7 @@ package enum APIRole {
     return RoleServices(services: services, checks: role.checks)
   }
 
-  /// The front end over a registry and a ledger that are there.
+  /// The front end over an open registry and ledger.
   package static func services(
     _ runtime: Runtime, client: KafkaClientConfiguration, registry: any RegistrySettings.Store,
     history: any SendHistory,

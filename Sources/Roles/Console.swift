@@ -1,14 +1,13 @@
 import Foundation
 import Synchronization
 
-/// What a person or a script in front of the terminal reads: unbuffered. Logs go to standard error, too, but through
-/// the logger.
+/// Unbuffered output for the person or script at the terminal. Logs also go to standard error, but through the logger.
 package enum Console {
-  /// What went wrong with standard output first.
+  /// The first error of standard output.
   private static let failure = Mutex<String?>(nil)
 
-  /// Why standard output is not whole, where something could not be written to it; nil where it is. Never what was to
-  /// be written. A reader that has gone away has had enough, and is no failure.
+  /// The reason why standard output is incomplete; nil if it is complete. Never contains the output itself. A closed
+  /// pipe is not a failure: its reader wants no more.
   package static var outputFailure: String? { failure.withLock { $0 } }
 
   /// Writes a line to standard output.
@@ -28,35 +27,35 @@ package enum Console {
     write(line + "\n", to: .standardError)
   }
 
-  /// Writes text over the present line of a terminal, as much of it as fits.
+  /// Replaces the current line of the terminal on standard output; truncated to its width.
   package static func overwrite(_ text: String) {
     write(overwriting(text), to: .standardOutput)
   }
 
-  /// What makes a terminal show the text instead of its present line. It is not to wrap: of what wraps, only the last
-  /// line could be written over.
+  /// The control sequences that replace a terminal's current line. Line wrapping is off, because only the last wrapped
+  /// line could be replaced later.
   package static func overwriting(_ text: String) -> String { "\r\u{1B}[K\u{1B}[?7l" + text + "\u{1B}[?7h" }
 
-  /// Whether standard output is a terminal that a person watches.
+  /// Whether standard output is a terminal.
   package static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Writes text over the present line of the terminal that standard error is, as much of it as fits.
+  /// Replaces the current line of the terminal on standard error; truncated to its width.
   package static func overwriteError(_ text: String) {
     write(overwriting(text), to: .standardError)
   }
 
-  /// Whether standard error is a terminal that a person watches.
+  /// Whether standard error is a terminal.
   package static var isErrorTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
   private static func write(_ text: String, to handle: FileHandle) {
     do {
       try handle.write(contentsOf: Data(text.utf8))
     } catch {
-      // There is no better place to tell that standard error is gone.
+      // A failure of standard error cannot be reported anywhere.
       guard handle.fileDescriptor == STDOUT_FILENO else { return }
       let error = error as NSError
       let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError ?? error
-      // The reader has gone away (a closed pipe): nobody is left to be told.
+      // A closed pipe: the reader is gone and needs no report.
       guard cause.domain != NSPOSIXErrorDomain || cause.code != Int(EPIPE) else { return }
       let reason = cause.localizedDescription
       failure.withLock { $0 = $0 ?? reason }

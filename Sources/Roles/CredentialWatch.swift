@@ -4,29 +4,28 @@ import Logging
 import PushServices
 import ServiceLifecycle
 
-/// Has a sender use another key as soon as the operator has put it where the one before lay: no restart, and nothing in
-/// flight is given up.
+/// Gives a sender a new credential when its files change, without a restart and without loss of requests in flight.
 ///
-/// The files are looked at once a second, and read by their content: what a key lies behind is often a symbolic link.
-/// What cannot be used is logged, and the old key stays.
+/// It reads the files once a second and compares their contents, because a credential often lies behind a symbolic
+/// link. A credential that cannot be used is logged, and the old one stays in use.
 struct CredentialWatch: Service {
   let hub: HubName
   let platform: Platform
-  /// What the credential is read from.
+  /// The files that hold the credential.
   let files: [String]
   let logger: Logger
-  /// Reads them and hands the sender what they hold. False when it has that already.
+  /// Reads the files and gives the sender their contents. Returns false if the sender has them already.
   let use: @Sendable () throws -> Bool
 
   private static let interval = Duration.seconds(1)
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      // What was read at the start may have been replaced since: so the first look counts as news, which a sender does
-      // not mind.
+      // The files may have changed since the start, so the first contents count as new. The sender ignores what it
+      // already has.
       var known: [Data] = []
       while true {
-        // What cannot be read is just being replaced, or will be missed at the next start; the old key works on.
+        // A file that cannot be read may be in the middle of a replacement; the old credential stays in use.
         if let found = try? files.map({ try Data(contentsOf: URL(fileURLWithPath: $0)) }), found != known {
           known = found
           renew()
@@ -50,7 +49,7 @@ struct CredentialWatch: Service {
 }
 
 extension HubSettings {
-  /// What looks after the files of the senders' credentials; see `senders(_:)`.
+  /// The watches over the credential files of these senders; see `senders(_:)`.
   func credentialWatches(of senders: [any PushSender], logger: Logger) -> [CredentialWatch] {
     senders.compactMap { sender in
       func watch(_ files: [String], _ use: @escaping @Sendable () throws -> Bool) -> CredentialWatch {

@@ -4,9 +4,10 @@ import Metrics
 import Registry
 import ServiceLifecycle
 
-/// Clears out the registrations of apps that were not heard of for long, as long as the role lives: a step a second,
-/// and when all have been looked at, again an hour later. A step that fails is made again a minute later. Several
-/// processes may do so on one registry.
+/// Removes the registrations of apps that have not been heard from for the configured time.
+///
+/// One step a second; after all registrations have been checked, it starts again an hour later. A failed step is
+/// repeated after a minute. Several processes may run it on one registry.
 struct ExpiryService: Service {
   private static let betweenSteps: Duration = .seconds(1)
   private static let afterFailure: Duration = .seconds(60)
@@ -39,7 +40,7 @@ struct ExpiryService: Service {
         }
         try await Task.sleep(for: Self.betweenSteps)
       case .failure(let error):
-        // A role that ends breaks off what it asks for, which is nothing to warn of.
+        // A cancelled query at shutdown is not worth a warning.
         try Task.checkCancellation()
         logger.warning("Stale registrations cannot be looked for now", metadata: [LogKeys.error: "\(error)"])
         try await Task.sleep(for: Self.afterFailure)

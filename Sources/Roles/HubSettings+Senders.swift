@@ -4,7 +4,7 @@ package import Logging
 package import PushServices
 
 extension HubSettings {
-  /// The hub's senders, one per platform that it has credentials for. Throws an error that names the key.
+  /// Creates the hub's senders, one per platform with credentials. Throws an error that names the key.
   package func senders(_ runtime: Runtime) throws -> [any PushSender] {
     var (apns, fcm, wns) = (apns?.configuration, fcm?.configuration, wns?.configuration)
     if let simulator {
@@ -22,14 +22,14 @@ extension HubSettings {
     return try Self.senders(apns: apns, fcm: fcm, wns: wns, keys: keys, runtime: runtime)
   }
 
-  /// The keys of fields that have another name, because their values come from files or from two keys.
+  /// The keys of fields whose names differ from their keys, because the values come from files or from two keys.
   package static let keys = [
     "privateKey": "keyFile", "secret": "secretFile", "trustRoots": "trustRootsFile", "connectTo.host": "connectHost",
     "connectTo.port": "connectPort",
   ]
 
-  /// The senders of those configurations that are there. Throws an error that names the key, by `keys` where the field
-  /// has another name.
+  /// Creates the senders of the configurations that are not nil. Throws an error that names the key, taken from `keys`
+  /// where the field has another name.
   package static func senders(
     apns: APNsConfiguration?, fcm: FCMConfiguration?, wns: WNSConfiguration?, keys: [String: String] = Self.keys,
     runtime: Runtime
@@ -59,7 +59,7 @@ extension HubSettings {
     return senders
   }
 
-  /// How the hub's callers are recognised by a front end bound to the given address.
+  /// The authenticator for the hub's callers, for a front end bound to the given address.
   package func authenticator(boundTo host: String, logger: Logger) throws -> any Authenticator {
     let prefix = "hub.\(name).authentication"
     do {

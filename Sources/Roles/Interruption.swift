@@ -1,11 +1,12 @@
 import ArgumentParser
 import Foundation
-import UnixSignals
+package import UnixSignals
 
-/// Runs `body`, until SIGINT, SIGTERM or SIGHUP (see `UnixSignal.ending`): these cancel it, so that on its way out it
-/// ends the processes that it has started and removes the directories that it has made. Once it has returned,
-/// `ExitCode` is thrown then, with the status that a shell reports of a process that a signal has ended. Another
-/// signal, a second later or more, ends this process at once.
+/// Runs `body` and cancels it on SIGINT, SIGTERM or SIGHUP (see `UnixSignal.ending`), so that it can end its child
+/// processes and remove its directories.
+///
+/// After such a signal it throws `ExitCode` with the status that a shell reports for a process ended by it. A second
+/// signal, at least a second later, ends the process at once.
 package func endingWithSignals(_ body: @escaping @Sendable () async throws -> Void) async throws {
   let signals = await UnixSignalsSequence(trapping: UnixSignal.ending)
   let work = Task { try await body() }
@@ -17,15 +18,32 @@ package func endingWithSignals(_ body: @escaping @Sendable () async throws -> Vo
         work.cancel()
         continue
       }
-      // Something takes no notice of being cancelled, and somebody has lost patience. At once it is the same signal
-      // again: timeout(1), for one, sends it to the process and to its group.
+      // Cancellation did not end the work, and the user has lost patience. A second signal within a second is the same
+      // one again: timeout(1), for example, sends it to the process and to its group.
       if ContinuousClock.now - first.at >= .seconds(1) { exit(128 + signal.rawValue) }
     }
     return first?.signal
   }
   let result = await work.result
   listening.cancel()
-  // What went wrong after a signal did so because of it.
+  // Errors after a signal are consequences of the cancellation.
   if let signal = await listening.value { throw ExitCode(128 + signal.rawValue) }
   try result.get()
+}
+
+extension UnixSignal {
+  /// The signals with which a user ends a program: SIGINT, SIGTERM and, when the terminal closes, SIGHUP.
+  ///
+  /// SIGHUP is left out if the process was started with that signal ignored, as by nohup(1): trapping it would undo
+  /// that. Read this before any signal is trapped.
+  package static var ending: [UnixSignal] { outlivesItsTerminal ? [.sigint, .sigterm] : [.sigint, .sigterm, .sighup] }
+
+  /// Whether this process was started with SIGHUP ignored, as nohup(1) does; see proc_pid_status(5).
+  private static var outlivesItsTerminal: Bool {
+    // Without /proc the answer is unknown; a terminal is the usual case.
+    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    let ignored = status.split(separator: "\n").first { $0.hasPrefix("SigIgn:") }
+    guard let mask = ignored?.split(separator: "\t").last.flatMap({ UInt64($0, radix: 16) }) else { return false }
+    return mask & 1 << UInt64(SIGHUP - 1) != 0
+  }
 }

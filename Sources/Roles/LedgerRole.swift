@@ -18,7 +18,7 @@ package enum LedgerRole {
     return role
   }
 
-  /// The ledger alone, and the store it writes.
+  /// The ledger without an operations server, and the store it writes.
   package static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (
     RoleServices, any LedgerStorage
   ) {
@@ -28,7 +28,7 @@ package enum LedgerRole {
       configuration: LedgerConfiguration(client: client, topics: settings.kafka.topics), store: store,
       clock: runtime.clock,
       logger: runtime.logger)
-    // One that has nothing to write sees only so that it could not.
+    // An idle ledger does not notice by itself that its store is unavailable.
     let check = NamedCheck("ledger") {
       if let problem = ledger.readinessProblem { return problem }
       return await RoleServices.complaint { try await store.check() }

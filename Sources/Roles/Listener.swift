@@ -1,17 +1,18 @@
+import FoundationEssentials
 import Glibc
+package import Logging
 import NIOCore
 package import ServiceLifecycle
 
-/// A service that listens where the settings say. Where this machine has no such address, or does not let it have the
-/// port, the error names the key.
+/// A service that listens on a configured address. If the address or port is unavailable, the error names its key.
 package struct Listener: Service {
-  /// What the key `host` is under.
+  /// The section of the key `host`.
   private let section: String
-  /// The keys of the ports.
+  /// The keys of the ports, for errors.
   private let ports: String
   private let service: any Service
 
-  /// `ports` names the keys where there is not just one, `section.port`.
+  /// `ports` names the port keys if there are several; the default is `section.port`.
   package init(section: String, ports: String? = nil, service: any Service) {
     (self.section, self.ports, self.service) = (section, ports ?? "\(section).port", service)
   }
@@ -29,12 +30,53 @@ package struct Listener: Service {
     }
   }
 
-  /// What the kernel's error `code` says of the port under a key; nil where it says nothing of it.
+  /// The error for the port's key that corresponds to the kernel's error `code`; nil if the code is not about the port.
   static func refusal(of port: String, code: Int32) -> SettingsError? {
     switch code {
     case EACCES: SettingsError(port, "cannot be listened on: permission denied")
     case EADDRINUSE: SettingsError(port, "is taken by another process")
     default: nil
     }
+  }
+}
+
+/// Announces a role's address once it listens: on standard output as `name address`, in the log, and in a file if
+/// configured.
+///
+/// Runs as long as the role.
+package struct Announcement: Service {
+  /// The name of the listener.
+  let name: String
+  /// The file that receives the address, written atomically; nil for none. Configured by `announceFile` under the name.
+  let file: String?
+  let logger: Logger
+  /// Suspends until the role listens, and returns its address.
+  let address: @Sendable () async throws -> String
+
+  package init(
+    name: String, file: String?, logger: Logger, address: @escaping @Sendable () async throws -> String
+  ) {
+    (self.name, self.file, self.logger, self.address) = (name, file, logger, address)
+  }
+
+  /// Formats a host and port as in a URL, with brackets around an IPv6 address.
+  package static func address(host: String, port: Int) -> String {
+    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+  }
+
+  package func run() async throws {
+    let address: String
+    do { address = try await self.address() } catch let error as SettingsError { throw error } catch {
+      // The role ended before it listened. Its own error, not this one, must end the process.
+      return try await gracefulShutdown()
+    }
+    if let file {
+      do { try Data("\(address)\n".utf8).write(to: URL(fileURLWithPath: file), options: .atomic) } catch {
+        throw SettingsError("\(name).announceFile", "names a file that cannot be written: \(file)")
+      }
+    }
+    Console.print("\(name) \(address)")
+    logger.notice("Listening", metadata: [LogKeys.listener: "\(name)", LogKeys.address: "\(address)"])
+    try await gracefulShutdown()
   }
 }

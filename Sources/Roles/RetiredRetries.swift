@@ -4,11 +4,11 @@ import RDKafka
 import ServiceLifecycle
 import Worker
 
-/// Brings back what lies in retry topics that are not configured any more: nobody puts anything there, but what was
-/// there before waits for its time.
+/// Readmits the records in retry topics that are no longer configured: nothing is written to them any more, but
+/// deferred records remain.
 ///
-/// The topics are looked for once, at the start, and their pumps run until the end: an idle one costs little, and
-/// another worker may still be configured as before.
+/// It looks for such topics once, at the start, and runs their pumps until the end: an idle pump costs little, and
+/// another worker may still have the old configuration.
 struct RetiredRetries: Service {
   private static let pause = Duration.seconds(5)
 
@@ -37,14 +37,14 @@ struct RetiredRetries: Service {
     }
   }
 
-  /// Asks until the cluster answers, or the role is to end: then there are none.
+  /// Asks until the cluster answers; returns no topics if the role ends before.
   private func retired() async -> [Topics.Retry] {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         do {
           return topics.retired(among: try await LogReader(client: client, logger: logger).topics())
         } catch {
-          // That Kafka is not there is said by those who need it more.
+          // Components that depend on Kafka report its absence.
           do { try await Task.sleep(for: Self.pause) } catch { break }
         }
       }

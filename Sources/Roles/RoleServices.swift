@@ -1,14 +1,26 @@
 package import Operations
 package import ServiceLifecycle
 
-/// What a role is made of. Each service stands on those before it: they start in this order, and shut down in the
-/// reverse one.
+/// The services of a role in dependency order: they start in this order and shut down in reverse.
 package struct RoleServices: Sendable {
   package var services: [any Service]
-  /// What must hold for the role to be able to do its job.
+  /// The conditions of the role's readiness.
   package var checks: [any ReadinessCheck]
 
   package init(services: [any Service], checks: [any ReadinessCheck] = []) {
     (self.services, self.checks) = (services, checks)
+  }
+}
+
+/// A service that runs `body` until shutdown cancels its task.
+package struct UntilShutdown: Service {
+  private let body: @Sendable () async throws -> Void
+
+  package init(_ body: @escaping @Sendable () async throws -> Void) {
+    self.body = body
+  }
+
+  package func run() async throws {
+    try await cancelWhenGracefulShutdown(body)
   }
 }

@@ -7,22 +7,22 @@ package import Operations
 package import ServiceLifecycle
 import UnixSignals
 
-/// What every role of a process shares: settings, log, metrics, threads.
+/// Settings, logger, metrics, threads and clock, shared by all roles of a process.
 package struct Runtime: Sendable {
   package let settings: Settings
   package let logger: Logger
   let metrics: PrometheusMetrics
   package let eventLoopGroup: any EventLoopGroup
-  /// What time it is, for everything that stamps and expires.
+  /// The wall clock for timestamps and expiry.
   package let clock: any WallClock
 
-  /// The threads of the connections to push services, for as long as the process lives. One makes some hundred thousand
-  /// pushes a second to APNs, more than the rest of a worker gives it: where it shares the cores with another, both
-  /// only get smaller batches, and each push costs more.
+  /// The event loops of connections to push services, for the life of the process.
+  ///
+  /// One loop makes some hundred thousand pushes a second to APNs, more than the rest of a worker supplies. Two loops
+  /// on shared cores only get smaller batches, and each push costs more.
   static let pushEventLoopGroup = MultiThreadedEventLoopGroup(numberOfThreads: max(1, System.coreCount / 4))
 
-  /// Sets up the process: from here on, everything logged goes to standard error, and everything measured to
-  /// `/metrics`. Once per process.
+  /// Sets up logging to standard error and metrics for `/metrics`. Call it once per process.
   package init(role: String, settings: Settings, clock: any WallClock = SystemWallClock()) throws {
     self.settings = settings
     let level = settings.logLevel
@@ -38,8 +38,7 @@ package struct Runtime: Sendable {
     self.clock = clock
   }
 
-  /// Runs a role until SIGTERM or SIGINT, and then until everything it had begun has ended. Throws what ended it
-  /// otherwise.
+  /// Runs a role until SIGTERM or SIGINT, then drains it. Throws the error that ends it otherwise.
   package func run(_ role: RoleServices) async throws {
     try await ServiceGroup(
       configuration: ServiceGroupConfiguration(
@@ -48,8 +47,8 @@ package struct Runtime: Sendable {
     ).run()
   }
 
-  /// What answers operators for a role that has no server of its own, and tells where. `liveness`: what must be well
-  /// besides the threads that all roles have.
+  /// The operations server of a role that has no HTTP server of its own, and its announcement. `liveness` adds checks
+  /// to the one of the event loops.
   package func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> [any Service] {
     let server = OperationsServer(
       host: settings.operations.host, port: settings.operations.port,
@@ -63,7 +62,7 @@ package struct Runtime: Sendable {
     ]
   }
 
-  /// What operators are answered: alive is a process whose threads take their turns, ready one that passes the checks.
+  /// The operations routes. Liveness means that the event loops respond; readiness means that the checks pass.
   func routes(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> OperationsRoutes {
     OperationsRoutes(
       metrics: metrics,

@@ -30,7 +30,7 @@ package enum WorkerRole {
     return role
   }
 
-  /// The worker alone, over a registry and senders that are there.
+  /// The worker without an operations server, over an open registry and senders.
   package static func services(
     _ runtime: Runtime, client: KafkaClientConfiguration,
     registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
@@ -44,12 +44,12 @@ package enum WorkerRole {
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)
     production.maximumRecordBytes = StatusRecord.maximumRecordSize
-    // Nobody waits for a single status record, and a batch per partition costs the same whether it holds three records
-    // or twenty. But until it is acknowledged, its send is one of those that a worker may hold: of 4 to 40 ms, with 16
-    // partitions, up to 12 were quickest.
+    // A batch costs the same per partition whether it holds three records or twenty. But a send counts against the
+    // worker's memory limits until its status record is acknowledged. Measured from 4 to 40 ms with 16 partitions: up
+    // to 12 ms were fastest.
     production.linger = .milliseconds(10)
     let producer = try Producer(configuration: production, logger: runtime.logger)
-    // But all of a broadcast waits for its segments, and then for the status of each of its pages.
+    // A broadcast waits for its segments and for the status of each page.
     production.linger = .zero
     let broadcastProducer = try Producer(configuration: production, logger: runtime.logger)
     let worker = try Worker(
@@ -91,7 +91,7 @@ package enum WorkerRole {
 }
 
 extension RoleServices {
-  /// What the check said when it threw; nil when it did not.
+  /// The description of the error that the check threw; nil if it threw none.
   package static func complaint(_ check: () async throws -> Void) async -> String? {
     do {
       try await check()

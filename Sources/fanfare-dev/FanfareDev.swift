@@ -1,9 +1,9 @@
 import ArgumentParser
-// As in the product, which the benchmarks measure in this program's roles.
+// As in the product: benchmarks measure its roles in this program.
 import CJemalloc
 import Roles
 
-/// The workshop: everything for development that the product does not contain.
+/// The workshop: the development tools that are not in the product.
 @main
 struct FanfareDev: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -9,7 +9,8 @@ struct BenchTests {
   @Test func everyScenarioCountsWhatItSends() async throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-bench-test-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }  // what is left behind is in the system's temporary directory
+    // What is left behind is in the system's temporary directory.
+    defer { try? FileManager.default.removeItem(at: directory) }
     let bench = try ChildProcess(["bench", "--quick", "--json"], name: "bench", directory: directory)
     defer { bench.destroy() }
     let line = try await bench.line(within: .seconds(600))

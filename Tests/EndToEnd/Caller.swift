@@ -1,7 +1,10 @@
 import AsyncHTTPClient
 import Foundation
+import FoundationXML
 import NIOCore
 import NIOHTTP1
+
+@testable import fanfare_dev
 
 /// Somebody who calls one server over HTTP, like `curl` does.
 struct Caller: Sendable {
@@ -47,5 +50,58 @@ struct Caller: Sendable {
       status: Int(response.status.code),
       headers: Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first },
       body: Data(answer.readableBytesView))
+  }
+}
+
+/// Runs a test in a directory of its own, which is removed in any case; unless `FANFARE_TEST_KEEP` is set, for whoever
+/// wants to read what the processes said.
+func withDirectory<Value>(_ name: String, _ body: (URL) async throws -> Value) async throws -> Value {
+  let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(name)-\(UUID())")
+  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+  let result: Result<Value, any Error>
+  do { result = .success(try await body(directory)) } catch { result = .failure(error) }
+  if ProcessInfo.processInfo.environment["FANFARE_TEST_KEEP"] == nil {
+    try FileManager.default.removeItem(at: directory)
+  }
+  return try result.get()
+}
+
+/// Asks again and again until the answer is yes: another process's state has no signal to wait for.
+func eventually(
+  within limit: Duration = .seconds(60), _ what: String, _ condition: @escaping @Sendable () async throws -> Bool
+) async throws {
+  try await withTimeLimit(limit, what) {
+    while try await !condition() { try await Task.sleep(for: .milliseconds(20)) }
+  }
+}
+
+/// The text that a toast of the template `ToastText01` shows, read by an XML parser.
+final class ToastText: NSObject, XMLParserDelegate {
+  private(set) var text = ""
+  private var isInText = false
+  private var template: String?
+
+  /// Throws unless the XML is well-formed and a `ToastText01`.
+  init(_ xml: String) throws {
+    super.init()
+    let parser = XMLParser(data: Data(xml.utf8))
+    parser.delegate = self
+    guard parser.parse(), template == "ToastText01" else { throw CocoaError(.propertyListReadCorrupt) }
+  }
+
+  func parser(
+    _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
+    attributes: [String: String]
+  ) {
+    if name == "binding" { template = attributes["template"] }
+    isInText = name == "text" && attributes["id"] == "1"
+  }
+
+  func parser(_ parser: XMLParser, foundCharacters string: String) {
+    if isInText { text += string }
+  }
+
+  func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
+    isInText = false
   }
 }

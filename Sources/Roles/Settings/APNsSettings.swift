@@ -13,7 +13,7 @@ import PushServices
 /// - `apns.maximumConnections` (1…1000, default 4), to a simulator, too
 struct APNsSettings: Sendable {
   let configuration: APNsConfiguration
-  /// The key and, where it comes from a file, its id.
+  /// The key file and, if configured, the file with the key's id.
   let files: [String]
   /// Whether the key's id comes from a file.
   var hasKeyIDFile: Bool { files.count > 1 }
@@ -51,7 +51,7 @@ struct APNsSettings: Sendable {
     try reader.int("hub.\(hub).apns.maximumConnections", default: 4, in: 1...1000)
   }
 
-  /// The key and its id, read anew. Throws when a file cannot be read.
+  /// Reads the key and its id again. Throws when a file cannot be read.
   func readKey() throws(SettingsError) -> (key: String, id: String) {
     let prefix = "hub.\(configuration.hub).apns"
     let key = try SettingsReader.contents(of: files[0], key: "\(prefix).keyFile")

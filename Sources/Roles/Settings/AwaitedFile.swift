@@ -3,19 +3,21 @@ package import Logging
 import NIOCore
 import NIOPosix
 
-/// A file that another process writes once it listens. Who is started beside that process waits for it.
+/// A file that another process writes once it listens, and that a role waits for.
 package struct AwaitedFile: Sendable {
-  /// The key that leads to it.
+  /// The key that names the file.
   let key: String
   let path: String
-  /// Where the writer of such a file listens, at one of these at least; empty where it does not say so.
+  /// The addresses in the contents, of which at least one must accept connections; empty if it has none.
   let addresses: @Sendable (Data) -> [(host: String, port: Int)]
 
   private static let interval = Duration.milliseconds(100)
 
-  /// Suspends until something stands in the file, and somebody listens where it says: what an earlier run has left
-  /// there is of no use. But no longer than `patience`; says once that it waits, and for what. Who reads the file next
-  /// says what is wrong if there still is none. Throws when cancelled.
+  /// Suspends until the file has contents and the address in them accepts connections: a file of an earlier run is
+  /// ignored.
+  ///
+  /// Logs the wait once. Returns without an error after `patience`: the reader of the file then reports what is wrong
+  /// with it. Throws when cancelled.
   package func appear(within patience: Duration = .seconds(30), logger: Logger) async throws {
     guard await !isThere() else { return }
     logger.notice(
@@ -28,7 +30,7 @@ package struct AwaitedFile: Sendable {
   }
 
   private func isThere() async -> Bool {
-    // What cannot be read may be about to be made; and what is empty, about to be written.
+    // A missing file may be created soon, and an empty one written.
     guard let content = try? Data(contentsOf: URL(fileURLWithPath: path)), !content.isEmpty else { return false }
     let addresses = addresses(content)
     let client = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(.seconds(1))
@@ -37,7 +39,7 @@ package struct AwaitedFile: Sendable {
         try await client.connect(host: host, port: port).get().close()
         return true
       } catch {
-        // Nobody there: perhaps at the next one.
+        // Refused: try the next address.
       }
     }
     return addresses.isEmpty
@@ -45,17 +47,17 @@ package struct AwaitedFile: Sendable {
 }
 
 extension KafkaSettings {
-  /// Where a broker that is starting will say where it listens; nil where that is said already.
+  /// The file in which a starting broker announces its address; nil if the address is configured.
   package var awaitedFile: AwaitedFile? {
     bootstrapServersFile.map { path in
       AwaitedFile(key: "kafka.bootstrapServersFile", path: path) { content in
-        // Of several brokers, one that answers leads to the others.
+        // Of several brokers, one that accepts connections is enough.
         String(decoding: content, as: UTF8.self).split { $0 == "," || $0.isWhitespace }.compactMap { server in
           guard let colon = server.lastIndex(of: ":"), let port = Int(server[server.index(after: colon)...]) else {
             return nil
           }
           let host = server[..<colon]
-          // An address of IPv6 stands in brackets; a protocol before it is not worth reading.
+          // An IPv6 address is in brackets. An entry with a protocol is skipped.
           return host.contains("/") ? nil : (host.filter { $0 != "[" && $0 != "]" }, port)
         }
       }
@@ -64,12 +66,12 @@ extension KafkaSettings {
 }
 
 extension HubSettings {
-  /// Where a simulator that is starting will say where it listens; nil where the hub does not push to one.
+  /// The file in which a starting simulator announces its addresses; nil if the hub does not push to one.
   package var awaitedFile: AwaitedFile? {
     simulator.map { directory in
       AwaitedFile(key: "hub.\(name).simulator", path: SimulatorDirectory(path: directory).endpointsFile) {
         content in
-        // Whoever uses it says what is wrong with it.
+        // The user of the file reports what is wrong with it.
         (try? SimulatorDirectory.Endpoints(content)).map { [($0.host, $0.adminPort)] } ?? []
       }
     }

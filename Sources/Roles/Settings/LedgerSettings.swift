@@ -12,9 +12,9 @@ import PostgreSQL
 /// - `ledger.retentionDays` (1…3650, default 30): how long a settled send can be looked up.
 /// - `ledger.devicesKept` (0…100000, default 100): a send to more devices keeps its counts only.
 package struct LedgerSettings: Sendable {
-  /// The file; not used where there is a database.
+  /// The file, used if there is no database.
   let store: LedgerStoreConfiguration
-  /// The database; nil for the file.
+  /// The database; nil to use the file.
   let postgreSQL: PostgreSQLLedgerConfiguration?
 
   init(from reader: SettingsReader) throws(SettingsError) {
@@ -29,13 +29,13 @@ package struct LedgerSettings: Sendable {
     self.postgreSQL = postgreSQL
   }
 
-  /// The store that a ledger writes. Throws when a file cannot be used; a database is connected to when it is first
-  /// needed.
+  /// Opens the store that the ledger writes. Throws when a file cannot be used. A database is connected to on first
+  /// use.
   func open(clock: any WallClock, logger: Logger) throws -> any LedgerStorage {
     try database(role: "ledger", clock: clock, logger: logger) ?? LedgerStore(store, clock: clock)
   }
 
-  /// What the front end reads. Need not be there yet.
+  /// The history that the front end reads. It need not exist yet.
   func history(logger: Logger) throws -> any SendHistory {
     try database(role: "api", clock: SystemWallClock(), logger: logger) ?? LedgerReader(store)
   }

@@ -26,8 +26,8 @@ extension PostgreSQLConfiguration {
         "must be a connection string that libpq reads: postgresql://user@host/database?sslmode=verify-full")
     }
     guard url == nil else { return }
-    // The example lists them with their defaults, and no `url`: only what differs from those says that a database is
-    // meant.
+    // The example file lists these keys with their defaults and no `url`, so only other values mean that a database is
+    // wanted.
     let names: [(name: String, isMeant: Bool)] = [
       ("passwordFile", password != nil), ("maximumConnections", maximumConnections != connections),
       ("connectSeconds", connectTimeout != .seconds(5)), ("statementSeconds", statementTimeout != .seconds(10)),

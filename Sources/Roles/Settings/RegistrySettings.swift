@@ -15,15 +15,15 @@ package import Registry
 /// - `registry.postgres.statementSeconds` (seconds, default 10): until the server breaks off a statement.
 /// - `registry.postgres.waitSeconds` (seconds, default 5): until who waits for a connection is told that there is none.
 package struct RegistrySettings: Sendable {
-  /// What every store of registrations does.
+  /// The requirements on a registration store.
   package typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore
     & BroadcastStore
     & TombstoneStore
     & ScheduledSendStore & RegistrationImportStore & PushQuotaStore
 
-  /// The file; not used where there is a database.
+  /// The file, used if there is no database.
   package let path: String
-  /// The database; nil for the file.
+  /// The database; nil to use the file.
   let postgreSQL: PostgreSQLConfiguration?
 
   init(from reader: SettingsReader) throws(SettingsError) {
@@ -31,9 +31,10 @@ package struct RegistrySettings: Sendable {
     postgreSQL = try PostgreSQLConfiguration("registry.postgres", connections: 8, from: reader)
   }
 
-  /// Opens the store, for the role of that name. Throws when it cannot be used now; a role that `waits` is content with
-  /// a database that can be used later. `patience` is how long a statement, and the wait for another process or for a
-  /// connection, may take at least, where nobody waits for an answer. A file that is not there is made, unless it
+  /// Opens the store for a role.
+  ///
+  /// Throws when it is unavailable, unless the role `waits` and the store is a database. `patience` is the least limit
+  /// for a statement and for the wait for a connection or another process. A missing file is created unless it
   /// `mustExist`.
   package func open(
     role: String, patience: Duration = .zero, waits: Bool = false, mustExist: Bool = false, logger: Logger
@@ -49,7 +50,7 @@ package struct RegistrySettings: Sendable {
     return try await PostgreSQLRegistry(database, waits: waits, logger: logger)
   }
 
-  /// The database as `open` connects to it; nil for the file.
+  /// The database configuration that `open` uses; nil for the file.
   func database(role: String, patience: Duration) -> PostgreSQLConfiguration? {
     guard var postgreSQL else { return nil }
     postgreSQL.applicationName = "fanfare-\(role)"

@@ -4,37 +4,31 @@ import FoundationEssentials
 import Logging
 import Yams
 
-/// Everything that can be configured, read and checked as a whole by every role: one file serves them all.
+/// The configuration of the product; every role reads and checks all of it.
 ///
-/// Values come from a YAML file and, over it, from environment variables: `kafka.bootstrapServers` is
-/// `FANFARE_KAFKA_BOOTSTRAP_SERVERS`. `deploy/fanfare.yaml` lists every key with its default; a test holds it to what
-/// is read here.
+/// Values come from a YAML file, overridden by environment variables: `kafka.bootstrapServers` is
+/// `FANFARE_KAFKA_BOOTSTRAP_SERVERS`. `deploy/fanfare.yaml` lists every key with its default; a test compares it with
+/// the keys read here.
 package struct Settings: Sendable {
-  /// How to reach Kafka, and its topics.
   package var kafka: KafkaSettings
-  /// Where devices are registered.
   package let registry: RegistrySettings
-  /// How long a registration is kept whose app is not heard of; nil for ever.
+  /// The age without contact at which a registration expires; nil for never.
   let registrationLifetime: Duration?
-  /// The ledger's file, and what it keeps.
   package let ledger: LedgerSettings
-  /// How the front end listens.
   package let api: APISettings
-  /// What a worker may hold.
   let worker: WorkerSettings
-  /// Where roles other than the front end answer operators.
+  /// The operations server of roles other than the front end.
   let operations: OperationsSettings
   /// The hubs, in the order of the file.
   package let hubs: [HubSettings]
-  /// What is logged.
   let logLevel: Logger.Level
-  /// The environment's variables that look as if they were for a key and are for none, in their order.
+  /// The variables with the program's prefix that match no key, sorted.
   package private(set) var unknownVariables: [String] = []
 
   /// The consumer group that all workers share.
   package var workerGroup: String { worker.group ?? "\(kafka.topics.prefix).workers" }
 
-  /// Reads everything. Throws an error that names the key for the first value that cannot be used.
+  /// Throws an error that names the key of the first value that cannot be used.
   init(from reader: SettingsReader) throws(SettingsError) {
     kafka = try KafkaSettings(from: reader)
     registry = try RegistrySettings(from: reader)
@@ -62,9 +56,11 @@ package struct Settings: Sendable {
     self.hubs = hubs
   }
 
-  /// Reads the file, where there is one, with the environment over it. `readFurther` reads the keys that only the
-  /// calling program has. Throws `SettingsError`, also for an unknown key of the file; `unknownVariables` are those of
-  /// the environment.
+  /// Loads the file, if any, overridden by the environment. `readFurther` reads the keys that only the calling program
+  /// has.
+  ///
+  /// Throws `SettingsError`, also for an unknown key of the file. Unknown variables are collected in
+  /// `unknownVariables`.
   package static func load(
     file: String?, environment: [String: String],
     readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
@@ -104,19 +100,19 @@ package struct Settings: Sendable {
     return settings
   }
 
-  /// The variable by which swift-configuration looks for a key.
+  /// The variable that swift-configuration reads for a key.
   private static func variable(of key: String) -> String {
     let words = key.replacing(/([a-z])([A-Z])/) { "\($0.output.1)_\($0.output.2)" }
     return "FANFARE_" + String(words.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
   }
 
-  /// A variable as swift-configuration spells it: of two capitals it takes the second one for no new word, and so looks
-  /// for `keyIDFile` under KEY_IDFILE.
+  /// The spelling that swift-configuration expects: it looks for `keyIDFile` under KEY_IDFILE, because it starts no new
+  /// word between two capitals.
   private static func spelling(of name: String) -> String {
     name.hasSuffix("_APNS_KEY_ID_FILE") ? "\(name.dropLast("_FILE".count))FILE" : name
   }
 
-  /// Where a document is wrong, and how: never what stands there, which may be a password.
+  /// The position and kind of a YAML error, never the text there, which may be a password.
   private static func place(of error: any Error) -> String {
     switch error {
     case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
@@ -128,10 +124,10 @@ package struct Settings: Sendable {
     }
   }
 
-  /// The dotted keys of all values in a file's text; none of one that says nothing. Throws `YamlError` for what is no
-  /// YAML, `SettingsError` for YAML that cannot be settings.
+  /// The dotted keys of all values in a file's text; empty for an empty document. Throws `YamlError` for invalid YAML,
+  /// `SettingsError` for YAML that is no configuration.
   private static func keys(of text: String, at file: String) throws -> Set<String> {
-    // Comments alone are no document, and `---` alone is an empty one.
+    // A file of comments has no document; `---` alone is an empty one.
     guard let document = try Yams.compose(yaml: text), document.null == nil else { return [] }
     guard document.mapping != nil else {
       throw SettingsError("--config", "must name a file with a mapping of keys: \(file)")
@@ -139,11 +135,11 @@ package struct Settings: Sendable {
     return Set(try keys(of: document))
   }
 
-  /// The dotted keys of all values in a YAML document. A list is a value. Throws for a value that cannot be one, by its
-  /// key alone: what stands there may be a password.
+  /// The dotted keys of all values below a YAML node. A list is one value. Throws for a value of the wrong shape,
+  /// naming only its key: the value may be a password.
   static func keys(of node: Yams.Node, under prefix: String = "") throws(SettingsError) -> [String] {
     guard let mapping = node.mapping else {
-      // The provider would take the word for it, `null` or `~`, as a text.
+      // The provider would read `null` or `~` as text.
       guard node.null == nil else { throw SettingsError(prefix, "must not be empty") }
       if let list = node.sequence {
         for element in list {

@@ -1,9 +1,14 @@
-/// A configuration that cannot be used: says which key, and what was expected there. Never contains the value of a
-/// secret.
+import Ledger
+import PostgreSQL
+import RDKafka
+import Registry
+import Worker
+
+/// An unusable configuration value: the key, and what was expected. Never contains the value of a secret.
 package struct SettingsError: Error, Hashable, CustomStringConvertible {
   /// The key as the configuration file writes it: `kafka.bootstrapServers`.
   package let key: String
-  /// What was expected: the end of a sentence that begins with the key.
+  /// The expectation, as the end of a sentence that begins with the key.
   package let expectation: String
 
   package init(_ key: String, _ expectation: String) {
@@ -12,4 +17,27 @@ package struct SettingsError: Error, Hashable, CustomStringConvertible {
   }
 
   package var description: String { "\(key) \(expectation)" }
+}
+
+extension SettingsError {
+  /// Translates an error of another target into one about the key of the value it was given; nil if the settings are
+  /// not the cause.
+  init?(cause: any Error) {
+    switch cause {
+    case let error as SettingsError: self = error
+    case let error as RDKafkaError where error.code == .configuration:
+      self.init("kafka.properties", "must be properties that this librdkafka and this program take: \(error.message)")
+    case let error as RegistryFileError:
+      self.init("registry.path", "must be a registry, or a new file in a directory that can be written: \(error)")
+    case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
+      self.init("registry.postgres.url", "must lead to a database of which the user may make and use tables: \(error)")
+    case let error as LedgerError where error.code == .unusable:
+      self.init("ledger.path", "must be a ledger, or a new file in a directory that can be written: \(error)")
+    case let error as LedgerError where error.code == .unusableDatabase:
+      self.init("ledger.postgres.url", "must lead to a database of which the user may make and use tables: \(error)")
+    case let error as WorkerConfiguration.Problem:
+      self.init("worker.\(error.property)", "must be \(error.expected)")
+    default: return nil
+    }
+  }
 }

@@ -3,31 +3,30 @@ import FanfareCore
 import FoundationEssentials
 import Synchronization
 
-/// Reads typed values by key, and makes of everything that is wrong with one an error that names it.
+/// Reads typed values by key; every problem becomes an error that names the key.
 ///
-/// swift-configuration passes over a value of the wrong type as if it were absent and tells only its access reporter;
-/// so this is its access reporter too. What it heard also tells which keys exist at all.
+/// swift-configuration treats a value of the wrong type as absent and reports it only to its access reporter, so this
+/// type is the access reporter too. The reports also show which keys exist.
 package final class SettingsReader: AccessReporter {
-  /// What became of a key that was asked for.
+  /// The report on a key.
   private struct Heard {
-    /// What was wrong with its value.
+    /// The conversion error, if any.
     var failure: (any Error)?
-    /// Which provider has it, the lowest going over the others; nil where none has.
+    /// The index of the first provider that has a value; nil if none has.
     var level: Int?
   }
 
-  /// Every key that was asked for, as the file writes it.
+  /// The reports by key, as the file writes the key.
   private let heard = Mutex<[String: Heard]>([:])
 
-  /// The reader over the given providers, first one wins; set once by `init`, because the configuration reader wants
-  /// its reporter first.
+  /// The providers in order of precedence.
   private let providers: [any ConfigProvider]
 
   init(providers: [any ConfigProvider]) {
     self.providers = providers
   }
 
-  /// The keys that were asked for so far.
+  /// The keys that were read so far.
   var keys: Set<String> { Set(heard.withLock(\.keys)) }
 
   package func report(_ event: AccessEvent) {
@@ -42,18 +41,18 @@ package final class SettingsReader: AccessReporter {
     self.heard.withLock { [heard] in $0[key] = heard }
   }
 
-  /// Text that is not empty; `fallback` where there is none.
+  /// Text that is not empty, or `fallback` if absent.
   package func string(_ key: String, default fallback: String) throws(SettingsError) -> String {
     try optionalString(key) ?? fallback
   }
 
-  /// Text that must be there. `expectation` says what it is for.
+  /// Text that must be present. `expectation` says what it is for.
   package func requiredString(_ key: String, _ expectation: String) throws(SettingsError) -> String {
     guard let value = try optionalString(key) else { throw SettingsError(key, "is missing: \(expectation)") }
     return value
   }
 
-  /// Text that is not empty; nil where there is none.
+  /// Text that is not empty; nil if absent.
   package func optionalString(_ key: String) throws(SettingsError) -> String? {
     let value = config.string(forKey: ConfigKey(key))
     try check(key, "must be text (in quotes if it looks like a number)")
@@ -61,8 +60,8 @@ package final class SettingsReader: AccessReporter {
     return value
   }
 
-  /// Text under one of two keys that exclude each other; the other one's is nil. The environment's word under either
-  /// goes over the file's under both.
+  /// The texts of two mutually exclusive keys, one of them nil. The environment's value of either overrides the file's
+  /// values of both.
   func oneOf(_ first: String, _ second: String) throws(SettingsError) -> (first: String?, second: String?) {
     let values = (first: try optionalString(first), second: try optionalString(second))
     let levels = heard.withLock { ($0[first]?.level, $0[second]?.level) }
@@ -110,7 +109,7 @@ package final class SettingsReader: AccessReporter {
     return .milliseconds(Int64(((value ?? fallback) * 1000).rounded()))
   }
 
-  /// A share from 0 to 1.
+  /// A fraction from 0 to 1.
   func share(_ key: String, default fallback: Double) throws(SettingsError) -> Double {
     let value = config.double(forKey: ConfigKey(key))
     try check(key, "must be a number from 0 to 1")
@@ -136,14 +135,14 @@ package final class SettingsReader: AccessReporter {
     return choice
   }
 
-  /// The text of a file that another key names; nil where the key is absent. For keys, certificates and secrets, which
-  /// come only from files.
+  /// The text of the file that a key names; nil if the key is absent. Keys, certificates and secrets come only from
+  /// files.
   func contents(ofFileAt key: String) throws(SettingsError) -> String? {
     guard let path = try optionalString(key) else { return nil }
     return try Self.contents(of: path, key: key)
   }
 
-  /// The text of the file at a path that the given key names.
+  /// The text of the file at the path that the key names.
   static func contents(of path: String, key: String) throws(SettingsError) -> String {
     let data: Data
     do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {

@@ -51,7 +51,7 @@ struct WNSSettings: Sendable {
     self.configuration = configuration
   }
 
-  /// The secret that lies there, read anew. Throws when the file cannot be read.
+  /// Reads the secret again. Throws when the file cannot be read.
   static func secret(at file: String, key: String = "wns.secretFile") throws(SettingsError) -> String {
     try SettingsReader.contents(of: file, key: key).trimmingSuffix { $0.isNewline }
   }

@@ -1,15 +1,16 @@
-/// Runs the scenarios: one after the other, or, where speed is not the question, several at once.
+import ArgumentParser
+
+/// Runs the scenarios one after the other, or several at once in a quick run.
 struct BenchRun: Sendable {
   let rig: BenchRig
-  /// Nil where h2load is not installed: then there is nothing to compare with.
+  /// Nil if h2load is not installed.
   let ceiling: Ceiling?
 
-  /// Short scenarios under way at the same time. Nearly all of their time is waiting, for groups to form and to be
-  /// left.
+  /// Scenarios at the same time in a quick run: they mostly wait for groups to form.
   private static let quickAtOnce = 15
 
-  /// Measures everything that was asked for; `report` gets the rows in the order of the scenarios, and where one fails
-  /// those of all that have ended before. Throws `BenchError`, which names the scenario.
+  /// Runs all selected scenarios. `report` gets the rows in order; after a failure, those of all scenarios that ended
+  /// before. Throws `BenchError` with the scenario's name.
   static func run(_ options: BenchOptions, report: (ScenarioReport) -> Void) async throws {
     try await withThrowingTaskGroup(of: (Int, [ScenarioReport]).self) { group in
       var waiting = options.scenarios.enumerated().makeIterator()
@@ -36,7 +37,7 @@ struct BenchRun: Sendable {
     }
   }
 
-  /// One scenario, in a rig of its own.
+  /// Runs one scenario.
   private static func run(_ scenario: BenchOptions.Scenario, _ options: BenchOptions) async throws -> [ScenarioReport] {
     do {
       let reports = try await BenchRig.with(options) { rig in
@@ -48,7 +49,7 @@ struct BenchRun: Sendable {
     }
   }
 
-  /// Ceiling and product, turn about, as often as was asked for.
+  /// Measures ceiling and product alternately.
   func pairs(
     ceiling: () async throws -> Measurement?, product: () async throws -> Measurement
   ) async throws -> [MeasuredPair] {
@@ -79,4 +80,52 @@ struct BenchRun: Sendable {
     case .imports: ImportScenario()
     }
   }
+}
+
+/// A scenario, which produces one or more rows of the table.
+protocol BenchScenario: Sendable {
+  /// The name in the report.
+  var name: String { get }
+
+  /// Runs the measurement. Throws when the product made an error, because the measurement would be invalid.
+  func run(_ bench: BenchRun) async throws -> [ScenarioReport]
+}
+
+/// The options of a benchmark.
+struct BenchOptions: Sendable {
+  /// A measurement.
+  enum Scenario: String, CaseIterable, Sendable, ExpressibleByArgument {
+    case engine, single, tag, mixed, latency, accept, farAway = "far-away", backlog, broadcast, lanes, workers
+    case databaseBroadcast = "broadcast-postgresql"
+    case lookUp = "look-up"
+    case ledger
+    case imports = "import"
+  }
+
+  var scenarios: [Scenario]
+  /// How often ceiling and pipeline alternate.
+  var pairs: Int
+  /// The numbers of connections to the sink to measure with.
+  var connections: [Int]
+  /// Whether to use small numbers, which only check correctness.
+  var isQuick: Bool
+  /// A cluster to use instead of the embedded one.
+  var kafka: String?
+  /// A sink to use instead of one of our own: `host:port` and the file of the roots to trust.
+  var sink: (host: String, port: Int, trustRoots: String?)?
+
+  /// The numbers of registrations for look-up.
+  var registrations: [Int] = []
+  /// A PostgreSQL to use instead of one of our own: libpq's connection string.
+  var postgres: String?
+
+  /// The count, or a hundredth of it (at least `floor`) in a quick run.
+  func scaled(_ count: Int, floor: Int = 100) -> Int { isQuick ? max(floor, count / 100) : count }
+}
+
+/// A failure that invalidates a measurement.
+struct BenchError: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
 }

@@ -5,15 +5,15 @@ import Operations
 import PushSimulator
 import Registry
 import Roles
+import Synchronization
 
-/// What a visitor is shown of a broadcast: how far it is, how it is steered, and that it survives the death of its
-/// worker.
+/// Shows a broadcast: its progress, pause and resume, and that it survives the death of its worker.
 struct BroadcastTour: Sendable {
-  /// How long nothing may move before it is given up; a worker that was killed is missed after ten seconds.
+  /// The longest time without progress. A killed worker is noticed after ten seconds.
   private static let patience = Duration.seconds(120)
 
   let devices: Int
-  /// Whether the visitor's part is played, too: a pause, and a kill.
+  /// Whether the demo itself pauses the broadcast and kills the worker.
   let isOnce: Bool
   let frontEnd: FrontEnd
   let registry: SQLiteRegistry
@@ -21,7 +21,7 @@ struct BroadcastTour: Sendable {
   let worker: DemoWorker
   let checks: [any ReadinessCheck]
 
-  /// What comes next of the visitor's part.
+  /// The next step of the demo's own part.
   private enum Step {
     case pause, resume, kill, nothing
   }
@@ -43,17 +43,17 @@ struct BroadcastTour: Sendable {
     var delivered: Int { counts?.values.reduce(0) { $0 + ($1["delivered"] ?? 0) } ?? 0 }
   }
 
-  /// How many devices a page of the broadcast has: a page is what a pause waits for, so there are 20 at least.
+  /// Devices in a page of the broadcast. A pause waits for a page, so there are at least 20.
   static func pageDevices(of devices: Int) -> Int { min(5_000, max(1, devices / 20)) }
 
-  /// Pushes a second: a visitor is to have time to look, and the visitor's part, where it is played, time to be played.
-  /// So that takes ten seconds of few devices, which say nothing about speed anyway, and three of many.
+  /// Pushes per second. Slow enough for a visitor to watch, or for the demo to play its own part: ten seconds for few
+  /// devices, three for many.
   private var rate: Int {
     guard isOnce else { return max(100, devices / 60) }
     return devices / (devices < 100_000 ? 10 : 3)
   }
 
-  /// Walks through it. True if every device has it once in the account, and the devices agree.
+  /// Runs the tour. Returns true if the ledger has every device exactly once and the devices agree.
   func run() async throws -> Bool {
     Console.print(
       "Fanfare \(Build.version): a broadcast. Kafka is embedded, the push services are simulated, the worker is a process of its own."
@@ -100,10 +100,10 @@ struct BroadcastTour: Sendable {
     }
   }
 
-  /// Shows how far it is until it has ended; another worker takes over from one that was killed. Throws `DemoError`
-  /// when nothing moves any more, the worker fails, or there was no time for the visitor's part.
+  /// Shows progress until the broadcast settles, and starts a new worker after one was killed. Throws `DemoError` when
+  /// progress stops, the worker fails, or the broadcast is over too soon.
   private func follow(_ id: String, _ api: APIClient) async throws -> Report {
-    // What is printed next is not to stand behind the progress.
+    // The next output must not follow on the progress line.
     defer { if Console.isTerminal { Console.print() } }
     var step = Step.pause
     var last = (course: "", pages: 0, delivered: 0)
@@ -112,7 +112,7 @@ struct BroadcastTour: Sendable {
     while true {
       if try worker.restartIfEnded() { say("The worker has ended; process \(worker.id ?? 0) takes over.") }
       var report: Report?
-      // Right after it was accepted the ledger may not know it yet.
+      // The ledger may not know it right after it was accepted.
       do { report = try await self.report(of: id, api) } catch { failure = error }
       if let report {
         progress(report)
@@ -122,7 +122,7 @@ struct BroadcastTour: Sendable {
         }
         let course = report.broadcast?.course ?? ""
         let place = (course, report.broadcast?.finishedPages ?? 0, report.delivered)
-        // A visitor may leave it paused for as long as it pleases.
+        // A visitor may pause it for any time.
         if place != last || (course == "paused" && !isOnce) { (last, lastMove) = (place, .now) }
         if isOnce, let broadcast = report.broadcast, broadcast.pages > 0 { try await play(&step, broadcast, id, api) }
       }
@@ -138,8 +138,7 @@ struct BroadcastTour: Sendable {
     try JSONDecoder().decode(Report.self, from: try await api.request("GET", "/api/sends/\(id)", user: "alice"))
   }
 
-  /// The visitor's part: pauses when a quarter is done, kills the worker, resumes; kills it once more when half is
-  /// done.
+  /// Pauses at a quarter, kills the worker and resumes; kills the worker again at half.
   private func play(_ step: inout Step, _ broadcast: Report.Broadcast, _ id: String, _ api: APIClient) async throws {
     switch step {
     case .pause where broadcast.finishedPages * 4 >= broadcast.pages:
@@ -186,5 +185,40 @@ struct BroadcastTour: Sendable {
         kill -9 \(worker.id ?? 0)
 
       """)
+  }
+}
+
+/// A worker in another process, which is replaced when it was killed.
+final class DemoWorker: Sendable {
+  private let directory: URL
+  private let environment: [String: String]
+  private let current = Mutex<ChildProcess?>(nil)
+
+  /// Starts nothing. The environment configures the worker.
+  init(directory: URL, environment: [String: String]) {
+    self.directory = directory
+    self.environment = environment
+  }
+
+  /// Starts the process.
+  func start() throws {
+    let process = try ChildProcess.role(
+      ["worker"], environment: environment, inWorkshop: true, directory: directory)
+    current.withLock { $0 = process }
+  }
+
+  /// The id of the process; nil before there is one.
+  var id: Int32? { current.withLock { $0?.id } }
+
+  /// Kills the process.
+  func kill() { current.withLock { $0 }?.destroy() }
+
+  /// Starts a new process if the last one was killed; returns whether it did. Throws, with the end of its log, if it
+  /// failed by itself.
+  func restartIfEnded() throws -> Bool {
+    guard let process = current.withLock({ $0 }), !process.isRunning else { return false }
+    guard !process.hasFailed else { throw DemoError("the worker has failed\n\(process.lastWords)") }
+    try start()
+    return true
   }
 }

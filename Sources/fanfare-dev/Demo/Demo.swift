@@ -4,21 +4,22 @@ import FoundationEssentials
 import FrontEnd
 import Ledger
 import Logging
+import Operations
 import PushSimulator
 import RDKafka
 import Registry
 import Roles
 import ServiceLifecycle
+import Synchronization
 import UnixSignals
 
-/// The whole product in one process: the roles as they are in production, over an embedded cluster, simulated push
-/// services and a directory of its own.
+/// The product's roles in one process, over an embedded cluster, simulated push services and a temporary directory.
 struct Demo {
-  /// What the visitor is shown.
+  /// The demonstration to run.
   enum Show {
-    /// People, and a stream of so many sends to them.
+    /// Users, and a stream of sends to them.
     case stream(sends: Int)
-    /// One broadcast to so many devices, by a worker in a process of its own, which can be killed.
+    /// One broadcast, by a worker in another process that can be killed.
     case broadcast(devices: Int)
   }
 
@@ -26,11 +27,11 @@ struct Demo {
   let port: Int
   let isOnce: Bool
 
-  /// Runs until everything has been shown, and then, unless it is to run only once, until the visitor ends it. True if
-  /// every send was accepted and settled and nothing was lost.
+  /// Runs the demonstration, then waits for the user unless `isOnce`. Returns true if every send was settled and
+  /// nothing was lost.
   func run() async throws -> Bool {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-demo-\(UUID())")
-    // Nobody else's: what is there already is refused.
+    // Throws if it exists, so that it belongs to this process alone.
     try FileManager.default.createDirectory(
       at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer {
@@ -42,7 +43,7 @@ struct Demo {
       try await Settings.load(file: nil, environment: environment(in: directory), readFurther: $0)
     }
     let runtime = try Runtime(role: "demo", settings: settings)
-    // It is cancelled at the end, and its servers report as errors what that interrupts.
+    // Its servers report the final cancellation as errors.
     var silent = runtime.logger
     silent.logLevel = .critical
     let simulator = try PushSimulator(eventLoopGroup: runtime.eventLoopGroup, logger: silent)
@@ -68,7 +69,7 @@ struct Demo {
     directory: URL
   ) async throws -> Bool {
     let settings = runtime.settings
-    // The hub finds its push services as in any deployment with a simulator: in the simulator's directory.
+    // The hub reads the simulator's directory, as in any deployment with a simulator.
     let keys = directory.appending(path: "simulator").path
     try simulator.credentials.write(to: keys, endpoints: endpoints)
     let hub = try SimulatorDirectory(path: keys).configurations(of: .default)
@@ -123,5 +124,59 @@ struct Demo {
         gracefulShutdownSignals: UnixSignal.ending, logger: runtime.logger)
     ).run()
     return visit.isComplete
+  }
+}
+
+/// A failure of the demo.
+struct DemoError: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+/// The tour as the last service of the demo: it starts when the others run, and ends all when it is over.
+final class TourService: Service {
+  private let tour: @Sendable () async throws -> Bool
+  private let result = Mutex(false)
+
+  /// `tour` returns true if it was completed and nothing was lost.
+  init(_ tour: @escaping @Sendable () async throws -> Bool) {
+    self.tour = tour
+  }
+
+  /// Whether the tour was completed and nothing was lost.
+  var isComplete: Bool { result.withLock { $0 } }
+
+  func run() async throws {
+    do {
+      let isComplete = try await cancelWhenGracefulShutdown { [tour] in try await tour() }
+      result.withLock { $0 = isComplete }
+    } catch {
+      // The user ended the demo; errors caused by that are no failure.
+      guard Task.isShuttingDownGracefully else { throw error }
+    }
+  }
+}
+
+/// Waits until the demo's roles are ready.
+struct Readiness {
+  let checks: [any ReadinessCheck]
+
+  /// Suspends until all checks pass. After a while it prints the checks that fail.
+  func wait() async throws {
+    let start = ContinuousClock.now
+    var hasComplained = false
+    while true {
+      var waiting: [String] = []
+      for check in checks {
+        if let problem = await check.problem() { waiting.append("\(check.name): \(problem)") }
+      }
+      if waiting.isEmpty { return }
+      if !hasComplained, ContinuousClock.now - start > .seconds(10) {
+        Console.print("Waiting: \(waiting.joined(separator: "; "))")
+        hasComplained = true
+      }
+      try await Task.sleep(for: .milliseconds(50))
+    }
   }
 }

@@ -5,9 +5,9 @@ import PushSimulator
 import Roles
 import Synchronization
 
-/// A stream of sends through the HTTP API's batch route, watched until all of them are settled.
+/// Posts a stream of sends through the batch route and waits until all are settled.
 struct Stream: Sendable {
-  /// How long nothing may move before it is given up.
+  /// The longest time without progress.
   private static let patience = Duration.seconds(60)
 
   let sends: Int
@@ -16,13 +16,13 @@ struct Stream: Sendable {
   let simulator: PushSimulator
   let ledger: any LedgerStorage
 
-  /// How far the posting is.
+  /// The progress of posting.
   private final class Posting: Sendable {
     let state = Mutex((accepted: 0, isOver: false))
   }
 
-  /// Runs it, with a progress line. Gives up when nothing has moved for a minute, and reports what there is by then.
-  /// Throws `DemoError` when a send is refused for good.
+  /// Runs the stream and shows progress. After a minute without progress it returns the report so far. Throws
+  /// `DemoError` when a send is refused for good.
   func run() async throws -> StreamReport {
     let before = try await ledger.totals(hub: .default)
     let arrivedBefore = simulator.store.counts()
@@ -32,9 +32,9 @@ struct Stream: Sendable {
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await post(posting) }
       defer {
-        // Also the posting of what nobody waits for any more.
+        // Also ends the posting.
         group.cancelAll()
-        // What is printed next is not to stand behind the progress.
+        // The next output must not follow on the progress line.
         if Console.isTerminal { Console.print() }
       }
       var report = StreamReport()
@@ -42,7 +42,7 @@ struct Stream: Sendable {
       while true {
         try await Task.sleep(for: .milliseconds(Console.isTerminal ? 200 : 1000))
         let posted = posting.state.withLock { $0 }
-        // Over, or failed: then nothing more will come to be settled.
+        // Posting has ended or failed: nothing more will settle.
         if posted.isOver { try await group.waitForAll() }
         let totals = try await ledger.totals(hub: .default)
         let counts = simulator.store.counts()
@@ -60,7 +60,7 @@ struct Stream: Sendable {
     }
   }
 
-  /// Posts all sends in batches of newline-delimited JSON, a few at a time, and says how far it is.
+  /// Posts all sends in batches of newline-delimited JSON, a few at a time, and shows progress.
   private func post(_ posting: Posting) async throws {
     defer { posting.state.withLock { $0.isOver = true } }
     let batchSize = 250
@@ -73,9 +73,9 @@ struct Stream: Sendable {
     }
   }
 
-  /// Posts those sends, again and again until all are accepted. Returns how many they are.
+  /// Posts the sends, repeatedly until all are accepted. Returns their number.
   private func post(_ numbers: Range<Int>) async throws -> Int {
-    // Neighbouring sends go to different users, so that no user's order holds up the stream.
+    // Consecutive sends go to different users, because each user's sends are ordered.
     var lines = numbers.map {
       #"{"to":{"user":"user-\#($0 % users)"},"message":{"title":"Number \#($0)","body":"of \#(sends)"}}"#
     }
@@ -86,14 +86,14 @@ struct Stream: Sendable {
         lines = try Self.refused(lines, by: answer)
         if lines.isEmpty { return numbers.count }
       } catch let refusal as APIClient.Refusal where refusal.status == 503 {
-        // Below, as for a part of them.
+        // Retried below, like refused lines.
       }
-      // The embedded cluster holds little: the front end says when it is full.
+      // The front end answers 503 when the embedded cluster is full.
       try await Task.sleep(for: .milliseconds(100))
     }
   }
 
-  /// The lines that may be posted again, by the batch's answer: one line for each, in their order.
+  /// The lines to post again, by the batch's answer, which has one line for each in order.
   private static func refused(_ lines: [String], by answer: Data) throws -> [String] {
     struct Answer: Decodable {
       struct Problem: Decodable { let status: Int }
@@ -118,5 +118,63 @@ struct Stream: Sendable {
       "  \(Int(rate)) sends/s · settled \(report.settled) of \(sends) · delivered \(report.delivered) · failed \(report.failed) · "
       + "in flight \(max(0, report.accepted - report.settled))"
     if Console.isTerminal { Console.overwrite(line) } else { Console.print(line) }
+  }
+}
+
+/// The result of a stream of sends: the ledger's account, and the notifications on the devices.
+struct StreamReport: Sendable {
+  /// Sends accepted by the HTTP API.
+  var posted = 0
+  /// Sends on the sends topic.
+  var accepted = 0
+  /// Settled sends.
+  var settled = 0
+  /// Sends without a device.
+  var noTarget = 0
+  /// Devices whose push was accepted.
+  var delivered = 0
+  /// Devices whose push was rejected, including dead devices.
+  var rejected = 0
+  /// Devices with another outcome: expired, failed, unconfirmed.
+  var failed = 0
+  /// Notifications that arrived on devices.
+  var arrived = 0
+  /// Notifications that arrived on their device a second time.
+  var duplicates = 0
+  var seconds = 0.0
+
+  init() {}
+
+  /// The difference between two totals.
+  init(from before: LedgerTotals, to after: LedgerTotals) {
+    func devices(_ outcomes: DeviceResult.Outcome...) -> Int {
+      func count(_ totals: LedgerTotals) -> Int {
+        var count = 0
+        for ends in totals.devices.values { for outcome in outcomes { count += ends[outcome] ?? 0 } }
+        return count
+      }
+      return count(after) - count(before)
+    }
+    accepted = after.accepted - before.accepted
+    settled = after.settled - before.settled
+    noTarget = after.noTarget - before.noTarget
+    delivered = devices(.delivered)
+    rejected = devices(.rejected, .deviceGone)
+    failed = devices(.expired, .failed, .unconfirmed)
+  }
+
+  /// Accepted sends that are not on the topic, sends that did not settle, and recorded deliveries that reached no
+  /// device.
+  var lost: Int { max(0, posted - accepted) + max(0, accepted - settled) + max(0, delivered - (arrived - duplicates)) }
+
+  /// Whether all sends were posted and settled, and nothing was lost.
+  func isComplete(of sends: Int) -> Bool { posted == sends && accepted == settled && lost == 0 }
+
+  /// The report as one line of JSON.
+  var json: String {
+    """
+    {"accepted":\(accepted),"settled":\(settled),"delivered":\(delivered),"rejected":\(rejected),"noTarget":\(noTarget),\
+    "failed":\(failed),"duplicates":\(duplicates),"lost":\(lost),"seconds":\((seconds * 100).rounded() / 100)}
+    """
   }
 }

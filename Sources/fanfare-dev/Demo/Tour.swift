@@ -7,7 +7,7 @@ import PushSimulator
 import Roles
 import Synchronization
 
-/// What a visitor is shown: people register, notifications arrive on their devices, then a stream of sends.
+/// Shows users that register, notifications that arrive on their devices, and a stream of sends.
 struct Tour: Sendable {
   let sends: Int
   let isOnce: Bool
@@ -17,14 +17,14 @@ struct Tour: Sendable {
   let endpoints: SimulatorEndpoints
   let checks: [any ReadinessCheck]
 
-  /// Walks through it. True if every send was accepted and settled and nothing was lost.
+  /// Runs the tour. Returns true if every send was settled and nothing was lost.
   func run() async throws -> Bool {
     Console.print(
       "Fanfare \(Build.version): everything in one process. Kafka is embedded, in memory and volatile; the push services are simulated."
     )
     let api = APIClient(base: "http://127.0.0.1:\(try await frontEnd.boundPort())")
     try await Readiness(checks: checks).wait()
-    let visitors = Visitors(users: 500)
+    let visitors = DemoPopulation(users: 500)
     Console.print("The HTTP API listens on \(api.base)\n")
     try await register(visitors.guests, with: api, isShown: true)
     try await showArrivals(visitors, with: api)
@@ -41,7 +41,7 @@ struct Tour: Sendable {
     return report.isComplete(of: sends)
   }
 
-  private func register(_ devices: [Visitors.Device], with api: APIClient, isShown: Bool) async throws {
+  private func register(_ devices: [DemoPopulation.Device], with api: APIClient, isShown: Bool) async throws {
     if !isShown { Console.print("\nRegistering \(devices.count) more devices through the HTTP API …") }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (index, device) in devices.enumerated() {
@@ -55,8 +55,8 @@ struct Tour: Sendable {
     }
   }
 
-  /// Sends to the guests as the tutorial's apps do, and shows what arrives on their devices.
-  private func showArrivals(_ visitors: Visitors, with api: APIClient) async throws {
+  /// Sends to the guests like the tutorial's apps, and shows what arrives.
+  private func showArrivals(_ visitors: DemoPopulation, with api: APIClient) async throws {
     let posts: [(from: String, to: String, platforms: String, text: String)] = [
       ("bob", "alice", "apns", "Hello from Kafka"), ("alice", "bob", "gcm", #"Quotes " and <tags> arrive whole"#),
       ("alice", "carol", "apns", "Lunch?"), ("alice", "carol", "wns", "Lunch? 🍜"),
@@ -70,16 +70,15 @@ struct Tour: Sendable {
         type: "application/json;charset=utf-8")
       Console.print("  sent        \(post.from) to \(post.to) (\(post.platforms))")
     }
-    // There is one for each.
+    // Every device receives one.
     try await Self.show(arrivals, untilAllHaveOne: visitors.guests)
-    // What the ledger settled later would be taken for the stream's.
+    // Later settlements would count for the stream.
     try await Self.wait(for: posts.count) { try await ledger.totals(hub: .default).settled }
   }
 
-  /// Shows what arrives until each of the devices has something. Throws `TimeLimitExceeded`, with the names of those
-  /// that have nothing.
+  /// Shows arrivals until each device has one. Throws `TimeLimitExceeded` with the names of the devices without any.
   static func show(
-    _ arrivals: AsyncStream<ReceivedNotification>, untilAllHaveOne devices: [Visitors.Device],
+    _ arrivals: AsyncStream<ReceivedNotification>, untilAllHaveOne devices: [DemoPopulation.Device],
     within limit: Duration = .seconds(60)
   ) async throws {
     let missing = Mutex(devices.map(\.name))
@@ -92,21 +91,21 @@ struct Tour: Sendable {
         }
         if isOver { return }
       }
-      // Nothing else ends the arrivals.
+      // Only cancellation ends the arrivals.
       throw CancellationError()
     }
   }
 
-  /// Suspends until so many sends are settled. Throws `TimeLimitExceeded`.
+  /// Suspends until this many sends are settled. Throws `TimeLimitExceeded`.
   static func wait(for sends: Int, settled: @escaping @Sendable () async throws -> Int) async throws {
     try await withTimeLimit(.seconds(60), "\(sends) sends to be settled") {
       while try await settled() < sends { try await Task.sleep(for: .milliseconds(20)) }
     }
   }
 
-  /// Shows what has arrived on one of the devices. Returns the name of that; nil where it is another's.
+  /// Prints an arrival on one of the devices. Returns the device's name; nil for another device.
   @discardableResult
-  private static func show(_ notification: ReceivedNotification, _ devices: [Visitors.Device]) -> String? {
+  private static func show(_ notification: ReceivedNotification, _ devices: [DemoPopulation.Device]) -> String? {
     let device = devices.first { device in
       device.platform == notification.platform
         && (device.handle == notification.handle || device.handle.hasSuffix(notification.handle))
@@ -116,8 +115,8 @@ struct Tour: Sendable {
     return device.name
   }
 
-  /// Shows what arrives on the guests' devices until the visitor ends the demo.
-  private func follow(_ visitors: Visitors) async throws {
+  /// Prints arrivals on the guests' devices until the user ends the demo.
+  private func follow(_ visitors: DemoPopulation) async throws {
     for await notification in simulator.store.events() { Self.show(notification, visitors.guests) }
   }
 

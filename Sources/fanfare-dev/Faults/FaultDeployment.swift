@@ -16,7 +16,7 @@ actor FaultDeployment {
   static let users = 300
   private static let frontEnds = 2
   static let workers = 3
-  /// Devices in a page of a broadcast and the head start of the next one.
+  /// Devices in a page of a broadcast and in the head start of the next.
   static let pageDevices = 500
 
   /// The embedded cluster in this process; nil where a cluster was named.
@@ -32,12 +32,12 @@ actor FaultDeployment {
   nonisolated let directory: URL
   private let environment: [String: String]
   private var processes: [String: ChildProcess] = [:]
-  /// The addresses of front ends, by name.
+  /// Clients of the front ends, by name.
   private var callers: [String: APIClient] = [:]
   private var simulator: APIClient?
-  /// When the injury was over, where the scenario has gone on after that.
+  /// The end of the injury, if the scenario went on after it.
   private(set) var healedAt: ContinuousClock.Instant?
-  /// What a scenario has noted, for looking at the arrivals afterwards.
+  /// Moments that the scenario noted.
   private(set) var moments: [UnixTime] = []
   /// The broadcast that a scenario has posted.
   private(set) var broadcast: SendID?
@@ -75,7 +75,7 @@ actor FaultDeployment {
       "FANFARE_HUB_DEFAULT_AUTHENTICATION_METHOD": "demo", "FANFARE_HUB_DEFAULT_AUTHENTICATION_OPERATORS": "operator",
       "FANFARE_API_PORT": "0", "FANFARE_LOG_LEVEL": "notice",
       "FANFARE_SIMULATOR_DIRECTORY": path("simulator"), "FANFARE_HUB_DEFAULT_SIMULATOR": path("simulator"),
-      // Every one: what does not arrive counts as lost.
+      // Keep all: a missing notification counts as lost.
       "FANFARE_SIMULATOR_NOTIFICATIONS_PER_DEVICE": "100000",
     ].merging(scenario.settings) { $1 }
     if let database = servers.postgres {
@@ -95,13 +95,12 @@ actor FaultDeployment {
     try await schema?.create()
   }
 
-  /// Runs `body` in a deployment as the scenario wants it, once that is ready, and ends every process of it in any
-  /// case.
+  /// Runs `body` in a deployment for the scenario once it is ready, and always ends its processes.
   static func with<Value: Sendable>(
     _ scenario: FaultScenario, on servers: FaultServers, _ body: (FaultDeployment) async throws -> Value
   ) async throws -> Value {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-faults-\(UUID())")
-    // Nobody else's: what is there already is refused.
+    // Throws if it exists, so that it belongs to this process alone.
     try FileManager.default.createDirectory(
       at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer {
@@ -116,7 +115,7 @@ actor FaultDeployment {
       try await deployment.startAll()
       result = .success(try await body(deployment))
     } catch {
-      // Whoever has ended it wants no reasons.
+      // After cancellation the logs are not of interest.
       if !Task.isCancelled { Console.error(await deployment.lastWords) }
       result = .failure(error)
     }
@@ -161,7 +160,7 @@ actor FaultDeployment {
     processes.sorted { $0.key < $1.key }.map { "--- \($0.key)\n\($0.value.lastWords)" }.joined(separator: "\n")
   }
 
-  /// Starts a process of the role, in the place of the one that was there.
+  /// Starts a role and replaces the process of that name.
   @discardableResult
   func start(_ role: String, _ number: Int = 0) throws -> ChildProcess {
     var environment = environment
@@ -184,7 +183,7 @@ actor FaultDeployment {
     try await Ready.wait(for: try process("api", number), port: port)
   }
 
-  /// Waits until the process can do its job.
+  /// Waits until the process is ready.
   func ready(_ role: String, _ number: Int = 0) async throws { try await Ready.wait(for: try process(role, number)) }
 
   private func process(_ role: String, _ number: Int) throws -> ChildProcess {
@@ -192,20 +191,20 @@ actor FaultDeployment {
     return process
   }
 
-  /// Ends the process as a crash would.
+  /// Kills the process.
   func kill(_ role: String, _ number: Int = 0) async throws {
     let process = try process(role, number)
     process.destroy()
     _ = try await process.exitStatus()
   }
 
-  /// Stops the process where it is, as a machine that swaps or a debugger would; `resume` lets it go on.
+  /// Suspends the process, like swapping or a debugger; `resume` continues it.
   func freeze(_ role: String, _ number: Int = 0) throws { try process(role, number).signal(SIGSTOP) }
 
-  /// Lets a frozen process go on.
+  /// Continues a frozen process.
   func resume(_ role: String, _ number: Int = 0) throws { try process(role, number).signal(SIGCONT) }
 
-  /// Sets the clock of one process off from the machine's.
+  /// Sets the offset of one process's clock.
   nonisolated func setClock(_ role: String, _ number: Int, by offset: Duration) throws {
     let milliseconds = Int64(offset / .milliseconds(1))
     try Data("\(milliseconds)\n".utf8).write(to: clockFile(role, number), options: .atomic)
@@ -215,10 +214,9 @@ actor FaultDeployment {
     directory.appending(path: "clock-\(role)-\(number)")
   }
 
-  /// The registry's file.
   nonisolated var registry: String { directory.appending(path: "registry.sqlite").path }
 
-  /// Has something sent to many devices of its own, and notes which send that is.
+  /// Posts a broadcast and notes its id.
   func post(broadcast body: String) async throws -> SendID {
     struct Answer: Decodable { let id: String }
     guard let frontEnd = frontEnds.first else { throw BenchError("there is no front end") }
@@ -230,38 +228,37 @@ actor FaultDeployment {
     return id
   }
 
-  /// Notes that the injury is over; what is told last counts.
+  /// Notes the end of the injury; the last call counts.
   func noteHealed() { healedAt = .now }
 
-  /// Notes the moment.
+  /// Notes the present moment.
   func note() { moments.append(SystemWallClock().now()) }
 
-  /// Has the service's key replaced, from now on nothing else is good, and gives the files with the new one.
+  /// Replaces the service's key; only the new one is accepted from now on. Returns the new files.
   func replaceKey(of service: String) async throws -> [String: String] {
     let answer = try await simulated().request("POST", "/keys/replace?service=\(service)", user: "faults")
     return try JSONDecoder().decode([String: String].self, from: answer)
   }
 
-  /// Puts them where the old ones lie, as an operator would.
+  /// Overwrites the old files, like an operator.
   nonisolated func install(_ files: [String: String]) throws {
     for (name, text) in files {
       try Data(text.utf8).write(to: directory.appending(path: "simulator/\(name)"), options: .atomic)
     }
   }
 
-  /// Everything that has arrived on the devices of a platform, of which there are few.
+  /// All arrivals on a platform with few devices.
   func arrivals(on platform: Platform) async throws -> [PushArrival] {
     struct Page: Decodable {
       struct Device: Decodable { let handle: String }
       let devices: [Device]
     }
-    // There are fewer than the most of one page.
+    // They fit one page.
     let list = try await simulated().request("GET", "/devices?platform=\(platform.rawValue)&limit=1000", user: "faults")
     return try await arrivals(on: platform, at: JSONDecoder().decode(Page.self, from: list).devices.map(\.handle))
   }
 
-  /// What has arrived on those devices; nothing on one that the simulator has forgotten, as it does when there are more
-  /// than 100,000.
+  /// The arrivals on the devices; none for a device that the simulator has forgotten, as it does beyond 100,000.
   func arrivals(on platform: Platform, at devices: [String]) async throws -> [PushArrival] {
     let simulator = try simulated()
     var arrivals: [PushArrival] = []
@@ -277,15 +274,15 @@ actor FaultDeployment {
     return arrivals
   }
 
-  /// Orders a fault of the simulator: a JSON object, see its admin routes.
+  /// Orders a fault from the simulator: a JSON object, see its admin routes.
   func order(_ fault: String) async throws {
     _ = try await simulated().request("POST", "/faults", user: "faults", body: fault)
   }
 
-  /// Takes back all faults of the simulator.
+  /// Withdraws all faults of the simulator.
   func withdrawFaults() async throws { _ = try await simulated().request("DELETE", "/faults", user: "faults") }
 
-  /// How many pushes the devices have, and how many of them a second time.
+  /// The number of pushes that arrived, and of those that arrived again.
   func arrivals() async throws -> (accepted: Int, repeated: Int) {
     struct Counts: Decodable {
       let accepted: Int
@@ -301,10 +298,10 @@ actor FaultDeployment {
     return simulator
   }
 
-  /// The front ends that are there, in a fixed order.
+  /// The running front ends, in a fixed order.
   var frontEnds: [APIClient] { callers.sorted { $0.key < $1.key }.map(\.value) }
 
-  /// Whether a front end says that it is not ready.
+  /// Whether a front end is not ready.
   func hasUnreadyFrontEnd() async -> Bool {
     for frontEnd in frontEnds {
       do { _ = try await frontEnd.request("GET", "/readyz", user: "faults") } catch { return true }
@@ -312,7 +309,7 @@ actor FaultDeployment {
     return false
   }
 
-  /// What `fanfare audit` says: its exit status, its JSON object, and the end of what it wrote to standard error.
+  /// The exit status, JSON output and log of `fanfare audit`.
   func audit() async throws -> (status: Int32, report: String, words: String) {
     let audit = try ChildProcess(
       ["audit", "--json"], name: "audit", environment: environment, program: ChildProcess.product,
@@ -320,5 +317,24 @@ actor FaultDeployment {
     defer { audit.destroy() }
     let status = try await audit.exitStatus(within: .seconds(120))
     return (status, try audit.output(), audit.lastWords)
+  }
+}
+
+extension FaultDeployment {
+  /// Waits until the workers have committed everything on the sends topic so far, which a death then does not repeat.
+  /// Throws after two minutes.
+  func waitForCommits() async throws {
+    let topics = topics
+    let reader = try LogReader(client: kafka, logger: logger)
+    let partitions = try await reader.partitions(of: [topics.sends])
+    let ends = try await reader.ends(of: partitions).filter { $0.offset > 0 }
+    try await withTimeLimit(.seconds(120), "the workers' commits") {
+      while true {
+        let positions = try await reader.committed(by: "\(topics.prefix).workers", in: partitions)
+        let committed = Dictionary(uniqueKeysWithValues: positions.map { ($0.partition, $0.offset) })
+        if ends.allSatisfy({ committed[$0.partition] ?? 0 >= $0.offset }) { return }
+        try await Task.sleep(for: .milliseconds(200))
+      }
+    }
   }
 }

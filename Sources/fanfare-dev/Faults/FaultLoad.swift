@@ -2,19 +2,19 @@ import FanfareCore
 import FoundationEssentials
 import Synchronization
 
-/// Sends that keep coming while the deployment is injured, and what was accepted of them.
+/// Posts sends while a deployment is injured, and remembers which were accepted.
 final class FaultLoad: Sendable {
   /// Sends in one request.
   private static let batch = 20
-  /// What comes before a send's number in the text of its message.
+  /// The text before a send's number in its message.
   static let mark = "send number "
 
-  /// A send that was accepted: when it was posted, and when that was answered.
+  /// An accepted send: when it was posted, and when that was answered.
   struct Post: Sendable {
     let id: SendID
     let at: UnixTime
     let answeredAt: UnixTime
-    /// How long it may live; nil: a day.
+    /// Its time to live; nil for the default of a day.
     let timeToLive: Duration?
   }
 
@@ -28,19 +28,19 @@ final class FaultLoad: Sendable {
   private let timeToLive: Duration?
   private let state = Mutex(State())
 
-  /// A load every tenth send of which lives so long; nil: all live for a day.
+  /// A load with this time to live for every tenth send; nil for the default.
   init(_ deployment: FaultDeployment, timeToLive: Duration? = nil) {
     self.deployment = deployment
     self.timeToLive = timeToLive
   }
 
-  /// The ids of sends of which a front end has said that they are accepted.
+  /// The ids of accepted sends.
   var accepted: Set<SendID> { Set(posts.values.map(\.id)) }
 
-  /// Those sends, by their numbers.
+  /// The accepted sends, by number.
   var posts: [Int: Post] { state.withLock { $0.posts } }
 
-  /// Registers the users: each has an iPhone and an Android, every tenth a Windows machine.
+  /// Registers the users: each with an iPhone and an Android, every tenth with a Windows machine.
   func register() async throws {
     let frontEnds = await deployment.frontEnds
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -64,12 +64,12 @@ final class FaultLoad: Sendable {
     }
   }
 
-  /// Whether the user that the send of that number goes to has a device of the platform.
+  /// Whether the send's user has a device of the platform.
   static func hasDevice(ofSend number: Int, on platform: Platform) -> Bool {
     platform != .wns || hasWindows(user(ofSend: number))
   }
 
-  /// How many devices the user has.
+  /// The number of devices of the send's user.
   static func devices(ofSend number: Int) -> Int { Platform.allCases.count { hasDevice(ofSend: number, on: $0) } }
 
   private static func hasWindows(_ user: Int) -> Bool { user % 10 == 0 }
@@ -82,8 +82,8 @@ final class FaultLoad: Sendable {
     return "1" + String(repeating: "0", count: 63 - digits.count) + digits
   }
 
-  /// Posts about 100 sends a second until `end`; a request that fails is made again elsewhere as a new one, for its
-  /// sends count only once accepted.
+  /// Posts about 100 sends a second until `end`. A failed request is repeated at another front end as a new one: sends
+  /// count only once accepted.
   func run() async throws {
     while !state.withLock({ $0.isEnding }) {
       await post()
@@ -91,7 +91,7 @@ final class FaultLoad: Sendable {
     }
   }
 
-  /// Ends the load after the request under way.
+  /// Ends the load after the current request.
   func end() { state.withLock { $0.isEnding = true } }
 
   private func post() async {
@@ -112,14 +112,14 @@ final class FaultLoad: Sendable {
       let answer = try await client.request(
         "POST", "/api/sends/batch", user: "sender", body: lines.joined(separator: "\n"), type: "application/x-ndjson")
       let answeredAt = SystemWallClock().now()
-      // One line for each, in their order.
+      // One line for each send, in order.
       for (number, line) in zip(numbers, String(decoding: answer, as: UTF8.self).split(separator: "\n")) {
         guard let id = Self.id(line) else { continue }
         let post = Post(id: id, at: at, answeredAt: answeredAt, timeToLive: timeToLive(of: number))
         state.withLock { $0.posts[number] = post }
       }
     } catch {
-      // The front end is the one that is injured, or says that Kafka is: what it did not accept is nobody's loss.
+      // The front end is injured, or reports that Kafka is. Sends that it did not accept are no loss.
       return
     }
   }
@@ -131,7 +131,7 @@ final class FaultLoad: Sendable {
 
   private static func id(_ line: Substring) -> SendID? {
     struct Answer: Decodable { let id: String? }
-    // A line without an id was refused.
+    // A refused line has no id.
     guard let answer = try? JSONDecoder().decode(Answer.self, from: Data(line.utf8)) else { return nil }
     return answer.id.flatMap { SendID($0) }
   }

@@ -1,26 +1,25 @@
-/// What one injury has led to.
+/// The result of one fault scenario.
 struct FaultRow: Sendable {
   let fault: String
-  /// Sends that a front end called accepted.
+  /// Sends that a front end accepted.
   let accepted: Int
   /// Sends settled, of all that are on the topic.
   let settled: Int
-  /// Sends without an end, although all the time that anything may take has passed.
+  /// Sends that did not settle after all the time that anything may take.
   let inFlight: Int
-  /// Sends accepted of which nothing became, or that the audit misses.
+  /// Accepted sends that left no trace, or that the audit misses.
   let lost: Int
-  /// Pushes that a device got a second time.
+  /// Repeated pushes.
   let repeated: Int
-  /// The same for each injury, sorted, where they can be told apart.
+  /// Repeated pushes for each injury, sorted, where they can be told apart.
   let repeatedEach: [Int]
-  /// How many that may be.
+  /// The limit on repeated pushes.
   let repeatLimit: RepeatLimit
-  /// Where the audit, the ledger, the devices and the front end's word do not agree, and pushes that should have ended
-  /// otherwise.
+  /// Contradictions between audit, ledger, devices and front ends, and pushes with a wrong outcome.
   let accountingErrors: Int
-  /// What else there was to see; nil where the numbers say it all.
+  /// Further figures for the table; nil for none.
   let observed: String?
-  /// From the end of the injury until everything accepted was settled.
+  /// Seconds from the end of the injury until all accepted sends were settled.
   let secondsToRecover: Double
 
   /// The head of the table, in Markdown.
@@ -42,15 +41,39 @@ struct FaultRow: Sendable {
     return "| \(name) | \(accepted) | \(settled) | \(lost) | \(repeats) | \(accountingErrors) | \(seconds) s |"
   }
 
-  /// Whether the promises were kept, and everything has come to an end.
+  /// Whether all promises were kept and everything settled.
   var isGood: Bool { lost == 0 && inFlight == 0 && accountingErrors == 0 && isWithinRepeats }
 
   private var isWithinRepeats: Bool { repeatLimit.allows(repeated: repeated, each: repeatedEach) }
 }
 
 extension FaultRow: Encodable {
-  // Without the limit: the exit status says whether it was kept.
+  // Without the limit: the exit status tells whether it was kept.
   private enum CodingKeys: CodingKey {
     case fault, accepted, settled, inFlight, lost, repeated, repeatedEach, accountingErrors, observed, secondsToRecover
   }
+}
+
+/// The number of pushes that a fault may repeat.
+enum RepeatLimit: Sendable {
+  /// None: every answer came, and the worker could record it.
+  case none
+  /// At most this many for each injury, at most a quarter of it for half of the injuries, and none besides.
+  case each(most: Int)
+  /// Any number: answers or records of them were lost during the fault. The row itself checks what is promised even
+  /// then.
+  case some
+
+  /// Whether the total, and the number for each injury if known, are within the limit.
+  func allows(repeated: Int, each: [Int]) -> Bool {
+    switch self {
+    case .none: repeated == 0
+    case .some: true
+    case .each(let most):
+      each.allSatisfy { $0 <= most } && Self.median(of: each) <= most / 4 && repeated <= each.reduce(0, +)
+    }
+  }
+
+  /// The upper median; 0 for an empty list.
+  static func median(of numbers: [Int]) -> Int { numbers.isEmpty ? 0 : numbers.sorted()[numbers.count / 2] }
 }

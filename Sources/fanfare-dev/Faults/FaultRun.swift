@@ -2,9 +2,9 @@ import FanfareCore
 import FoundationEssentials
 import Ledger
 
-/// Injures a deployment of its own while a load runs, waits for quiet, and audits.
+/// Runs a fault scenario: injures a deployment under load, waits until everything settles, and audits it.
 enum FaultRun {
-  /// What the audit says, as far as it is looked at here.
+  /// The numbers of the audit that are checked here.
   private struct Audit: Decodable {
     let accepted: Int
     let settled: Int
@@ -14,7 +14,7 @@ enum FaultRun {
     let deadLettered: Int
   }
 
-  /// Runs one scenario. Throws when the deployment cannot be started, not for what it does wrong.
+  /// Runs one scenario. Throws when the deployment cannot start, not for its failures.
   static func run(_ scenario: FaultScenario, isQuick: Bool, on servers: FaultServers) async throws -> FaultRow {
     try await FaultDeployment.with(scenario, on: servers) { deployment in
       let load = FaultLoad(deployment, timeToLive: scenario.timeToLive)
@@ -34,7 +34,7 @@ enum FaultRun {
       var errors = report.unannounced + (isSound ? 0 : 1)
       if report.accepted != report.settled + report.inFlight + report.lost { errors += 1 }
       errors += abs(report.deadLettered - scenario.deadLetters)
-      // The ledger and the topics are two witnesses of one thing.
+      // The ledger and the topics must agree.
       errors += abs(report.accepted - totals.accepted) + abs(report.settled - totals.settled)
       var unknown = 0
       for (number, post) in load.posts {
@@ -58,14 +58,14 @@ enum FaultRun {
     }
   }
 
-  /// By how many devices the report of a send of the load says less, or more, than its user has. What has not gone to
-  /// devices at all counts elsewhere.
+  /// The difference between the devices in a settled send's report and the user's devices. Sends that reached no device
+  /// count elsewhere.
   static func devicesAmiss(in report: SendReport, ofSend number: Int) -> Int {
     guard report.state == .settled else { return 0 }
     return abs(report.counts.values.flatMap(\.values).reduce(0, +) - FaultLoad.devices(ofSend: number))
   }
 
-  /// Asks the audit; throws, with its own words, when it has said nothing that can be read.
+  /// Runs the audit. Throws, with its log, when its report cannot be read.
   private static func audit(_ deployment: FaultDeployment) async throws -> (report: Audit, isSound: Bool) {
     let audit = try await deployment.audit()
     do {
@@ -76,8 +76,8 @@ enum FaultRun {
     }
   }
 
-  /// Waits until every send has its end and nothing is in flight, for as long as the longest wait in a retry topic and
-  /// a rebalance take, and longer. What has no end by then is for the audit to find.
+  /// Waits until every send is settled and nothing is in flight, for longer than the longest retry delay and a
+  /// rebalance. The audit finds what is missing then.
   private static func waitForQuiet(of accepted: Set<SendID>, _ deployment: FaultDeployment) async throws {
     let deadline = ContinuousClock.now + .seconds(400)
     var open = accepted
@@ -90,7 +90,7 @@ enum FaultRun {
         }
         if open.isEmpty, try await deployment.history.totals(hub: .default).inFlight == 0 { return }
       } catch {
-        // The ledger's file is not there yet, or locked for the moment.
+        // The ledger's file may be missing or locked at the moment.
       }
       try await Task.sleep(for: .milliseconds(200))
     }

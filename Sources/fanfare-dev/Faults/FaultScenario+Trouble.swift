@@ -2,12 +2,12 @@ import FanfareCore
 import Foundation
 
 extension FaultScenario {
-  /// Handshakes, registry, clocks and keys: what a deployment stands on beside Kafka.
+  /// Faults of what a deployment depends on beside Kafka: handshakes, registry, clocks and keys.
   static let trouble = [
     FaultScenario("TLS handshakes refused") { deployment, _ in
       for service in ["apns", "fcm"] {
         try await deployment.order(#"{"service":"\#(service)","action":"refuse-handshake"}"#)
-        // Every connection that is there is sent away with its next push, so that another is needed.
+        // Every open connection gets a GOAWAY with its next push, so that a new one is needed.
         try await deployment.order(#"{"service":"\#(service)","action":"goaway"}"#)
       }
       try await Task.sleep(for: .seconds(15))
@@ -52,7 +52,7 @@ extension FaultScenario {
     FaultScenario("keys revoked, and replaced without a restart") { deployment, _ in
       for service in ["apns", "fcm"] {
         let files = try await deployment.replaceKey(of: service)
-        // Until then nothing can be pushed there; somebody has to notice first.
+        // An operator needs time to notice.
         try await Task.sleep(for: .seconds(5))
         try deployment.install(files)
         await deployment.noteHealed()

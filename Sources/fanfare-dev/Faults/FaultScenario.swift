@@ -1,9 +1,9 @@
 import EmbeddedKafka
 import RDKafka
 
-/// One way to injure a deployment while a load runs.
+/// A fault to inject into a deployment under load.
 struct FaultScenario: Sendable {
-  /// Something that not every deployment has.
+  /// A requirement that not every deployment meets.
   enum Need: Sendable {
     /// Brokers that fail on demand.
     case brokerFaults
@@ -15,28 +15,28 @@ struct FaultScenario: Sendable {
     case steppedClocks
   }
 
-  /// As the table and `--row` call it.
+  /// The name in the table and for `--row`.
   let name: String
-  /// How many records must be set aside, no more and no less.
+  /// The exact number of records that must be dead-lettered.
   let deadLetters: Int
-  /// How many pushes it may bring to their devices a second time.
+  /// The number of pushes that it may repeat.
   let repeats: RepeatLimit
-  /// Whether it may keep every answer to a push from coming, until that is given up unconfirmed.
+  /// Whether it may suppress every answer to a push until that is given up as unconfirmed.
   let mayStayUnconfirmed: Bool
-  /// Settings of the deployment's processes beside what all rows have, as environment variables.
+  /// Further settings of the processes, as environment variables.
   let settings: [String: String]
-  /// What it cannot run without.
+  /// The requirements on the deployment.
   let needs: Set<Need>
-  /// Whether it is short enough for every run of CI.
+  /// Whether it is short enough for CI.
   let isQuick: Bool
-  /// The topics that it has room in.
+  /// The topics that have enough room for it.
   let topics: FaultTopics
-  /// How long every tenth send of the load lives; nil: as long as a send does that says nothing.
+  /// The time to live of every tenth send; nil for the default.
   let timeToLive: Duration?
-  /// Looks at what has arrived, once everything is quiet.
+  /// Inspects the arrivals after everything has settled.
   let inspect: (@Sendable (FaultDeployment, FaultLoad) async throws -> FaultFindings)?
-  /// Injures, and heals; tells the deployment when it has healed, unless that is the last thing it does. Returns the
-  /// pushes repeated by each injury where they can be told apart.
+  /// Injures and heals the deployment. It notes the end of the injury unless that is its last step. Returns the
+  /// repeated pushes of each injury where they can be told apart.
   let injure: @Sendable (FaultDeployment, _ isQuick: Bool) async throws -> [Int]
 
   init(
@@ -62,14 +62,14 @@ struct FaultScenario: Sendable {
 }
 
 extension FaultScenario {
-  /// Every row of the table; the broadcast reaches so many devices, and APNs is dead for so long.
+  /// All rows of the table: with the size of the broadcast, and the length of the outage of APNs.
   static func all(devices: Int, outage: Duration) -> [FaultScenario] {
     processes + kafka + services + trouble + [
       Isolation(outage: outage).scenario, KilledBroadcast(devices: devices).scenario,
       FaultScenario("poison records", isQuick: true, deadLetters: Poison.values.count) { deployment, _ in
         try await Poison.post(to: deployment)
         await deployment.noteHealed()
-        // Among the good ones that come after it.
+        // Among good records that follow.
         try await Task.sleep(for: .seconds(5))
         return []
       },
@@ -106,18 +106,18 @@ extension FaultScenario {
       try deployment.ledgerDisk.free()
       return []
     },
-    // What it had under way somebody else has done meanwhile.
+    // Other workers repeat what it had in flight.
     FaultScenario("a worker frozen past its session", repeats: .some) { deployment, _ in
       try await Task.sleep(for: .seconds(2))
       try await deployment.freeze("worker", 0)
       try await Task.sleep(for: .seconds(20))
       try await deployment.resume("worker", 0)
       await deployment.noteHealed()
-      // It has to find out that it has lost its place.
+      // It must notice that its session has expired.
       try await Task.sleep(for: .seconds(5))
       return []
     },
-    // What had reached it is taken when it goes on, and by then was given up here.
+    // The simulator processes buffered requests later; the workers have given them up by then.
     FaultScenario("the simulator frozen: no service answers", repeats: .some) { deployment, _ in
       try await deployment.freeze("simulator")
       try await Task.sleep(for: .seconds(15))
@@ -127,7 +127,7 @@ extension FaultScenario {
   ]
 
   private static let kafka = [
-    // The group may miss its members for so long that the partitions get other owners, while nothing can be committed.
+    // The group may lose its members for so long that partitions move while nothing can be committed.
     FaultScenario("all brokers down for 30 s", repeats: .some, needs: [.brokerFaults]) { deployment, _ in
       try await Task.sleep(for: .seconds(2))
       try await deployment.cluster.setBroker(isUp: false)
@@ -144,7 +144,7 @@ extension FaultScenario {
         }
       }
       await deployment.noteHealed()
-      // What is injected waits for the requests that it is for.
+      // Injected errors wait for matching requests.
       try await Task.sleep(for: .seconds(3))
       return []
     },
@@ -172,8 +172,7 @@ extension FaultScenario {
       "429 storm", #"{"service":"apns","action":"answer","status":429,"reason":"TooManyRequests","retryAfter":3}"#,
       seconds: 8),
     service("GOAWAY storm", #"{"service":"apns","action":"goaway","share":0.02}"#, seconds: 10),
-    // With the one push that is dropped go the answers to all that were under way on its connection, to some again and
-    // again.
+    // Each dropped push takes the answers of all others on its connection along, repeatedly for some.
     service(
       "connections dropped by the service", #"{"service":"apns","action":"drop","share":0.02}"#, seconds: 10,
       repeats: .some,
@@ -185,7 +184,7 @@ extension FaultScenario {
       seconds: 12),
   ]
 
-  /// The push service fails for that long.
+  /// A failure of a push service for some seconds.
   private static func service(
     _ name: String, _ fault: String, seconds: Int, repeats: RepeatLimit = .none, mayStayUnconfirmed: Bool = false
   ) -> FaultScenario {
@@ -198,4 +197,32 @@ extension FaultScenario {
       return []
     }
   }
+}
+
+/// Further findings of a scenario at the devices.
+struct FaultFindings: Sendable {
+  /// Pushes that did not arrive.
+  var lost = 0
+  /// Broken promises: pushes that arrived too late, or did not arrive in time.
+  var errors = 0
+  /// Figures for the table; nil for none.
+  var observed: String?
+}
+
+/// The topics of a deployment. The embedded cluster keeps 5 MiB of each partition in memory. So the retry topics, which
+/// keep everything deferred in an outage, and the status topic, which the audit reads from its beginning, have as many
+/// partitions as the sends topic.
+struct FaultTopics: Sendable {
+  /// For the records of a minute or two. Short delays, to save time, and few of them: every pump is a further group to
+  /// form when workers are killed.
+  static let few = FaultTopics(retryDelays: [2, 15], partitions: 16)
+  /// For an outage of many minutes, with longer delays and room for ten minutes of deferred records (24 partitions were
+  /// too few: the users are too few to spread evenly). With more partitions batches are smaller, and the embedded
+  /// cluster, which scans a partition's log for each, is slower.
+  static let many = FaultTopics(retryDelays: [2, 15, 60, 300], partitions: 32)
+
+  /// The delays of the retry topics, in seconds.
+  let retryDelays: [Int]
+  /// Partitions of each topic.
+  let partitions: Int32
 }

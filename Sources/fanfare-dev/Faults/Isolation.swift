@@ -1,20 +1,19 @@
 import FanfareCore
 
-/// One platform dead while the others must not notice: what arrives when, at the devices themselves.
+/// One platform does not answer, and the others must not be affected; measured at the devices.
 struct Isolation {
-  /// How long every tenth send lives; much less than the platform is dead.
+  /// The time to live of every tenth send, much less than the outage.
   private static let timeToLive = Duration.seconds(20)
-  /// Between two clocks' readings of one moment on a busy machine.
+  /// The tolerance between two readings of clocks on a busy machine.
   private static let tolerance = Duration.seconds(3)
-  /// How many times the p99 of the platforms that work may grow in a long outage. That of a short one goes by how busy
-  /// the machine happens to be.
+  /// The growth of the working platforms' p99 allowed in a long outage. In a short one it depends on the machine's
+  /// load.
   private static let longOutage = (length: Duration.seconds(600), mostGrowth: 1.5)
 
-  /// How long it is dead. After a minute the circuit is open, and everything goes around by the retry topics; ten are
-  /// what a real outage may take.
+  /// The length of the outage. After a minute the circuit breaker is open, and everything goes through the retry
+  /// topics; a real outage may take ten minutes.
   let outage: Duration
 
-  /// The row.
   var scenario: FaultScenario {
     FaultScenario(
       "APNs dead for \(outage.components.seconds) seconds", topics: .many, timeToLive: Self.timeToLive, inspect: inspect
@@ -26,7 +25,7 @@ struct Isolation {
       try await deployment.withdrawFaults()
       await deployment.note()
       await deployment.noteHealed()
-      // What comes back meets what is new.
+      // Readmitted sends mix with new ones.
       try await Task.sleep(for: .seconds(10))
       return []
     }
@@ -62,7 +61,7 @@ struct Isolation {
       case (let arrival?, let timeToLive?):
         if arrival.at > post.answeredAt + timeToLive + Self.tolerance { findings.errors += 1 }
       case (nil, nil): findings.lost += 1
-      // What had its whole life while the platform worked did not have to expire.
+      // A send whose whole life was outside the outage must not expire.
       case (nil, _?): if post.at + Self.tolerance < dead || post.at > healed { findings.errors += 1 }
       case (_?, nil): break
       }
@@ -77,7 +76,7 @@ struct Isolation {
     return findings
   }
 
-  /// The first arrival of each send, by its number.
+  /// The first arrival of each send, by number.
   private static func firstArrivals(_ deployment: FaultDeployment, _ platform: Platform) async throws -> [Int:
     PushArrival]
   {
@@ -89,8 +88,8 @@ struct Isolation {
     return first
   }
 
-  /// How many have come after a younger one of the same device that could wait, of how many: one that would have
-  /// expired goes first.
+  /// The number of arrivals after a younger one of the same device that could wait, and of all arrivals. A send that is
+  /// about to expire goes first.
   private static func inversions(of arrivals: [PushArrival], canWait: (Int) -> Bool) -> (pairs: Int, all: Int) {
     var pairs = 0
     for (_, ofDevice) in Dictionary(grouping: arrivals, by: \.device) {
@@ -105,6 +104,5 @@ struct Isolation {
 }
 
 extension Duration {
-  /// In whole nanoseconds.
   fileprivate var nanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
 }

@@ -1,9 +1,9 @@
 import FanfareCore
 import RDKafka
 
-/// Records that no worker can use, of every kind.
+/// Poisoned records of every kind.
 enum Poison {
-  /// The values, each to be set aside.
+  /// The values; each must be dead-lettered.
   static let values: [[UInt8]] = {
     func text(_ text: String) -> [UInt8] { Array(text.utf8) }
     let event =
@@ -21,7 +21,7 @@ enum Poison {
     ]
   }()
 
-  /// Puts them onto the sends topic, among the good ones.
+  /// Produces them to the sends topic, among good records.
   static func post(to deployment: FaultDeployment) async throws {
     var configuration = ProducerConfiguration(client: deployment.kafka)
     configuration.maximumRecordBytes = 2 << 20

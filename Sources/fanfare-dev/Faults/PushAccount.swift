@@ -1,33 +1,32 @@
 import FanfareCore
+import Foundation
 import Ledger
 
-/// How the pushes of a row have ended, by the ledger's account and at the devices.
+/// The outcomes of a row's pushes, by the ledger and at the devices.
 struct PushAccount: Sendable {
-  /// How sends have ended for devices, and for how many.
+  /// The numbers of devices by outcome.
   var devices: [DeviceResult.Outcome: Int] = [:]
-  /// Sends that had nobody to go to, or were cancelled.
+  /// Sends without a device, or cancelled.
   var sendsWithoutPushes = 0
-  /// Sends whose life was over before anything was pushed.
+  /// Sends that expired before any push.
   var expiredSends = 0
-  /// Pushes that the devices have, each once.
+  /// Pushes that arrived, each once.
   var arrived = 0
-  /// Whether some sends live only briefly.
+  /// Whether some sends have a short time to live.
   var mayExpire = false
-  /// Whether the fault may keep every answer to a push from coming, until it is given up with nobody knowing whether
-  /// the device has it.
+  /// Whether the fault may suppress every answer to a push until it is given up as unconfirmed.
   var mayStayUnconfirmed = false
 
-  /// How many of them have an end that nothing here excuses, and how far what is delivered and what has arrived are
-  /// apart.
+  /// The number of outcomes without an excuse, plus the difference between deliveries and arrivals.
   ///
-  /// Every message is good, every user has devices, which stay the user's, nobody cancels anything, and no fault lasts
-  /// for as long as a push is tried.
+  /// Every message is valid, every user keeps their devices, nothing is cancelled, and no fault lasts as long as a push
+  /// is retried.
   var errors: Int {
     var errors = sendsWithoutPushes + count(.rejected) + count(.deviceGone) + count(.failed)
     if !mayExpire { errors += expiredSends + count(.expired) }
     if !mayStayUnconfirmed { errors += count(.unconfirmed) }
-    // Of what is unconfirmed any may have arrived. Of what has expired none: what the services here leave unanswered
-    // for long they have not taken.
+    // An unconfirmed push may have arrived; an expired one cannot have, because the services here do not take what they
+    // leave unanswered for long.
     let (delivered, unconfirmed) = (count(.delivered), count(.unconfirmed))
     return errors + max(0, delivered - arrived) + max(0, arrived - delivered - unconfirmed)
   }
@@ -36,10 +35,30 @@ struct PushAccount: Sendable {
 }
 
 extension PushAccount {
-  /// By the ledger's totals.
   init(_ totals: LedgerTotals) {
     for ends in totals.devices.values { devices.merge(ends, uniquingKeysWith: +) }
     sendsWithoutPushes = totals.noTarget + totals.cancelled
     expiredSends = totals.expired
+  }
+}
+
+/// A send of the load that arrived on a device.
+struct PushArrival: Sendable {
+  let platform: Platform
+  /// The device's handle.
+  let device: String
+  /// The send's number in the load.
+  let number: Int
+  let at: UnixTime
+
+  /// Reads a simulator's list for one device, in order of arrival; see `FaultLoad.body`.
+  static func read(_ list: Data, platform: Platform, device: String) -> [PushArrival] {
+    String(decoding: list, as: UTF8.self).components(separatedBy: #"{"platform":"#).compactMap { text in
+      guard let time = text.range(of: #""time":""#), let number = text.range(of: FaultLoad.mark),
+        let at = UnixTime(String(text[time.upperBound...].prefix { $0 != "\"" })),
+        let number = Int(text[number.upperBound...].prefix { $0.isNumber })
+      else { return nil }
+      return PushArrival(platform: platform, device: device, number: number, at: at)
+    }
   }
 }

@@ -1,40 +1,40 @@
 import Foundation
 
-/// A directory that is a small file system of its own, to be filled to the last byte.
+/// A directory that is a small file system of its own and can be filled.
 struct SmallDisk: Sendable {
   let directory: URL
 
-  /// Whether this process may make one.
+  /// Whether this process may mount one.
   static var isPermitted: Bool { geteuid() == 0 }
 
   private var ballast: URL { directory.appending(path: "ballast") }
 
-  /// Makes the directory one, of eight megabytes in memory.
+  /// Mounts eight megabytes of memory on the directory.
   func mount() async throws {
     try await run("/bin/mount", ["-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs", directory.path])
   }
 
-  /// Makes it a directory like any other again; what it held is gone. Also in a task that is cancelled.
+  /// Unmounts it with its contents, also in a task that is cancelled.
   func unmount() async throws {
-    // In a task of its own, which nobody cancels: a mount would outlive this process.
+    // In an uncancelled task: a mount would outlive this process.
     try await Task {
-      // Lazily: who has read the file in this process may still hold it open.
+      // Lazily, because this process may still have the file open.
       try await run("/bin/umount", ["-l", directory.path])
     }.value
   }
 
-  /// Takes all the room that is left.
+  /// Fills the file system.
   func fill() throws {
     try Data().write(to: ballast)
     let file = try FileHandle(forWritingTo: ballast)
     for size in [64 * 1024, 1024] {
-      // Until it throws: that there is no more room is what is wanted.
+      // Until it throws for lack of space.
       while (try? file.write(contentsOf: Data(count: size))) != nil {}
     }
     try file.close()
   }
 
-  /// Gives it back.
+  /// Frees the space.
   func free() throws { try FileManager.default.removeItem(at: ballast) }
 
   private func run(_ program: String, _ arguments: [String]) async throws {

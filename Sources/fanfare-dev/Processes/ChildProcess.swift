@@ -1,24 +1,26 @@
 import Foundation
 import Synchronization
 
-/// A process that this one has started: a role of the product, or a peer of it. It ends with `terminate()` or
-/// `destroy()`, and in any case with this process, however that ends, where util-linux's `setpriv` is installed.
+/// A child process: a role of the product, or another program.
+///
+/// It ends with `terminate()` or `destroy()`, and with this process however that ends, if util-linux's `setpriv` is
+/// installed.
 final class ChildProcess: Sendable {
-  /// What it is called in errors.
+  /// The name in errors.
   let name: String
-  /// Its id.
+  /// The process id.
   let id: Int32
-  /// What it says on standard output, line by line.
+  /// Its lines on standard output.
   private let lines: AsyncStream<String>
-  /// Its exit status, once.
+  /// Its exit status, delivered once.
   private let ended: AsyncStream<Int32>
   private let process: Mutex<Process>
-  /// Empty once the process has ended and been waited for.
+  /// Left once the process has ended and been waited for.
   private let gone = DispatchGroup()
   private let errors: URL
   private let file: URL?
 
-  /// This program, or the one that was built along with the tests that this process is.
+  /// This program, or the one built beside the test bundle that this process runs.
   static let workshop = {
     let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     return own.pathExtension == "xctest" ? own.deletingLastPathComponent().appending(path: "fanfare-dev") : own
@@ -44,16 +46,16 @@ final class ChildProcess: Sendable {
       program: inWorkshop ? workshop : product, directory: directory)
   }
 
-  /// The full path of a program of the search path; nil if it is not installed.
+  /// The path of a program in PATH; nil if it is not installed.
   static func find(_ program: String) -> URL? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     return path.split(separator: ":").map { URL(fileURLWithPath: "\($0)/\(program)") }
       .first { FileManager.default.isExecutableFile(atPath: $0.path) }
   }
 
-  /// Starts it in the directory, where its standard error goes, too. Throws when it cannot be started.
+  /// Starts the program in the directory, which also receives its standard error. Throws when it cannot be started.
   ///
-  /// With `keepsOutput`, standard output goes into a file, for `output()`, instead of being read line by line.
+  /// With `keepsOutput`, standard output goes to a file, for `output()`, instead of being read line by line.
   init(
     _ arguments: [String], name: String, environment: [String: String] = [:], program: URL = workshop, directory: URL,
     keepsOutput: Bool = false
@@ -101,9 +103,9 @@ final class ChildProcess: Sendable {
       hasEnded.signal()
     }
     let failure = Mutex<(any Error)?>(nil)
-    // A thread of its own that lives as long as the process: the kernel ends the process with the thread that has
-    // started it. It also reads, as Foundation's readability handlers crash in Dispatch when a handle goes while its
-    // event is on the way.
+    // A thread that lives as long as the process, because the kernel ends the process with the thread that started it.
+    // It also reads the output: Foundation's readability handlers crash in Dispatch when a handle is released while its
+    // event is pending.
     Thread.detachNewThread { [gone] in
       do { try process.run() } catch {
         gone.leave()
@@ -125,7 +127,7 @@ final class ChildProcess: Sendable {
     self.process = Mutex(process)
   }
 
-  /// The next line on standard output. Throws when there is none within the limit, or no more.
+  /// The next line on standard output. Throws after the limit, and at the end of the output.
   func line(within limit: Duration = .seconds(60)) async throws -> String {
     let line = try await withTimeLimit(limit, "a line of \(self.name)\n\(self.lastWords)") { [lines] in
       await lines.first { _ in true }
@@ -134,7 +136,7 @@ final class ChildProcess: Sendable {
     return line
   }
 
-  /// The address that a role announces for one of its listeners.
+  /// The announced address of one of a role's listeners.
   func address(of listener: String? = nil) async throws -> String {
     while true {
       let words = try await line().split(separator: " ")
@@ -142,10 +144,10 @@ final class ChildProcess: Sendable {
     }
   }
 
-  /// What it has written to standard output so far, of a process that keeps it.
+  /// The standard output so far of a process that keeps it.
   func output() throws -> String { try file.map { try String(contentsOf: $0, encoding: .utf8) } ?? "" }
 
-  /// The exit status, once the process has ended. To be asked once.
+  /// Waits for the exit status. Call it once.
   func exitStatus(within limit: Duration = .seconds(60)) async throws -> Int32 {
     let status = try await withTimeLimit(limit, "the end of \(self.name)") { [ended] in await ended.first { _ in true }
     }
@@ -153,16 +155,15 @@ final class ChildProcess: Sendable {
     return status
   }
 
-  /// Asks the process to end (SIGTERM) and gives its exit status.
+  /// Sends SIGTERM and returns the exit status.
   func terminate() async throws -> Int32 {
     process.withLock { $0.terminate() }
     return try await exitStatus()
   }
 
-  /// Whether it has not ended yet.
   var isRunning: Bool { process.withLock { $0.isRunning } }
 
-  /// Whether it has ended by itself and with a failure; false where somebody has ended it.
+  /// Whether it ended by itself with a failure; false if a signal from outside ended it.
   var hasFailed: Bool {
     process.withLock { process in
       guard !process.isRunning else { return false }
@@ -172,45 +173,110 @@ final class ChildProcess: Sendable {
     }
   }
 
-  /// Ends the process if it still runs, without ceremony, and returns when it is gone: what it has used is then among
-  /// what this process's ended children have used, where a measurement that begins next does not take it for its own
-  /// child's. Blocks for some milliseconds, five seconds at most.
+  /// Kills the process and waits for it, five seconds at most. Its CPU time then counts for this process's ended
+  /// children, before the next measurement begins.
   func destroy() {
     process.withLock { process in
-      // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and the concurrency threads block
-      // that one.
+      // Not SIGTERM: a child inherits the signal mask of the thread that starts it, and Swift's concurrency threads
+      // block it.
       if process.isRunning { kill(process.processIdentifier, SIGKILL) }
     }
     _ = gone.wait(timeout: .now() + 5)
   }
 
-  /// Sends it a signal, if it still runs.
+  /// Sends a signal if the process runs.
   func signal(_ number: Int32) {
     process.withLock { process in
       if process.isRunning { kill(process.processIdentifier, number) }
     }
   }
 
-  /// What it has used so far. Throws when it has ended.
+  /// Its resource usage so far. Throws when it has ended.
   func usage() throws -> ProcessUsage { try ProcessUsage(of: id) }
 
-  /// What it wrote to standard error.
+  /// Its standard error.
   var log: String {
     do { return try String(contentsOf: errors, encoding: .utf8) } catch { return "\(error)" }
   }
 
-  /// The end of what it wrote to standard error; where it crashed, the end of what came before the backtrace.
+  /// The end of its standard error; after a crash, the end of the text before the backtrace.
   var lastWords: String {
     let log = log
     return String(log[..<(log.range(of: "*** Program crashed")?.upperBound ?? log.endIndex)].suffix(4000))
   }
 
-  /// What went wrong with a process, with the end of its log.
+  /// A failure of a process, with the end of its log.
   struct Failure: Error, CustomStringConvertible {
     let description: String
 
     init(_ problem: String, log: String) {
       description = "\(problem)\n\(log)"
     }
+  }
+}
+
+/// Splits chunks of data into lines.
+struct LineSplitter {
+  private var rest = Data()
+  private let line: AsyncStream<String>.Continuation
+
+  /// Passes on each line, and finishes the stream at the end of the input.
+  init(_ line: AsyncStream<String>.Continuation) {
+    self.line = line
+  }
+
+  /// Adds a chunk; an empty one is the end.
+  mutating func take(_ data: Data) {
+    rest += data
+    while let newline = rest.firstIndex(of: UInt8(ascii: "\n")) {
+      line.yield(String(decoding: rest[..<newline], as: UTF8.self))
+      rest = Data(rest[rest.index(after: newline)...])
+    }
+    guard data.isEmpty else { return }
+    if !rest.isEmpty { line.yield(String(decoding: rest, as: UTF8.self)) }
+    line.finish()
+  }
+}
+
+/// Waits until a role says that it can do its job.
+enum Ready {
+  /// Asks `/readyz` of the role's operations listener, which it announces, or of the port.
+  static func wait(for process: ChildProcess, port: Int? = nil) async throws {
+    let address = if let port { "127.0.0.1:\(port)" } else { try await process.address(of: "operations") }
+    let client = APIClient(base: "http://" + address)
+    let deadline = ContinuousClock.now + .seconds(60)
+    while true {
+      do {
+        _ = try await client.request("GET", "/readyz", user: "bench")
+        return
+      } catch {
+        guard error is APIClient.Refusal, ContinuousClock.now < deadline else {
+          throw BenchError("\(process.name) is not ready: \(error)\n\(process.lastWords)")
+        }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+}
+
+/// A wait that exceeded its limit.
+struct TimeLimitExceeded: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Runs `body` with a time limit. Throws `TimeLimitExceeded`; `what` is evaluated only then.
+func withTimeLimit<Value: Sendable>(
+  _ limit: Duration, _ what: @autoclosure @escaping @Sendable () -> String,
+  _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+  try await withThrowingTaskGroup(of: Value.self) { group in
+    group.addTask { try await body() }
+    group.addTask {
+      try await Task.sleep(for: limit)
+      throw TimeLimitExceeded(description: "waited \(limit) for \(what())")
+    }
+    guard let first = try await group.next() else { throw CancellationError() }
+    group.cancelAll()
+    return first
   }
 }

@@ -1,20 +1,20 @@
 import Foundation
 
-/// What a process has used since it started.
+/// The CPU time and memory of a process.
 struct ProcessUsage: Sendable {
-  /// User and system time of all its threads, in seconds; the kernel counts in hundredths.
+  /// User and system time in seconds, in steps of hundredths.
   var cpuSeconds: Double
-  /// The same of the processes that it has started and that have ended.
+  /// The CPU time of its child processes that have ended.
   var endedChildrenCPUSeconds: Double
-  /// The most memory it ever had resident, in bytes.
+  /// The peak of resident memory, in bytes.
   var peakBytes: Int
-  /// The memory it has resident now, in bytes.
+  /// The resident memory, in bytes.
   var residentBytes: Int
 
-  /// Reads `/proc`, see proc_pid_stat(5) and proc_pid_status(5). Throws when there is no such process any more.
+  /// Reads `/proc`, see proc_pid_stat(5) and proc_pid_status(5). Throws when the process is gone.
   init(of id: Int32 = getpid()) throws {
     let stat = try String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8)
-    // The second field, the program's name in parentheses, may itself contain spaces and parentheses.
+    // The program's name, in parentheses, may contain spaces and parentheses.
     let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
     guard fields.count > 15 else { throw CocoaError(.fileReadCorruptFile) }
     let times = fields[12...15].compactMap { Double($0) }

@@ -1,17 +1,15 @@
 import FanfareCore
 
-/// Adds up what the records of a deployment's topics say, in whatever order they come. A pure value.
+/// Sums up the records of a deployment's topics, in any order. A pure value.
 ///
-/// Holds about 75 bytes for each send, and some more for what is set aside or has several parts of which one is
-/// missing.
+/// It holds about 75 bytes per send, and more for dead letters and for sends with an incomplete set of parts.
 struct Account {
-  /// What is known of one send.
   private struct Send {
-    /// The first place of its record, or before that is known of its first status.
+    /// The first place of its record; until that is known, of its first status record.
     var partition = Int32.max
     var marks: Marks = []
     var offset = Int64.max
-    /// When it was accepted, by the log's own time of its first record.
+    /// The log's timestamp of its first record.
     var time = UnixTime(milliseconds: .max)
   }
 
@@ -20,7 +18,7 @@ struct Account {
     static let accepted = Marks(rawValue: 1)
     static let hasStatus = Marks(rawValue: 2)
     static let settled = Marks(rawValue: 4)
-    /// A record of it lies where somebody has still to come.
+    /// A record of it has not been consumed yet.
     static let waits = Marks(rawValue: 8)
     static let waitsInRetryTopic = Marks(rawValue: 16)
     static let isDeadLetter = Marks(rawValue: 32)
@@ -33,26 +31,26 @@ struct Account {
 
   private let topics: Topics
   private let positions: [String: [Int32: Int64]]
-  /// By hub, so that a key has 16 bytes.
+  /// By hub, so that a key takes 16 bytes.
   private var hubs: [HubName: [SendID: Send]] = [:]
-  /// The parts that have ended, of sends that have not.
+  /// The settled parts of sends that are not settled yet.
   private var parts: [SendKey: [Attempt: Set<Int>]] = [:]
-  /// Records of the sends topic that nobody can read.
+  /// Unreadable records of the sends topic.
   private var poison: Set<AuditPlace> = []
-  /// Where the dead letters come from, of whatever topic.
+  /// The origins of the dead letters, on any topic.
   private var letters: Set<AuditPlace> = []
   private var repeated = 0
   private var problems: [AuditProblem] = []
   private var unreadable = 0
 
-  /// An empty account. `positions` is what the workers, and on the retry topics the pumps, have committed, by topic and
-  /// partition; without a position nothing of a partition is done.
+  /// `positions` are the committed positions of the workers and, on the retry topics, of the pumps, by topic and
+  /// partition. Without a position nothing of a partition is done.
   init(topics: Topics, positions: [String: [Int32: Int64]]) {
     self.topics = topics
     self.positions = positions
   }
 
-  /// Takes note of what the record at the place says; `time` is the log's own time of it.
+  /// Adds a record at a place; `time` is the log's timestamp.
   mutating func add(_ fact: AuditFact, at place: AuditPlace, time: UnixTime) {
     switch fact {
     case .accepted(let key):
@@ -63,20 +61,20 @@ struct Account {
         Self.move(&send, to: place)
       }
       if isAhead(place) { change(key) { $0.marks.insert(.waits) } }
-    case .putOff(let key):
+    case .deferred(let key):
       guard isAhead(place) else { return }
       let marks: Marks = [topics.sends, topics.segments].contains(place.topic) ? .waits : [.waits, .waitsInRetryTopic]
       change(key) { $0.marks.formUnion(marks) }
     case .settled(let key, let part, let parts, let attempt):
       end(part, of: Attempt(id: attempt, parts: parts), of: key, at: place)
-    case .setAside(let origin, let send, let isPart):
+    case .deadLettered(let origin, let send, let isPart):
       letters.insert(origin)
       guard let send else { return }
       if isPart || origin.topic == topics.segments {
-        // It has no status of its own, and the broadcast ends when it has been put back.
+        // A segment has no status record; the broadcast ends when the segment is redriven.
         change(send) { $0.marks.insert(.waits) }
       } else if origin.topic == topics.sends, !isAhead(origin) {
-        // Whoever has not committed it may not have written its status yet.
+        // Before the commit the status record may not be written yet.
         change(send) { $0.marks.insert(.isDeadLetter) }
       }
     case .poison:
@@ -87,10 +85,10 @@ struct Account {
     }
   }
 
-  /// What all of it comes to. `isCutAtStart`: whether the cluster has deleted the beginning of the sends topic.
-  /// `statusesFrom`: where it has deleted the beginning of the status topic; sends accepted until then may have had
-  /// their status there. `isDeadLetterTopicWhole`: whether it has deleted nothing of the dead-letter topic. All three
-  /// as of when everything had been read. `deleted` are the places from which on so many records were deleted unread.
+  /// The result. `isCutAtStart`: the cluster has deleted the beginning of the sends topic. `statusesFrom`: the status
+  /// topic is complete from this time on; earlier sends may have had a status that was deleted.
+  /// `isDeadLetterTopicWhole`: nothing of the dead-letter topic was deleted. All three as of the end of reading.
+  /// `deleted`: the places and numbers of records deleted unread.
   func report(
     isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil, isDeadLetterTopicWhole: Bool = true,
     deleted: [(place: AuditPlace, records: Int64)] = []
@@ -146,7 +144,7 @@ struct Account {
     }
   }
 
-  /// Whether whoever reads the topic has still to come to the place.
+  /// Whether the topic's reader has not reached the place yet.
   private func isAhead(_ place: AuditPlace) -> Bool {
     guard let position = positions[place.topic]?[place.partition] else { return true }
     return place.offset >= position
@@ -161,8 +159,7 @@ struct Account {
     (send.partition, send.offset) = (place.partition, place.offset)
   }
 
-  /// As the ledger counts: a send has ended with the first complete set of its parts, and everything else of it is
-  /// repetition.
+  /// Counts like the ledger: the first complete set of parts settles a send, and all other parts are repetitions.
   private mutating func end(_ part: Int, of attempt: Attempt, of key: SendKey, at place: AuditPlace) {
     var isSettled = false
     change(key) { send in
@@ -180,7 +177,7 @@ struct Account {
     change(key) { $0.marks.insert(.settled) }
   }
 
-  /// Keeps a problem, while there are few; they are ordered only at the end.
+  /// Adds a problem up to the maximum; they are sorted at the end.
   private mutating func note(_ kind: AuditProblem.Kind, of send: SendKey? = nil, at place: AuditPlace) {
     guard problems.count < AuditReport.maximumProblems else { return }
     problems.append(

@@ -34,7 +34,7 @@ struct Audit {
     (self.settings, self.logger, self.retention) = (settings, logger, retention)
   }
 
-  /// Reads everything. Throws when Kafka cannot be asked.
+  /// Reads all topics. Throws when Kafka cannot be read.
   func run() async throws -> AuditReport {
     let topics = settings.kafka.topics
     let reader = try LogReader(client: try settings.kafka.client("audit"), logger: logger)
@@ -66,7 +66,7 @@ struct Audit {
     }
     let deleted = Self.deletedUnread(
       others.filter { $0.partition.topic != topics.deadLetter }, committed: committed, statuses: statuses)
-    // What the cluster deletes in the minutes of the scan may not have been read either.
+    // Records that the cluster deletes during the scan may be missing from it.
     let left = try await reader.spans(of: [topics.sends, topics.status, topics.deadLetter])
     func isCut(_ topic: String) -> Bool { left.contains { $0.partition.topic == topic && $0.start > 0 } }
     return account.report(
@@ -75,11 +75,10 @@ struct Audit {
       isDeadLetterTopicWhole: !isCut(topics.deadLetter), deleted: deleted)
   }
 
-  /// Where, and how many, records were deleted before those who read the topic had come to them.
+  /// The places and numbers of records that were deleted before their consumers reached them.
   ///
-  /// Without a position nothing was read, if there has never been a status. Otherwise nobody knows: the cluster forgets
-  /// the positions of a group that was away for long, and has one again for a partition only once something has come
-  /// there.
+  /// Without a committed position nothing was read if there has never been a status record. Otherwise it is unknown:
+  /// the cluster forgets the positions of a group after a long absence, and has a new one only after a new record.
   static func deletedUnread(
     _ spans: [LogSpan], committed: [String: [Int32: Int64]], statuses: [LogSpan]
   ) -> [(place: AuditPlace, records: Int64)] {
@@ -93,16 +92,18 @@ struct Audit {
     }
   }
 
-  /// Since when every status record is there; nil when none was ever deleted. A status is written after its send, so
-  /// what was deleted belonged to sends no younger than the oldest record left in its partition, and to sends as old as
-  /// statuses get: after a long silence the oldest one left may be of today.
+  /// The time from which on all status records exist; nil if none was ever deleted.
+  ///
+  /// A status record is written after its send. So deleted ones belong to sends no younger than the oldest remaining
+  /// record of their partition, and at least as old as the retention: after a silence the oldest remaining record may
+  /// be of today.
   func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
     let cut = spans.filter { $0.start > 0 }
     guard !cut.isEmpty else { return nil }
     let filled = cut.filter { $0.count > 0 }
     var firsts: [Int32: UnixTime] = [:]
     if !filled.isEmpty {
-      // To their ends, because the first one may be deleted before it is read.
+      // Reads to the ends, because the first record may be deleted before it is read.
       try await TopicScan(command: "audit", reader: reader).read(filled) { records in
         for record in records where firsts[record.partition] == nil {
           firsts[record.partition] = UnixTime(milliseconds: record.timestamp)
@@ -110,9 +111,9 @@ struct Audit {
         return firsts.count < filled.count
       }
     }
-    // A partition of which nothing is left says nothing.
+    // An empty partition gives no information.
     let youngest = firsts.count < cut.count ? nil : firsts.values.max()
-    // Asked after the reading: what is gone by now may be as young as that.
+    // Computed after reading: records deleted meanwhile may be as young as this.
     let old = retention.map { SystemWallClock().now() + (.zero - $0) }
     return [youngest, old].compactMap(\.self).min() ?? UnixTime(milliseconds: .max)
   }

@@ -1,23 +1,23 @@
 import FanfareCore
 import RDKafka
 
-/// What one record of the log means to the account.
+/// The meaning of one record for the account.
 enum AuditFact: Equatable {
   /// A send has been accepted.
   case accepted(SendKey)
-  /// What was put off waits, or a segment of it does, or has come back; the send was accepted when it came first.
-  case putOff(SendKey)
+  /// A deferred record or a segment waits, or was readmitted; the send was accepted before.
+  case deferred(SendKey)
   /// A part of a send has ended.
   case settled(SendKey, part: Int, parts: Int, attempt: AttemptID?)
-  /// A record could not be processed, and was set aside. The send is known where the record is one, or a rest or
-  /// (`isPart`) one of several parts of one.
-  case setAside(AuditPlace, SendKey?, isPart: Bool)
-  /// A record of the sends topic that no worker can read.
+  /// A record was dead-lettered. The send is known if the record is one, or the rest of one, or (`isPart`) one of
+  /// several parts of one.
+  case deadLettered(AuditPlace, SendKey?, isPart: Bool)
+  /// A record of the sends topic that workers cannot read.
   case poison
-  /// A record of our own making that cannot be read.
+  /// A status record or dead letter that cannot be read.
   case unreadable
 
-  /// Reads a record of any of the deployment's topics as the workers and the ledger do; nil for one that means nothing.
+  /// Reads a record of any topic like the workers and the ledger do; nil for one without meaning here.
   init?(_ record: ConsumedRecord, topics: Topics) {
     switch record.topic {
     case topics.status:
@@ -35,30 +35,30 @@ enum AuditFact: Equatable {
       let origin = AuditPlace(
         topic: letter.origin.topic, partition: letter.origin.partition, offset: letter.origin.offset)
       if let send = Self.send(letter.value[...]) {
-        self = .setAside(origin, send.key, isPart: send.isPart)
+        self = .deadLettered(origin, send.key, isPart: send.isPart)
       } else {
-        self = .setAside(origin, Self.sendOfSegment(letter.value[...]), isPart: true)
+        self = .deadLettered(origin, Self.sendOfSegment(letter.value[...]), isPart: true)
       }
     case topics.sends:
       switch Self.send(record.value) {
       case (let key, isNew: true, _)?: self = .accepted(key)
-      case (let key, isNew: false, _)?: self = .putOff(key)
+      case (let key, isNew: false, _)?: self = .deferred(key)
       case nil: self = .poison
       }
     case topics.segments:
-      // One that cannot be read is set aside.
+      // An unreadable segment is dead-lettered.
       guard let send = Self.sendOfSegment(record.value) else { return nil }
-      self = .putOff(send)
+      self = .deferred(send)
     default:
-      // What cannot be read here is copied to the sends topic, and counts there.
+      // An unreadable record is copied to the sends topic and counts there.
       guard let send = Self.send(record.value) else { return nil }
-      self = .putOff(send.key)
+      self = .deferred(send.key)
     }
   }
 
-  /// The send that the value is, or is a rest of; nil when it is neither.
+  /// The send that the value is or is the rest of; nil if it is neither.
   private static func send(_ value: ArraySlice<UInt8>) -> (key: SendKey, isNew: Bool, isPart: Bool)? {
-    // The account asks for no time that is not in the record.
+    // Decoding needs a time, but the account uses no time that is not in the record.
     let time = UnixTime(milliseconds: 0)
     do throws(RecordError) {
       let send = try SendRequest.decode(value, recordTime: time)

@@ -1,44 +1,44 @@
-/// What the audit found: all numbers as of one moment, which lies between its beginning and its end.
+import FanfareCore
+
+/// The result of an audit; all numbers as of one moment between its beginning and its end.
 struct AuditReport: Encodable, Equatable {
   /// The most problems that are listed.
   static let maximumProblems = 1000
 
   /// Sends on the sends topic, each once.
   var accepted = 0
-  /// Those that have ended.
+  /// Settled sends.
   var settled = 0
-  /// Those that have not, and that somebody has still to work on.
+  /// Sends with a record that waits to be processed.
   var inFlight = 0
-  /// How many of those have a rest in a retry topic that waits for its time.
+  /// Sends in flight with a deferred record in a retry topic.
   var waitingInRetryTopics = 0
-  /// Records that were set aside, each once.
+  /// Dead-lettered records, each once.
   var deadLettered = 0
-  /// Status records that count for nothing: second ones of their part, or of another attempt than the one that ended
-  /// the send.
+  /// Repeated status records: of a part or an attempt that had already settled.
   var repeated = 0
-  /// Accepted sends that have not ended, and of which nothing waits any more.
+  /// Accepted sends that are neither settled nor in flight.
   var lost = 0
   /// Sends with a status record that were never accepted.
   var unannounced = 0
-  /// Poisoned records that nobody has set aside.
+  /// Poisoned records that were not dead-lettered.
   var notSetAside = 0
   /// Status records and dead letters that cannot be read.
   var unreadable = 0
-  /// Records that the cluster has deleted before they were read.
+  /// Records that the cluster deleted before they were read.
   var deletedUnread = 0
-  /// Sends with a status whose own record is so old that the cluster may have deleted it: not wrong, and in none of the
-  /// numbers above.
+  /// Sends with a status whose own record the cluster may have deleted for its age: no problem, and in no other number.
   var recordDeleted = 0
-  /// Accepted sends so old that the cluster may have deleted their status: not wrong, and neither settled, in flight
-  /// nor lost.
+  /// Accepted sends whose status record the cluster may have deleted for its age: no problem, and in no other number
+  /// but accepted.
   var statusDeleted = 0
-  /// What is wrong, ordered by kind and place; at most `maximumProblems` of it.
+  /// The problems, sorted by kind and place; at most `maximumProblems`.
   var problems: [AuditProblem] = []
 
-  /// Whether nothing is wrong.
+  /// Whether there is no problem.
   var isSound: Bool { lost + unannounced + notSetAside + unreadable + deletedUnread == 0 }
 
-  /// For people.
+  /// The report as text.
   var text: [String] {
     var lines = [
       "accepted \(accepted) = settled \(settled) + in flight \(inFlight)" + (lost > 0 ? " + LOST \(lost)" : "")
@@ -68,4 +68,45 @@ struct AuditReport: Encodable, Equatable {
     if isSound { lines.append("Nothing is wrong.") }
     return lines
   }
+}
+
+/// A problem that the audit found.
+struct AuditProblem: Encodable, Equatable {
+  /// The kind of problem.
+  enum Kind: String, Encodable, CaseIterable {
+    /// An accepted send that is neither settled nor in flight. The place is its record's.
+    case lost
+    /// The same for a dead-lettered send that has no status record.
+    case deadLetterWithoutStatus
+    /// A status record of a send that was never accepted. The place is the status record's.
+    case unannounced
+    /// An unreadable record that was not dead-lettered.
+    case notSetAside
+    /// A record of the status or the dead-letter topic that cannot be read.
+    case unreadable
+    /// Records that the cluster deleted unread. The place is the first one's.
+    case deletedUnread
+  }
+
+  let kind: Kind
+  /// The send's id; nil if the problem concerns no send.
+  let id: String?
+  /// The send's hub; nil if the problem concerns no send.
+  let hub: String?
+  let topic: String
+  let partition: Int32
+  let offset: Int64
+}
+
+/// A record's place in the log.
+struct AuditPlace: Hashable {
+  let topic: String
+  let partition: Int32
+  let offset: Int64
+}
+
+/// A send's id within its hub.
+struct SendKey: Hashable {
+  let hub: HubName
+  let id: SendID
 }

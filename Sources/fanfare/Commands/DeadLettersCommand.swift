@@ -11,7 +11,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
       They lie in the dead-letter topic with the reason and all that they were. Needs kafka.bootstrapServers. A letter's place in that topic \
       is written partition/offset.
       """,
-    subcommands: [List.self, Show.self, PutBack.self])
+    subcommands: [List.self, Show.self, Redriving.self])
 
   /// `fanfare dead-letters list`
   struct List: AsyncParsableCommand {
@@ -100,7 +100,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
   }
 
   /// `fanfare dead-letters redrive`
-  struct PutBack: AsyncParsableCommand {
+  struct Redriving: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "redrive",
       abstract: "Puts the records of dead letters back onto the topics they came from, byte for byte.",

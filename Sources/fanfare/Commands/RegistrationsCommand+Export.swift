@@ -37,12 +37,12 @@ extension RegistrationsCommand {
     }
 
     func run() async throws {
-      // Standard output holds nothing that somebody would have to remove.
+      // Without a file there is nothing to remove after a signal.
       if output == nil { try await export() } else { try await endingWithSignals { try await export() } }
     }
 
     private func export() async throws {
-      // First of all: whoever cannot have the file is not to wait for the registrations.
+      // Opened first, so that an unusable path fails before the registrations are read.
       let file = try output.map(Self.file(at:))
       do {
         let (hub, directory) = try await target.open(common, mustExist: true)
@@ -55,7 +55,7 @@ extension RegistrationsCommand {
       }
     }
 
-    /// Begins the file that the output is to be.
+    /// Opens the output file.
     private static func file(at path: String) throws -> ReplacedFile {
       do { return try ReplacedFile(path: path) } catch is ReplacedFile.Irregular {
         throw ValidationError("--output: names something that is no regular file: \(path)")
@@ -64,7 +64,7 @@ extension RegistrationsCommand {
       }
     }
 
-    /// Writes all of it, to standard output where there is no file, and tells how far it is.
+    /// Writes the export to the file, or to standard output, and reports progress.
     private func write(_ export: RegistrationExport, to file: ReplacedFile?) async throws {
       let progress = TransferProgress()
       defer { progress.interrupt() }

@@ -34,7 +34,7 @@ extension RegistrationsCommand {
         Apps may register and workers send meanwhile.
         """)
 
-    /// How long the database may take for a batch: nobody waits for an answer.
+    /// The limit for a batch in the database; no caller waits for it.
     private static let patience: Duration = .seconds(600)
 
     @OptionGroup var common: CommonOptions

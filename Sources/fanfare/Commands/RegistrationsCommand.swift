@@ -1,5 +1,6 @@
 import ArgumentParser
 import FanfareCore
+import Logging
 import Registry
 import Roles
 
@@ -20,7 +21,7 @@ struct RegistrationsCommand: AsyncParsableCommand {
         registry.expireAfterDays). They are kept for 30 days. Needs registry.path or registry.postgres.url. With --json one object a line: registration, at, cause, detail.
         """)
 
-    /// Tombstones asked for at a time.
+    /// Tombstones per query.
     private static let page = 1000
 
     @OptionGroup var common: CommonOptions
@@ -53,3 +54,46 @@ struct RegistrationsCommand: AsyncParsableCommand {
 }
 
 extension Tombstone.Cause: ExpressibleByArgument {}
+
+/// A tombstone in the output of `fanfare registrations tombstones`.
+struct TombstoneLine: Encodable {
+  let registration: String
+  let at: String
+  let cause: String
+  let detail: String
+
+  init(_ buried: BuriedRegistration) {
+    registration = buried.registration.description
+    at = buried.tombstone.at.description
+    cause = buried.tombstone.cause.rawValue
+    detail = buried.tombstone.detail
+  }
+
+  /// The tombstone as a line of text.
+  var text: String { ([at, registration, cause] + (detail.isEmpty ? [] : [detail])).joined(separator: " ") }
+}
+
+/// The option that selects a hub's registrations.
+struct RegistrationTarget: ParsableArguments {
+  @Option(help: "The hub whose registrations are meant.")
+  var hub = HubName.default.rawValue
+
+  func validate() throws {
+    guard HubName(hub) != nil else { throw ValidationError("--hub must be a hub's name: \(HubName.rule)") }
+  }
+
+  /// Opens the store; `patience` and `mustExist` as in `RegistrySettings.open`. Throws if the deployment has no such
+  /// hub.
+  func open(
+    _ common: CommonOptions, patience: Duration = .zero, mustExist: Bool = false
+  ) async throws -> (HubName, any RegistrySettings.Store) {
+    let settings = try await common.settings()
+    guard let name = HubName(hub), settings.hubs.contains(where: { $0.name == name }) else {
+      throw ValidationError("--hub: there is no hub \(hub) in this deployment")
+    }
+    let logger = Logger(label: "fanfare.registrations")
+    let store = try await settings.registry.open(
+      role: "registrations", patience: patience, mustExist: mustExist, logger: logger)
+    return (name, store)
+  }
+}

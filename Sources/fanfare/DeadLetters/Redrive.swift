@@ -4,35 +4,37 @@ import RDKafka
 import Roles
 import Worker
 
-/// Puts dead letters' records back onto the topic they came from, with the keys and the bytes they had, and so under
-/// the same ids. A header of the record names the letter, so that no letter is put back twice by mistake.
+/// Redrives dead letters: produces their records to their original topics with the same key and bytes, and so with the
+/// same ids.
+///
+/// A header of the record names the letter, so that no letter is redriven twice by mistake.
 struct Redrive {
-  /// What the header is called whose value is the letter's place.
+  /// The name of the header that holds the letter's place.
   static let header = "fanfare-redriven"
 
   let kafka: KafkaSettings
   let isDryRun: Bool
-  /// Whether also letters are put back that have been before.
+  /// Whether to redrive letters that were redriven before.
   let isRepeated: Bool
   let logger: Logger
 
-  /// What became of the letters.
+  /// The numbers of letters by what was done with them.
   struct Outcome: Encodable {
-    /// Records that were put back, or would be.
+    /// Records redriven, or that would be in a dry run.
     var redriven = 0
-    /// Letters that were put back before, and are left alone.
+    /// Letters redriven before, and now skipped.
     var redrivenBefore = 0
-    /// Letters that are not whole: their records cannot be put back.
+    /// Letters with a truncated value, which cannot be redriven.
     var cut: [String] = []
-    /// Letters of records that came from no topic that workers read.
+    /// Letters of records from topics that workers do not read.
     var foreign: [String] = []
     /// Letters that could not be read.
     var unreadable = 0
   }
 
-  /// What has ended it when some were put back.
+  /// The failure of a redrive that had already produced records.
   struct Interruption: Error, CustomStringConvertible {
-    /// At most so many records.
+    /// The largest number of records that may have been redriven.
     let redriven: Int
     /// Whether the same command would put them back once more.
     let isRepeated: Bool
@@ -43,8 +45,8 @@ struct Redrive {
     }
   }
 
-  /// Puts them back; returns when Kafka has acknowledged all of them, and throws when it has not: an `Interruption`
-  /// once there may be some.
+  /// Redrives the letters and returns when Kafka has acknowledged all records. Throws an `Interruption` if some may
+  /// have been produced.
   func run(only place: LogPlace?, where matches: (DeadLetter) -> Bool) async throws -> Outcome {
     let box = try DeadLetterBox(kafka, logger: logger)
     let before = isRepeated ? [] : try await redrivenBefore()
@@ -78,7 +80,7 @@ struct Redrive {
     return outcome
   }
 
-  /// The places of the letters that were put back, as far as the log still has what was.
+  /// The places of the letters redriven before, as far as the log still has their records.
   private func redrivenBefore() async throws -> Set<String> {
     let reader = try LogReader(client: try kafka.client("dead-letters"), logger: logger)
     let spans = try await reader.spans(of: [kafka.topics.sends, kafka.topics.segments])

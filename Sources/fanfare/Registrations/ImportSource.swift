@@ -3,18 +3,18 @@ import FanfareCore
 import Foundation
 import Registry
 
-/// Where registrations are imported from: a file, or standard input.
+/// The source of an import: a file, or standard input.
 struct ImportSource {
   let handle: FileHandle
-  /// The file's size in bytes; nil for what has none, as a pipe.
+  /// The size in bytes; nil for a pipe.
   let size: Int64?
-  /// What tells the file from others, so that an import that was interrupted can go on; nil where it cannot.
+  /// The identity of the file's contents, with which an interrupted import continues; nil if it cannot continue.
   let identity: ImportID?
 
-  /// How much of the beginning and of the end tells files apart.
+  /// The length of the samples from the beginning and the end.
   private static let sample = 64 * 1024
 
-  /// Opens a file; nil is standard input. Throws when there is none that can be read.
+  /// Opens the file, or standard input if nil. Throws when it cannot be read.
   init(path: String?) throws {
     handle = try path.map { try FileHandle(forReadingFrom: URL(fileURLWithPath: $0)) } ?? .standardInput
     guard let status = FileStatus(of: handle.fileDescriptor) else {
@@ -22,7 +22,7 @@ struct ImportSource {
       return
     }
     size = status.size
-    // A file that was changed is another one. The path says nothing: it may be given in several ways.
+    // A changed file is a different source. The path is left out, because one file can have several.
     var digest = SHA256()
     digest.update(data: Data("\(status.size) \(status.modified)\n".utf8))
     for offset in [0, max(0, status.size - Int64(Self.sample))] {

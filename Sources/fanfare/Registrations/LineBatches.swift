@@ -2,46 +2,46 @@ import FanfareCore
 import Foundation
 import Registry
 
-/// Cuts a file of lines into batches, and passes over those that are done. Holds little more of the file than one batch
-/// at a time, however long its lines are.
+/// Splits a file of lines into batches, and skips the finished ones. Memory holds little more than one batch, whatever
+/// the length of lines.
 struct LineBatches {
-  /// Lines that follow one another.
+  /// Consecutive lines.
   struct Batch {
-    /// Where they stand in the file.
+    /// Their byte range in the file.
     let bytes: Range<Int64>
-    /// What they say; empty for a single line that is longer than any may be.
+    /// Their bytes; empty for a single line above the limit.
     let content: ArraySlice<UInt8>
-    /// The number of the first one, from 1.
+    /// The number of the first line, from 1.
     let firstLine: Int
-    /// How many they are, empty ones included.
+    /// The number of lines, including empty ones.
     let lineCount: Int
   }
 
   private static let newline = UInt8(ascii: "\n")
-  /// How many bytes are read at once.
+  /// Bytes per read.
   private static let piece = 256 * 1024
 
   private let file: FileHandle
   private let batchBytes: Int
   private var finished: ArraySlice<FinishedImportBatch>
-  /// What has been read from `offset` on and is of no batch yet.
+  /// Bytes read from `offset` on that belong to no batch yet.
   private var buffer: [UInt8] = []
   private var isAtEnd = false
   private var nextLine = 1
-  /// Where the next batch begins.
+  /// The offset of the next batch.
   private(set) var offset: Int64 = 0
-  /// What became of the batches that were passed over.
+  /// The counts of the skipped batches.
   private(set) var passedOver = ImportCounts()
 
-  /// Reads a file from its beginning in batches of about so many bytes. `finished` must be empty where the file cannot
-  /// be read from anywhere.
+  /// Reads a file from its beginning in batches of about `batchBytes`. `finished` must be empty for a file that cannot
+  /// seek.
   init(_ file: FileHandle, batchBytes: Int, finished: [FinishedImportBatch] = []) {
     self.file = file
     self.batchBytes = max(1, batchBytes)
     self.finished = finished[...]
   }
 
-  /// The next lines; nil at the end.
+  /// The next batch; nil at the end.
   mutating func next() throws -> Batch? {
     while let done = finished.first, done.bytes.lowerBound <= offset {
       finished.removeFirst()
@@ -62,7 +62,7 @@ struct LineBatches {
   private mutating func fill(upTo count: Int) throws {
     buffer.reserveCapacity(count)
     while buffer.count < count, !isAtEnd {
-      // A pipe gives what it has.
+      // A pipe may return fewer bytes.
       guard let data = try file.read(upToCount: min(Self.piece, count - buffer.count)), !data.isEmpty else {
         isAtEnd = true
         return
@@ -74,19 +74,19 @@ struct LineBatches {
   private mutating func take(_ count: Int) -> Batch {
     let content = buffer[..<count]
     buffer = Array(buffer[count...])
-    // A last line need not end.
+    // The last line may have no newline.
     let lineCount = Self.count(of: Self.newline, in: content.span) + (content.last == Self.newline ? 0 : 1)
     return batch(content, bytes: count, lines: lineCount)
   }
 
-  /// A loop without branches, which the compiler turns into vectors.
+  /// Branchless, so that the compiler vectorises it.
   private static func count(of byte: UInt8, in bytes: Span<UInt8>) -> Int {
     var count = 0
     for index in bytes.indices { count += bytes[index] == byte ? 1 : 0 }
     return count
   }
 
-  /// Passes over a line that no batch has room for.
+  /// Skips a line that is too long for a batch.
   private mutating func takeLongLine() throws -> Batch {
     var length = 0
     while true {

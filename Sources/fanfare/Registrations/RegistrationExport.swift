@@ -2,20 +2,21 @@ import FanfareCore
 import Foundation
 import Registry
 
-/// Writes a hub's registrations, one a line, by ascending ids: a page at a time, each as it is when its turn comes.
+/// Writes a hub's registrations in ascending order of ids, one per line. Reads page by page; each page is current when
+/// it is read.
 struct RegistrationExport {
-  /// Registrations asked for at a time.
+  /// Registrations per query.
   private static let page = 5000
 
   let directory: any RegistrationDirectory
   let hub: HubName
-  /// Only this user's; nil for everybody's.
+  /// Only this user's; nil for all users.
   let user: String?
   /// Only those of these platforms.
   let platforms: PlatformSet
 
-  /// Writes all of them; when its task is cancelled it throws before it writes another page. `report` is told after
-  /// each page how many there are so far, and what share of the ids has been looked through.
+  /// Writes all registrations. After each page it reports the count and the share of the id space. Throws when
+  /// cancelled.
   func run(to write: ([UInt8]) throws -> Void, report: (_ count: Int, _ share: Double) -> Void) async throws -> Int {
     var (rest, count): (RegistrationSlice?, Int) = (.whole, 0)
     var output: [UInt8] = []

@@ -1,15 +1,16 @@
 import FanfareCore
 import Foundation
 import Registry
+import Roles
 
-/// Takes a file of registrations in, a batch of its lines at a time and a few batches at the same time.
+/// Imports a file of registrations in batches of lines, a few of them at the same time.
 ///
-/// The file is read and checked by one task, in order, while the store takes what was read before. Batches that share
-/// an id, a handle or an installation are taken one after the other: so of several lines for one device the last wins,
-/// as if there were no batches. Only what the registry alone ties together, a line that names a device's id and another
-/// that names its former handle, may come in either order.
+/// One task reads and checks the file in order while the store writes earlier batches. Batches that share an id, a
+/// handle or an installation are written one after the other, so that the last of several lines for a device wins. Only
+/// a line with a device's id and another with its former handle, which the registry alone connects, may be written in
+/// either order.
 struct RegistrationImport {
-  /// It was given up: more lines were skipped than may be.
+  /// The import skipped more lines than allowed.
   struct TooManyErrors: Error, CustomStringConvertible {
     let maximum: Int
 
@@ -20,22 +21,22 @@ struct RegistrationImport {
 
   let store: any RegistrationImportStore
   let hub: HubName
-  /// How many lines may be skipped.
+  /// The number of lines that may be skipped.
   let maximumErrors: Int
   let clock: any WallClock
-  /// Is told each line that is skipped, and why.
+  /// Called for each skipped line, with the reason.
   let complain: (_ line: Int, _ reason: String) -> Void
-  /// Is told, after each batch, what became of the lines of this run and up to where the file was read.
+  /// Called after each batch, with the counts of this run and the offset that was reached.
   let report: (_ counts: ImportCounts, _ offset: Int64) -> Void
 
-  /// A batch that is being taken.
+  /// A batch in progress.
   private struct Running {
-    /// Hashes of all that its lines name.
+    /// Hashes of the ids, handles and installations in its lines.
     let keys: Set<Int>
   }
 
-  /// Takes in all batches that are not done. Returns what became of their lines. Throws `TooManyErrors`, and what the
-  /// store throws; what is done then stays done.
+  /// Imports all unfinished batches and returns their counts. Throws `TooManyErrors` and the store's errors; finished
+  /// batches stay finished.
   func run(_ batches: inout LineBatches, of file: ImportID?) async throws -> ImportCounts {
     let limit = store.importShape.batches
     return try await withThrowingTaskGroup(of: (number: Int, outcome: ImportOutcome).self) { group in
@@ -63,7 +64,7 @@ struct RegistrationImport {
     }
   }
 
-  /// Reads and checks the lines of a batch. The keys are those of nothing where batches are taken one by one.
+  /// Parses the lines of a batch. The set of keys is empty if batches are written one by one.
   private func read(
     _ lines: LineBatches.Batch, of file: ImportID?, skipped: inout Int
   ) throws -> (ImportBatch, keys: Set<Int>) {
@@ -90,7 +91,7 @@ struct RegistrationImport {
         try skip(number, tooLong)
         continue
       }
-      // Empty, or what Windows makes of that.
+      // An empty line, possibly with a carriage return.
       guard !bytes.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\t") })
       else {
         continue
@@ -107,5 +108,37 @@ struct RegistrationImport {
       }
     }
     return (ImportBatch(hub: hub, file: file, bytes: lines.bytes, lines: taken, counts: counts), keys)
+  }
+}
+
+/// The result of an import, over all its runs.
+struct ImportSummary: Encodable {
+  let read: Int
+  let imported: Int
+  let replaced: Int
+  let unchanged: Int
+  let outdated: Int
+  let skipped: Int
+  /// Lines read by earlier runs.
+  let readBefore: Int
+  /// Of this run.
+  let seconds: Double
+  /// Registrations a second of this run.
+  let perSecond: Double
+
+  init(_ counts: ImportCounts, before: Int, seconds: Double) {
+    (read, imported, replaced) = (counts.read, counts.imported, counts.replaced)
+    (unchanged, outdated, skipped) = (counts.unchanged, counts.outdated, counts.skipped)
+    readBefore = before
+    self.seconds = (seconds * 1000).rounded() / 1000
+    perSecond = seconds > 0 ? (Double(counts.read - before) / seconds).rounded() : 0
+  }
+
+  /// The summary as a line of text.
+  var text: String {
+    """
+    \(read) read\(readBefore > 0 ? " (\(readBefore) of them by earlier runs)" : ""): \(imported) imported, \(replaced) replaced, \
+    \(unchanged) unchanged, \(outdated) outdated, \(skipped) skipped; \(seconds.text) s, \(Int(perSecond))/s
+    """
   }
 }

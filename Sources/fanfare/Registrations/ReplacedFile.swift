@@ -1,23 +1,23 @@
 import Foundation
 import Roles
 
-/// A file that is written beside the place where it belongs, and put there only once it is whole: nobody ever sees a
-/// part of it there.
+/// A file that is written next to its final path and moved there when it is complete, so that no reader sees a part of
+/// it.
 ///
-/// Where the place is a symbolic link, what it leads to is replaced: whoever reads that is to read the new one.
+/// If the path is a symbolic link, its target is replaced.
 final class ReplacedFile {
-  /// Something is there that a file must not take the place of: a directory, a device, a pipe.
+  /// The path is taken by something other than a regular file.
   struct Irregular: Error {}
 
-  /// As many links as the kernel follows before it takes them for a circle.
+  /// The kernel's limit of symbolic links to follow.
   private static let maximumLinks = 40
 
   private let target: String
   private let partial: String
   private let handle: FileHandle
 
-  /// Begins a file, which its owner alone may read. Throws `Irregular` when the place is taken by something else,
-  /// another error when no file can be made there.
+  /// Creates the file, readable by its owner alone. Throws `Irregular` when the path is taken by something else, other
+  /// errors when no file can be created.
   init(path: String) throws {
     target = try Self.place(path)
     partial = "\(target).\(ProcessInfo.processInfo.processIdentifier).partial"
@@ -32,7 +32,7 @@ final class ReplacedFile {
     try handle.write(contentsOf: bytes)
   }
 
-  /// Puts it in its place, in that of whatever is there, once it is on the disk.
+  /// Syncs the file and moves it to its final path.
   func finish() throws {
     try handle.synchronize()
     try handle.close()
@@ -41,7 +41,7 @@ final class ReplacedFile {
     }
   }
 
-  /// Throws it away.
+  /// Deletes the unfinished file.
   func abandon() {
     do {
       try handle.close()
@@ -51,7 +51,7 @@ final class ReplacedFile {
     }
   }
 
-  /// Where a path leads to, over all symbolic links: a regular file, or nothing yet.
+  /// Follows all symbolic links to a regular file or a path without one.
   private static func place(_ path: String) throws -> String {
     var path = path
     for _ in 0...maximumLinks {
@@ -59,7 +59,7 @@ final class ReplacedFile {
       case nil, .typeRegular: return path
       case .typeSymbolicLink:
         let destination = try FileManager.default.destinationOfSymbolicLink(atPath: path)
-        // Joined as they are: `..` after a folder that is a link itself is the kernel's to follow.
+        // Not normalised: the kernel must resolve `..` after a folder that is a link.
         let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         path = destination.hasPrefix("/") ? destination : "\(folder)\(destination)"
       default: throw Irregular()
@@ -68,11 +68,10 @@ final class ReplacedFile {
     throw Irregular()
   }
 
-  /// What is there, a link for itself; nil where nothing is.
+  /// The kind of file at the path, without following a link; nil if there is none.
   private static func kind(at path: String) -> FileAttributeType? {
     do { return try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType } catch {
-      // Nor can anything be seen where a folder is missing or closed: that no file can be made there is found out at
-      // once.
+      // A missing or unreadable folder also gives nil; creating the file there fails at once.
       return nil
     }
   }

@@ -1,18 +1,18 @@
 import Foundation
 import Roles
 
-/// Tells whoever waits for an import or an export how far it is: on a terminal by a bar that is drawn again and again,
-/// elsewhere by a line every few seconds. Not for more than one task.
+/// Shows the progress of an import or export: a bar on a terminal, elsewhere a line every few seconds. For one task
+/// only.
 final class TransferProgress {
-  /// What was done, at some moment.
+  /// The progress at some moment.
   struct State {
     /// Registrations so far, in this run.
     var count = 0
-    /// How much of all is done, 0 to 1; nil where that is not known.
+    /// The completed share, 0 to 1; nil if unknown.
     var share: Double?
-    /// How much of all was done before this run.
+    /// The share completed before this run.
     var shareBefore = 0.0
-    /// What else is to be said.
+    /// Further text.
     var detail = ""
   }
 
@@ -23,21 +23,21 @@ final class TransferProgress {
   private var interval: Duration { isTerminal ? .milliseconds(200) : .seconds(5) }
   private var isDrawn = false
 
-  /// Begins now. `isTerminal` says whether standard error is one.
+  /// Starts the clock. `isTerminal`: whether standard error is a terminal.
   init(isTerminal: Bool = Console.isErrorTerminal) {
     self.isTerminal = isTerminal
     start = clock.now
     next = start
   }
 
-  /// Shows the state, if it is time to.
+  /// Shows the state if the interval has passed.
   func show(_ state: State) {
     let now = clock.now
     guard now >= next else { return }
     next = now + interval
     let text = Self.text(state, after: now - start)
     guard isTerminal else {
-      // Nothing is worth saying right at the start.
+      // The first report comes after one interval.
       if now > start + interval { Console.error("fanfare: \(text)") }
       return
     }
@@ -45,17 +45,17 @@ final class TransferProgress {
     Console.overwriteError(text)
   }
 
-  /// Makes room for a line of another kind.
+  /// Clears the bar before other output.
   func interrupt() {
     if isDrawn { Console.overwriteError("") }
     isDrawn = false
     next = clock.now
   }
 
-  /// How long it has taken.
+  /// The time since the start.
   var elapsed: Duration { clock.now - start }
 
-  /// The state in one line: a bar, the share, the rate, and the time that is left at this rate.
+  /// The state as one line: bar, share, rate, and the time left at this rate.
   static func text(_ state: State, after elapsed: Duration) -> String {
     let seconds = elapsed / .seconds(1)
     var words: [String] = []

@@ -4,26 +4,25 @@ import RDKafka
 import Roles
 import Worker
 
-/// Puts sends of the log onto the sends topic again.
+/// Produces logged sends to the sends topic again.
 struct Replay {
   let settings: Settings
   let isDryRun: Bool
   let logger: Logger
 
-  /// What was done.
   struct Outcome: Encodable {
     /// The id of the replay.
     let replay: String
-    /// Sends that were put on the topic again, or would be.
+    /// Sends produced again, or that would be in a dry run.
     var replayed = 0
-    /// Sends that were left out because they had been cancelled.
+    /// Sends skipped because they were cancelled.
     var cancelled = 0
   }
 
-  /// Does it; returns when Kafka has acknowledged all of it, and throws when it has not.
+  /// Runs the replay and returns when Kafka has acknowledged all records.
   ///
-  /// The positions are asked for before the ends, as in `Audit`: what lies below a position by then has its status, or
-  /// its rest in a retry topic, below the ends.
+  /// Positions are read before ends, as in `Audit`: every record below a position then has its status record, or its
+  /// retry record, below the ends.
   func run(_ selection: ReplaySelection) async throws -> Outcome {
     var selection = selection
     let topics = settings.kafka.topics
@@ -49,8 +48,8 @@ struct Replay {
           do throws(RecordError) { selection.note(try StatusRecord.decode(record.value)) } catch { continue }
         } else {
           switch AuditFact(record, topics: topics) {
-          case .accepted(let send), .putOff(let send): selection.noteWaiting(send)
-          case .settled, .setAside, .poison, .unreadable, nil: break
+          case .accepted(let send), .deferred(let send): selection.noteWaiting(send)
+          case .settled, .deadLettered, .poison, .unreadable, nil: break
           }
         }
       }
@@ -65,7 +64,7 @@ struct Replay {
           do throws(RecordError) {
             send = try SendRequest.decode(record.value, recordTime: UnixTime(milliseconds: max(0, record.timestamp)))
           } catch {
-            // Set aside, or no send as it was accepted.
+            // A dead letter, or not a send as it was accepted.
             continue
           }
           guard let again = selection.replay(send, by: id) else { continue }

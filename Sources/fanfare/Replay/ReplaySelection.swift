@@ -1,24 +1,24 @@
 import FanfareCore
 
-/// Decides which sends of the log are dispatched again, and on which platforms. A pure value: it is told first what
-/// waits and what has ended, then asked about each send.
+/// Decides which logged sends are dispatched again, and on which platforms. A pure value: it first learns what waits
+/// and what has settled, then is asked about each send.
 struct ReplaySelection {
-  /// When they were accepted: from, and before.
+  /// The range of acceptance times.
   let accepted: Range<UnixTime>
-  /// Only what has something for this platform, and only there; nil for all.
+  /// Only sends for this platform, and only there; nil for all.
   let platform: Platform?
-  /// Only what goes to this user; nil for all.
+  /// Only sends to this user; nil for all.
   let user: String?
   /// Only sends of this hub; nil for all.
   let hub: HubName?
-  /// Only platforms where the last status has a device without success, and sends without a status.
+  /// Only platforms on which the last status has a device without success, and sends without a status.
   let failedOnly: Bool
 
-  /// What the status records of one attempt at a send say.
+  /// The status records of one attempt at a send.
   private struct Ending {
     let attempt: AttemptID?
     var settledAt: UnixTime
-    /// What they speak of, and what of that has failed.
+    /// The platforms they report on, and those that failed.
     var met: PlatformSet = []
     var failed: PlatformSet = []
 
@@ -41,7 +41,7 @@ struct ReplaySelection {
   private var endings: [SendKey: [Ending]] = [:]
   private var cancelledSends: Set<SendKey> = []
   private var taken: Set<SendKey> = []
-  /// How many sends have been asked about that would be given, had nobody cancelled them.
+  /// The number of cancelled sends among those that match.
   private(set) var cancelled = 0
 
   init(
@@ -55,45 +55,44 @@ struct ReplaySelection {
     self.failedOnly = failedOnly
   }
 
-  /// A record of the send has still to be worked on.
+  /// Notes that a record of the send is not processed yet.
   mutating func noteWaiting(_ send: SendKey) { waiting.insert(send) }
 
-  /// A part of a send has ended. Records may come in any order: those of one send lie in several partitions. What a
-  /// later attempt says of a platform replaces what an earlier one has said.
+  /// Notes a settled part of a send. Records of one send lie in several partitions and come in any order. A later
+  /// attempt replaces an earlier one's result for a platform.
   mutating func note(_ status: StatusRecord) {
     guard accepted.contains(status.acceptedAt) else { return }
     let key = SendKey(hub: status.hub, id: status.send)
-    // Whatever else was said of it: whoever cancelled it does not want it to arrive.
+    // A cancelled send must not arrive, whatever its other records say.
     if status.state == .cancelled { cancelledSends.insert(key) }
     guard failedOnly else { return }
     var ending = Ending(attempt: status.attempt, settledAt: status.settledAt)
     for device in status.devices { ending.note(device.outcome, on: device.platform) }
-    // A page of a broadcast names only the devices that have got nothing.
+    // A page of a broadcast lists only the devices that failed.
     for (kind, _) in status.counts.entries { ending.note(kind.outcome, on: kind.platform) }
-    // Nothing of it was sent.
+    // An expired send was not pushed at all.
     if status.state == .expired { ending.failed = .all }
-    // The parts of one attempt say different things of one platform.
+    // The parts of one attempt can have different results for a platform.
     guard status.parts > 1, let index = endings[key]?.firstIndex(where: { $0.attempt == status.attempt }) else {
       return endings[key, default: []].append(ending)
     }
     endings[key]?[index].add(ending)
   }
 
-  /// The platforms on which the send has failed last; nil when it has no status.
+  /// The platforms on which the send failed last; nil without a status.
   private func failed(_ key: SendKey) -> PlatformSet? {
     endings[key]?.sorted { $0.settledAt < $1.settledAt }.reduce(into: []) { failed, ending in
       failed = failed.subtracting(ending.met).union(ending.failed)
     }
   }
 
-  /// The send as it is to be put on the topic again; nil when it is not. A send is given once, however often it is in
-  /// the log.
+  /// The send to produce, or nil to skip it. Each send is returned once, however often it is in the log.
   mutating func replay(_ send: SendRequest, by id: ReplayID) -> SendRequest? {
     guard send.replay == nil, hub == nil || send.hub == hub, accepted.contains(send.acceptedAt) else { return nil }
-    // By bytes, as everywhere: names that merely look the same are two users'.
+    // Compared as bytes, as everywhere: names that only look equal belong to two users.
     if let user, send.audience.tag.flatMap(Tag.user(of:))?.utf8.elementsEqual(user.utf8) != true { return nil }
     let key = SendKey(hub: send.hub, id: send.id)
-    // It will be dispatched anyway.
+    // It is still to be dispatched anyway.
     guard !waiting.contains(key) else { return nil }
     var platforms = platform.map { PlatformSet($0) } ?? .all
     if failedOnly, let failed = failed(key) { platforms.formIntersection(failed) }

@@ -7,10 +7,10 @@ import Testing
 
 /// When the demo goes on from its first four sends to the stream.
 @Suite(.timeLimit(.minutes(1))) struct TourTests {
-  private let guests = Visitors(users: 0).guests
+  private let guests = DemoPopulation(users: 0).guests
 
   /// An arrival on each of the devices, of more that may come.
-  private func arrivals(on devices: [Visitors.Device]) -> (AsyncStream<ReceivedNotification>, Any) {
+  private func arrivals(on devices: [DemoPopulation.Device]) -> (AsyncStream<ReceivedNotification>, Any) {
     let (stream, continuation) = AsyncStream.makeStream(of: ReceivedNotification.self)
     for device in devices {
       // As the simulator names a WNS device: by its channel's token.

@@ -78,14 +78,14 @@ import Testing
 
   @Test func whatWasPutOffIsInFlightWhereverItWaits() {
     var report = report([
-      (.accepted(Self.key(1)), Self.sends(1)), (.putOff(Self.key(1)), Self.retry(10)),
-      (.accepted(Self.key(2)), Self.sends(2)), (.putOff(Self.key(2)), Self.retry(4)),
-      (.putOff(Self.key(2)), Self.sends(15)),
+      (.accepted(Self.key(1)), Self.sends(1)), (.deferred(Self.key(1)), Self.retry(10)),
+      (.accepted(Self.key(2)), Self.sends(2)), (.deferred(Self.key(2)), Self.retry(4)),
+      (.deferred(Self.key(2)), Self.sends(15)),
     ])
     #expect((report.accepted, report.inFlight, report.waitingInRetryTopics, report.isSound) == (2, 2, 1, true))
     report = self.report([
-      (.accepted(Self.key(1)), Self.sends(1)), (.putOff(Self.key(1)), Self.retry(4)),
-      (.putOff(Self.key(1)), Self.sends(6)),
+      (.accepted(Self.key(1)), Self.sends(1)), (.deferred(Self.key(1)), Self.retry(4)),
+      (.deferred(Self.key(1)), Self.sends(6)),
     ])
     #expect((report.accepted, report.inFlight, report.lost) == (1, 0, 1))
   }
@@ -111,7 +111,7 @@ import Testing
     report = self.report([
       (.accepted(Self.key(1)), Self.sends(1)),
       (Self.ended(Self.key(1), part: 0, of: 2, attempt: first), Self.status(0)),
-      (.putOff(Self.key(1)), Self.retry(20)),
+      (.deferred(Self.key(1)), Self.retry(20)),
     ])
     #expect((report.settled, report.inFlight, report.isSound) == (0, 1, true))
   }
@@ -145,13 +145,13 @@ import Testing
 
   @Test func whatCannotBeReadIsSetAside() {
     var report = report([
-      (.poison, Self.sends(1)), (.setAside(Self.sends(1), nil, isPart: true), Self.letter(0)),
-      (.setAside(Self.sends(1), nil, isPart: true), Self.letter(1)),
+      (.poison, Self.sends(1)), (.deadLettered(Self.sends(1), nil, isPart: true), Self.letter(0)),
+      (.deadLettered(Self.sends(1), nil, isPart: true), Self.letter(1)),
       (.poison, Self.sends(10)),
     ])
     #expect((report.deadLettered, report.notSetAside, report.isSound) == (1, 0, true))
     report = self.report([
-      (.poison, Self.sends(2)), (.setAside(Self.sends(1), nil, isPart: true), Self.letter(0)),
+      (.poison, Self.sends(2)), (.deadLettered(Self.sends(1), nil, isPart: true), Self.letter(0)),
       (.unreadable, Self.status(3)),
     ])
     #expect((report.notSetAside, report.unreadable) == (1, 1))
@@ -161,15 +161,16 @@ import Testing
   @Test func aDeadLetterOfASendNeedsItsStatus() {
     let known = Self.key(1)
     var report = report([
-      (.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known, isPart: false), Self.letter(0)),
+      (.accepted(known), Self.sends(3)), (.deadLettered(Self.sends(3), known, isPart: false), Self.letter(0)),
     ])
     #expect((report.lost, report.deadLettered) == (1, 1))
     #expect(report.problems.map(\.kind) == [.deadLetterWithoutStatus])
     report = self.report([
-      (.accepted(known), Self.sends(3)), (.setAside(Self.sends(3), known, isPart: false), Self.letter(0)),
+      (.accepted(known), Self.sends(3)), (.deadLettered(Self.sends(3), known, isPart: false), Self.letter(0)),
       (Self.ended(known), Self.status(0)),
       // Not committed: its status may be on its way.
-      (.accepted(Self.key(2)), Self.sends(13)), (.setAside(Self.sends(13), Self.key(2), isPart: false), Self.letter(1)),
+      (.accepted(Self.key(2)), Self.sends(13)),
+      (.deadLettered(Self.sends(13), Self.key(2), isPart: false), Self.letter(1)),
     ])
     #expect((report.settled, report.inFlight, report.deadLettered, report.isSound) == (1, 1, 2, true))
   }
@@ -177,10 +178,12 @@ import Testing
   @Test func `a broadcast is in flight while a segment of it lies among the dead letters`() {
     let known = Self.key(1)
     let segment = AuditPlace(topic: Self.topics.segments, partition: 0, offset: 3)
-    var report = report([(.accepted(known), Self.sends(3)), (.setAside(segment, known, isPart: true), Self.letter(0))])
+    var report = report([
+      (.accepted(known), Self.sends(3)), (.deadLettered(segment, known, isPart: true), Self.letter(0)),
+    ])
     #expect((report.inFlight, report.deadLettered, report.isSound) == (1, 1, true))
     report = self.report([
-      (.accepted(known), Self.sends(3)), (.setAside(segment, known, isPart: true), Self.letter(0)),
+      (.accepted(known), Self.sends(3)), (.deadLettered(segment, known, isPart: true), Self.letter(0)),
       (Self.ended(known), Self.status(0)),
     ])
     #expect((report.settled, report.inFlight, report.isSound) == (1, 0, true))

@@ -15,7 +15,8 @@ import Testing
   ) throws -> (all: [LineBatches.Batch], passedOver: ImportCounts) {
     let url = FileManager.default.temporaryDirectory.appending(path: "fanfare-lines-\(UUID())")
     try Data(text.utf8).write(to: url)
-    defer { try? FileManager.default.removeItem(at: url) }  // what is left behind is in the system's temporary directory
+    // What is left behind is in the system's temporary directory.
+    defer { try? FileManager.default.removeItem(at: url) }
     var batches = LineBatches(try FileHandle(forReadingFrom: url), batchBytes: batchBytes, finished: finished)
     var all: [LineBatches.Batch] = []
     while let batch = try batches.next() { all.append(batch) }

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import Roles
 @testable import fanfare
 
 @Suite struct TransferProgressTests {
@@ -19,5 +20,12 @@ import Testing
     #expect(
       TransferProgress.text(TransferProgress.State(count: 7, share: 1), after: .seconds(7)).hasSuffix(
         "100 %  7 registrations  1/s"))
+  }
+}
+
+@Suite struct ConsoleTests {
+  /// One that wraps leaves a line behind each time that it is written over.
+  @Test func aLineThatIsWrittenOverDoesNotWrap() {
+    #expect(Console.overwriting("long") == "\r\u{1B}[K\u{1B}[?7llong\u{1B}[?7h")
   }
 }

@@ -1,20 +1,19 @@
-/// What one run has shown.
+/// The result of one run.
 struct Measurement: Sendable {
-  /// Pushes, posts, lines: what the scenario counts.
+  /// The number of pushes, posts or lines.
   var count: Int
   var seconds: Double
-  /// User and system time of the measured process alone; nil where that was not the question.
+  /// The CPU time of the measured process; nil if not measured.
   var cpuSeconds: Double?
-  /// The most memory the measured process had resident, in bytes.
+  /// The peak memory of the measured process, in bytes.
   var peakBytes: Int?
 
-  /// Per second.
   var rate: Double { Double(count) / seconds }
-  /// Microseconds of CPU for each.
+  /// CPU microseconds per item.
   var cpuMicroseconds: Double? { cpuSeconds.map { $0 * 1_000_000 / Double(count) } }
 }
 
-/// The ceiling and the product, one right after the other.
+/// A measurement of the ceiling and one of the product right after it.
 struct MeasuredPair: Sendable {
   var ceiling: Measurement?
   var product: Measurement
@@ -29,10 +28,30 @@ struct MeasuredPair: Sendable {
 }
 
 extension Sequence<Double> {
-  /// The middle value, of an even number the mean of both; nil for none.
+  /// The median; nil if empty.
   var median: Double? {
     let sorted = sorted()
     guard !sorted.isEmpty else { return nil }
     return (sorted[(sorted.count - 1) / 2] + sorted[sorted.count / 2]) / 2
+  }
+}
+
+/// A distribution of latencies, in milliseconds.
+struct Latency: Sendable {
+  let count: Int
+  let p50: Double
+  let p99: Double
+  let p999: Double
+  let maximum: Double
+
+  /// The distribution of times in nanoseconds; nil for none.
+  init?(nanoseconds: [Int64]) {
+    guard !nanoseconds.isEmpty else { return nil }
+    let sorted = nanoseconds.sorted()
+    func quantile(_ share: Double) -> Double {
+      // The smallest value that is not exceeded by this share.
+      Double(sorted[min(sorted.count - 1, Int((Double(sorted.count) * share).rounded(.up)) - 1)]) / 1_000_000
+    }
+    (count, p50, p99, p999, maximum) = (sorted.count, quantile(0.5), quantile(0.99), quantile(0.999), quantile(1))
   }
 }

@@ -1,34 +1,34 @@
 import Roles
 
-/// What one scenario has shown, as a row of the table.
+/// The result of one scenario, as a row of the table.
 struct ScenarioReport: Sendable {
-  /// What the scenario is to reach; from the product's own budget.
+  /// A goal of the scenario, from the product's budget.
   enum Goal: Sendable {
-    /// The least share of the ceiling's rate.
+    /// The minimum share of the ceiling's rate.
     case share(Double)
-    /// The most CPU per item, in microseconds.
+    /// The maximum CPU per item, in microseconds.
     case cpu(Double)
-    /// The most CPU per item as a multiple of the ceiling's.
+    /// The maximum CPU per item as a multiple of the ceiling's.
     case multiple(Double)
-    /// The most memory of the measured process, in megabytes.
+    /// The maximum memory of the measured process, in megabytes.
     case memory(Double)
-    /// The fewest items a second.
+    /// The minimum rate in items per second.
     case rate(Double)
-    /// The longest 99th percentile of what the name says, in milliseconds.
+    /// The maximum 99th percentile of the named latency, in milliseconds.
     case p99(String, Double)
   }
 
   var scenario: String
-  /// What is counted.
+  /// The unit of the count.
   var unit: String
-  /// To the sink; nil where that is not a question.
+  /// Connections to the sink; nil if irrelevant.
   var connections: Int?
   var sink: String
   var pairs: [MeasuredPair] = []
-  /// Distributions of times, where latency is the question.
+  /// The latencies, if measured.
   var latencies: [(name: String, latency: Latency)] = []
   var goals: [Goal] = []
-  /// What a reader must know to understand the row.
+  /// Notes that explain the row.
   var notes: [String] = []
 
   init(
@@ -43,8 +43,7 @@ struct ScenarioReport: Sendable {
     self.goals = goals
   }
 
-  /// The same without what a run beside others cannot tell: CPU and memory, part of which are others', and whether
-  /// goals were reached.
+  /// The report without CPU, memory and goals, which mean nothing beside other runs.
   var countsOnly: ScenarioReport {
     var report = self
     report.goals = []
@@ -55,16 +54,15 @@ struct ScenarioReport: Sendable {
     return report
   }
 
-  /// Medians over the pairs.
   var rate: Double? { pairs.map(\.product.rate).median }
   var ceilingRate: Double? { pairs.compactMap { $0.ceiling?.rate }.median }
   var share: Double? { pairs.compactMap(\.share).median }
   var cpuMicroseconds: Double? { pairs.compactMap(\.product.cpuMicroseconds).median }
   var multiple: Double? { pairs.compactMap(\.multiple).median }
-  /// The highest of all runs, in megabytes.
+  /// The peak of all runs, in megabytes.
   var peakMegabytes: Double? { pairs.compactMap(\.product.peakBytes).max().map { Double($0) / 1_000_000 } }
 
-  /// Each goal in words, and whether it was reached; nil where this run cannot tell.
+  /// The goals as text, and whether they were reached; nil if this run cannot tell.
   var verdicts: [(goal: String, isReached: Bool?)] {
     goals.map { goal in
       switch goal {
@@ -77,5 +75,94 @@ struct ScenarioReport: Sendable {
         ("\(name) p99 ≤ \(most.text) ms", latencies.first { $0.name == name }.map { $0.latency.p99 <= most })
       }
     }
+  }
+}
+
+/// The report as a Markdown table.
+extension ScenarioReport {
+  static let tableHead = """
+    | scenario | conn. | a second | of the ceiling | CPU µs each | × h2load | peak MB | goals |
+    |---|---|---|---|---|---|---|---|
+    """
+
+  /// The row; a missed goal is marked with ✗.
+  var tableRow: String {
+    func text(_ value: Double?) -> String { value.map(\.text) ?? "–" }
+    var rate = rate.map { Self.grouped(Int($0)) } ?? "–"
+    if let ceilingRate, share != nil { rate += " of \(Self.grouped(Int(ceilingRate)))" }
+    let times = latencies.map {
+      "\($0.name): p50 \($0.latency.p50.text), p99 \($0.latency.p99.text), p99.9 \($0.latency.p999.text) ms"
+    }
+    let goals = verdicts.map { "\($0.goal) \($0.isReached.map { $0 ? "✓" : "✗" } ?? "?")" }
+    let share = share.map { "\(($0 * 100).text) %" } ?? "–"
+    // The fastest sink is expected; any other is named.
+    let sinks = sink == "nghttpd" ? [] : ["sink: \(sink)"]
+    let cells = [
+      scenario, connections.map(String.init) ?? "–", rate, share, text(cpuMicroseconds), text(multiple),
+      text(peakMegabytes),
+      (times + goals + notes + sinks).joined(separator: "; "),
+    ]
+    return "| " + cells.joined(separator: " | ") + " |"
+  }
+
+  private static func grouped(_ number: Int) -> String {
+    var digits = Array(String(number))
+    for index in stride(from: digits.count - 3, to: 0, by: -3) { digits.insert(",", at: index) }
+    return String(digits)
+  }
+}
+
+/// The report as JSON.
+extension ScenarioReport: Encodable {
+  private enum Key: String, CodingKey {
+    case scenario, unit, connections, sink, perSecond, ceilingPerSecond, shareOfCeiling, cpuMicroseconds,
+      multipleOfCeiling
+    case peakMegabytes, pairs, latencies, goals, notes
+  }
+
+  private struct Pair: Encodable {
+    let perSecond: Double
+    let cpuMicroseconds: Double?
+    let ceilingPerSecond: Double?
+    let ceilingCPUMicroseconds: Double?
+  }
+
+  private struct Times: Encodable {
+    let name: String
+    let count: Int
+    let p50, p99, p999, maximum: Double
+  }
+
+  private struct Verdict: Encodable {
+    let goal: String
+    let isReached: Bool?
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var values = encoder.container(keyedBy: Key.self)
+    try values.encode(scenario, forKey: .scenario)
+    try values.encode(unit, forKey: .unit)
+    try values.encodeIfPresent(connections, forKey: .connections)
+    try values.encode(sink, forKey: .sink)
+    try values.encodeIfPresent(rate, forKey: .perSecond)
+    try values.encodeIfPresent(ceilingRate, forKey: .ceilingPerSecond)
+    try values.encodeIfPresent(share, forKey: .shareOfCeiling)
+    try values.encodeIfPresent(cpuMicroseconds, forKey: .cpuMicroseconds)
+    try values.encodeIfPresent(multiple, forKey: .multipleOfCeiling)
+    try values.encodeIfPresent(peakMegabytes, forKey: .peakMegabytes)
+    try values.encode(
+      pairs.map {
+        Pair(
+          perSecond: $0.product.rate, cpuMicroseconds: $0.product.cpuMicroseconds, ceilingPerSecond: $0.ceiling?.rate,
+          ceilingCPUMicroseconds: $0.ceiling?.cpuMicroseconds)
+      }, forKey: .pairs)
+    try values.encode(
+      latencies.map {
+        Times(
+          name: $0.name, count: $0.latency.count, p50: $0.latency.p50, p99: $0.latency.p99, p999: $0.latency.p999,
+          maximum: $0.latency.maximum)
+      }, forKey: .latencies)
+    try values.encode(verdicts.map { Verdict(goal: $0.goal, isReached: $0.isReached) }, forKey: .goals)
+    try values.encode(notes, forKey: .notes)
   }
 }

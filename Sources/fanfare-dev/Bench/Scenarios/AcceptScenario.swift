@@ -1,7 +1,11 @@
+import ArgumentParser
 import FanfareCore
+import Hummingbird
+import NIOCore
+import Roles
 
-/// What the front end takes in, each send acknowledged by Kafka, beside Hummingbird's HTTP server as it comes,
-/// answering without doing anything.
+/// The rate of sends that the front end accepts, each acknowledged by Kafka, compared with Hummingbird's server with a
+/// constant answer.
 struct AcceptScenario: BenchScenario {
   let name = "accept"
 
@@ -22,7 +26,7 @@ struct AcceptScenario: BenchScenario {
     let posts = rig.options.scaled(50_000)
     let connections = rig.options.isQuick ? 16 : 256
     @Sendable func post(_ base: String, _ count: Int) async throws -> Measurement {
-      // To many users: sends to one would all lie in one partition.
+      // To many users: one user's sends would all be in one partition.
       let urls = (0..<1000).map { "\(base)/api/notifications?pns=apns&to_tag=\(Population.user($0))" }
       return try await load.post(
         urls, requests: count, connections: connections, headers: Self.headers, body: Array(#""hello""#.utf8))
@@ -41,7 +45,7 @@ struct AcceptScenario: BenchScenario {
       scenario: "\(name), one by one", unit: "sends", sink: "Kafka, acks=all", pairs: singles, goals: [.share(0.6)])
     single.notes.append("the ceiling is Hummingbird as it comes, answering a constant; \(connections) connections")
 
-    // No more than the embedded cluster holds: then the front end would answer 503.
+    // Within the embedded cluster's capacity, above which the front end answers 503.
     let (lines, batches, warmUp) = (1000, rig.options.scaled(200, floor: 8), rig.options.scaled(20, floor: 8))
     let batch = (0..<lines).map {
       #"{"to":{"user":"user-\#($0)"},"message":{"title":"Number \#($0)","body":"The score is 3 to 1"}}"#
@@ -71,8 +75,8 @@ struct AcceptScenario: BenchScenario {
     return [single, batched]
   }
 
-  /// Runs a front end over a cluster of its own, and ends both. Throws unless so many sends lie on the topic in the
-  /// end: a batch is answered 200, whatever became of its lines.
+  /// Runs a front end on a cluster of its own. Throws unless all sends are on the topic at the end: a batch is answered
+  /// with 200 whatever became of its lines.
   private func withFrontEnd(
     _ rig: BenchRig, takes sends: Int, _ body: @escaping @Sendable (String, ChildProcess) async throws -> Measurement
   ) async throws -> Measurement {
@@ -87,7 +91,7 @@ struct AcceptScenario: BenchScenario {
     }
   }
 
-  /// What the load says of the rate, with what the front end has used of CPU and memory.
+  /// The rate of the load with the CPU and memory of the front end.
   private func measure(_ api: ChildProcess, _ load: () async throws -> Measurement) async throws -> Measurement {
     let before = try api.usage()
     var measurement = try await load()
@@ -95,5 +99,26 @@ struct AcceptScenario: BenchScenario {
     measurement.cpuSeconds = after.cpuSeconds - before.cpuSeconds
     measurement.peakBytes = after.peakBytes
     return measurement
+  }
+}
+
+/// `fanfare-dev bench-constant`: the front end's HTTP server with a constant answer. A ceiling for `fanfare-dev bench`.
+struct BenchConstantCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "bench-constant", abstract: "Part of bench: an HTTP server that answers a constant.",
+    shouldDisplay: false)
+
+  func run() async throws {
+    let router = Router()
+    router.post("/api/notifications") { request, _ in
+      _ = try await request.body.collect(upTo: 65_536)
+      return Response(
+        status: .ok, headers: [.contentType: "application/json"],
+        body: ResponseBody(byteBuffer: ByteBuffer(string: #"{"id":"019b0000-0000-7000-8000-000000000000"}"#)))
+    }
+    let application = Application(
+      router: router, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0), backlog: 1024),
+      onServerRunning: { channel in Console.print("constant 127.0.0.1:\(channel.localAddress?.port ?? 0)") })
+    try await application.runService()
   }
 }

@@ -1,13 +1,13 @@
 import FanfareCore
 
-/// Two million sends: the rate and the memory at the end are to be those of the beginning.
+/// Two million sends: rate and memory at the end must equal those at the beginning.
 struct BacklogScenario: BenchScenario {
   let name = "backlog"
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
     let rig = bench.rig
     let (users, sends) = (rig.options.scaled(100_000), rig.options.scaled(2_000_000, floor: 2000))
-    // As much as the embedded cluster certainly holds; more follows as this is worked off.
+    // Within the embedded cluster's capacity; the next chunk follows as this one is consumed.
     let chunk = min(sends / 5, 200_000)
     let registry = rig.path("backlog.sqlite")
     try await Population.iPhones(users).register(in: registry)
@@ -24,7 +24,7 @@ struct BacklogScenario: BenchScenario {
         var samples: [BenchPipeline.Sample] = []
         for end in stride(from: chunk, through: sends, by: chunk) {
           samples.append(try await pipeline.sample(worker, at: end))
-          // Two chunks always wait: the one that is being worked off, and the next.
+          // Two chunks are on the topic at any time.
           if end + chunk < sends { try await produce((end + chunk)..<min(end + 2 * chunk, sends)) }
         }
         return samples
@@ -33,8 +33,7 @@ struct BacklogScenario: BenchScenario {
     if let before, let after = try await sink.accepted(), after - before != sends {
       throw BenchError("\(sends) sends have ended; the sink accepted \(after - before) pushes")
     }
-    // Not the last of all: while it is worked off nobody produces any more, who has taken from the machine what the one
-    // at the beginning had to do without.
+    // Without the last chunk: its rate profits from the idle producer.
     let spans = zip(samples, samples.dropFirst()).dropLast()
     guard let first = spans.first, let last = spans.last, spans.count > 1 else {
       throw BenchError("there were too few sends to compare beginning and end")

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// One send to very many devices.
+/// A send to very many devices.
 struct BroadcastScenario: BenchScenario {
   let name: String
   private let devices: Int
@@ -8,14 +8,14 @@ struct BroadcastScenario: BenchScenario {
   private let goals: [ScenarioReport.Goal]
   private var isInDatabase = false
 
-  /// One send to a tag that very many devices carry.
+  /// A send to a tag of very many devices.
   static let tag = Self(
     name: "tag", devices: 100_000, audience: .tag("news"),
     goals: [.share(0.65), .cpu(10), .multiple(2.5), .memory(150)])
-  /// One send to everybody.
+  /// A send to everyone.
   static let broadcast = Self(
     name: "broadcast", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)])
-  /// The same, of devices that PostgreSQL holds.
+  /// The same with registrations in PostgreSQL.
   static let databaseBroadcast = Self(
     name: "broadcast, PostgreSQL", devices: 1_000_000, audience: .everyone, goals: [.share(0.5), .memory(200)],
     isInDatabase: true
@@ -49,12 +49,12 @@ struct BroadcastScenario: BenchScenario {
     }
   }
 
-  /// Whom the sends reach.
+  /// The audience of the sends.
   private struct Reached {
-    /// What the worker's settings say of the registry.
+    /// The registry in the worker's settings.
     let registry: String
     let devices: Int
-    /// Whom the first send goes to, and how many that are.
+    /// The audience of the warm-up send, and its size.
     let warm: (audience: Audience, devices: Int)
   }
 

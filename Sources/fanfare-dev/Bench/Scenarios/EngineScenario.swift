@@ -3,11 +3,11 @@ import NIOCore
 import NIOSSL
 import Synchronization
 
-/// What the HTTP/2 client costs by itself: the same requests as the ceiling's, from this process.
+/// The HTTP/2 client alone, with the same requests as the ceiling.
 struct EngineScenario: BenchScenario {
   let name = "engine"
 
-  /// Pushes on each connection before the measurement: the handshakes are not what is measured.
+  /// Pushes on each connection before the measurement, to exclude handshakes.
   private static let handshakes = 100
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
@@ -17,7 +17,7 @@ struct EngineScenario: BenchScenario {
     var reports: [ScenarioReport] = []
     for connections in rig.options.connections {
       let pushes = rig.options.scaled(200_000, floor: 2 * Self.handshakes * connections)
-      // Warm-up of both sides.
+      // Warms up both sides.
       _ = try await push(
         max(pushes / 10, 2 * Self.handshakes * connections), connections: connections, to: sink, rig: rig)
       let pairs = try await bench.pairs {
@@ -71,7 +71,7 @@ private final class EngineLoad: Sendable {
 
   private let pool: HTTP2ConnectionPool
   private let shared: HTTP2Headers
-  /// `:path`, of each of the devices.
+  /// The `:path` of each device.
   private let paths: [HTTP2Headers]
   private let body: [UInt8]
   private let state = Mutex(State())
@@ -85,7 +85,7 @@ private final class EngineLoad: Sendable {
     paths = (0..<min(count, 1000)).map { HTTP2Headers(path: "/3/device/" + Population.handle($0)) }
   }
 
-  /// Sends that many more, at least one. Throws when one of them is not answered with 200.
+  /// Sends this many more requests, at least one. Throws on a status other than 200.
   func run(_ count: Int) async throws {
     try await withCheckedThrowingContinuation { continuation in
       let first = state.withLock { state in

@@ -5,7 +5,7 @@ import NIOCore
 import PushSimulator
 import Synchronization
 
-/// A push service 50 milliseconds away: the rate is to be the streams' limit, not the machine's, and memory bounded.
+/// A push service 50 ms away: the stream limit must bound the rate, not the machine, and memory must stay bounded.
 struct FarAwayScenario: BenchScenario {
   let name = "far away"
 

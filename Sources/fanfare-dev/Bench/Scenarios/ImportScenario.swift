@@ -1,12 +1,11 @@
 import FanfareCore
 import Foundation
 
-/// How fast `fanfare registrations import` takes a crowd's registrations into an empty registry in PostgreSQL: a
-/// process of its own, which reads a file.
+/// The rate of `fanfare registrations import` from a file into an empty registry in PostgreSQL.
 struct ImportScenario: BenchScenario {
   let name = "import"
 
-  /// What the import says of itself in the end.
+  /// The summary that the import prints.
   private struct Summary: Decodable {
     let imported: Int
     let seconds: Double
@@ -23,8 +22,7 @@ struct ImportScenario: BenchScenario {
     let devices = rig.options.scaled(1_000_000, floor: 2000)
     let file = rig.path("crowd.ndjson")
     try Self.write(Crowd(devices: devices), to: file)
-    // A server that has just been started gets its memory, and its log's files, page by page from the kernel: one that
-    // has been at work has them.
+    // Warm-up: a fresh server gets memory and log files from the kernel page by page.
     _ = try await take(file, devices, database, rig)
     try await database.settle()
     report.pairs = try await bench.pairs {
@@ -44,11 +42,11 @@ struct ImportScenario: BenchScenario {
         environment: ["FANFARE_REGISTRY_POSTGRES_URL": connection],
         program: ChildProcess.product, directory: rig.directory, keepsOutput: true)
       defer { process.destroy() }
-      // What a process has used cannot be read any more once it has ended.
+      // The usage of an ended process cannot be read.
       let usage = Task {
         var last: ProcessUsage?
         while !Task.isCancelled, let now = try? process.usage() {  // Nil once it has ended.
-          // One that is about to be gone has no memory any more.
+          // An exiting process has no memory left.
           if now.peakBytes > 0 { last = now }
           try await Task.sleep(for: .milliseconds(50))
         }
@@ -64,7 +62,7 @@ struct ImportScenario: BenchScenario {
     }
   }
 
-  /// Writes a crowd as an export does, but in the order of the devices' numbers: ids come by chance.
+  /// Writes a crowd like an export, but in the order of device numbers: ids are random.
   private static func write(_ crowd: Crowd, to path: String) throws {
     try Data().write(to: URL(fileURLWithPath: path))
     let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))

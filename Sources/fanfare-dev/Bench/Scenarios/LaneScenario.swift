@@ -1,8 +1,7 @@
 import FanfareCore
 import Roles
 
-/// Single sends while broadcasts to everybody are under way, one after the other: how much later they arrive than
-/// without it.
+/// The latency of single sends during broadcasts to everyone, compared with that without.
 struct LaneScenario: BenchScenario {
   let name = "lanes"
 
@@ -11,7 +10,7 @@ struct LaneScenario: BenchScenario {
     let users = rig.options.scaled(1_000_000, floor: 20_000)
     let registry = rig.path("lanes.sqlite")
     try await Population.iPhones(users).register(in: registry)
-    // In the quick run the broadcast is small, and must be slow to last as long as the sends do.
+    // In a quick run the small broadcast is slowed down to last as long as the sends.
     let rate = rig.options.isQuick ? #","maxPerSecond":2000"# : ""
     let broadcast = #"{"to":{"everyone":true},"message":{"body":"Goal"}\#(rate)}"#
     let (perSecond, seconds) = (200, rig.options.isQuick ? 1 : 10)

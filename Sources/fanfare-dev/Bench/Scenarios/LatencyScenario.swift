@@ -6,16 +6,15 @@ import PushSimulator
 import Roles
 import Synchronization
 
-/// Posts at a fixed rate through the front end: how long until they are answered, and until the push is at the push
-/// service.
+/// Latency at a fixed rate of posts: until the answer, and until the push reaches the push service.
 struct LatencyScenario: BenchScenario {
   let name = "latency"
 
-  /// What has come to the sink.
+  /// The pushes that reached the sink.
   private final class Arrivals: Sendable {
-    /// How long each of the posts' pushes took from when the post was due, in nanoseconds.
+    /// The latencies of pushes from the due time of their post, in nanoseconds.
     let times = Mutex<[Int64]>([])
-    /// How many others came.
+    /// The number of other pushes.
     let others = Atomic<Int>(0)
   }
 
@@ -38,9 +37,9 @@ struct LatencyScenario: BenchScenario {
     return reports
   }
 
-  /// How long each of the posts took, and each of their pushes. `broadcast`: the body of a send to all users, whose
-  /// pushes are under way meanwhile; it is posted anew when half of them have arrived, so that a fast machine does not
-  /// run out of them. `others`: how many of those arrived a second; throws when that is none.
+  /// Measures the latencies of posts and of their pushes. `broadcast` is the body of a send to all users that runs
+  /// meanwhile, posted again when half of its pushes have arrived. `others`: the rate of those pushes; throws when
+  /// there were none.
   static func run(
     _ rig: BenchRig, registry: String, users: Int, rate: Int, seconds: Int, broadcast: String? = nil
   ) async throws -> (answered: Latency, arrived: Latency, others: Double) {
@@ -62,7 +61,6 @@ struct LatencyScenario: BenchScenario {
       kind: .external, host: "127.0.0.1", port: server.boundPort ?? 0,
       trustRoots: rig.key(SimulatorCredentials.FileName.authority),
       process: nil)
-    // One second to warm up.
     let (warmUp, count) = (rate, rate * seconds)
     let (answers, others) = try await BenchPipeline.with(rig, sink: sink) { pipeline -> ([Int64], Double) in
       try await pipeline.withFrontEnd(registry: registry) { _, port -> ([Int64], Double) in
@@ -92,7 +90,7 @@ struct LatencyScenario: BenchScenario {
               while true {
                 _ = try await post(1, broadcast)
                 posted += users
-                // Half: what has just been posted takes a while to begin.
+                // At half, because a new broadcast takes a while to start.
                 while arrivals.others.load(ordering: .relaxed) < posted - users / 2 {
                   try await Task.sleep(for: .milliseconds(5))
                 }
@@ -127,9 +125,29 @@ struct LatencyScenario: BenchScenario {
     return (answered, arrived, others)
   }
 
-  /// The body of the post of that number, to one user.
+  /// The body of a post to one user.
   static func body(of number: Int, users: Int, text: String) -> String {
-    // Not to a few again and again, whose registrations would always be at hand.
+    // Spread over users, whose registrations would be cached otherwise.
     #"{"to":{"user":"\#(Population.user((number &* 7919) % users))"},"message":{"body":"\#(text)"}}"#
+  }
+}
+
+/// The due time of a post, carried in its text to the device.
+enum DueTime {
+  private static let mark = Array("due=".utf8)
+
+  /// The text to send.
+  static func text(_ due: NIODeadline) -> String { "due=\(due.uptimeNanoseconds)" }
+
+  /// The due time in a payload; nil if there is none.
+  static func read(from payload: [UInt8]) -> NIODeadline? {
+    // By hand, because the library's search takes microseconds per push.
+    guard payload.count > mark.count,
+      let start = (0..<(payload.count - mark.count)).first(where: { start in
+        payload[start] == mark[0] && payload[start..<(start + mark.count)].elementsEqual(mark)
+      })
+    else { return nil }
+    let digits = payload[(start + mark.count)...].prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    return UInt64(String(decoding: digits, as: UTF8.self)).map(NIODeadline.uptimeNanoseconds)
   }
 }

@@ -1,20 +1,21 @@
 import FanfareCore
+import Foundation
 import Ledger
 import Logging
 import PostgreSQL
 import RDKafka
+import Synchronization
 
-/// Sends that have been settled, into the ledger's tables in PostgreSQL: from the topics' bytes to committed
-/// transactions, as a ledger does it.
+/// The rate at which ledgers write settled sends to PostgreSQL, from record bytes to committed transactions.
 ///
-/// A send's record and its end lie in partitions of different topics, and so mostly come to different ledgers, and
-/// never in one batch.
+/// A send's two records lie in partitions of different topics, so they mostly come to different ledgers and never in
+/// one batch.
 struct LedgerScenario: BenchScenario {
   let name = "ledger"
 
-  /// Records of a batch, as by default.
+  /// Records per batch, the default.
   private static let batch = 5000
-  /// It is written to all the time, so it has its checkpoints, and is cleaned up after, as by default.
+  /// A ledger's database is written all the time, so checkpoints and autovacuum run as by default.
   private static let server = [
     "shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "5min", "autovacuum": "on",
     "wal_level": "replica",
@@ -79,5 +80,103 @@ struct LedgerScenario: BenchScenario {
     -> LedgerBatch
   {
     LedgerBatch(records, topics: topics, maximumDevices: ledger.maximumDevices)
+  }
+}
+
+/// Records of settled sends for ledgers to read. They are in files, because memory would count as the ledgers'.
+final class LedgerLog: Sendable {
+  /// The number of sends in flight when a status record is read.
+  private static let underWay = 10_000
+
+  let topics = Topics()
+  private let readers: Mutex<[Reader]>
+
+  private struct Reader {
+    let file: FileHandle
+    /// For each record, whether it is a status record, and its size.
+    var records: [(isEnd: Bool, size: Int)] = []
+    var next = 0
+    /// Bytes not written to the file yet.
+    private var pending: [UInt8] = []
+
+    init() throws {
+      let path = NSTemporaryDirectory() + "fanfare-log-\(UUID().uuidString)"
+      guard FileManager.default.createFile(atPath: path, contents: nil), let file = FileHandle(forUpdatingAtPath: path)
+      else {
+        throw BenchError("cannot make a file in \(NSTemporaryDirectory())")
+      }
+      // Unlinked: it disappears with its last user.
+      try FileManager.default.removeItem(atPath: path)
+      self.file = file
+    }
+
+    mutating func append(_ value: [UInt8], isEnd: Bool) throws {
+      records.append((isEnd, value.count))
+      pending += value
+      if pending.count > 1 << 20 { try flush() }
+    }
+
+    mutating func flush() throws {
+      try file.write(contentsOf: pending)
+      pending.removeAll(keepingCapacity: true)
+    }
+
+    mutating func rewind() throws {
+      try flush()
+      try file.seek(toOffset: 0)
+    }
+  }
+
+  /// Writes the records of the sends. A send's two records each go to a random reader.
+  init(sends: Int, hub: HubName, readers count: Int) throws {
+    var readers = try (0..<count).map { _ in try Reader() }
+    var ends: [[UInt8]] = []
+    let now = SystemWallClock().now()
+    for number in 0..<sends {
+      let (send, end) = Self.records(of: number, hub: hub, at: now + .milliseconds(number / 40))
+      try readers[.random(in: 0..<count)].append(send, isEnd: false)
+      if number < Self.underWay {
+        ends.append(end)
+      } else {
+        try readers[.random(in: 0..<count)].append(ends[number % Self.underWay], isEnd: true)
+        ends[number % Self.underWay] = end
+      }
+    }
+    for end in ends { try readers[.random(in: 0..<count)].append(end, isEnd: true) }
+    for reader in readers.indices { try readers[reader].rewind() }
+    self.readers = Mutex(readers)
+  }
+
+  /// The reader's next records, at most `limit`; nil at the end.
+  func next(_ limit: Int, of reader: Int) throws -> [ConsumedRecord]? {
+    let (bytes, records) = try readers.withLock { readers in
+      let records = readers[reader].records[readers[reader].next...].prefix(limit)
+      readers[reader].next = records.endIndex
+      let size = records.reduce(0) { $0 + $1.size }
+      return ([UInt8](try readers[reader].file.read(upToCount: size) ?? Data()), records)
+    }
+    guard !records.isEmpty else { return nil }
+    var start = 0
+    return records.map { record in
+      defer { start += record.size }
+      return ConsumedRecord(
+        topic: record.isEnd ? topics.status : topics.sends, partition: Int32(reader), offset: 0, timestamp: 0, key: nil,
+        value: bytes[start..<start + record.size])
+    }
+  }
+
+  private static func records(of number: Int, hub: HubName, at now: UnixTime) -> (send: [UInt8], end: [UInt8]) {
+    let send = SendRequest(
+      id: .timeOrdered(at: now), hub: hub, sender: "backend", acceptedAt: now,
+      audience: .user("user-\(number % 50_000)"),
+      content: Content(message: Message(title: "Number \(number)", body: "of many")))
+    // 1.6 devices a user.
+    let devices = (0..<(number % 5 < 3 ? 2 : 1)).map { _ in
+      DeviceResult(registration: .random(), platform: .fcm, outcome: .delivered, reason: "", status: 200, attempts: 1)
+    }
+    let end = StatusRecord(
+      send: send.id, hub: hub, state: .settled, sender: "backend", audience: send.audience, acceptedAt: now,
+      settledAt: now + .milliseconds(40), devices: devices)
+    return (send.encoded(), end.encoded())
   }
 }

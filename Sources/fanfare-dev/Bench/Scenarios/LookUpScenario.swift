@@ -2,14 +2,13 @@ import FanfareCore
 import Registry
 import Roles
 
-/// Whose devices a batch of sends reaches, asked of PostgreSQL as a worker asks; with few registrations, and with very
-/// many.
+/// The look-up of a batch's devices in PostgreSQL as a worker does it, with few registrations and with very many.
 struct LookUpScenario: BenchScenario {
   let name = "look-up"
 
-  /// Sends of a batch, each to one user.
+  /// Sends per batch, each to one user.
   private static let batch = 500
-  /// Batches that are asked for at the same time.
+  /// Batches at the same time.
   private static let askers = 2
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
@@ -34,7 +33,7 @@ struct LookUpScenario: BenchScenario {
         }
         var report = ScenarioReport(
           scenario: "\(name), \(registry.crowd.devices) registrations", unit: "tags", sink: "PostgreSQL", pairs: pairs,
-          // The cost may grow by three tenths.
+          // The cost may grow by 30 %.
           goals: [.rate(60_000)] + (base == nil ? [] : [.share(1 / 1.3)]))
         if let base { report.notes.append("the ceiling is the same with \(base.crowd.devices) registrations") }
         report.notes.append("loaded in \((registry.loading / .seconds(1)).text) s")
@@ -44,13 +43,12 @@ struct LookUpScenario: BenchScenario {
     }
   }
 
-  /// Asks for as many users as there are, but not for more than a few million, so that what is asked for next is in
-  /// memory as it would be after a day.
+  /// Looks up as many users as there are, a few million at most, so that the cache is warm.
   private func warm(_ filled: BenchDatabase.Filled) async throws {
     _ = try await ask(filled, tags: min(filled.crowd.users, 2_000_000))
   }
 
-  /// Asks for the devices of users chosen by chance, and checks how many there are.
+  /// Looks up random users and checks the number of devices.
   private func ask(_ filled: BenchDatabase.Filled, tags: Int) async throws -> Measurement {
     let expected = filled.crowd.devicesByUser()
     let batches = tags / Self.batch / Self.askers

@@ -2,12 +2,12 @@ import FanfareCore
 import FoundationEssentials
 import PushSimulator
 
-/// Users with one to four devices on three platforms, some of them dead, a service that asks for patience now and then,
-/// and messages of all sizes; against the simulator, which validates everything.
+/// Users with one to four devices on three platforms, some of them dead, services that throttle now and then, and
+/// messages of all sizes; with the simulator, which validates everything.
 struct MixedScenario: BenchScenario {
   let name = "mixed"
 
-  /// To APNs, and as many to FCM; what goes to WNS, one push in fifty, goes over HTTP/1.1.
+  /// Connections to APNs, and the same number to FCM. WNS, one push in fifty, uses HTTP/1.1.
   private static let connections = 1
 
   func run(_ bench: BenchRun) async throws -> [ScenarioReport] {
@@ -20,7 +20,7 @@ struct MixedScenario: BenchScenario {
     defer { sink.stop() }
     guard case .simulator(let adminURL, _) = sink.kind else { throw BenchError("the sink is no simulator") }
     let admin = APIClient(base: adminURL)
-    // The ceiling sends what the product sends on average.
+    // The ceiling sends the product's average size.
     let size = Self.bodies.map(\.utf8.count).reduce(0, +) / Self.bodies.count
     let body = Array(#"{"aps":{"alert":{"body":"\#(String(repeating: "x", count: size))"}}}"#.utf8)
     let pushes = sends * population.devices.count / users
@@ -36,7 +36,7 @@ struct MixedScenario: BenchScenario {
             #"{"service":"\#(service)","action":"answer","status":\#(status),"reason":"\#(reason)","retryAfter":1,"share":0.01}"#
         )
       }
-      // The dead devices are gone after the first run; each run begins with all of them.
+      // Dead devices are unregistered by a run, so each run starts with a copy.
       let copy = rig.path("mixed-\(SendID.random()).sqlite")
       try FileManager.default.copyItem(atPath: registry, toPath: copy)
       let measurement = try await run(
@@ -62,8 +62,8 @@ struct MixedScenario: BenchScenario {
             to: .user(Population.user(Self.user(ofSend: number, of: users))), number: number,
             body: Self.bodies[number % Self.bodies.count])
         })
-      // At the end everything waits for the last pushes that were told to come back in a second: as little the
-      // machine's limit as the start.
+      // At the end everything waits for the last retries, at the start for the first batches: neither is the machine's
+      // limit.
       let (first, last) = (sends / 10, sends * 9 / 10)
       let (start, end) = try await pipeline.withWorker(registry: registry, connections: Self.connections) { worker in
         let start = try await pipeline.sample(worker, at: first)
@@ -72,7 +72,7 @@ struct MixedScenario: BenchScenario {
         return (start, end)
       }
       let results = try await pipeline.results()
-      // A dead device that was told to wait may have been dropped meanwhile, by the verdict on another send.
+      // A dead device whose push was throttled may have been unregistered by another send's result.
       let strange = results.first {
         $0.outcome != .delivered && $0.outcome != .deviceGone && $0.reason != "NoLongerRegistered"
       }
@@ -84,7 +84,7 @@ struct MixedScenario: BenchScenario {
         throw BenchError("\(delivered) pushes were delivered; the users have \(live) devices that live")
       }
       try await pipeline.checkSink(delivered: delivered, before: before)
-      // So few that they came at once are all measured.
+      // All results, if they are so few that they came at once.
       let measured = try await pipeline.results(from: start, to: end).count
       return Measurement(count: measured > 0 ? measured : results.count, from: start, to: end)
     }
@@ -92,14 +92,14 @@ struct MixedScenario: BenchScenario {
 
   private static func user(ofSend number: Int, of users: Int) -> Int { (number &* 7919) % users }
 
-  /// How many devices all the sends together go to that are not dead.
+  /// The number of live devices that the sends go to.
   static func liveDevices(of population: Population, users: Int, sends: Int) -> Int {
     var live = [Int](repeating: 0, count: users)
     for device in population.devices where !device.isDead { live[device.owner] += 1 }
     return (0..<sends).reduce(0) { $0 + live[user(ofSend: $1, of: users)] }
   }
 
-  /// Texts that make payloads of 200 to 4,096 bytes.
+  /// Bodies for payloads of 200 to 4,096 bytes.
   private static let bodies = stride(from: 100, through: 3900, by: 380).map {
     String(repeating: "fanfare ", count: $0 / 8)
   }

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// Sends that wait in Kafka, each to one user with one iPhone: from the start of consumption to the last status record.
+/// A backlog of sends, each to one user with one iPhone: from the start of consumption to the last status record.
 struct SingleScenario: BenchScenario {
   let name = "single"
 
@@ -34,7 +34,7 @@ struct SingleScenario: BenchScenario {
     return try await BenchPipeline.with(rig, sink: sink) { pipeline in
       try await pipeline.produce(
         (0..<(warmUp + sends)).lazy.map { number in
-          // Neighbours go to different users, and every user's turn comes at another time than their number's.
+          // Consecutive sends go to different users, in another order than the users' numbers.
           Population.send(to: .user(Population.user((number &* 7919) % users)), number: number)
         })
       let measurement = try await pipeline.withWorker(registry: registry, connections: connections) { worker in

@@ -1,8 +1,7 @@
 import FanfareCore
 import Foundation
 
-/// Sends that wait in Kafka, for one worker and for two that share them: what the second one adds, and what a push
-/// costs then.
+/// A backlog of sends for one worker and for two: the gain of the second, and the cost of a push.
 struct WorkersScenario: BenchScenario {
   let name = "workers"
 
@@ -18,8 +17,8 @@ struct WorkersScenario: BenchScenario {
     } product: {
       try await run(rig, workers: 2, sink: sink, registry: registry, users: users, sends: sends)
     }
-    // Two workers, the sink, the broker and whoever reads the outcomes: with fewer cores the second one takes from the
-    // others what it needs.
+    // Two workers, the sink, the broker and the reader of status records need as many cores; with fewer the second
+    // worker takes from the others.
     let cores = ProcessInfo.processInfo.activeProcessorCount
     var report = ScenarioReport(
       scenario: "\(name), 2 sharing the work", unit: "sends", connections: 1, sink: sink.name, pairs: pairs,
@@ -36,10 +35,10 @@ struct WorkersScenario: BenchScenario {
     return try await BenchPipeline.with(rig, sink: sink) { pipeline in
       let measurement = try await pipeline.withWorkers(workers, registry: "{path: \(registry)}", connections: 1) {
         workers in
-        // Each has its partitions before there is anything to do.
+        // The workers have their partitions before the load.
         for worker in workers { try await Ready.wait(for: worker) }
-        // Stopped until all lies there, or the producer would take from them what one of them takes from the other.
-        // Their group misses them later.
+        // Suspended until the load is complete, because the producer would compete for the cores. Their session lasts
+        // longer.
         for worker in workers { worker.signal(SIGSTOP) }
         defer { for worker in workers { worker.signal(SIGCONT) } }
         try await pipeline.produce(

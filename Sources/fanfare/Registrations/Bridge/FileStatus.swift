@@ -1,13 +1,13 @@
 import Glibc
 
-/// What the system says of an open file, and does with a path.
+/// The size and modification time of an open file.
 struct FileStatus {
   /// In bytes.
   let size: Int64
-  /// When its contents changed last: seconds and nanoseconds since the epoch.
+  /// The modification time: seconds and nanoseconds since the epoch.
   let modified: (seconds: Int, nanoseconds: Int)
 
-  /// Nil unless it is a regular file: one that has a size and can be read from anywhere.
+  /// Nil unless it is a regular file, which has a size and can be read from any offset.
   init?(of descriptor: Int32) {
     var status = stat()
     guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
@@ -15,6 +15,6 @@ struct FileStatus {
     modified = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
   }
 
-  /// Gives a file another path, in the place of what is there, at once. False when that failed.
+  /// Renames a file atomically and replaces the target. Returns false on failure.
   static func rename(_ path: String, to target: String) -> Bool { unsafe Glibc.rename(path, target) == 0 }
 }

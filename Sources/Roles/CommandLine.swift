@@ -1,0 +1,76 @@
+package import ArgumentParser
+import FoundationEssentials
+import Operations
+import RDKafka
+
+/// The options of every role.
+package struct CommonOptions: ParsableArguments {
+  @Option(name: .long, help: ArgumentHelp("The YAML configuration file.", valueName: "file"))
+  var config: String?
+
+  package init() {}
+
+  /// The settings of the file and the environment; prints the variables that have no effect. `readFurther` reads the
+  /// keys that only the calling program has. Throws `SettingsError`.
+  package func settings(
+    readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
+  ) async throws -> Settings {
+    let environment = ProcessInfo.processInfo.environment
+    let fallback = "fanfare.yaml"
+    let file =
+      config ?? environment["FANFARE_CONFIG"] ?? (FileManager.default.fileExists(atPath: fallback) ? fallback : nil)
+    let settings = try await Settings.load(file: file, environment: environment, readFurther: readFurther)
+    if !settings.unknownVariables.isEmpty {
+      let names = settings.unknownVariables.joined(separator: ", ")
+      Console.error("fanfare: no key has the variable \(names); deploy/fanfare.yaml lists all keys")
+    }
+    return settings
+  }
+
+  /// The process that the settings describe, with logging and metrics set up.
+  package func runtime(_ role: String) async throws -> Runtime {
+    try Runtime(role: role, settings: try await settings())
+  }
+}
+
+extension AsyncParsableCommand {
+  /// Runs the command line of a program. Settings that cannot be used end it with status 78, EX_CONFIG of sysexits.h.
+  package static func runProgram(named name: String) async {
+    do {
+      var command = try parseAsRoot()
+      if var asynchronous = command as? any AsyncParsableCommand {
+        try await asynchronous.run()
+      } else {
+        try command.run()
+      }
+      // Status 0 would tell a script that it has all of the output.
+      if let failure = Console.outputFailure {
+        Console.error("\(name): standard output is not whole: \(failure)")
+        exit(withError: ExitCode.failure)
+      }
+    } catch {
+      guard let error = SettingsError(cause: error) else { exit(withError: error) }
+      Console.error("\(name): \(error)")
+      exit(withError: ExitCode(78))
+    }
+  }
+}
+
+/// Versions of this program and of what it was built with.
+package enum Build {
+  package static let version = "0.1.0"
+
+  /// The Swift version it was compiled with, as precisely as conditional compilation can tell.
+  static var swift: String {
+    #if swift(>=6.3)
+    "6.3"
+    #else
+    "6.2"
+    #endif
+  }
+
+  /// For `fanfare_build_info`.
+  static var information: BuildInformation {
+    BuildInformation(version: version, swift: swift, librdkafka: Librdkafka.version)
+  }
+}

@@ -1,0 +1,40 @@
+import FanfareCore
+package import FrontEnd
+
+/// How the front end listens and what it takes.
+///
+/// - `api.host` (text, default `127.0.0.1`), `api.port` (0…65535, default 8080)
+/// - `api.maximumConnections` (1…1000000, default 8192)
+/// - `api.securePayloadSeconds` (1…2419200, default 86400): how long a secure payload waits for its recipient.
+/// - `api.announceFile` (text): where the role writes its `host:port` once it listens, for scripts that let the kernel
+///   choose the port.
+package struct APISettings: Sendable {
+  package let frontEnd: FrontEndConfiguration
+  let announceFile: String?
+
+  init(from reader: SettingsReader, topics: Topics) throws(SettingsError) {
+    var frontEnd = FrontEndConfiguration()
+    frontEnd.topics = topics
+    frontEnd.host = try reader.string("api.host", default: frontEnd.host)
+    frontEnd.port = try reader.int("api.port", default: frontEnd.port, in: 0...65535)
+    frontEnd.maximumConnections = try reader.int(
+      "api.maximumConnections", default: frontEnd.maximumConnections, in: 1...1_000_000)
+    frontEnd.securePayloadLifetime = try reader.seconds("api.securePayloadSeconds", default: 86_400, in: 1...2_419_200)
+    self.frontEnd = frontEnd
+    announceFile = try reader.optionalString("api.announceFile")
+  }
+}
+
+/// Where a worker and a ledger answer `/healthz`, `/readyz` and `/metrics`; the front end does so on its own port.
+///
+/// - `operations.host` (text, default `127.0.0.1`)
+/// - `operations.port` (0…65535, default 0): 0 lets the kernel choose; the role logs where it listens.
+struct OperationsSettings: Sendable {
+  let host: String
+  let port: Int
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    host = try reader.string("operations.host", default: "127.0.0.1")
+    port = try reader.int("operations.port", default: 0, in: 0...65535)
+  }
+}

@@ -1,0 +1,110 @@
+import ArgumentParser
+import FoundationEssentials
+import Roles
+
+/// `fanfare-dev bench`
+struct BenchCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "bench",
+    abstract: "Measures the product against the most that the machine allows, and prints a table.",
+    discussion: """
+      Starts what it needs in processes of its own and ends it again: a broker, a worker or a front end, and a sink. The sink is nghttpd \
+      and the ceiling h2load, nghttp2's own server and load generator (Debian: nghttp2-server, nghttp2-client), the former with \
+      libPushSink.so (swift build -c release --product PushSink) from beside this program; without them the sink is `fanfare-dev simulator`, \
+      and without h2load there is no ceiling. look-up, ledger and imports need no sink, but PostgreSQL's server (Debian: postgresql). Ceiling and product \
+      alternate, and ratios are medians of the pairs. Every push is counted at the sink, too; a mismatch is an error. A debug build \
+      measures nothing worth knowing.
+      """)
+
+  @Option(
+    name: .customLong("scenario"), parsing: .upToNextOption,
+    help:
+      """
+      What to measure: engine, single, tag, mixed, latency, accept, far-away, backlog, broadcast, lanes, workers, \
+      broadcast-postgresql, look-up, ledger, import; default all.
+      """)
+  var scenarios: [BenchOptions.Scenario] = []
+
+  @Option(help: ArgumentHelp("How often ceiling and product alternate, 1 to 100.", valueName: "count"))
+  var pairs = 3
+
+  @Option(parsing: .upToNextOption, help: "The numbers of connections to the sink, 1 to 16 each.")
+  var connections: [Int] = [1, 2]
+
+  @Flag(help: "Small numbers and one pair: shows in seconds that everything is right, and nothing about speed.")
+  var quick = false
+
+  @Flag(help: "Print one JSON object instead of the table.")
+  var json = false
+
+  @Option(
+    help: ArgumentHelp(
+      "A cluster to use instead of the embedded one; topics of its own are made there, and deleted.",
+      valueName: "host:port"))
+  var kafka: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "A PostgreSQL to use instead of one of our own; schemas of its own are made there, and dropped.",
+      valueName: "connection string"))
+  var postgres: String?
+
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp(
+      "The numbers of registrations that look-up compares, 1000 to 100000000 each; ten million take about 15 GB of disk.",
+      valueName: "count"))
+  var registrations: [Int] = [100_000, 10_000_000]
+
+  @Option(
+    help: ArgumentHelp("A sink to use instead of nghttpd: it speaks APNs' protocol over TLS.", valueName: "host:port"))
+  var sink: String?
+
+  @Option(
+    help: ArgumentHelp("The certificates (PEM) to trust at the sink, instead of the system's.", valueName: "file"))
+  var sinkRoots: String?
+
+  func validate() throws {
+    guard (1...100).contains(pairs) else { throw ValidationError("--pairs must be 1 to 100") }
+    guard !connections.isEmpty, connections.allSatisfy({ (1...16).contains($0) }) else {
+      throw ValidationError("--connections must be 1 to 16 each")
+    }
+    guard !registrations.isEmpty, registrations.allSatisfy({ (1000...100_000_000).contains($0) }) else {
+      throw ValidationError("--registrations must be 1000 to 100000000 each")
+    }
+    if let sink, Self.address(sink) == nil { throw ValidationError("--sink must be host:port") }
+  }
+
+  func run() async throws {
+    var options = BenchOptions(
+      scenarios: scenarios.isEmpty ? BenchOptions.Scenario.allCases : scenarios, pairs: quick ? 1 : pairs,
+      connections: quick ? [connections[0]] : connections, isQuick: quick, kafka: kafka)
+    (options.registrations, options.postgres) = (registrations, postgres)
+    if let sink, let (host, port) = Self.address(sink) { options.sink = (host, port, sinkRoots) }
+    let (wanted, json) = (options, json)
+    try await endingWithSignals { try await Self.run(wanted, json: json) }
+  }
+
+  private static func run(_ options: BenchOptions, json: Bool) async throws {
+    var reports: [ScenarioReport] = []
+    if !json { Console.print(ScenarioReport.tableHead) }
+    var failure: (any Error)?
+    do {
+      try await BenchRun.run(options) { report in
+        reports.append(report)
+        if !json { Console.print(report.tableRow) }
+      }
+    } catch { failure = error }
+    // Also after a failure: the other scenarios' results are valid.
+    if json { Console.print(String(decoding: try JSONEncoder().encode(["scenarios": reports]), as: UTF8.self)) }
+    if let failure { throw failure }
+  }
+
+  private static func address(_ text: String) -> (host: String, port: Int)? {
+    guard let colon = text.lastIndex(of: ":"), colon > text.startIndex,
+      let port = Int(text[text.index(after: colon)...]),
+      (1...65535).contains(port)
+    else { return nil }
+    return (String(text[..<colon]), port)
+  }
+}

@@ -1,7 +1,0 @@
-/// What makes a measurement worthless.
-struct BenchError: Error, CustomStringConvertible {
-  let description: String
-
-  /// An error with the reason.
-  init(_ description: String) { self.description = description }
-}

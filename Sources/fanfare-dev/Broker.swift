@@ -1,0 +1,66 @@
+import ArgumentParser
+import EmbeddedKafka
+import Operations
+import RDKafka
+import Roles
+import ServiceLifecycle
+
+/// `fanfare-dev broker`
+struct BrokerCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "broker",
+    abstract: "An embedded Kafka cluster for development: in memory, volatile, on this machine only.",
+    discussion: """
+      Prints its host:port, which the kernel chooses, and writes it to broker.announceFile for kafka.bootstrapServersFile of other processes. \
+      It keeps at most 5 MiB per partition and forgets everything when it ends: never use it for messages that matter.
+      """)
+
+  @OptionGroup var common: CommonOptions
+
+  func run() async throws {
+    let (runtime, workshop) = try await common.workshop("broker")
+    try await runtime.run(try BrokerRole.services(runtime, workshop.broker))
+  }
+}
+
+/// The embedded cluster as a role.
+enum BrokerRole {
+  static func services(_ runtime: Runtime, _ broker: BrokerSettings) throws -> RoleServices {
+    let cluster = try EmbeddedCluster(
+      brokers: broker.brokers,
+      topics: runtime.settings.kafka.specifications(replicationFactor: broker.brokers),
+      logger: runtime.logger)
+    return RoleServices(
+      services: [
+        ClusterService(cluster: cluster),
+        Announcement(name: "broker", file: broker.announceFile, logger: runtime.logger) {
+          cluster.bootstrapServers
+        },
+      ] + runtime.operations(checks: []))
+  }
+}
+
+/// Keeps the cluster open until shutdown; its brokers run on threads of their own.
+private struct ClusterService: Service {
+  let cluster: EmbeddedCluster
+
+  func run() async throws {
+    defer { cluster.close() }
+    try await gracefulShutdown()
+  }
+}
+
+/// The embedded cluster of `fanfare-dev broker`.
+///
+/// - `broker.brokers` (1…9, default 1): how many brokers it plays.
+/// - `broker.announceFile` (text): where `fanfare-dev broker` writes its `host:port`, for `kafka.bootstrapServersFile` of
+///   other processes: the kernel chooses the ports.
+struct BrokerSettings: Sendable {
+  let brokers: Int
+  let announceFile: String?
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    brokers = try reader.int("broker.brokers", default: 1, in: 1...9)
+    announceFile = try reader.optionalString("broker.announceFile")
+  }
+}

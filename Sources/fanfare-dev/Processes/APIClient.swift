@@ -1,0 +1,45 @@
+import AsyncHTTPClient
+import FoundationEssentials
+import NIOCore
+import NIOHTTP1
+
+/// A client of the HTTP API.
+struct APIClient: Sendable {
+  /// An error answer of the API.
+  struct Refusal: Error, CustomStringConvertible {
+    /// The HTTP status.
+    let status: Int
+    let description: String
+  }
+
+  let base: String
+
+  /// No connection retries: a process that restarts listens on another port, and the caller must ask there.
+  private static let http: HTTPClient = {
+    var configuration = HTTPClient.Configuration.singletonConfiguration
+    configuration.connectionPool.retryConnectionEstablishment = false
+    return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+  }()
+
+  /// Sends a request as the user, whose password equals the name, and returns the body. Throws unless the status is
+  /// 2xx.
+  func request(_ method: String, _ path: String, user: String, body: String? = nil, type: String = "application/json")
+    async throws -> Data
+  {
+    var request = HTTPClientRequest(url: base + path)
+    request.method = .init(rawValue: method)
+    request.headers.add(name: "authorization", value: "Basic " + Data("\(user):\(user)".utf8).base64EncodedString())
+    if let body {
+      request.headers.add(name: "content-type", value: type)
+      request.body = .bytes(ByteBuffer(string: body))
+    }
+    let response = try await Self.http.execute(request, timeout: .seconds(30))
+    let answer = try await response.body.collect(upTo: 4 << 20)
+    guard (200..<300).contains(response.status.code) else {
+      throw Refusal(
+        status: Int(response.status.code),
+        description: "\(method) \(path): \(response.status.code) \(String(buffer: answer))")
+    }
+    return Data(answer.readableBytesView)
+  }
+}

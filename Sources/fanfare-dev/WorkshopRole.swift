@@ -1,0 +1,120 @@
+import ArgumentParser
+import EmbeddedKafka
+import FanfareCore
+import FoundationEssentials
+import RDKafka
+import Roles
+import Synchronization
+
+/// `fanfare-dev role`: a role of the product, which can also use an embedded cluster's settings and a stepped clock.
+struct RoleCommand: AsyncParsableCommand {
+  /// The roles of the product.
+  enum Role: String, CaseIterable, ExpressibleByArgument {
+    case api, worker, ledger
+  }
+
+  static let configuration = CommandConfiguration(
+    commandName: "role", abstract: "Runs a role of the product with the settings that only tests need.",
+    shouldDisplay: false)
+
+  @Argument var role: Role
+  @OptionGroup var common: CommonOptions
+
+  func run() async throws {
+    let (runtime, workshop) = try await common.workshop(role.rawValue)
+    var services: RoleServices
+    switch role {
+    case .api:
+      try await APIRole.awaitOthers(runtime)
+      services = try await APIRole.services(runtime, backlog: try workshop.backlogMonitor(runtime))
+    case .worker:
+      try await WorkerRole.awaitOthers(runtime)
+      services = try await WorkerRole.services(runtime)
+    case .ledger:
+      try await LedgerRole.awaitOthers(runtime)
+      services = try LedgerRole.services(runtime)
+    }
+    if let clock = runtime.clock as? SteppedWallClock {
+      services.services.insert(UntilShutdown { await clock.run() }, at: 0)
+    }
+    try await runtime.run(services)
+  }
+}
+
+/// The keys that only `fanfare-dev` reads; `deploy/fanfare-dev.yaml` lists them with their defaults.
+///
+/// - `kafka.embedded` (true or false, default false): the cluster is `fanfare-dev broker`. The clients use short
+///   timeouts, and the front end refuses sends before the cluster drops records that are not consumed yet.
+/// - `operations.clockOffsetFile` (text): a file with the number of milliseconds by which the process's clock differs
+///   from the machine's.
+struct WorkshopSettings: Sendable {
+  let isEmbedded: Bool
+  let clockOffsetFile: String?
+  let simulator: SimulatorSettings
+  let broker: BrokerSettings
+
+  init(from reader: SettingsReader) throws(SettingsError) {
+    isEmbedded = try reader.bool("kafka.embedded", default: false)
+    clockOffsetFile = try reader.optionalString("operations.clockOffsetFile")
+    simulator = try SimulatorSettings(from: reader)
+    broker = try BrokerSettings(from: reader)
+  }
+
+  /// Watches the backlog on the sends topic of an embedded cluster, which drops records when it is full; nil on any
+  /// other cluster.
+  func backlogMonitor(_ runtime: Runtime) throws -> BacklogMonitor? {
+    guard isEmbedded else { return nil }
+    return try BacklogMonitor(
+      client: try runtime.settings.kafka.client("api"), topic: runtime.settings.kafka.topics.sends,
+      groupID: runtime.settings.workerGroup, logger: runtime.logger)
+  }
+}
+
+extension Settings {
+  /// Loads the product's settings and applies the workshop's to them.
+  static func withWorkshop(
+    _ load: ((SettingsReader) throws(SettingsError) -> Void) async throws -> Settings
+  ) async throws -> (Settings, WorkshopSettings) {
+    var workshop: WorkshopSettings?
+    var settings = try await load { (reader) throws(SettingsError) in workshop = try WorkshopSettings(from: reader) }
+    guard let workshop else { preconditionFailure("the settings were loaded without the workshop's keys") }
+    if workshop.isEmbedded { settings.kafka.profile = .embedded }
+    return (settings, workshop)
+  }
+}
+
+extension CommonOptions {
+  /// The process that the settings describe, with logging and metrics set up.
+  func workshop(_ role: String) async throws -> (Runtime, WorkshopSettings) {
+    let (settings, workshop) = try await Settings.withWorkshop { try await self.settings(readFurther: $0) }
+    let clock: any WallClock = workshop.clockOffsetFile.map { SteppedWallClock(file: $0) } ?? SystemWallClock()
+    return (try Runtime(role: role, settings: settings, clock: clock), workshop)
+  }
+}
+
+/// The machine's clock plus an offset that a file holds in milliseconds. Tests step one process's clock with it.
+final class SteppedWallClock: WallClock {
+  private static let interval = Duration.milliseconds(50)
+  private let file: String
+  private let offset = Atomic<Int64>(0)
+
+  /// The offset is 0 until `run()` has read the file.
+  init(file: String) {
+    self.file = file
+  }
+
+  func now() -> UnixTime { SystemWallClock().now() + .milliseconds(offset.load(ordering: .relaxed)) }
+
+  /// Reads the file 20 times a second until cancelled. Without a number in the file the offset stays.
+  func run() async {
+    while true {
+      // The file may be missing or incomplete.
+      if let text = try? String(contentsOfFile: file, encoding: .utf8),
+        let offset = Int64(text.trimmingSuffix { $0.isNewline })
+      {
+        self.offset.store(offset, ordering: .relaxed)
+      }
+      do { try await Task.sleep(for: Self.interval) } catch { return }
+    }
+  }
+}

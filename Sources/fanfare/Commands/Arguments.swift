@@ -1,0 +1,56 @@
+import ArgumentParser
+import FanfareCore
+
+/// A record's place in a topic, written `partition/offset`.
+struct LogPlace: Hashable, Comparable, CustomStringConvertible {
+  let partition: Int32
+  let offset: Int64
+
+  var description: String { "\(partition)/\(offset)" }
+
+  static func < (left: Self, right: Self) -> Bool { (left.partition, left.offset) < (right.partition, right.offset) }
+}
+
+extension LogPlace: ExpressibleByArgument {
+  init?(argument: String) {
+    let numbers = argument.split(separator: "/", omittingEmptySubsequences: false)
+    guard numbers.count == 2, let partition = Int32(numbers[0]), let offset = Int64(numbers[1]), partition >= 0,
+      offset >= 0
+    else { return nil }
+    self.init(partition: partition, offset: offset)
+  }
+}
+
+/// A platform on the command line: in any letter case, and `gcm` for `fcm`.
+struct PlatformArgument: ExpressibleByArgument {
+  let platform: Platform
+
+  init?(argument: String) {
+    guard let platform = Platform(name: argument) else { return nil }
+    self.platform = platform
+  }
+
+  static var allValueStrings: [String] { Platform.allCases.map(\.rawValue) }
+}
+
+/// A time on the command line.
+struct TimeArgument: ExpressibleByArgument {
+  let time: UnixTime
+
+  init?(argument: String) {
+    guard let time = UnixTime(argument) else { return nil }
+    self.time = time
+  }
+}
+
+/// A dead letter's reason on the command line.
+struct ReasonArgument: ExpressibleByArgument {
+  let reason: DeadLetter.Reason
+
+  init?(argument: String) {
+    guard let reason = DeadLetter.Reason(rawValue: argument) else { return nil }
+    self.reason = reason
+  }
+
+  static var allValueStrings: [String] { DeadLetter.Reason.allCases.map(\.rawValue) }
+}
