@@ -1,19 +1,18 @@
 package import Logging
 import Synchronization
 
-/// Knows how much of a topic a group has not read yet, so that a front end on the embedded cluster can refuse work
-/// before the cluster drops records that nobody has read.
+/// Estimates a group's lag on a topic, so that a front end can refuse work before a cluster with limited memory drops
+/// unread records.
 ///
-/// Broker and group may be other processes: the monitor asks the cluster for the ends of the partitions and the group's
-/// committed offsets a few times a second, over a connection of its own. In between it counts what this process
-/// produces, if the ``Producer`` was given the monitor, including what is in flight.
+/// Broker and group may be other processes: the monitor requests the ends of the partitions and the group's committed
+/// offsets a few times a second over its own connection. In between it counts the records of a ``Producer`` that was
+/// given the monitor, including those in flight.
 package final class BacklogMonitor: Sendable {
-  /// The topic.
   package let topic: String
 
-  /// Bytes a record takes in a log beyond its key and value, generously.
+  /// An upper bound for the bytes of a record in the log beyond its key and value.
   private static let overheadPerRecord = 100
-  /// The size of a record before any was produced here.
+  /// The assumed size of a record before this process has produced one.
   private static let assumedRecordBytes = 1024
 
   private let groupID: String
@@ -22,20 +21,20 @@ package final class BacklogMonitor: Sendable {
   private let handle: Handle
   private let logger: Logger
   private let state = Mutex(State())
-  /// The worst partition's, for ``hasRoom()``.
+  /// The highest lag of a partition, for ``hasRoom()``.
   private let worstBytes = Atomic(0)
   private let worstRecords = Atomic(0)
-  /// Submitted and not yet settled; which partitions they are for is not known yet.
+  /// Submitted and not yet settled; their partitions are not known yet.
   private let inFlightBytes = Atomic(0)
   private let inFlightRecords = Atomic(0)
   private let hasObserved = Atomic(false)
 
   private struct State {
     var partitions: [Int32: PartitionBacklog] = [:]
-    /// Losses before these offsets have been reported.
+    /// The offsets up to which losses have been reported.
     var lostUpTo: [Int32: Int64] = [:]
 
-    /// The average size of what was produced here.
+    /// The average size of this process's records.
     var averageBytes: Int {
       let records = partitions.values.reduce(0) { $0 + $1.ownRecords }
       guard records > 0 else { return BacklogMonitor.assumedRecordBytes }
@@ -43,25 +42,25 @@ package final class BacklogMonitor: Sendable {
     }
   }
 
-  /// The backlog of one partition.
+  /// The lag of one partition.
   package struct Backlog: Sendable, Hashable {
-    /// The partition.
     package var partition: Int32
-    /// Records the group has not committed yet.
+    /// Records that the group has not committed.
     package var records: Int
     /// Their size, estimated.
     package var bytes: Int
   }
 
-  /// Makes a monitor; contacts no broker yet. The defaults keep a margin below what the embedded cluster holds.
+  /// Creates a monitor without contacting a broker. The defaults keep a margin below the limits of librdkafka's mock
+  /// cluster.
   ///
   /// - Parameters:
   ///   - client: The cluster.
-  ///   - topic: The topic that is watched.
+  ///   - topic: The topic.
   ///   - groupID: The group that reads it.
-  ///   - limitBytesPerPartition: At this many bytes in one partition there is no room.
-  ///   - limitRecordsPerPartition: At this many records in one partition there is no room.
-  ///   - logger: Where lost records are reported.
+  ///   - limitBytesPerPartition: The lag in bytes of one partition from which there is no room.
+  ///   - limitRecordsPerPartition: The lag in records of one partition from which there is no room.
+  ///   - logger: The logger for lost records.
   /// - Throws: `configuration`, naming the key.
   package init(
     client: KafkaClientConfiguration,
@@ -76,7 +75,7 @@ package final class BacklogMonitor: Sendable {
     self.limitBytes = limitBytesPerPartition
     self.limitRecords = limitRecordsPerPartition
     self.logger = logger
-    // A consumer that never subscribes: it may ask for the group's offsets without becoming a member.
+    // A consumer that never subscribes can read the group's offsets without joining it.
     handle = try Handle(
       kind: .consumer,
       properties: PropertySet(
@@ -93,9 +92,9 @@ package final class BacklogMonitor: Sendable {
       do throws(RDKafkaError) {
         try await observe()
       } catch {
-        // What this process produces is still counted, so room runs out by itself if the cluster stays away.
+        // Produced records are still counted, so there is no room any more if the cluster stays unreachable.
         logger.debug(
-          "The backlog cannot be observed", metadata: [LogKeys.topic: "\(topic)", LogKeys.error: "\(error)"])
+          "Lag could not be read", metadata: [LogKeys.topic: "\(topic)", LogKeys.error: "\(error)"])
       }
       do {
         try await Task.sleep(for: interval)
@@ -105,7 +104,7 @@ package final class BacklogMonitor: Sendable {
     }
   }
 
-  /// Asks the cluster once. To be called before the first ``hasRoom()``, which is false until something is known.
+  /// Queries the cluster once. Call it before the first ``hasRoom()``, which is false until then.
   package func observe(timeout: Duration = .seconds(5)) async throws(RDKafkaError) {
     let milliseconds = timeout.timeoutMilliseconds
     try await BlockingCalls.run { [self] () throws(RDKafkaError) in
@@ -113,17 +112,17 @@ package final class BacklogMonitor: Sendable {
     }
   }
 
-  /// Whether the cluster has been asked at least once; before that there is no room.
+  /// Whether the cluster has been queried; before that there is no room.
   package var isInformed: Bool { hasObserved.load(ordering: .acquiring) }
 
-  /// Whether another record can be produced without endangering one that has not been read. Costs a few loads.
+  /// Whether another record fits without displacing an unread one. Costs a few atomic loads.
   package func hasRoom() -> Bool {
     hasObserved.load(ordering: .acquiring)
       && worstBytes.load(ordering: .relaxed) + inFlightBytes.load(ordering: .relaxed) < limitBytes
       && worstRecords.load(ordering: .relaxed) + inFlightRecords.load(ordering: .relaxed) < limitRecords
   }
 
-  /// The partition with the most bytes to read, or nil before anything is known.
+  /// The partition with the highest lag in bytes; nil before the first query.
   package var worstPartition: Backlog? {
     state.withLock { state in
       let average = state.averageBytes
@@ -133,7 +132,7 @@ package final class BacklogMonitor: Sendable {
     }
   }
 
-  /// Records of all partitions that the group has not committed yet.
+  /// The lag of all partitions in records.
   package var records: Int {
     state.withLock { $0.partitions.values.reduce(0) { $0 + $1.records } }
   }
@@ -163,7 +162,7 @@ package final class BacklogMonitor: Sendable {
     hasObserved.store(true, ordering: .releasing)
     if lost > 0 {
       logger.error(
-        "The cluster has dropped records that were never read",
+        "Cluster dropped unread records",
         metadata: [LogKeys.topic: "\(topic)", LogKeys.group: "\(groupID)", LogKeys.records: "\(lost)"])
     }
   }
@@ -190,27 +189,26 @@ package final class BacklogMonitor: Sendable {
   }
 }
 
-// MARK: - What the producer tells
+// MARK: - Events of the producer
 
 extension BacklogMonitor {
-  /// Records are about to be handed over.
+  /// Counts records that are about to be submitted.
   func willProduce(_ records: [ProducerRecord]) {
     count(records, sign: 1)
   }
 
-  /// Of these, nothing more will be heard.
+  /// Uncounts records that were refused.
   func didNotProduce(_ records: [ProducerRecord]) {
     count(records, sign: -1)
   }
 
-  /// Of what is in flight nothing more will be heard. What is handed over in this very moment may be counted by its
-  /// size too little or too much.
+  /// Resets the records in flight after their handle has failed. Records submitted concurrently may be miscounted.
   func forgetInFlight() {
     inFlightBytes.store(0, ordering: .relaxed)
     inFlightRecords.store(0, ordering: .relaxed)
   }
 
-  /// These records of the topic are settled, one way or the other.
+  /// Moves settled records of the topic from the records in flight to their partitions.
   func didProduce(_ deliveries: [Delivery]) {
     let bytes = deliveries.reduce(0) { $0 + $1.bytes + Self.overheadPerRecord }
     state.withLock { state in
@@ -220,7 +218,7 @@ extension BacklogMonitor {
       }
       updateWorst(state)
     }
-    // After the partition's count has gone up: in between a record counts twice rather than not at all.
+    // After the partition was updated: meanwhile a record counts twice instead of not at all.
     inFlightBytes.wrappingSubtract(bytes, ordering: .relaxed)
     inFlightRecords.wrappingSubtract(deliveries.count, ordering: .relaxed)
   }
@@ -234,5 +232,65 @@ extension BacklogMonitor {
     guard count > 0 else { return }
     inFlightBytes.wrappingAdd(sign * bytes, ordering: .relaxed)
     inFlightRecords.wrappingAdd(sign * count, ordering: .relaxed)
+  }
+}
+
+/// The lag of one partition in records and, estimated, in bytes.
+///
+/// Kafka reports offsets, not sizes. Records of this process are counted exactly; those of others are assumed to have
+/// the same average size.
+struct PartitionBacklog {
+  /// The records and bytes of this process before `offset`.
+  private struct Mark {
+    var offset: Int64
+    var records: Int
+    var bytes: Int
+  }
+
+  /// Above this number every other mark is removed. Estimates get coarser, but never too low.
+  private static let markLimit = 512
+
+  /// The offset of the group's next record.
+  private(set) var next: Int64 = 0
+  /// The offset after the last record.
+  private(set) var end: Int64 = 0
+  /// The number of records that this process has produced, and their bytes.
+  private(set) var ownRecords = 0
+  private(set) var ownBytes = 0
+  /// In ascending order. The first is the latest at or before `next`.
+  private var marks = [Mark(offset: 0, records: 0, bytes: 0)]
+
+  /// Counts an acknowledged record of this process.
+  mutating func produced(offset: Int64, bytes: Int) {
+    end = max(end, offset + 1)
+    ownRecords += 1
+    ownBytes += bytes
+  }
+
+  /// Updates the offsets from the cluster. `before` is the own production before the query, which is before `end`.
+  mutating func observed(next: Int64, end: Int64, before: (records: Int, bytes: Int)) {
+    if let last = marks.last, end > last.offset {
+      marks.append(Mark(offset: end, records: before.records, bytes: before.bytes))
+    }
+    self.next = max(self.next, next)
+    self.end = max(self.end, end)
+    while marks.count > 1, marks[1].offset <= self.next { marks.removeFirst() }
+    if marks.count > Self.markLimit {
+      marks = marks.enumerated().filter { $0.offset == 0 || $0.offset % 2 == 1 }.map(\.element)
+    }
+  }
+
+  /// The unread records.
+  var records: Int { max(0, Int(clamping: end - next)) }
+
+  /// The unread bytes, estimated.
+  func bytes(averageBytes: Int) -> Int {
+    let own = ownRecords - marks[0].records
+    let ownBytes = ownBytes - marks[0].bytes
+    guard own <= records else {
+      // The mark is older than `next`: some of its records have been read.
+      return Int(Double(ownBytes) * Double(records) / Double(own))
+    }
+    return ownBytes + (records - own) * averageBytes
   }
 }

@@ -1,14 +1,12 @@
 package import Logging
 import Synchronization
 
-/// Reads topics as a member of a group: cooperative-sticky, offsets stored by hand, every rebalance announced before it
-/// takes effect.
+/// Reads topics as a member of a cooperative-sticky group. Rebalances are announced before they take effect.
 ///
-/// Make it, keep ``run()`` running, read ``events``, and ``grant(records:)`` as many records as there is room for: none
-/// come without credit, so a backlog stays at the broker. Rebalances and errors come regardless.
+/// Create it, keep ``run()`` running, read ``events``, and ``grant(records:)`` credit. No record comes without credit,
+/// so unread records stay at the broker. Rebalances and errors come regardless. Offsets are stored by the application.
 package final class Consumer: Sendable {
-  /// What happens, in order, for one reader. Holds at most the records for which credit was granted. Ends when the
-  /// consumer does.
+  /// The events in order, for one reader. Ends with the consumer. It buffers at most the records of the granted credit.
   package let events: AsyncStream<ConsumerEvent>
 
   private let configuration: ConsumerConfiguration
@@ -19,10 +17,9 @@ package final class Consumer: Sendable {
   private let isPaused = Atomic(false)
   private let progress = Progress()
   private let commits = PendingCommits()
-  private let membership = Membership()
-  /// Where the positions go that the group refuses; nil where a cluster needs none, and for an application that does
-  /// not commit by itself.
-  private let refuge: Refuge?
+  private let joinState = JoinState()
+  /// nil for a cluster that needs none, and for an application that does not commit by itself.
+  private let refusedOffsets: RefusedOffsets?
   private let state: Mutex<State>
   private let ended = OneShot()
 
@@ -36,40 +33,39 @@ package final class Consumer: Sendable {
     case created, running, closing, closed
   }
 
-  /// Makes a consumer; contacts no broker yet.
+  /// Creates a consumer without contacting a broker.
   ///
   /// - Throws: `configuration`, naming the key.
   package init(configuration: ConsumerConfiguration, logger: Logger) throws(RDKafkaError) {
     var logger = logger
     logger[metadataKey: LogKeys.client] = "\(configuration.client.clientID)"
     logger[metadataKey: LogKeys.group] = "\(configuration.groupID)"
-    Librdkafka.check(configuration.client, logger: logger)
+    Workarounds.check(configuration.client, logger: logger)
     self.configuration = configuration
     self.logger = logger
     let handle = try ConsumerHandle(properties: configuration.properties, pausableTopics: configuration.pausableTopics)
-    refuge =
+    refusedOffsets =
       !configuration.client.profile.acceptsCommitsDuringRebalance && configuration.autoCommitInterval == nil
-      ? try Refuge(of: configuration) : nil
+      ? try RefusedOffsets(of: configuration) : nil
     wakeUp = handle.wakeUp
-    // Bounded by the credit for records, and for errors by how often each is reported.
+    // Bounded by the credit and by the rate limit of errors.
     (events, continuation) = AsyncStream.makeStream(of: ConsumerEvent.self)
     state = Mutex(State(handle: handle))
   }
 
-  /// Adds room for this many records, or takes it back where the number is negative; what is on its way then still
-  /// comes. From any thread; cheap.
+  /// Adds credit, or reduces it with a negative number; records in flight still come. Cheap; callable from any thread.
   package func grant(records: Int) {
     if credit.grant(records) { wakeUp.signal() }
   }
 
-  /// Keeps back, from now on or no more, the records of ``ConsumerConfiguration/pausableTopics``; those of the other
-  /// topics come as before. Some that were on their way may still come. From any thread; cheap.
+  /// Pauses or resumes the topics in ``ConsumerConfiguration/pausableTopics``. Records in flight may still come. Cheap;
+  /// callable from any thread.
   package func setPaused(_ isPaused: Bool) {
     self.isPaused.store(isPaused, ordering: .sequentiallyConsistent)
     wakeUp.signal()
   }
 
-  /// Reads until ``close()``; when cancelled, closes. Returns when the group has been left or the time for it is over.
+  /// Reads until ``close()`` or cancellation. Returns when the member has left the group, or its time for that is over.
   package func run() async {
     let handle = state.withLock { state -> ConsumerHandle? in
       guard state.phase == .created else { return nil }
@@ -81,7 +77,7 @@ package final class Consumer: Sendable {
         try DedicatedThread.start(name: "rdk-consumer") { [self] in
           var loop = ConsumerLoop(
             handle: handle, configuration: configuration, logger: logger, continuation: continuation, credit: credit,
-            progress: progress, commits: commits, membership: membership)
+            progress: progress, commits: commits, joinState: joinState)
           loop.run(
             isClosing: { self.state.withLock { $0.phase == .closing } },
             isPaused: { self.isPaused.load(ordering: .sequentiallyConsistent) })
@@ -99,41 +95,42 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// Leaves the group in order: the application sees the last revocation and completes it, what is stored is committed,
-  /// the stream ends. Bounded by ``ConsumerConfiguration/closeTimeout``; on the embedded cluster it first lets a
-  /// rebalance of the others come to rest.
+  /// Leaves the group: the application completes the last revocation, stored offsets are committed, and the stream
+  /// ends.
+  ///
+  /// Bounded by ``ConsumerConfiguration/closeTimeout``, after a possible ``RebalanceDelay``.
   package func close() async {
     beginClosing()
     await ended.wait()
   }
 
-  /// Marks how far the application has come; committed within ``ConsumerConfiguration/autoCommitInterval``, and when
-  /// the partition is given back. From any thread. ``PartitionOffset/metadata`` is not kept.
+  /// Stores offsets. They are committed within ``ConsumerConfiguration/autoCommitInterval`` and at a revocation.
   ///
-  /// - Throws: `notAssigned` if a partition does not belong to this consumer any more (the others are stored),
-  ///   `closed`.
+  /// Callable from any thread. ``PartitionOffset/metadata`` is ignored.
+  ///
+  /// - Throws: `notAssigned` if a partition is not assigned any more (the others are stored), `closed`.
   package func store(_ offsets: [PartitionOffset]) throws(RDKafkaError) {
     guard !offsets.isEmpty else { return }
     try openHandle().store(offsets)
     progress.stored(offsets)
   }
 
-  /// Commits offsets with their metadata now and returns when the broker has them. Bounded by
-  /// ``ConsumerConfiguration/commitTimeout``. What a group on the embedded cluster refuses is kept for ``kept(_:)``
-  /// before this throws; then it can take twice as long. Whether the partitions are this consumer's is not looked at.
+  /// Commits offsets with their metadata and returns when the broker has them. It does not check the assignment.
   ///
-  /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` if the broker does not take that much
-  ///   metadata, `closed`.
+  /// Bounded by ``ConsumerConfiguration/commitTimeout``. Where ``RefusedOffsets`` are used, refused offsets are kept
+  /// for ``kept(_:)`` before this throws, which can take as long again.
+  ///
+  /// - Throws: `rebalancing`, `timedOut`, `unreachable`, `messageTooLarge` for too much metadata, `closed`.
   package func commit(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     guard !offsets.isEmpty else { return }
     do {
       try await commitToGroup(offsets)
     } catch {
-      if let refuge {
+      if let refusedOffsets {
         do {
-          try await refuge.keep(offsets)
+          try await refusedOffsets.keep(offsets)
         } catch {
-          logger.warning("Refused positions were not kept", metadata: [LogKeys.error: "\(error)"])
+          logger.warning("Refused offsets were not kept", metadata: [LogKeys.error: "\(error)"])
         }
       }
       throw error
@@ -143,7 +140,7 @@ package final class Consumer: Sendable {
 
   private func commitToGroup(_ offsets: [PartitionOffset]) async throws(RDKafkaError) {
     let handle = try openHandle()
-    guard !membership.isJoining else {
+    guard !joinState.isJoining else {
       throw RDKafkaError(code: .rebalancing, message: "commit: the member is joining its group again")
     }
     let deadline = ContinuousClock.now + configuration.commitTimeout
@@ -159,7 +156,7 @@ package final class Consumer: Sendable {
     try result.get()
   }
 
-  /// The group's committed offsets, with metadata; partitions without one are left out.
+  /// The group's committed offsets with metadata; partitions without one are omitted.
   package func committed(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let handle = try openHandle().handle
     let timeout = configuration.commitTimeout.timeoutMilliseconds
@@ -168,14 +165,16 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// What the group has refused of these partitions most recently, with metadata, where that was kept: on the embedded
-  /// cluster, for an application that commits by itself. It may be older than what is committed.
+  /// The last refused offsets of the partitions with metadata, where ``RefusedOffsets`` are used. They may be older
+  /// than the committed ones.
   package func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
-    try await refuge?.kept(partitions) ?? []
+    try await refusedOffsets?.kept(partitions) ?? []
   }
 
-  /// The first offset of each of these partitions, as the brokers have them now. Throws `timedOut` after the
-  /// `commitTimeout`, and what the brokers say where they do not know one of them.
+  /// The first offset of each partition.
+  ///
+  /// - Throws: `timedOut` after ``ConsumerConfiguration/commitTimeout``, and the brokers' error for an unknown
+  ///   partition.
   package func firstOffsets(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let handle = try openHandle().handle
     let timeout = configuration.commitTimeout.timeoutMilliseconds
@@ -186,8 +185,8 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// Records between what is stored and the end of each assigned partition, as of the last fetch; asks nobody.
-  /// Partitions that have not been fetched from yet are left out.
+  /// The lag of each assigned partition as of the last fetch. Sends no request. Partitions that have not been fetched
+  /// are omitted.
   package func lag() -> [TopicPartition: Int64] {
     guard let handle = state.withLock({ $0.handle })?.handle else { return [:] }
     var lag: [TopicPartition: Int64] = [:]
@@ -222,7 +221,7 @@ package final class Consumer: Sendable {
     if wasCreated { end() } else { wakeUp.signal() }
   }
 
-  /// Lets go of everything; the handle is destroyed on a thread of its own.
+  /// Releases everything. The handle is destroyed on a thread of its own.
   private func end() {
     state.withLock { state in
       state.phase = .closed

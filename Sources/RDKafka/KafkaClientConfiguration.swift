@@ -1,23 +1,20 @@
-/// How to reach a cluster, and as whom. Shared by producers, consumers and administration.
+/// How to connect to a cluster. Shared by producers, consumers and administration.
 ///
-/// The values of ``properties`` are secrets as far as this target is concerned: they appear in no log, error or
-/// description.
+/// The values of ``properties`` are treated as secrets: they appear in no log, error or description.
 package struct KafkaClientConfiguration: Sendable {
   /// `host:port`, several separated by commas.
   package var bootstrapServers: String
-  /// The name under which the client shows up in the broker's logs, quotas and metrics.
+  /// The client's name in the broker's logs, quotas and metrics.
   package var clientID: String
-  /// Any further librdkafka property, for example `security.protocol` or `sasl.password`. An unknown key, a value that
-  /// librdkafka does not accept, and a key which this target sets itself fail when the client is made, naming the key.
+  /// Further librdkafka properties, such as `security.protocol` or `sasl.password`.
+  ///
+  /// Creating a client fails, naming the key, for an unknown key, an invalid value, and a key that this target sets.
   package var properties: [String: String]
   /// The kind of cluster, which producers and consumers take their default settings from.
   package var profile: ClusterProfile
 
-  /// Makes a configuration.
   package init(
-    bootstrapServers: String,
-    clientID: String,
-    properties: [String: String] = [:],
+    bootstrapServers: String, clientID: String, properties: [String: String] = [:],
     profile: ClusterProfile = ClusterProfile()
   ) {
     self.bootstrapServers = bootstrapServers
@@ -28,24 +25,20 @@ package struct KafkaClientConfiguration: Sendable {
 }
 
 extension KafkaClientConfiguration: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Servers, client and the names of the further properties; never their values.
-  package var description: String {
-    "\(clientID)@\(bootstrapServers) with \(properties.keys.sorted())"
-  }
+  /// Servers, client and the keys of the properties, never their values.
+  package var description: String { "\(clientID)@\(bootstrapServers) with \(properties.keys.sorted())" }
 
-  /// As ``description``: debugging output ends up in logs, too.
-  package var debugDescription: String {
-    description
-  }
+  /// Equal to ``description``, because debugging output is logged, too.
+  package var debugDescription: String { description }
 
-  /// Keeps `dump` and string interpolation of an enclosing struct from printing the properties' values.
+  /// Prevents `dump` and the interpolation of an enclosing struct from printing the values of the properties.
   package var customMirror: Mirror {
     Mirror(self, children: ["bootstrapServers": bootstrapServers, "clientID": clientID])
   }
 }
 
 extension KafkaClientConfiguration {
-  /// What every client sets.
+  /// The properties of every client.
   var commonProperties: [Property] {
     [
       Property("bootstrap.servers", bootstrapServers),
@@ -53,10 +46,59 @@ extension KafkaClientConfiguration {
       // Log lines come as events on the handle's queue instead of on librdkafka's own threads.
       Property("log.queue", "true"),
       Property("socket.keepalive.enable", "true"),
-      // Until 2.10 Nagle's algorithm is on by default and costs up to 40 ms where few requests are in flight.
-      Property("socket.nagle.disable", "true"),
       Property("reconnect.backoff.ms", "\(profile.reconnectBackoff.wholeMilliseconds)"),
       Property("reconnect.backoff.max.ms", "\(profile.maximumReconnectBackoff.wholeMilliseconds)"),
-    ]
+    ] + Workarounds.properties
   }
+}
+
+/// The properties of a cluster that the clients' default settings depend on.
+///
+/// The defaults are those of a real cluster. A broker for development has a profile of its own.
+package struct ClusterProfile: Sendable, Hashable {
+  /// The first wait before a broken connection is opened again, and the longest.
+  package var reconnectBackoff: Duration = .milliseconds(100)
+  package var maximumReconnectBackoff: Duration = .seconds(2)
+  /// The default of ``ProducerConfiguration/deliveryTimeout``.
+  package var deliveryTimeout: Duration = .seconds(20)
+  /// The default of ``ConsumerConfiguration/sessionTimeout``.
+  package var sessionTimeout: Duration = .seconds(15)
+  /// The default of ``ConsumerConfiguration/heartbeatInterval``.
+  package var heartbeatInterval: Duration = .seconds(3)
+  /// The default of ``ConsumerConfiguration/autoCommitInterval``.
+  package var autoCommitInterval: Duration = .seconds(1)
+  /// The default of ``ConsumerConfiguration/fetchWait``.
+  package var fetchWait: Duration = .milliseconds(100)
+  /// The wait after a failed fetch; nil means librdkafka's default of 500 ms.
+  package var fetchErrorBackoff: Duration?
+  /// Whether a group accepts commits during a rebalance until all members have joined again, as real clusters do.
+  /// Otherwise a consumer delays its part of the rebalance, see `RebalanceDelay`, and keeps refused positions, see
+  /// `RefusedOffsets`.
+  package var acceptsCommitsDuringRebalance = true
+
+  package init() {}
+}
+
+/// One librdkafka setting.
+struct Property: Sendable {
+  /// The name in librdkafka's CONFIGURATION.md.
+  var key: String
+  var value: String
+
+  init(_ key: String, _ value: String) {
+    self.key = key
+    self.value = value
+  }
+}
+
+/// The settings of one handle.
+struct PropertySet: Sendable {
+  /// Set first. librdkafka must know them.
+  var required: [Property]
+  /// Set if the linked librdkafka knows them.
+  var ifSupported: [Property]
+  /// The configuration's additions and overrides.
+  var further: [String: String]
+  /// The keys that `further` must not contain.
+  var reserved: Set<String>
 }

@@ -1,25 +1,24 @@
 package import Logging
 
-/// Looks into the log as nobody in particular: where topics begin and end, how far groups have come, and what is
-/// written there. It joins no group, commits nothing, and creates no topic.
+/// Reads topics, their ends and the offsets of groups without joining a group, committing, or creating topics.
 package struct LogReader: Sendable {
   private let client: KafkaClientConfiguration
   private let handle: Handle
   private let timeout: Duration
 
-  /// Makes a reader; contacts no broker yet. `timeout` bounds each question, and how long a scan goes without progress.
+  /// Creates a reader without contacting a broker. `timeout` bounds each request, and a scan without progress.
   ///
   /// - Throws: `configuration`, naming the key.
   package init(
     client: KafkaClientConfiguration, timeout: Duration = .seconds(30), logger: Logger
   ) throws(RDKafkaError) {
-    Librdkafka.check(client, logger: logger)
+    Workarounds.check(client, logger: logger)
     self.client = client
     self.timeout = timeout
     handle = try Self.makeHandle(client, group: client.clientID)
   }
 
-  /// The names of all topics there are, in no order.
+  /// The names of all topics, in no particular order.
   ///
   /// - Throws: `unreachable`, `timedOut`, `unauthorized`.
   package func topics() async throws(RDKafkaError) -> [String] {
@@ -47,7 +46,7 @@ package struct LogReader: Sendable {
     return partitions
   }
 
-  /// All that lies in the topics now, partition by partition, empty ones included. Throws as `partitions(of:)` does.
+  /// The spans of all partitions of the topics, including empty ones. Throws as `partitions(of:)` does.
   package func spans(of topics: [String]) async throws(RDKafkaError) -> [LogSpan] {
     let partitions = try await partitions(of: topics)
     let milliseconds = timeout.timeoutMilliseconds
@@ -64,8 +63,8 @@ package struct LogReader: Sendable {
     }
   }
 
-  /// The offset after the last record of each of the partitions, with one request per broker. Throws `unreachable`,
-  /// `timedOut`, `unauthorized`.
+  /// The offset after the last record of each partition, with one request per broker. Throws `unreachable`, `timedOut`,
+  /// `unauthorized`.
   package func ends(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let milliseconds = timeout.timeoutMilliseconds
     return try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
@@ -73,7 +72,7 @@ package struct LogReader: Sendable {
     }
   }
 
-  /// The offsets that the group has committed; partitions without one are left out. Throws `unreachable`, `timedOut`,
+  /// The offsets that the group has committed; partitions without one are omitted. Throws `unreachable`, `timedOut`,
   /// `unauthorized`.
   package func committed(by group: String, in partitions: [TopicPartition]) async throws(RDKafkaError)
     -> [PartitionOffset]
@@ -97,13 +96,13 @@ package struct LogReader: Sendable {
   private static func properties(_ client: KafkaClientConfiguration, group: String) -> PropertySet {
     var required =
       client.commonProperties + [
-        // librdkafka wants one; without a subscription nobody joins it.
+        // librdkafka requires one. Without a subscription it is not joined.
         Property("group.id", group),
         Property("enable.auto.commit", "false"),
         Property("enable.auto.offset.store", "false"),
-        // Where retention has overtaken the reader.
+        // Used when retention has removed the offset.
         Property("auto.offset.reset", "earliest"),
-        // The last offset before an end need not be a record's.
+        // The last offset before the end may have no record.
         Property("enable.partition.eof", "true"),
         Property("fetch.wait.max.ms", "\(client.profile.fetchWait.wholeMilliseconds)"),
         Property("queued.min.messages", "100000"),
@@ -116,7 +115,7 @@ package struct LogReader: Sendable {
     }
     return PropertySet(
       required: required,
-      ifSupported: [Property("fetch.queue.backoff.ms", "20"), Property("enable.metrics.push", "false")],
+      ifSupported: [Workarounds.fetchBackoff, Property("enable.metrics.push", "false")],
       further: client.properties, reserved: ConsumerConfiguration.reservedProperties)
   }
 }

@@ -1,7 +1,6 @@
 import Synchronization
 
-/// One reading of spans of the log, batch by batch: in order within a partition, in any order between them. What is
-/// written behind the ends in the meantime is not read.
+/// A scan of spans of the log, batch by batch, in order within each partition. Records after the spans are not read.
 package final class LogScan: Sendable {
   private let handle: LogHandle
   private let timeout: Duration
@@ -9,11 +8,10 @@ package final class LogScan: Sendable {
 
   private struct State {
     let reader: RecordReader
-    /// The end of each partition that has not come to it.
+    /// The ends of the unfinished partitions.
     var ends: [TopicPartition: Int64]
   }
 
-  /// Begins to read.
   init(_ spans: [LogSpan], properties: PropertySet, timeout: Duration) throws(RDKafkaError) {
     let spans = spans.filter { $0.count > 0 }
     handle = try LogHandle(
@@ -25,10 +23,9 @@ package final class LogScan: Sendable {
       State(reader: reader, ends: Dictionary(spans.map { ($0.partition, $0.end) }) { max($0, $1) }))
   }
 
-  /// The next records, never none; nil after the last. For one caller at a time.
+  /// The next records, at least one; nil after the last. For one caller at a time.
   ///
-  /// - Throws: `timedOut` when nothing has come for the reader's timeout, and what the brokers say that waiting does
-  ///   not mend.
+  /// - Throws: `timedOut` when no record comes within the reader's timeout, and the brokers' permanent errors.
   package func next() async throws(RDKafkaError) -> [ConsumedRecord]? {
     try await BlockingCalls.run { [self] () throws(RDKafkaError) in
       let deadline = ContinuousClock.now + timeout

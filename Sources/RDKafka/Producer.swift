@@ -3,10 +3,11 @@ import Synchronization
 
 /// Produces records to Kafka: idempotent, acknowledged by all in-sync replicas.
 ///
-/// Make it, keep ``run()`` running for as long as it is used, then ``close(timeout:)``. Without `run()` nothing is ever
-/// acknowledged. Records with the same key submitted one after another stay in order. When librdkafka reports a fatal
-/// error (before 2.3 a broker's hiccup can suffice), what was in flight fails with `notPersisted` or
-/// `possiblyPersisted`, a new handle takes over, and the producer goes on.
+/// Create it, keep ``run()`` running while it is used, then ``close(timeout:)``. Without `run()` no record is
+/// acknowledged. Records with the same key, submitted one after another, stay in order.
+///
+/// After a fatal error of librdkafka (before 2.3 a temporary broker error can suffice), records in flight fail with
+/// `notPersisted` or `possiblyPersisted`, and the producer continues with a new handle.
 package final class Producer: Sendable {
   private let configuration: ProducerConfiguration
   private let logger: Logger
@@ -16,12 +17,12 @@ package final class Producer: Sendable {
 
   private struct State: ~Copyable {
     var phase = Phase.created
-    /// Nil while a dead handle could not be replaced yet.
+    /// Nil while a failed handle has not been replaced.
     var handle: ProducerHandle?
-    /// Counts the handles.
+    /// The number of replaced handles.
     var generation = 0
     var inFlight = InFlight()
-    /// Records given up by `close`.
+    /// The number of records given up by `close`.
     var abandoned = 0
   }
 
@@ -30,19 +31,19 @@ package final class Producer: Sendable {
     case closing(ContinuousClock.Instant)
   }
 
-  /// Makes a producer; contacts no broker yet.
+  /// Creates a producer without contacting a broker.
   ///
   /// - Parameters:
-  ///   - configuration: The cluster, and how to produce to it.
-  ///   - logger: Where the client's events go; no key or value ever does.
-  ///   - backlog: Told about every record of its topic, so that it knows what this process adds.
+  ///   - configuration: The settings.
+  ///   - logger: The logger for the client's events. Keys and values are never logged.
+  ///   - backlog: A monitor that counts the records of its topic.
   /// - Throws: `configuration`, naming the key.
   package init(
     configuration: ProducerConfiguration, logger: Logger, backlog: BacklogMonitor? = nil
   ) throws(RDKafkaError) {
     var logger = logger
     logger[metadataKey: LogKeys.client] = "\(configuration.client.clientID)"
-    Librdkafka.check(configuration.client, logger: logger)
+    Workarounds.check(configuration.client, logger: logger)
     self.configuration = configuration
     self.logger = logger
     self.backlog = backlog
@@ -50,7 +51,7 @@ package final class Producer: Sendable {
     state = Mutex(State(handle: handle))
   }
 
-  /// Serves delivery reports until ``close(timeout:)``; when cancelled, closes with
+  /// Serves delivery reports until ``close(timeout:)``. Cancellation closes with
   /// ``ProducerConfiguration/closeTimeout``.
   package func run() async {
     let isFirst = state.withLock { state in
@@ -65,7 +66,7 @@ package final class Producer: Sendable {
           ended.fire()
         }
       } catch {
-        logger.error("The producer's thread does not start", metadata: [LogKeys.error: "\(error)"])
+        logger.error("Producer thread cannot be started", metadata: [LogKeys.error: "\(error)"])
         finish()
         ended.fire()
       }
@@ -77,26 +78,27 @@ package final class Producer: Sendable {
     }
   }
 
-  /// Sends a record and returns when all in-sync replicas have it. Bounded by
-  /// ``ProducerConfiguration/deliveryTimeout``; cancellation does not take the record back and does not end the wait.
+  /// Sends a record and returns when all in-sync replicas have it.
+  ///
+  /// Bounded by ``ProducerConfiguration/deliveryTimeout``. Cancellation neither withdraws the record nor ends the wait.
   package func send(_ record: ProducerRecord) async throws(RDKafkaError) -> RecordPosition {
     let results = await send([record])
     return try results[0].get()
   }
 
-  /// Sends records in one go and returns when each is acknowledged or has failed; results are in the records' order.
+  /// Sends records and returns when each is acknowledged or has failed. Results are in the order of the records.
   package func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
     await withCheckedContinuation { continuation in
       submit(records) { continuation.resume(returning: $0) }
     }
   }
 
-  /// Hands records over and returns at once. The cheapest way in: no task, no continuation, one lock for all records.
+  /// Submits records and returns at once. The cheapest way: no task, no continuation, one lock for all records.
   ///
   /// - Parameters:
-  ///   - records: Any number, for any topics.
-  ///   - completion: Called once, with the results in the records' order, on the producer's own thread, which it must
-  ///     not hold up (on the caller's thread if there are no records or the producer is closed).
+  ///   - records: Any number of records for any topics.
+  ///   - completion: Called once with the results in the order of the records, on the producer's thread, which it must
+  ///     not block (on the caller's thread if there are no records or the producer is closed).
   package func submit(
     _ records: [ProducerRecord], completion: @escaping @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
   ) {
@@ -119,21 +121,20 @@ package final class Producer: Sendable {
       if !refused.isEmpty { backlog?.didNotProduce(refused.map { records[$0.index] }) }
       let (isToBeTaken, left) = state.withLock { state -> (Bool, [InFlight.Finished]) in
         let isToBeTaken = state.inFlight.handedOver(slot, refused: refused)
-        // Whoever hands over for longer than the producer waits finds nobody who would complete this.
+        // A producer that was closed meanwhile does not complete this submission any more.
         guard case .closed = state.phase else { return (isToBeTaken, []) }
         return (false, state.inFlight.takeFinished())
       }
-      // Completes on the producer's thread what no further delivery report will come for; a broker can be quicker than
+      // Completes on the producer's thread what no further delivery report will complete: the broker can be faster than
       // this thread.
       if isToBeTaken { handle.interrupt() }
       for submission in left { submission.completion(submission.results) }
     }
   }
 
-  /// Refuses further records, waits at most `timeout` until those in flight are settled, gives up the rest, and ends
-  /// ``run()``.
+  /// Refuses further records, waits at most `timeout` for those in flight, gives up the rest, and ends ``run()``.
   ///
-  /// - Returns: The number of records given up; their senders see `notPersisted` or `possiblyPersisted`.
+  /// - Returns: The number of records given up, which fail with `notPersisted` or `possiblyPersisted`.
   @discardableResult
   package func close(timeout: Duration) async -> Int {
     beginClosing(timeout: timeout)
@@ -141,8 +142,8 @@ package final class Producer: Sendable {
     return state.withLock { $0.abandoned }
   }
 
-  /// Learns the partitions of `topics` from the brokers, so that the first records do not wait for it, and shows that
-  /// the cluster is reachable.
+  /// Reads the partitions of `topics`, so that the first records do not wait for them. Also checks that the cluster is
+  /// reachable.
   ///
   /// - Returns: The number of partitions of each topic.
   /// - Throws: `unknownTopic`, `unreachable`, `timedOut`, `unauthorized`, `closed`.
@@ -162,17 +163,17 @@ package final class Producer: Sendable {
     }
   }
 
-  /// Records submitted and not yet settled.
+  /// The records submitted and not yet settled.
   package var recordsInFlight: Int {
     state.withLock { $0.inFlight.count }
   }
 
-  /// How often a fatal error has made a new handle necessary.
+  /// How often a handle was replaced after a fatal error.
   package var handleReplacements: Int {
     state.withLock { $0.generation }
   }
 
-  /// Makes the handle fatally fail, for tests of what happens then.
+  /// Makes the handle fail with a fatal error, for tests.
   package func provokeFatalError() {
     state.withLock { $0.handle }?.handle.provokeFatalError()
   }
@@ -223,20 +224,20 @@ extension Producer {
         retire(handle)
       }
       if state.withLock({ $0.handle == nil }) {
-        // A handle that dies at once must not be replaced in a tight loop.
+        // A handle that fails at once must not be replaced in a tight loop.
         nextReplacement = max(nextReplacement, .now)
         replaceHandle(notBefore: nextReplacement)
         nextReplacement = .now + .seconds(1)
       }
       if isDone { break }
-      // Under load thousands of answers come a second, each about a few records; what each of them would cost in waking
-      // this thread, and those who wait for it, is several times what it costs to take note of them.
+      // Under load thousands of reports per second come with a few records each. Waking this thread and the waiting
+      // tasks for each report would cost several times as much as processing it.
       if isBusy { Pause.toGather() }
     }
     finish()
   }
 
-  /// Whether the producer is closing and nothing is left to wait for.
+  /// Whether the producer is closing and has no records in flight, or no time left.
   private var isDone: Bool {
     state.withLock { state in
       guard case .closing(let deadline) = state.phase else { return false }
@@ -244,7 +245,7 @@ extension Producer {
     }
   }
 
-  /// Takes note of deliveries and completes the submissions that are settled with them.
+  /// Settles deliveries and completes the submissions that have no other records in flight.
   private func settle(_ deliveries: [Delivery]) {
     let topic = backlog?.topic
     let (finished, watched) = state.withLock { state in
@@ -259,7 +260,7 @@ extension Producer {
     for submission in finished { submission.completion(submission.results) }
   }
 
-  /// Takes a handle out of use: everything it holds is given up and settled, within a bound.
+  /// Retires a handle: gives up and settles all its records within two seconds.
   private func retire(_ handle: ProducerHandle) {
     let generation = state.withLock { state in
       state.handle = nil
@@ -268,22 +269,22 @@ extension Producer {
     var deliveries: [Delivery] = []
     let deadline = ContinuousClock.now + .seconds(2)
     while state.withLock({ $0.inFlight.hasRecords(upTo: generation) }), .now < deadline {
-      // Again each time: a thread which had taken the handle before may still be handing records over.
+      // Repeated, because a thread that took the handle before may still be submitting records.
       handle.purge()
       for notice in handle.poll(milliseconds: 20, deliveries: &deliveries) { notice.log(to: logger) }
       settle(deliveries)
     }
-    // librdkafka reports every purged record at once; what it has not reported by now it never will.
+    // librdkafka reports purged records at once. A record without a report by now never gets one.
     let error = RDKafkaError(code: .possiblyPersisted, message: "the producer's handle failed")
     let silent = state.withLock { $0.inFlight.abandon(upTo: generation, error: error) }
     if silent > 0 {
-      logger.error("Records were given up without word", metadata: [LogKeys.records: "\(silent)"])
+      logger.error("Records were given up without a delivery report", metadata: [LogKeys.records: "\(silent)"])
       backlog?.forgetInFlight()
     }
     settle([])
   }
 
-  /// Makes the handle that takes over from a dead one.
+  /// Creates the successor of a failed handle.
   private func replaceHandle(notBefore instant: ContinuousClock.Instant) {
     while ContinuousClock.now < instant, !isDone { Pause.briefly() }
     do {
@@ -292,13 +293,13 @@ extension Producer {
         state.handle = handle
         state.generation += 1
       }
-      logger.notice("A new producer handle has taken over after a fatal error")
+      logger.notice("Producer handle was replaced after a fatal error")
     } catch {
-      logger.error("The producer's handle cannot be replaced", metadata: [LogKeys.error: "\(error)"])
+      logger.error("Producer handle cannot be replaced", metadata: [LogKeys.error: "\(error)"])
     }
   }
 
-  /// Gives up what is left and lets go of the handle.
+  /// Gives up the remaining records and releases the handle.
   private func finish() {
     let (handle, failedBefore) = state.withLock { state in
       state.phase = .closed
@@ -310,13 +311,13 @@ extension Producer {
       return state.abandoned
     }
     if abandoned > 0 {
-      logger.warning("The producer was closed with records in flight", metadata: [LogKeys.records: "\(abandoned)"])
+      logger.warning("Producer was closed with records in flight", metadata: [LogKeys.records: "\(abandoned)"])
     }
   }
 }
 
 extension ProducerHandle {
-  /// Whether one of the notices, or the handle itself, says that it has fatally failed.
+  /// Whether a notice reports a fatal error that the handle confirms.
   fileprivate func isDead(_ notices: [ClientNotice]) -> Bool {
     notices.contains { notice in
       guard case .error(let error) = notice else { return false }

@@ -5,11 +5,11 @@ package struct TopicAdministrator: Sendable {
   private let handle: AdminHandle
   private let logger: Logger
 
-  /// Makes an administrator; contacts no broker yet.
+  /// Creates an administrator without contacting a broker.
   ///
   /// - Throws: `configuration`, naming the key.
   package init(client: KafkaClientConfiguration, logger: Logger) throws(RDKafkaError) {
-    Librdkafka.check(client, logger: logger)
+    Workarounds.check(client, logger: logger)
     self.logger = logger
     handle = try AdminHandle(
       properties: PropertySet(
@@ -17,13 +17,11 @@ package struct TopicAdministrator: Sendable {
         further: client.properties, reserved: ["bootstrap.servers", "metadata.broker.list", "client.id", "log.queue"]))
   }
 
-  /// Sees to it that the topics exist. A topic that exists with at least as many partitions as specified is left as it
-  /// is.
+  /// Creates the topics that do not exist. A topic with at least the specified number of partitions is unchanged.
   ///
-  /// The embedded cluster cannot create topics on request: there, a topic that is missing fails with `unsupported`.
-  /// Name its topics when it is started.
+  /// librdkafka's mock cluster does not implement the request: a missing topic fails with `unsupported`.
   ///
-  /// - Returns: What became of each topic, in order.
+  /// - Returns: The outcome for each topic, in order.
   /// - Throws: When the cluster does not answer at all.
   package func createTopics(
     _ topics: [TopicSpecification], timeout: Duration = .seconds(15)
@@ -39,14 +37,14 @@ package struct TopicAdministrator: Sendable {
     return creations
   }
 
-  /// Deletes topics with all that lies in them; one that is not there is none's loss.
+  /// Deletes topics with their records. Missing topics are ignored.
   ///
-  /// - Throws: What the cluster says of one that is still there, `unsupported` for the embedded cluster, and when it
-  ///   does not answer at all.
+  /// - Throws: The cluster's error for a topic that it does not delete, `unsupported` for librdkafka's mock cluster,
+  ///   and when the cluster does not answer at all.
   package func deleteTopics(_ topics: [String], timeout: Duration = .seconds(15)) async throws(RDKafkaError) {
     let milliseconds = timeout.timeoutMilliseconds
     let errors = try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
-      // It would let the request time out.
+      // Without a controller the request would time out.
       guard try handle.overview(timeoutMilliseconds: milliseconds).hasController else {
         throw RDKafkaError(code: .unsupported, message: "this cluster has no controller to delete topics")
       }
@@ -70,14 +68,14 @@ package struct TopicAdministrator: Sendable {
         for (topic, number) in try handle.create(missing, timeoutMilliseconds: timeoutMilliseconds) where number != 0 {
           errors[topic] = RDKafkaError(number: number, context: topic)
         }
-        // Somebody else may have created a topic in the meantime: then its partitions decide.
+        // Another client may have created a topic in the meantime: then its number of partitions decides.
         after = try handle.overview(timeoutMilliseconds: timeoutMilliseconds)
       } else {
         for topic in missing {
           errors[topic.name] = RDKafkaError(
             code: .unsupported,
             message:
-              "\(topic.name): this cluster has no controller to create topics; an embedded cluster gets its topics at start"
+              "\(topic.name): this cluster has no controller to create topics; create them when it is started"
           )
         }
       }
@@ -85,7 +83,7 @@ package struct TopicAdministrator: Sendable {
     return topics.map { topic in
       let error = errors[topic.name]
       guard let partitions = after.topics[topic.name], error == nil || error?.isTopicThere == true else {
-        // A topic created a moment ago need not show in every broker's metadata yet.
+        // A new topic may be missing in the metadata of some brokers.
         return TopicCreation(topic: topic.name, outcome: error.map { .failed($0) } ?? .created)
       }
       guard partitions >= topic.partitions else {
@@ -95,6 +93,39 @@ package struct TopicAdministrator: Sendable {
       let isNew = before.topics[topic.name] == nil && error == nil
       return TopicCreation(topic: topic.name, outcome: isNew ? .created : .existed(partitions: partitions))
     }
+  }
+}
+
+/// A topic to be created.
+package struct TopicSpecification: Sendable, Hashable {
+  package var name: String
+  /// The number of partitions; an existing topic with fewer is a conflict.
+  package var partitions: Int32
+  /// The number of brokers that keep each partition.
+  package var replicationFactor: Int16
+  /// Topic settings such as `retention.ms`, used only when the topic is created.
+  package var configuration: [String: String]
+
+  package init(name: String, partitions: Int32, replicationFactor: Int16 = 1, configuration: [String: String] = [:]) {
+    self.name = name
+    self.partitions = partitions
+    self.replicationFactor = replicationFactor
+    self.configuration = configuration
+  }
+}
+
+/// The outcome of creating one topic.
+package struct TopicCreation: Sendable {
+  package var topic: String
+  package var outcome: Outcome
+
+  /// The possible outcomes.
+  package enum Outcome: Sendable, Hashable {
+    case created
+    /// The topic existed with this number of partitions, which is sufficient.
+    case existed(partitions: Int32)
+    /// The topic does not exist, or not as specified (`conflict`).
+    case failed(RDKafkaError)
   }
 }
 

@@ -37,11 +37,11 @@ import Testing
   ]
 
   @Test(arguments: requests)
-  func aSendSurvivesItsRecord(request: SendRequest) throws {
+  func sendIsDecodedAsEncoded(request: SendRequest) throws {
     #expect(try SendRequest.decode(request.encoded()[...], recordTime: UnixTime(milliseconds: 0)) == request)
   }
 
-  @Test func recordsWrittenOneAfterAnotherAreThoseOfEachAlone() {
+  @Test func recordWriterEqualsEncoded() {
     var writer = SendRecordWriter()
     // Two names that look the same among them.
     let origins: [(sender: String?, hub: String, time: Int64)] = [
@@ -148,7 +148,7 @@ import Testing
   ]
 
   /// What is accepted, however it is escaped, can be divided into segments, and these can be read.
-  @Test func aSendThatGrowsByBeingWrittenAnewFitsItsSegments() throws {
+  @Test func sendThatGrowsWhenEncodedAgainFitsItsSegments() throws {
     let text = String(repeating: #"\b"#, count: 200_000)
     let value = Array(Self.record(data: #"{"to":{"everyone":true},"message":{"body":"\#(text)"}}"#).utf8)
     let send = try SendRequest.decode(value[...], recordTime: Self.time)
@@ -158,7 +158,7 @@ import Testing
   }
 
   /// So can its replay, from the sends topic; nothing else of that size comes from there.
-  @Test func aReplayThatGrowsByBeingWrittenAnewIsRead() throws {
+  @Test func replayThatGrowsWhenEncodedAgainIsRead() throws {
     let text = String(repeating: #"\b"#, count: 200_000)
     let value = Array(Self.record(data: #"{"to":{"everyone":true},"message":{"body":"\#(text)"}}"#).utf8)
     let send = try SendRequest.decode(value[...], recordTime: Self.time)
@@ -173,7 +173,7 @@ import Testing
   }
 
   /// A member that only a later version knows stays with its send wherever this one writes it anew.
-  @Test func whatIsNotKnownOfASendSurvives() throws {
+  @Test func unknownMembersOfASendAreKept() throws {
     let data = #"{"later":{"a":[1.50,null]},"to":{"user":"bob"},"k\u0065y\n":"é","message":{"body":"x"}}"#
     let send = try SendRequest.decode(Array(Self.record(data: data).utf8)[...], recordTime: Self.time)
     let retry = RetryRecordTests.record(send: send).encoded(at: Self.time)
@@ -186,14 +186,14 @@ import Testing
   }
 
   /// Of members of one name the last counts, in `data` as anywhere.
-  @Test func aMessagesDataGivenTwiceIsTheLast() throws {
+  @Test func repeatedDataOfAMessageIsReplacedByTheLast() throws {
     let data = #"{"to":{"user":"bob"},"message":{"data":{"a":"1","b":"2"},"data":{"a":"3","a":"4"}}}"#
     let send = try SendRequest.decode(Array(Self.record(data: data).utf8)[...], recordTime: Self.time)
     #expect(send.content.message?.data == ["a": "4"])
   }
 
   /// A producer that counts microseconds where milliseconds are due: what is kept is what can be written.
-  @Test func aRecordFromAFarFutureIsOfTheLastMomentThereIs() throws {
+  @Test func recordTimeIsClampedToTheLastWritableMoment() throws {
     let data = #"{"to":{"user":"a"},"message":{"body":"x"}}"#
     let value = Array(
       #"{"specversion":"1.0","type":"fanfare.send.v1","source":"/x","id":"\#(SendID.random())","data":\#(data)}"#.utf8)
@@ -210,7 +210,7 @@ import Testing
     #""specversion":"1.0","type":"fanfare.send.v1","data":{"to":{"user":"al"},"ttl":5},"data":{"to":{"user":"bob"},"message":{"body":"x"}}"#,
     #""specversion":"1.0","type":"fanfare.send.v1","data":{"to":{}},"d\u0061ta":{"to":{"user":"bob"},"message":{"body":"x"}}"#,
   ])
-  func theOrderOfMembersMeansNothing(members: String) throws {
+  func membersMayHaveAnyOrder(members: String) throws {
     let record = Array(#"{"id":"\#(Self.id)",\#(members)}"#.utf8)
     let content = Content(message: Message(body: "x"))
     let send = SendRequest(
@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test(arguments: poison)
-  func aPoisonedRecordIsRefusedByName(record: String, reason: DeadLetter.Reason, detail: String) {
+  func poisonedRecordIsRejectedWithTheField(record: String, reason: DeadLetter.Reason, detail: String) {
     #expect(throws: RecordError(reason, detail)) {
       try SendRequest.decode(Array(record.utf8)[...], recordTime: Self.time)
     }
@@ -227,7 +227,7 @@ import Testing
 
   /// The same where the data comes before what says that it is a send's.
   @Test(arguments: poison.filter { $0.record.hasPrefix(head) && $0.record.hasSuffix("}") })
-  func poisonIsRefusedByNameWhereverItStands(record: String, reason: DeadLetter.Reason, detail: String) {
+  func poisonedRecordIsRejectedWithTheFieldInAnyOrder(record: String, reason: DeadLetter.Reason, detail: String) {
     let data = record.dropFirst(Self.head.count).dropLast()
     let turned = #"{"data":\#(data),\#(Self.head.dropFirst().dropLast(#","data":"#.count))}"#
     let detail = detail.replacing("at byte 117", with: "at byte 14")
@@ -236,20 +236,20 @@ import Testing
     }
   }
 
-  @Test func bytesThatAreNotTextAreRefused() {
+  @Test func invalidUTF8IsRejected() {
     #expect(throws: RecordError(.undecodable, "the record is not UTF-8")) {
       try SendRequest.decode([UInt8(ascii: "\""), 0xFF, UInt8(ascii: "\"")], recordTime: Self.time)
     }
   }
 
-  @Test func aHugeRecordIsRefusedUnread() {
+  @Test func hugeRecordIsRejectedUnparsed() {
     let record = [UInt8](repeating: UInt8(ascii: " "), count: SendRequest.maximumRecordSize + 1)
     #expect(throws: RecordError(.tooLarge, "the record has more than 524288 bytes")) {
       try SendRequest.decode(record[...], recordTime: Self.time)
     }
   }
 
-  @Test func aStatusSurvivesItsRecord() throws {
+  @Test func statusIsDecodedAsEncoded() throws {
     for state in StatusRecord.State.allCases {
       let devices = DeviceResult.Outcome.allCases.map { outcome in
         DeviceResult(
@@ -266,7 +266,7 @@ import Testing
     }
   }
 
-  @Test func aStatusInOnePartDoesNotSayHowMany() throws {
+  @Test func statusInOnePartOmitsParts() throws {
     let status = StatusRecord(
       send: .random(), hub: .default, state: .noTarget, sender: nil, audience: .user("bob"), acceptedAt: Self.time,
       settledAt: Self.time, devices: [])
@@ -277,7 +277,7 @@ import Testing
   }
 
   /// Parts of two attempts are different records, and so are their names.
-  @Test func aStatusInPartsNamesItsAttempt() {
+  @Test func statusInPartsContainsItsAttempt() {
     let attempt = AttemptID.random()
     let status = StatusRecord(
       send: .random(), hub: .default, part: 1, parts: 3, attempt: attempt, state: .settled, sender: nil,
@@ -294,7 +294,7 @@ import Testing
     (#""part":0,"parts":10000001"#, "data.parts must be 1 to 10000000"),
     (#""part":0,"parts":2,"attempt":"x""#, "data.attempt must be a UUID"),
   ])
-  func aPartThatCannotBeIsRefused(part: String, detail: String) {
+  func invalidPartIsRejected(part: String, detail: String) {
     let status = StatusRecord(
       send: .random(), hub: .default, state: .noTarget, sender: nil, audience: .user("bob"), acceptedAt: Self.time,
       settledAt: Self.time, devices: [])
@@ -303,7 +303,7 @@ import Testing
   }
 
   /// Of members of one name the last counts, also of those that list or count.
-  @Test func aStatusGivesItsDevicesOnce() throws {
+  @Test func repeatedDevicesAndCountsAreReplacedByTheLast() throws {
     let devices = [DeviceResult.Outcome.delivered, .failed].map {
       DeviceResult(registration: .random(), platform: .fcm, outcome: $0, reason: "", status: 0, attempts: 1)
     }
@@ -320,7 +320,7 @@ import Testing
   }
 
   @Test(arguments: [Array("plain {}".utf8), [0xFF, 0x00], []])
-  func aDeadLetterKeepsWhatItCouldNotRead(value: [UInt8]) throws {
+  func deadLetterKeepsUndecodableBytes(value: [UInt8]) throws {
     let letter = DeadLetter(
       reason: .undecodable, detail: Self.hostile, origin: .init(topic: "fanfare.sends", partition: 3, offset: 1 << 40),
       at: Self.time,
@@ -328,7 +328,7 @@ import Testing
     #expect(try DeadLetter.decode(letter.encoded()[...]) == letter)
   }
 
-  @Test func aDeadLetterSaysWhatItDoesNotKeep() throws {
+  @Test func deadLetterReportsACutValue() throws {
     func letter(_ value: [UInt8], _ size: Int? = nil) -> DeadLetter {
       DeadLetter(
         reason: .tooLarge, detail: "too large", origin: .init(topic: "fanfare.sends", partition: 0, offset: 1),
@@ -373,7 +373,7 @@ import Testing
 
   /// No topic of a broker's has such a name, but a letter may come from anybody, and must not become unreadable when it
   /// is written again.
-  @Test func aDeadLetterOfAnyTopicSurvivesItsRecord() throws {
+  @Test func deadLetterOfAnyTopicIsDecodedAsEncoded() throws {
     let letter = DeadLetter(
       reason: .undecodable, detail: "", origin: DeadLetter.Origin(topic: Self.hostile, partition: 0, offset: 1),
       at: Self.time,

@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func theDocumentNamesEveryWord() throws {
+  @Test func documentContainsEveryEnumValue() throws {
     func words(_ path: String...) -> [String]? {
       var node: Any? = checker.schemas
       for step in path { node = (node as? [String: Any])?[step] }
@@ -90,7 +90,7 @@ import Testing
   }
 
   /// What the checker does not understand it would pass over.
-  @Test func theDocumentUsesNothingThatIsNotChecked() {
+  @Test func documentUsesOnlyCheckedKeywords() {
     func check(_ schema: Any, at path: String) {
       guard let schema = schema as? [String: Any] else { return }
       for (keyword, value) in schema {

@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func whatIsBehindAnIDIsTheRest() {
+  @Test func sliceAfterAnIDIsTheRest() {
     let slice = RegistrationSlice(first: RegistrationID(high: 5, low: 7), last: RegistrationID(high: 9, low: 3))
     #expect(slice.after(RegistrationID(high: 5, low: 6)) == slice)
     #expect(slice.after(RegistrationID(high: 0, low: 0)) == slice)
@@ -41,7 +41,7 @@ import Testing
     #expect(RegistrationSlice.whole.after(RegistrationID(high: .max, low: .max)) == nil)
   }
 
-  @Test func theShareGrowsFromNothingToAll() {
+  @Test func shareGrowsFromZeroToOne() {
     let half = RegistrationID(high: .max / 2, low: .max)
     #expect(RegistrationSlice.whole.share(upTo: half) == 0.5)
     #expect(RegistrationSlice.whole.share(upTo: RegistrationSlice.whole.last) == 1)

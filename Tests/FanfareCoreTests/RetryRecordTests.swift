@@ -30,7 +30,7 @@ struct RetryRecordTests {
         ]) : OutcomeCounts())
   }
 
-  @Test(arguments: [1, 3], [false, true]) func whatIsWrittenIsRead(parts: Int, cameEarly: Bool) throws {
+  @Test(arguments: [1, 3], [false, true]) func recordIsDecodedAsEncoded(parts: Int, cameEarly: Bool) throws {
     var record = Self.record(parts: parts, cameEarly: cameEarly)
     let value = record.encoded(at: Self.time)
     record.writtenAt = Self.time
@@ -71,7 +71,7 @@ struct RetryRecordTests {
     (#""send":"#, #""other":"#, "data.send is missing"),
     (#""attempts":3"#, #""attempts":-1"#, "data.devices[0].attempts must be 0 to 1000000"),
   ])
-  func whatIsWrongIsNamed(original: String, replacement: String, problem: String) throws {
+  func errorsContainTheField(original: String, replacement: String, problem: String) throws {
     let text = String(decoding: Self.record().encoded(at: Self.time), as: UTF8.self)
     let value = Array(text.replacing(original, with: replacement, maxReplacements: 1).utf8)
     let error = #expect(throws: RecordError.self) { try RetryRecord.decode(value[...], recordTime: Self.time) }
@@ -79,7 +79,7 @@ struct RetryRecordTests {
   }
 
   /// What a page of 5,000 devices has put off can be put back, should it be set aside.
-  @Test func aWholePagesDeadLetterIsWhole() throws {
+  @Test func deadLetterOfADeferredPageIsWhole() throws {
     let device = RetryRecord.Waiting(
       registration: .random(), platform: .apns, notBefore: Self.time, attempts: 3, heldAttempts: 1, waits: 2,
       wasUnanswered: true, firstAttemptAt: Self.time, reason: "ServiceUnavailable", status: 503, contradictions: 2)
@@ -97,7 +97,7 @@ struct RetryRecordTests {
     #expect(isSame)
   }
 
-  @Test func devicesGivenTwiceAreTheLast() throws {
+  @Test func repeatedDevicesMemberIsReplacedByTheLast() throws {
     var record = Self.record()
     let text = String(decoding: record.encoded(at: Self.time), as: UTF8.self)
     let list = try #require(text.firstMatch(of: /"devices":\[.*?\]/)).output
@@ -106,7 +106,7 @@ struct RetryRecordTests {
     #expect(try RetryRecord.decode(twice[...], recordTime: Self.time) == record)
   }
 
-  @Test func thePutOffPagesOfTwoBroadcastsAreTwoRecords() {
+  @Test func deferredPagesOfTwoBroadcastsHaveDifferentIdentities() {
     let records = (0..<2).map { _ in
       let send = Self.record().send
       return RetryRecord(
@@ -123,7 +123,7 @@ struct RetryRecordTests {
     #expect(identities[0] != identities[1])
   }
 
-  @Test func everyDeferralAndEveryPartIsAnotherRecord() {
+  @Test func everyDeferralAndPartHasItsOwnIdentity() {
     let record = Self.record(parts: 3)
     var identities: Set<SendID> = [record.identity]
     for part in 0..<2 {

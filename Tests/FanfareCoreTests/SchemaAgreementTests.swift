@@ -144,11 +144,11 @@ import Testing
     #expect(isReadAsSend(Array(record.utf8)) == isSound, "the codec", sourceLocation: sourceLocation)
   }
 
-  @Test(arguments: sound) func whatMayBePostedIsRead(data: String) throws {
+  @Test(arguments: sound) func validSendsAreRead(data: String) throws {
     try expectBoth(true, CodecTests.record(data: data))
   }
 
-  @Test(arguments: broken) func whatMayNotBePostedIsRefused(data: String) throws {
+  @Test(arguments: broken) func invalidSendsAreRejected(data: String) throws {
     try expectBoth(false, CodecTests.record(data: data))
   }
 

@@ -52,11 +52,11 @@ import Testing
     ("a && \"b c\"", "a tag of \(Tag.rule)", 6), ("\"\"", "a tag of \(Tag.rule)", 1),
     ("a || " + String(repeating: "x", count: 121), "a tag of \(Tag.rule)", 6),
   ])
-  func whatIsWrongIsPointedAt(text: String, expected: String, position: Int) {
+  func errorsContainThePosition(text: String, expected: String, position: Int) {
     #expect(throws: TagExpressionError(expected: expected, position: position)) { try TagExpression(text) }
   }
 
-  @Test func thereAreLimits() throws {
+  @Test func limitsAreEnforced() throws {
     func joined(_ count: Int) -> String { (0..<count).map { "t\($0)" }.joined(separator: " || ") }
     #expect(try TagExpression(joined(64)).tags.count == 64)
     #expect(throws: TagExpressionError(expected: "no more than 64 tags", position: joined(64).count + 5)) {

@@ -21,7 +21,7 @@ import Testing
   }
 
   /// Ledgers and front ends know an audience by its text alone, which is cut.
-  @Test func aLongListOfUsersIsNoSingleUser() {
+  @Test func longListOfUsersIsNotOneUser() {
     let users = (1...4).map { "username:\($0)" + String(repeating: "0123456789abcdef", count: 4) }
     let wide = (1...4).map { "username:\($0)" + String(repeating: "\u{1F3BA}", count: 60) }
     for audience in [Audience.tags(users), .tags(wide), .expression(.all(users.map(TagExpression.tag)))] {
@@ -35,7 +35,7 @@ import Testing
   /// Four digits are all that a year has: what cannot be written is not read either, and what a clock or a sum came to
   /// is written as the nearest that can.
   @Test(arguments: ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"])
-  func whatLiesBeyondTheYearsOfFourDigitsIsNoTime(text: String) {
+  func momentsOutsideFourDigitYearsAreRejected(text: String) {
     #expect(UnixTime(text) == nil)
   }
 
@@ -49,13 +49,13 @@ import Testing
     #expect(UnixTime(text)?.description == text)
   }
 
-  @Test func timesAreWrittenAsHTTPWantsThem() {
+  @Test func httpDatesAreFormatted() {
     #expect(UnixTime(milliseconds: 784_111_777_999).httpDate == "Sun, 06 Nov 1994 08:49:37 GMT")
     #expect(UnixTime(milliseconds: -1).httpDate == "Wed, 31 Dec 1969 23:59:59 GMT")
     #expect(UnixTime(milliseconds: 1_795_248_000_000).httpDate == "Sat, 21 Nov 2026 08:00:00 GMT")
   }
 
-  @Test func aPushIsNamedByItsSendAndDevice() {
+  @Test func pushIDIsDerivedFromSendAndDevice() {
     let (send, device) = (SendID.random(), RegistrationID.random())
     #expect(PushID(send: send, registration: device) == PushID(send: send, registration: device))
     #expect(PushID(send: send, registration: device) != PushID(send: send, registration: .random()))
@@ -91,11 +91,11 @@ import Testing
     (0, .zero - .milliseconds(Int64.max) - .milliseconds(2), .min),
     (.max, .milliseconds(-500), .max - 500),
   ])
-  func aSumOfTimesEndsWhereTheyEnd(time: Int64, duration: Duration, sum: Int64) {
+  func sumsOfTimesSaturate(time: Int64, duration: Duration, sum: Int64) {
     #expect((UnixTime(milliseconds: time) + duration).milliseconds == sum)
   }
 
-  @Test func tagsAndNamesFollowTheirRules() {
+  @Test func tagsAndNamesAreValidated() {
     #expect(Tag.isValid("A-z_0@#.:-"))
     for tag in ["", "a b", "é", String(repeating: "x", count: 121)] { #expect(!Tag.isValid(tag)) }
     #expect(Tag.user(of: "username:bob") == "bob")
@@ -129,12 +129,12 @@ import Testing
     "https://\(String(repeating: "a", count: 64)).notify.windows.com/",
     "https://cloud.notify.windows.com/ x",
   ])
-  func channelURIsToElsewhereAreRefused(uri: String) {
+  func channelURIsOfOtherHostsAreRejected(uri: String) {
     #expect(ChannelURI(uri) == nil)
     #expect(DeviceHandle.problem(with: uri, platform: .wns) != nil)
   }
 
-  @Test func handlesFollowTheirPlatform() {
+  @Test func handlesAreValidatedByPlatform() {
     #expect(DeviceHandle.problem(with: String(repeating: "aF", count: 32), platform: .apns) == nil)
     for handle in ["", "abc", "zz", String(repeating: "aa", count: 201)] {
       #expect(DeviceHandle.problem(with: handle, platform: .apns) != nil)
@@ -144,7 +144,7 @@ import Testing
     #expect(DeviceHandle.problem(with: "with space", platform: .fcm) != nil)
   }
 
-  @Test func severalTagsAreSortedAndEachThereOnce() {
+  @Test func severalTagsAreSortedAndUnique() {
     #expect(Audience(anyOf: ["b", "a", "b", "a"]) == .tags(["a", "b"]))
     guard case .tags(let tags) = Audience(anyOf: ["username:ren\u{E9}", "username:rene\u{301}"]) else { return }
     #expect(tags.count == 2, "two users, though their names look the same")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct BacklogMonitorTests {
-  @Test func roomRunsOutAndComesBackAsTheGroupReads() async throws {
+  @Test func roomEndsAndReturnsAsTheGroupReads() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     let group = kafka.group()
@@ -43,7 +43,7 @@ struct BacklogMonitorTests {
     #expect(monitor.records == 1)
   }
 
-  @Test func whatOthersProduceCountsToo() async throws {
+  @Test func recordsOfOthersAreCounted() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 2)
     let monitor = try BacklogMonitor(
@@ -98,7 +98,7 @@ struct BacklogMonitorTests {
     #expect(partition.bytes(averageBytes: 7) == 2_500)
   }
 
-  @Test func manyMarksOnlyMakeTheEstimateCoarser() {
+  @Test func manyMarksMakeTheEstimateCoarserOnly() {
     var partition = PartitionBacklog()
     for offset in 0..<5_000 {
       partition.produced(offset: Int64(offset), bytes: 10)

@@ -18,7 +18,7 @@ struct ConfigurationTests {
     #expect(!"\(error)".contains("s3cret"))
   }
 
-  @Test func aValueThatIsNotAcceptedIsNotShown() throws {
+  @Test func invalidValueIsNotInTheError() throws {
     let error = try #require(rejection(["security.protocol": "s3cret"]))
     #expect(error.code == .configuration)
     #expect(error.message.contains("'security.protocol'"))
@@ -26,13 +26,13 @@ struct ConfigurationTests {
   }
 
   @Test(arguments: ["acks", "enable.idempotence", "partitioner", "bootstrap.servers", "delivery.timeout.ms"])
-  func whatTheProducerPromisesCannotBeSwitchedOff(key: String) throws {
+  func producerGuaranteesCannotBeDisabled(key: String) throws {
     let error = try #require(rejection([key: "0"]))
     #expect(error.message.contains("'\(key)'"))
   }
 
   @Test(arguments: ["partition.assignment.strategy", "enable.auto.offset.store", "group.id"])
-  func whatTheConsumerPromisesCannotBeSwitchedOff(key: String) throws {
+  func consumerGuaranteesCannotBeDisabled(key: String) throws {
     let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", properties: [key: "x"])
     let error = #expect(throws: RDKafkaError.self) {
       _ = try Consumer(
@@ -42,7 +42,7 @@ struct ConfigurationTests {
     #expect(error?.message.contains("'\(key)'") == true)
   }
 
-  @Test func aSizeThatIsMeantForTheProducerKeepsNoConsumerFromStarting() {
+  @Test func producerMessageSizeDoesNotAffectConsumers() {
     let client = KafkaClientConfiguration(
       bootstrapServers: "127.0.0.1:1", clientID: "test", properties: ["message.max.bytes": "2000000"])
     #expect(throws: Never.self) {

@@ -7,7 +7,7 @@ import Testing
 struct ConsumerTests {
   /// Records, headers, credit, lag, stored offsets and committed metadata in one group, because forming a group takes
   /// seconds.
-  @Test func whatIsProducedIsReadWithinCreditAndResumedAfterARestart() async throws {
+  @Test func producedRecordsAreReadWithinCreditAndResumedAfterRestart() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     let group = kafka.group()
@@ -71,7 +71,7 @@ struct ConsumerTests {
     }
   }
 
-  @Test func whatIsHeldBackWaitsWhileOtherTopicsAreRead() async throws {
+  @Test func pausedTopicsWaitWhileOthersAreRead() async throws {
     let kafka = try TestKafka.shared()
     let (free, held) = (try await kafka.topic(partitions: 2), try await kafka.topic(partitions: 2))
     try await kafka.withProducer { producer in
@@ -108,7 +108,7 @@ struct ConsumerTests {
     }
   }
 
-  @Test func aRebalanceIsSeenBeforeItTakesEffect() async throws {
+  @Test func rebalanceIsAnnouncedBeforeItTakesEffect() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 4)
     let group = kafka.group()
@@ -142,7 +142,7 @@ struct ConsumerTests {
     }
   }
 
-  @Test func anApplicationThatNeverAnswersIsNotWaitedForLongerThanTheDeadline() async throws {
+  @Test func unansweredRebalanceTakesEffectAtItsDeadline() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer { producer in _ = try await producer.send(record(topic, "x")) }
@@ -162,7 +162,7 @@ struct ConsumerTests {
   /// A member that has nothing left to settle gives its partitions back at once; one that never answers does so at its
   /// deadline. The embedded cluster would refuse what the second one commits once the first one has joined again; on a
   /// starved machine it may do so all the same, and then the next owner finds it where it is kept.
-  @Test func aQuickMemberLeavesASlowOneTimeToCommit() async throws {
+  @Test func fastMemberLeavesASlowOneTimeToCommit() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 6)
     let group = kafka.group()
@@ -221,7 +221,7 @@ struct ConsumerTests {
   }
 
   /// As the embedded cluster does it while its members join again.
-  @Test func whatTheEmbeddedClusterRefusesIsKeptForTheNextOwner() async throws {
+  @Test func refusedOffsetsAreKeptForTheNextOwner() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
     let partition = TopicPartition(topic: topic, partition: 0)
@@ -249,7 +249,7 @@ struct ConsumerTests {
     kafka.cluster?.close()
   }
 
-  @Test func closingShowsTheLastRevocationAndEndsTheStream() async throws {
+  @Test func closingAnnouncesTheLastRevocationAndEndsTheStream() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 2)
     try await kafka.withConsumer(topics: [topic], group: kafka.group()) { consumer in
@@ -296,7 +296,7 @@ struct ConsumerTests {
   }
 
   /// librdkafka's own question for both ends is: it outlives its time limit while no broker can be reached.
-  @Test func theEndsOfAPartitionAreNotAskedForWithoutALimit() async throws {
+  @Test func partitionEndsAreRequestedWithALimit() async throws {
     let kafka = try TestKafka.embedded()
     let partition = TopicPartition(topic: try await kafka.topic(partitions: 1), partition: 0)
     var configuration = ConsumerConfiguration(client: kafka.client(), groupID: kafka.group(), topics: [partition.topic])
@@ -312,7 +312,7 @@ struct ConsumerTests {
   }
 
   /// librdkafka before 2.3 ends the process when it destroys such a member.
-  @Test func aConsumerThatHasJoinedAndWasNeverGivenAnAssignmentCanBeClosed() async throws {
+  @Test func consumerWithoutItsFirstAssignmentCanBeClosed() async throws {
     let kafka = try TestKafka.embedded()
     try kafka.cluster?.inject([EmbeddedCluster.Fault](repeating: .rebalanceInProgress, count: 100), into: .syncGroup)
     let recorder = LogRecorder()
@@ -330,7 +330,7 @@ struct ConsumerTests {
   }
 
   /// The lines about joining are read whatever else an operator debugs, and the operator's come into the log.
-  @Test(arguments: [nil, "broker"]) func debuggingHidesNothing(contexts: String?) async throws {
+  @Test(arguments: [nil, "broker"]) func debugLinesAreStillReported(contexts: String?) async throws {
     let kafka = try TestKafka.embedded()
     let recorder = LogRecorder()
     var configuration = ConsumerConfiguration(

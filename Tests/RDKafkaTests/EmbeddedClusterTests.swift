@@ -53,7 +53,7 @@ struct EmbeddedClusterTests {
       ])
   }
 
-  @Test func recordsSurviveABrokerThatIsAwayForAMoment() async throws {
+  @Test func recordsSurviveATemporaryBrokerOutage() async throws {
     let kafka = try TestKafka.embedded(brokers: 3)
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer { producer in
@@ -68,7 +68,7 @@ struct EmbeddedClusterTests {
     }
   }
 
-  @Test func aClosedClusterSaysSo() throws {
+  @Test func closedClusterThrows() throws {
     let cluster = try EmbeddedCluster(
       topics: [TopicSpecification(name: "a", partitions: 1)], logger: TestKafka.quietLogger)
     let twice = #expect(throws: RDKafkaError.self) {

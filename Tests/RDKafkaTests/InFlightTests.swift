@@ -34,7 +34,7 @@ struct InFlightTests {
     #expect(late.isEmpty)
   }
 
-  @Test func aSecondWordOnARecordIsIgnored() {
+  @Test func secondDeliveryOfARecordIsIgnored() {
     var inFlight = InFlight()
     let slot = inFlight.open([record("t", "a"), record("t", "b")], generation: 0) { _ in }
     _ = inFlight.handedOver(slot, refused: [(0, error)])
@@ -59,7 +59,7 @@ struct InFlightTests {
     #expect(error.message == "t: the broker has only acknowledged a later record")
   }
 
-  @Test func aSlotIsUsedAgain() {
+  @Test func slotIsReused() {
     var inFlight = InFlight()
     let first = inFlight.open([record("t", "a")], generation: 0) { _ in }
     _ = inFlight.handedOver(first, refused: [(0, error)])
@@ -67,7 +67,7 @@ struct InFlightTests {
     #expect(second == first)
   }
 
-  @Test func onlyTheDeadHandlesRecordsAreAbandoned() {
+  @Test func onlyRecordsOfTheFailedHandleAreAbandoned() {
     var inFlight = InFlight()
     let old = inFlight.open([record("t", "a")], generation: 0) { _ in }
     let new = inFlight.open([record("t", "b")], generation: 1) { _ in }
@@ -92,7 +92,7 @@ struct InFlightTests {
     }
   }
 
-  @Test func creditIsSpentAndTheThreadWokenOnlyWhenItRanOut() {
+  @Test func threadIsWokenOnlyWhenCreditRanOut() {
     let credit = Credit()
     #expect(!credit.grant(5), "nobody waits yet")
     #expect(credit.available() == 5)
@@ -108,7 +108,7 @@ struct InFlightTests {
     #expect(credit.available() == 1)
   }
 
-  @Test func aRebalanceCompletesOnceAlsoByBeingDropped() {
+  @Test func rebalanceCompletesOnceAlsoWhenReleased() {
     let count = Mutex(0)
     var token: Rebalance? = Rebalance { count.withLock { $0 += 1 } }
     token?.complete()

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct LogReaderTests {
-  @Test func spansAreReadToTheirEndsAndNoFurther() async throws {
+  @Test func spansAreReadExactlyToTheirEnds() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 3)
     let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)
@@ -46,7 +46,7 @@ struct LogReaderTests {
     #expect(try await empty.next() == nil)
   }
 
-  @Test func aMissingTopicIsNamedAndNotMade() async throws {
+  @Test func missingTopicIsNamedAndNotCreated() async throws {
     let kafka = try TestKafka.shared()
     let reader = try LogReader(client: kafka.client("test-log"), logger: TestKafka.quietLogger)
     for _ in 0..<2 {
@@ -56,7 +56,7 @@ struct LogReaderTests {
     }
   }
 
-  @Test func committedPositionsAreThoseOfTheGroup() async throws {
+  @Test func committedOffsetsAreThoseOfTheGroup() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     let partition = TopicPartition(topic: topic, partition: 0)

@@ -18,7 +18,7 @@ struct ProducerTests {
     }
   }
 
-  @Test func aBatchHasItsResultsInOrder() async throws {
+  @Test func resultsOfABatchAreInOrder() async throws {
     let kafka = try TestKafka.shared()
     let topics = [try await kafka.topic(partitions: 1), try await kafka.topic(partitions: 1)]
     try await kafka.withProducer { producer in
@@ -49,7 +49,7 @@ struct ProducerTests {
     }
   }
 
-  @Test func aRecordThatIsTooLargeIsRefusedAndTheOthersAreNot() async throws {
+  @Test func onlyTheTooLargeRecordIsRefused() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer(configure: { $0.maximumRecordBytes = 2_000 }) { producer in
@@ -94,7 +94,7 @@ struct ProducerTests {
     }
   }
 
-  @Test func aFullQueueRefusesAndClosingGivesUpWhatIsLeft() async throws {
+  @Test func fullQueueRefusesAndClosingGivesUpTheRest() async throws {
     let kafka = try TestKafka.shared()
     let topic = try await kafka.topic(partitions: 1)
     var configuration = ProducerConfiguration(client: kafka.client())
@@ -142,7 +142,7 @@ struct ProducerTests {
     await producer.run()
   }
 
-  @Test func transientFaultsAreRetriedUntilEveryRecordIsThere() async throws {
+  @Test func transientFaultsAreRetriedUntilEveryRecordIsStored() async throws {
     let kafka = try TestKafka.embedded(brokers: 3)
     let topic = try await kafka.topic(partitions: 4)
     // One request at a time: the cluster would take a batch behind one that it has refused.
@@ -160,7 +160,7 @@ struct ProducerTests {
   }
 
   /// librdkafka takes the acknowledgement of the second batch for one of the first, which the cluster has refused.
-  @Test func whatNobodyHasAcknowledgedFails() async throws {
+  @Test func unacknowledgedRecordsFail() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
     let again = try await kafka.withProducer(configure: { $0.client.properties["batch.num.messages"] = "1" }) {
@@ -179,7 +179,7 @@ struct ProducerTests {
     kafka.cluster?.close()
   }
 
-  @Test func aPermanentFaultIsReportedAsWhatItIs() async throws {
+  @Test func permanentFaultIsReportedWithItsCode() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer { producer in
@@ -191,7 +191,7 @@ struct ProducerTests {
     }
   }
 
-  @Test func withoutAnAnswerTheRecordMayOrMayNotBeThere() async throws {
+  @Test func unansweredRecordIsPossiblyPersisted() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic(partitions: 1)
     try await kafka.withProducer(configure: {

@@ -36,7 +36,7 @@ struct RealClusterTests {
     try await administrator.deleteTopics(topics)
   }
 
-  @Test func aMemberWithANameComesBackWithoutAnybodyNoticing() async throws {
+  @Test func staticMemberReturnsWithoutARebalance() async throws {
     try await withMembers(named: ["one", "two"]) { members, start in
       let (one, two) = (members[0], members[1])
       let (owned, changes) = (one.owned, two.changes)
@@ -51,7 +51,7 @@ struct RealClusterTests {
     }
   }
 
-  @Test func aMemberWithANameThatStaysAwayIsReplacedWhenItsSessionIsOver() async throws {
+  @Test func absentStaticMemberIsReplacedAfterItsSession() async throws {
     try await withMembers(named: ["one", "two"]) { members, _ in
       let all = members[0].owned.union(members[1].owned)
       await members[0].consumer.close()
@@ -59,7 +59,7 @@ struct RealClusterTests {
     }
   }
 
-  @Test func aMemberWithoutANameIsReplacedAtOnceWhenItLeaves() async throws {
+  @Test func dynamicMemberIsReplacedAtOnceWhenItLeaves() async throws {
     // Longer than the test may take.
     try await withMembers(named: [nil, nil], session: .seconds(300)) { members, _ in
       let all = members[0].owned.union(members[1].owned)
@@ -70,7 +70,7 @@ struct RealClusterTests {
 
   /// Two workers with the same name, by a mistake of the configuration: the older one ends, and says why, instead of
   /// sending everything twice.
-  @Test func aSecondMemberOfTheSameNameEndsTheFirst() async throws {
+  @Test func secondStaticMemberFencesTheFirst() async throws {
     try await withMembers(named: ["one"]) { members, start in
       let all = members[0].owned
       let second = try start("one")
@@ -87,7 +87,7 @@ struct RealClusterTests {
     }
   }
 
-  @Test func metadataThatTheBrokerDoesNotTakeIsRefusedByNameAndThePositionStays() async throws {
+  @Test func tooLargeMetadataIsRefusedAndTheOffsetStays() async throws {
     try await withMembers(named: [nil]) { members, _ in
       let (consumer, partition) = (members[0].consumer, try #require(members[0].owned.first))
       let small = PartitionOffset(partition: partition, offset: 1, metadata: "small")

@@ -3,24 +3,22 @@ import Synchronization
 
 /// A handle for consuming in a group.
 ///
-/// Records do not arrive on the consumer's queue: each assigned partition's queue is redirected to ``records`` or
-/// ``pausableRecords``. So rebalances and errors can be served at all times, while records are only taken when the
-/// application has room for them. (Pausing partitions would throw away what was fetched, and may lose records before
-/// 2.1.)
+/// The queue of each assigned partition is redirected to ``records`` or ``pausableRecords``. Rebalances and errors are
+/// served from the consumer's queue at all times, and records are taken only when the application has credit. (Pausing
+/// partitions would drop fetched records, and before 2.1 may lose some.)
 final class ConsumerHandle: Sendable {
-  /// The handle itself.
   let handle: Handle
-  /// Wakes the consumer's thread when there is something on a queue, or when the application wants something.
+  /// Wakes the consumer's thread for entries on a queue and for requests of the application.
   let wakeUp: WakeUp
-  /// Where the records of assigned partitions wait, but for those of topics that can be held back.
+  /// The records of assigned partitions, except those of pausable topics.
   let records: Queue
-  /// Where those wait.
+  /// The records of pausable topics.
   let pausableRecords: Queue
   private let pausableTopics: Set<String>
   private let events: Queue
   private let closing: Queue
 
-  /// Makes a handle; contacts no broker yet.
+  /// Creates a handle without contacting a broker.
   init(properties: PropertySet, pausableTopics: Set<String>) throws(RDKafkaError) {
     let events = RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG
     handle = try Handle(kind: .consumer, properties: properties, events: events)
@@ -32,47 +30,40 @@ final class ConsumerHandle: Sendable {
     closing = try Queue.make(on: handle, wakeUp: wakeUp)
   }
 
-  /// Whether a request that shall wake them is under way.
-  let isReminding = Atomic(false)
-  /// Whether librdkafka's threads sleep for up to a second when the prefetch is full: `fetch.queue.backoff.ms` came
-  /// with 2.2.
-  var sleepsWhenFull: Bool { rd_kafka_version() < 0x0202_00ff }
+  /// Whether a request that wakes the broker threads is in flight; see ``FetchWakeUp``.
+  let isWakingFetchThreads = Atomic(false)
 
   /// An event of the consumer.
   enum Event {
-    /// The group gives or takes partitions, and waits.
+    /// The group assigns or revokes partitions, and waits for ``ConsumerHandle/apply(_:)``.
     case rebalance(Change)
-    /// A commit has ended; the ticket is 0 for an automatic one.
+    /// A commit has ended. The ticket is 0 for an automatic commit.
     case committed(ticket: Int, RDKafkaError?)
-    /// Something about the client as a whole.
+    /// An event of the client as a whole.
     case notice(ClientNotice)
   }
 
-  /// A rebalance that librdkafka waits to be answered.
+  /// A rebalance that librdkafka is waiting for.
   struct Change {
-    /// What kind of change.
     var kind: Kind
-    /// The partitions concerned, as librdkafka wants them back.
+    /// The partitions, in the form that librdkafka expects back.
     var list: PartitionList
 
-    /// Given, taken back in order, or taken away already.
+    /// `lose`: the partitions belong to another member already.
     enum Kind {
       case assign, revoke, lose
     }
   }
 
-  /// Joins the group and asks for the topics. Does not block.
+  /// Joins the group and subscribes to the topics. Does not block.
   func subscribe(to topics: [String]) throws(RDKafkaError) {
-    // Until 2.3 librdkafka aborts the process when it destroys a member of a cooperative-sticky group that has joined
-    // and not had its first assignment (librdkafka#4312): a worker stopped while its group forms.
-    if rd_kafka_version() < 0x0203_00ff { handle.isPerilous.store(true, ordering: .releasing) }
+    if Workarounds.destroyingJoiningMemberAborts { handle.mustLeak.store(true, ordering: .releasing) }
     let list = try PartitionList(topics: topics)
     let status = unsafe rd_kafka_subscribe(handle.pointer, list.pointer)
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "subscribe") }
   }
 
-  /// Takes the next event that is there, without waiting. Must be called until nil, as a wake-up is only given when a
-  /// queue ceases to be empty.
+  /// Takes the next event without waiting. Call it until nil: a queue wakes the thread only when it ceases to be empty.
   func nextEvent() -> Event? {
     while true {
       guard let event = unsafe rd_kafka_queue_poll(events.pointer, 0) ?? rd_kafka_queue_poll(closing.pointer, 0) else {
@@ -88,7 +79,7 @@ final class ConsumerHandle: Sendable {
     case RD_KAFKA_EVENT_REBALANCE:
       guard let list = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event)) else { return nil }
       let isAssignment = unsafe rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS
-      if isAssignment { handle.isPerilous.store(false, ordering: .releasing) }
+      if isAssignment { handle.mustLeak.store(false, ordering: .releasing) }
       let isLost = unsafe rd_kafka_assignment_lost(handle.pointer) != 0
       return .rebalance(Change(kind: isAssignment ? .assign : isLost ? .lose : .revoke, list: list))
     case RD_KAFKA_EVENT_OFFSET_COMMIT:
@@ -98,7 +89,7 @@ final class ConsumerHandle: Sendable {
       if error == nil, let list = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event)) {
         error = list.firstError
       }
-      // An automatic commit with nothing to commit.
+      // An automatic commit without offsets.
       if response == RD_KAFKA_RESP_ERR__NO_OFFSET { error = nil }
       return .committed(ticket: ticket, error)
     default:
@@ -106,7 +97,7 @@ final class ConsumerHandle: Sendable {
     }
   }
 
-  /// Lets a rebalance take effect.
+  /// Performs a rebalance.
   func apply(_ change: Change) throws(RDKafkaError) {
     switch change.kind {
     case .assign:
@@ -121,8 +112,8 @@ final class ConsumerHandle: Sendable {
     }
   }
 
-  /// Has the partition's records delivered to its queue; must happen before the assignment. librdkafka keeps the
-  /// partition and the redirection until the handle is destroyed.
+  /// Redirects the partition's records to their queue. Must precede the assignment. librdkafka keeps the redirection
+  /// until the handle is destroyed.
   private func redirect(_ partition: TopicPartition) {
     guard let queue = unsafe rd_kafka_queue_get_partition(handle.pointer, partition.topic, partition.partition) else {
       return
@@ -134,7 +125,7 @@ final class ConsumerHandle: Sendable {
 
   /// Stores offsets for the next automatic commit.
   ///
-  /// - Throws: `notAssigned`, naming a partition, if one is not assigned; the others are stored.
+  /// - Throws: `notAssigned`, naming a partition that is not assigned; the others are stored.
   func store(_ offsets: [PartitionOffset]) throws(RDKafkaError) {
     let list = try PartitionList(offsets)
     let status = unsafe rd_kafka_offsets_store(handle.pointer, list.pointer)
@@ -145,13 +136,13 @@ final class ConsumerHandle: Sendable {
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "store") }
   }
 
-  /// Starts a commit of what is stored; its end arrives as an event with the ticket 0.
+  /// Starts a commit of the stored offsets. Its end is an event with the ticket 0.
   func commitStored() {
-    // That there is nothing to commit is no error here, and any other arrives as the event.
+    // The status is ignored: having no offsets is not an error, and other errors arrive with the event.
     _ = unsafe rd_kafka_commit(handle.pointer, nil, 1)
   }
 
-  /// Starts a commit; its end arrives as an event with `ticket`, which must not be 0.
+  /// Starts a commit. Its end is an event with `ticket`, which must not be 0.
   func commit(_ offsets: [PartitionOffset], ticket: Int) throws(RDKafkaError) {
     let list = try PartitionList(offsets)
     let status = unsafe rd_kafka_commit_queue(
@@ -159,15 +150,47 @@ final class ConsumerHandle: Sendable {
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "commit") }
   }
 
-  /// Begins to leave the group; a last rebalance takes the partitions away. Does not block.
+  /// Begins to leave the group. A last rebalance revokes all partitions. Does not block.
   func beginLeaving() throws(RDKafkaError) {
     if let error = unsafe rd_kafka_consumer_close_queue(handle.pointer, closing.pointer) {
       throw unsafe RDKafkaError(consuming: error, context: "close")
     }
   }
 
-  /// Whether the group has been left.
-  var hasLeft: Bool {
-    unsafe rd_kafka_consumer_closed(handle.pointer) != 0
+  /// Whether the member has left the group.
+  var hasLeft: Bool { unsafe rd_kafka_consumer_closed(handle.pointer) != 0 }
+}
+
+/// A handle that reads partitions from given offsets without joining a group or committing.
+final class LogHandle: Sendable {
+  let handle: Handle
+  /// Wakes the thread that waits for records.
+  let wakeUp: WakeUp
+  /// The records of all partitions.
+  let records: Queue
+
+  /// Creates a handle and begins to read in the background.
+  init(properties: PropertySet, from starts: [PartitionOffset]) throws(RDKafkaError) {
+    handle = try Handle(kind: .consumer, properties: properties, events: 0, logsToQueue: false)
+    wakeUp = try WakeUp()
+    records = try Queue.make(on: handle, wakeUp: wakeUp)
+    for start in starts {
+      guard
+        let queue = unsafe rd_kafka_queue_get_partition(
+          handle.pointer, start.partition.topic, start.partition.partition)
+      else { continue }
+      unsafe rd_kafka_queue_forward(queue, records.pointer)
+      unsafe rd_kafka_queue_destroy(queue)
+    }
+    let list = try PartitionList(starts)
+    let status = unsafe rd_kafka_assign(handle.pointer, list.pointer)
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "assign") }
+  }
+
+  /// Stops fetching the partitions.
+  func stop(_ partitions: [TopicPartition]) throws(RDKafkaError) {
+    let list = try PartitionList(partitions)
+    let status = unsafe rd_kafka_pause_partitions(handle.pointer, list.pointer)
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "pause") }
   }
 }

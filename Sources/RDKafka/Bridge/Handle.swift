@@ -2,34 +2,32 @@ import CRDKafka
 import Logging
 import Synchronization
 
-/// Owns one `rd_kafka_t`: made with a configuration, destroyed on a thread of its own when the last user lets go of it.
+/// Owns one `rd_kafka_t`. It is destroyed on a thread of its own when the last reference is released.
 ///
 /// Unchecked: the pointer never changes, and librdkafka's functions on it may be called from any thread.
 @safe final class Handle: @unchecked Sendable {
-  /// The two types of handles.
   enum Kind {
     case producer, consumer
   }
 
-  /// What librdkafka's functions take.
   let pointer: OpaquePointer
-  /// Whether destroying the handle could end the process now, as ``ConsumerHandle`` says when. Such a handle is left
-  /// behind with its threads.
-  let isPerilous = Atomic(false)
+  /// Whether destroying the handle could abort the process now; see ``Workarounds/destroyingJoiningMemberAborts``. Such
+  /// a handle is leaked with its threads.
+  let mustLeak = Atomic(false)
 
-  /// Makes a handle.
+  /// Creates a handle.
   ///
   /// - Parameters:
   ///   - kind: Whether it produces or consumes.
   ///   - properties: Its settings.
-  ///   - events: The `RD_KAFKA_EVENT_*` to be put on the handle's queue.
-  ///   - logsToQueue: Whether librdkafka's log lines come as events; otherwise there are none.
+  ///   - events: The `RD_KAFKA_EVENT_*` that are put on the handle's queue.
+  ///   - logsToQueue: Whether librdkafka's log lines come as events; otherwise they are discarded.
   /// - Throws: `configuration`, naming the key concerned.
   init(kind: Kind, properties: PropertySet, events: Int32, logsToQueue: Bool = true) throws(RDKafkaError) {
     let configuration = try unsafe Self.makeConfiguration(properties)
     unsafe rd_kafka_conf_set_events(configuration, events)
     if !logsToQueue {
-      // Nobody polls such a handle's queue: its log lines would pile up there.
+      // The queue of such a handle is not polled, so log lines would accumulate there.
       _ = unsafe rd_kafka_conf_set(configuration, "log.queue", "false", nil, 0)
       unsafe rd_kafka_conf_set_log_cb(configuration, nil)
     }
@@ -46,9 +44,9 @@ import Synchronization
   }
 
   deinit {
-    guard !isPerilous.load(ordering: .acquiring) else { return }
-    // Destroying joins librdkafka's threads, which can take a while or, before 2.4, hang: never on the thread that
-    // happened to let go last. A consumer that wanted to leave its group has done so before.
+    guard !mustLeak.load(ordering: .acquiring) else { return }
+    // Destroying joins librdkafka's threads, which can take a while or, before 2.4, hang. It must not block the thread
+    // that releases the last reference. A consumer that wants to leave its group has done so before.
     let doomed = unsafe Doomed(pointer: pointer)
     do {
       try DedicatedThread.start(name: "rdk-destroy") { doomed.destroy() }
@@ -104,7 +102,7 @@ import Synchronization
     String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// The fatal error of the handle, if it has one.
+  /// The handle's fatal error; nil when it has none.
   var fatalError: RDKafkaError? {
     var text = [CChar](repeating: 0, count: 512)
     let error = unsafe rd_kafka_fatal_error(pointer, &text, text.count)
@@ -116,24 +114,5 @@ import Synchronization
   func provokeFatalError() {
     _ = unsafe rd_kafka_test_fatal_error(
       pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "provoked by a test")
-  }
-}
-
-/// The librdkafka at hand.
-package enum Librdkafka {
-  /// Its version, as `2.0.2`.
-  package static var version: String {
-    unsafe String(cString: rd_kafka_version_str())
-  }
-
-  /// Warns where the combination of library and configuration is known not to work.
-  static func check(_ client: KafkaClientConfiguration, logger: Logger) {
-    let mechanism = client.properties["sasl.mechanisms"] ?? client.properties["sasl.mechanism"] ?? ""
-    // Before 2.6.1 the client concatenates the nonce twice; brokers from 4.0 on reject that.
-    if mechanism.hasPrefix("SCRAM"), rd_kafka_version() < 0x0206_01ff {
-      logger.error(
-        "This librdkafka cannot authenticate with SCRAM against Kafka 4.0 and later: use 2.6.1 or later",
-        metadata: [LogKeys.library: "\(version)"])
-    }
   }
 }

@@ -1,7 +1,7 @@
 import CRDKafka
 
 extension RDKafkaError {
-  /// What librdkafka's or the broker's error number means to a caller.
+  /// The error for a number of librdkafka or the broker.
   init(response: rd_kafka_resp_err_t, context: String? = nil) {
     let name = unsafe String(cString: rd_kafka_err2name(response))
     let text = unsafe String(cString: rd_kafka_err2str(response))
@@ -13,7 +13,7 @@ extension RDKafkaError {
       isFatal: response == RD_KAFKA_RESP_ERR__FATAL)
   }
 
-  /// What became of a record whose delivery failed; it is possibly persisted if it was sent and not acknowledged.
+  /// The error of a record whose delivery failed. It is possibly persisted if it was sent and not acknowledged.
   init(delivery response: rd_kafka_resp_err_t, isPossiblyPersisted: Bool, topic: String) {
     self.init(response: response, context: topic)
     isFatal = false
@@ -23,7 +23,7 @@ extension RDKafkaError {
     }
   }
 
-  /// Takes over an `rd_kafka_error_t` and frees it.
+  /// Takes ownership of an `rd_kafka_error_t` and frees it.
   init(consuming error: OpaquePointer, context: String) {
     let response = unsafe rd_kafka_error_code(error)
     let text = unsafe String(cString: rd_kafka_error_string(error))
@@ -36,7 +36,7 @@ extension RDKafkaError {
 }
 
 extension RDKafkaError.Code {
-  /// The kind of a response number.
+  /// The kind of an error number.
   init(response: rd_kafka_resp_err_t) {
     self =
       switch response {
@@ -67,5 +67,23 @@ extension RDKafkaError.Code {
       case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE, RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION: .unsupported
       default: .broker
       }
+  }
+}
+
+extension RDKafkaError {
+  /// The error of a delivery that is not an acknowledgement.
+  init(delivery: Delivery, topic: String) {
+    guard delivery.error != 0 else {
+      self.init(code: .possiblyPersisted, message: "\(topic): the broker has only acknowledged a later record")
+      return
+    }
+    self.init(
+      delivery: rd_kafka_resp_err_t(rawValue: delivery.error), isPossiblyPersisted: delivery.isPossiblyPersisted,
+      topic: topic)
+  }
+
+  /// The error for a number of librdkafka or the broker.
+  init(number: Int32, context: String) {
+    self.init(response: rd_kafka_resp_err_t(rawValue: number), context: context)
   }
 }

@@ -1,8 +1,9 @@
 import Logging
 import Synchronization
 
-/// The loop of a consumer's thread: serves events at all times and records against credit. Everything that librdkafka
-/// wants done by one thread (taking batches, rebalancing, leaving) is done here.
+/// The loop of a consumer's thread. It serves events at all times, and records against credit.
+///
+/// Everything that librdkafka requires on one thread is done here: taking batches, rebalancing, leaving.
 struct ConsumerLoop {
   private let handle: ConsumerHandle
   private let configuration: ConsumerConfiguration
@@ -11,38 +12,33 @@ struct ConsumerLoop {
   private let credit: Credit
   private let progress: Progress
   private let commits: PendingCommits
-  private let membership: Membership
+  private let joinState: JoinState
   private let reader: RecordReader
   private let pausableReader: RecordReader
-  /// Whose turn it is to take records first, so that neither topic's starve when there is little room.
+  /// Whether the pausable topics are served first. It alternates, so that no topic starves when credit is low.
   private var startsWithPausable = false
 
-  /// Rebalances announced by librdkafka, the first of which has been announced to the application.
+  /// The pending rebalances, of which the first one has been announced to the application.
   private var rebalances: [Pending] = []
   private var lastReports: [Int32: ContinuousClock.Instant] = [:]
   private var leaveDeadline: ContinuousClock.Instant?
-  private var stillness: Stillness
-  private var reminder: FetchReminder
+  private var delay: RebalanceDelay
+  private var fetchWakeUp: FetchWakeUp
   private var hasFailed = false
 
   private struct Pending {
     var change: ConsumerHandle.Change
     var state: Rebalance.State?
     var deadline = ContinuousClock.now
-    /// Until when a revocation that the application has completed is held back; see `holdBack`.
-    var heldUntil: ContinuousClock.Instant?
+    /// Until when a completed revocation is delayed at least; see `mustWait`.
+    var delayedUntil: ContinuousClock.Instant?
   }
 
-  /// Makes the loop of one handle; what it shares with the application comes from outside.
+  /// The loop of one handle. The other arguments are shared with the application's side.
   init(
-    handle: ConsumerHandle,
-    configuration: ConsumerConfiguration,
-    logger: Logger,
-    continuation: AsyncStream<ConsumerEvent>.Continuation,
-    credit: Credit,
-    progress: Progress,
-    commits: PendingCommits,
-    membership: Membership
+    handle: ConsumerHandle, configuration: ConsumerConfiguration, logger: Logger,
+    continuation: AsyncStream<ConsumerEvent>.Continuation, credit: Credit, progress: Progress,
+    commits: PendingCommits, joinState: JoinState
   ) {
     self.handle = handle
     self.configuration = configuration
@@ -51,19 +47,20 @@ struct ConsumerLoop {
     self.credit = credit
     self.progress = progress
     self.commits = commits
-    self.membership = membership
-    stillness = Stillness(isNeeded: !configuration.client.profile.acceptsCommitsDuringRebalance)
-    reminder = FetchReminder(
-      isNeeded: handle.sleepsWhenFull, records: configuration.prefetchRecords, bytes: configuration.prefetchBytes)
+    self.joinState = joinState
+    delay = RebalanceDelay(isNeeded: !configuration.client.profile.acceptsCommitsDuringRebalance)
+    fetchWakeUp = FetchWakeUp(
+      isNeeded: Workarounds.fetchThreadsSleepWhenFull, records: configuration.prefetchRecords,
+      bytes: configuration.prefetchBytes)
     reader = RecordReader(queue: handle.records, readsHeaders: configuration.readsHeaders)
     pausableReader = RecordReader(queue: handle.pausableRecords, readsHeaders: configuration.readsHeaders)
   }
 
-  /// Joins the group and serves it until it has been left.
+  /// Joins the group and serves it until the member has left.
   ///
   /// - Parameters:
-  ///   - isClosing: Whether the consumer shall leave.
-  ///   - isPaused: Whether the records of some topics shall wait.
+  ///   - isClosing: Whether the consumer is to leave.
+  ///   - isPaused: Whether the pausable topics are paused.
   mutating func run(isClosing: () -> Bool, isPaused: () -> Bool) {
     do {
       try handle.subscribe(to: configuration.topics)
@@ -73,18 +70,18 @@ struct ConsumerLoop {
     }
     var hasMore = false
     while true {
-      // The tick bounds everything that has a deadline. It also keeps polling librdkafka, which takes an application
-      // that does not poll for dead.
+      // The tick bounds everything with a deadline. It also keeps polling librdkafka, which removes a member that does
+      // not poll.
       handle.wakeUp.wait(milliseconds: hasMore ? 0 : 100)
       serveEvents()
       advanceRebalance()
       hasMore = deliver(isPaused: isPaused())
       commits.expire(now: .now)
-      if leaveDeadline == nil, hasFailed || (isClosing() && !stillness.lasts(at: .now)) { beginLeaving() }
+      if leaveDeadline == nil, hasFailed || (isClosing() && !delay.isActive(at: .now)) { beginLeaving() }
       if let leaveDeadline {
         if handle.hasLeft, rebalances.isEmpty { break }
         if leaveDeadline <= .now {
-          logger.warning("The consumer did not leave its group in time")
+          logger.warning("Consumer did not leave its group in time")
           break
         }
       }
@@ -96,7 +93,7 @@ struct ConsumerLoop {
     do {
       try handle.beginLeaving()
     } catch {
-      logger.notice("The consumer cannot leave its group", metadata: [LogKeys.error: "\(error)"])
+      logger.notice("Consumer cannot leave its group", metadata: [LogKeys.error: "\(error)"])
       leaveDeadline = .now
     }
   }
@@ -109,13 +106,13 @@ struct ConsumerLoop {
         if ticket != 0 {
           commits.end(ticket, error.map { .failure($0) } ?? .success(()))
         } else if let error {
-          // An automatic commit: the next one will cover the same offsets.
+          // An automatic commit. The next one covers the same offsets.
           logger.notice("Stored offsets were not committed", metadata: [LogKeys.error: "\(error)"])
         }
       case .notice(let notice):
         if case .log(let level, let facility, let text) = notice, level >= 7, configuration.readsJoinStates {
-          membership.read(facility: facility, text: text)
-          // Such lines are wanted for this alone, unless somebody debugs.
+          joinState.read(facility: facility, text: text)
+          // These lines are enabled only for the join state, unless the configuration asks for debugging.
           guard configuration.client.properties["debug"] != nil else { continue }
         }
         notice.log(to: logger)
@@ -124,8 +121,8 @@ struct ConsumerLoop {
     }
   }
 
-  /// Announces the first rebalance, lets it take effect when the application is ready or its time is over, goes on to
-  /// the next.
+  /// Announces the first rebalance and performs it when the application has completed it or its deadline is over, then
+  /// continues with the next one.
   private mutating func advanceRebalance() {
     while let first = rebalances.first {
       guard let state = first.state else {
@@ -134,29 +131,29 @@ struct ConsumerLoop {
       }
       let isLate = first.deadline <= .now
       guard state.isComplete || isLate else { return }
-      if !state.isComplete, first.heldUntil == nil {
+      if !state.isComplete, first.delayedUntil == nil {
         logger.warning(
-          "A rebalance takes effect although the application has not completed it",
+          "Rebalance takes effect before the application has completed it",
           metadata: [LogKeys.partitions: "\(first.change.list.partitions)"])
       }
-      guard !holdBack() else { return }
+      guard !mustWait() else { return }
       apply(first.change)
       rebalances.removeFirst()
     }
   }
 
-  /// Whether the first rebalance has to wait for the sake of the other members; see `Stillness`. What is stored is
-  /// committed meanwhile; an application that commits by itself has done so before it completed the rebalance.
-  private mutating func holdBack() -> Bool {
+  /// Whether the first rebalance must wait for other members; see `RebalanceDelay`. Meanwhile stored offsets are
+  /// committed; an application that commits by itself has done so before it completed the rebalance.
+  private mutating func mustWait() -> Bool {
     guard !configuration.client.profile.acceptsCommitsDuringRebalance, case .revoke = rebalances[0].change.kind else {
       return false
     }
-    guard let heldUntil = rebalances[0].heldUntil else {
-      rebalances[0].heldUntil = .now + .milliseconds(500)
+    guard let delayedUntil = rebalances[0].delayedUntil else {
+      rebalances[0].delayedUntil = .now + .milliseconds(500)
       if configuration.autoCommitInterval != nil { handle.commitStored() }
       return true
     }
-    return heldUntil > .now || (leaveDeadline == nil && stillness.lasts(at: .now))
+    return delayedUntil > .now || (leaveDeadline == nil && delay.isActive(at: .now))
   }
 
   private mutating func announce() {
@@ -165,7 +162,7 @@ struct ConsumerLoop {
     let state = Rebalance.State { wakeUp.signal() }
     rebalances[0].state = state
     rebalances[0].deadline = .now + configuration.rebalanceDeadline
-    stillness.begin(rebalances[0].change.kind, isEmpty: partitions.isEmpty, at: .now)
+    delay.begin(rebalances[0].change.kind, isEmpty: partitions.isEmpty, at: .now)
     let token = Rebalance(state: state, deadline: rebalances[0].deadline)
     switch rebalances[0].change.kind {
     case .assign:
@@ -195,7 +192,7 @@ struct ConsumerLoop {
     if case .assign = change.kind { lookUpProgress(of: partitions) }
   }
 
-  /// Learns where the group was before, for the lag, without making anybody wait.
+  /// Reads the committed offsets for the lag in the background.
   private func lookUpProgress(of partitions: [TopicPartition]) {
     let (client, progress, logger) = (handle.handle, progress, logger)
     let timeout = configuration.commitTimeout.timeoutMilliseconds
@@ -203,14 +200,14 @@ struct ConsumerLoop {
       do {
         progress.resumed(try client.committed(partitions, timeoutMilliseconds: timeout))
       } catch {
-        logger.debug("The lag is unknown for now", metadata: [LogKeys.error: "\(error)"])
+        logger.debug("Lag is unknown for now", metadata: [LogKeys.error: "\(error)"])
       }
     }
   }
 
-  /// Hands over records while there are some and the application has room.
+  /// Delivers records up to the credit.
   ///
-  /// - Returns: Whether there may be more at once.
+  /// - Returns: Whether there may be more records at once.
   private mutating func deliver(isPaused: Bool) -> Bool {
     guard !isPaused else { return deliver(from: reader) }
     startsWithPausable.toggle()
@@ -225,11 +222,11 @@ struct ConsumerLoop {
     let taken = reader.take(limit: room)
     if taken.count > 0 {
       credit.spend(taken.count)
-      // What can be held back is little.
+      // Pausable topics have few records.
       if reader === self.reader,
-        reminder.isDue(taken: taken.count, bytes: taken.bytes, left: handle.records.count, at: .now)
+        fetchWakeUp.isDue(taken: taken.count, bytes: taken.bytes, left: handle.records.count, at: .now)
       {
-        remind()
+        wakeFetchThreads()
       }
       for batch in taken.batches { continuation.yield(.records(batch)) }
     }
@@ -237,23 +234,23 @@ struct ConsumerLoop {
     return taken.popped > 0
   }
 
-  /// Sends every broker a request, for which its thread wakes up; see `FetchReminder`. One at a time: a broker that is
-  /// away keeps it waiting.
-  private func remind() {
-    guard !handle.isReminding.exchange(true, ordering: .acquiringAndReleasing) else { return }
+  /// Sends every broker a request, which wakes its thread; see `FetchWakeUp`. Only one at a time: an unreachable broker
+  /// delays it.
+  private func wakeFetchThreads() {
+    guard !handle.isWakingFetchThreads.exchange(true, ordering: .acquiringAndReleasing) else { return }
     let (handle, partitions, logger) = (handle, Array(progress.positions.keys), logger)
     BlockingCalls.detach {
-      defer { handle.isReminding.store(false, ordering: .releasing) }
+      defer { handle.isWakingFetchThreads.store(false, ordering: .releasing) }
       do {
         _ = try handle.handle.ends(.next, of: partitions, timeoutMilliseconds: 1_000)
       } catch {
-        logger.debug("Fetching goes on when librdkafka looks by itself", metadata: [LogKeys.error: "\(error)"])
+        logger.debug("Broker threads were not woken to fetch", metadata: [LogKeys.error: "\(error)"])
       }
     }
   }
 
-  /// Tells the application, at most every ten seconds about the same error: librdkafka repeats itself while a broker is
-  /// away.
+  /// Reports an error to the application, the same one at most every ten seconds: librdkafka repeats errors while a
+  /// broker is unreachable.
   private mutating func report(_ error: RDKafkaError) {
     let now = ContinuousClock.now
     if !error.isFatal, let last = lastReports[error.number], now - last < .seconds(10) { return }

@@ -1,8 +1,8 @@
 import CRDKafka
 
 extension Handle {
-  /// The offsets the group has committed, blocking the thread for at most `timeoutMilliseconds`. Partitions without one
-  /// are not in the result.
+  /// The offsets that the group has committed; partitions without one are omitted. Blocks the thread for at most
+  /// `timeoutMilliseconds`.
   func committed(_ partitions: [TopicPartition], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [PartitionOffset] {
     guard !partitions.isEmpty else { return [] }
     let list = try PartitionList(partitions)
@@ -14,8 +14,8 @@ extension Handle {
     return list.elements.map(\.offset).filter { $0.offset >= 0 }
   }
 
-  /// Commits offsets with their metadata, blocking the thread until the broker has them, for at most
-  /// `timeoutMilliseconds`.
+  /// Commits offsets with their metadata. Blocks the thread for at most `timeoutMilliseconds` until the broker has
+  /// them.
   func commit(_ offsets: [PartitionOffset], timeoutMilliseconds: Int32) throws(RDKafkaError) {
     let list = try PartitionList(offsets)
     let answers = try Queue.make(on: self)
@@ -30,7 +30,7 @@ extension Handle {
     if let error = unsafe PartitionList(copying: rd_kafka_event_topic_partition_list(event))?.firstError { throw error }
   }
 
-  /// The watermarks as of the last fetch, if there was one; asks nobody.
+  /// The watermarks as of the last fetch; nil before the first one. Sends no request.
   func cachedWatermarks(_ partition: TopicPartition) -> (low: Int64, high: Int64)? {
     var (low, high): (Int64, Int64) = (-1, -1)
     let status = unsafe rd_kafka_get_watermark_offsets(pointer, partition.topic, partition.partition, &low, &high)
@@ -38,13 +38,15 @@ extension Handle {
     return (max(0, low), high)
   }
 
-  /// Which end of a partition to look up.
+  /// The ends of a partition: its first offset and the one after its last record.
   enum End {
     case first, next
   }
 
-  /// One end of many partitions with one request per broker, blocking the thread. (The watermark query takes two
-  /// requests per partition; the lookup by time accepts the protocol's special times for the two ends.)
+  /// One end of many partitions. Blocks the thread; sends one request per broker.
+  ///
+  /// The look-up by time accepts the protocol's special times for the ends; a watermark query would send two requests
+  /// per partition.
   func ends(_ end: End, of partitions: [TopicPartition], timeoutMilliseconds: Int32) throws(RDKafkaError)
     -> [PartitionOffset]
   {
@@ -55,5 +57,42 @@ extension Handle {
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "offsets") }
     if let error = list.firstError { throw error }
     return list.elements.map(\.offset)
+  }
+}
+
+/// The topics and brokers of a cluster.
+struct ClusterOverview: Sendable {
+  /// The number of partitions by topic.
+  var topics: [String: Int32] = [:]
+  /// The ids of the brokers.
+  var brokers: Set<Int32> = []
+  /// The id of the broker that creates topics; -1 if it is unknown.
+  var controller: Int32 = -1
+
+  /// Whether topics can be created. librdkafka's mock cluster names a controller that is not one of its brokers.
+  var hasController: Bool { brokers.contains(controller) }
+}
+
+extension Handle {
+  /// Reads the metadata of all topics. Blocks the thread. Unlike a request for a topic by name, it never creates
+  /// topics.
+  func overview(timeoutMilliseconds: Int32) throws(RDKafkaError) -> ClusterOverview {
+    var found: UnsafePointer<rd_kafka_metadata>?
+    let status = unsafe rd_kafka_metadata(pointer, 1, nil, &found, timeoutMilliseconds)
+    guard status == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = unsafe found else {
+      throw RDKafkaError(response: status, context: "the cluster does not answer")
+    }
+    defer { unsafe rd_kafka_metadata_destroy(metadata) }
+    var overview = ClusterOverview()
+    for index in 0..<Int(unsafe metadata.pointee.topic_cnt) {
+      guard let topic = unsafe metadata.pointee.topics?[index] else { continue }
+      unsafe overview.topics[String(cString: topic.topic)] = topic.partition_cnt
+    }
+    for index in 0..<Int(unsafe metadata.pointee.broker_cnt) {
+      guard let broker = unsafe metadata.pointee.brokers?[index] else { continue }
+      unsafe overview.brokers.insert(broker.id)
+    }
+    overview.controller = unsafe rd_kafka_controllerid(pointer, 0)
+    return overview
   }
 }

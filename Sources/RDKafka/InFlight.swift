@@ -1,21 +1,18 @@
-/// The submissions whose records are not all settled. A value: whoever holds it has the lock, and performs what it
-/// returns.
+/// The submissions with unsettled records. A value: its owner holds the lock and performs what it returns.
 struct InFlight: ~Copyable {
-  /// Called once with the results, in the order of the submission's records.
+  /// Called once with the results in the order of the submission's records.
   typealias Completion = @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
 
-  /// A submission all of whose records are settled; to be completed outside the lock.
+  /// A submission without unsettled records, to be completed outside the lock.
   struct Finished: Sendable {
-    /// In the order of the submission's records.
     var results: [Result<RecordPosition, RDKafkaError>]
-    /// To be called with them.
     var completion: Completion
   }
 
   private struct Slot {
-    /// Filled in as records are settled; before, a position whose `offset` is ``unsettled``.
+    /// The results; an unsettled record has a position with the offset ``unsettled``.
     var results: [Result<RecordPosition, RDKafkaError>] = []
-    /// Records not yet settled, plus one while the submitting thread is still handing them over.
+    /// The number of unsettled records, plus one until the submitting thread has submitted all of them.
     var remaining = 0
     var generation = 0
     var completion: Completion?
@@ -26,9 +23,9 @@ struct InFlight: ~Copyable {
   private var slots: [Slot] = []
   private var free: [Int] = []
   private var finished: [Finished] = []
-  /// Records not yet settled.
+  /// The number of unsettled records.
   private(set) var count = 0
-  /// Records that have failed, ever.
+  /// The total number of failed records.
   private(set) var failed = 0
 
   /// Opens a submission and returns its slot.
@@ -42,19 +39,19 @@ struct InFlight: ~Copyable {
     return slot
   }
 
-  /// The submitting thread has handed over all records but these.
+  /// Notes that the submitting thread has submitted all records except the refused ones.
   ///
-  /// - Returns: Whether there are submissions to be taken of which no further delivery will tell: this one, whose
-  ///   records were all refused, or settled before their submitter came to say this.
+  /// - Returns: Whether there are finished submissions that no further delivery will complete: all records of this one
+  ///   were refused, or settled before this call.
   mutating func handedOver(_ slot: Int, refused: [(index: Int, error: RDKafkaError)]) -> Bool {
     for (index, error) in refused { fail(slot, index, error) }
     countDown(slot)
     return !finished.isEmpty
   }
 
-  /// Takes note of what the broker said about one record.
+  /// Settles one record.
   ///
-  /// - Returns: Its topic, or nil if it was given up before.
+  /// - Returns: Its topic; nil if it was given up before.
   @discardableResult
   mutating func settle(_ delivery: Delivery) -> String? {
     let (slot, index) = (delivery.ticket.slot, delivery.ticket.index)
@@ -70,9 +67,9 @@ struct InFlight: ~Copyable {
     return topic
   }
 
-  /// Gives up every record of handles up to `generation` of which no word will come any more.
+  /// Gives up all records of handles up to `generation`.
   ///
-  /// - Returns: How many.
+  /// - Returns: The number of records.
   mutating func abandon(upTo generation: Int, error: RDKafkaError) -> Int {
     let before = count
     for slot in slots.indices where slots[slot].completion != nil && slots[slot].generation <= generation {
@@ -81,19 +78,19 @@ struct InFlight: ~Copyable {
     return before - count
   }
 
-  /// Whether records of handles up to `generation` are still unsettled.
+  /// Whether there are unsettled records of handles up to `generation`.
   func hasRecords(upTo generation: Int) -> Bool {
     slots.contains { $0.completion != nil && $0.generation <= generation }
   }
 
-  /// Takes the submissions which have been settled since the last call.
+  /// Takes the submissions that were finished since the last call.
   mutating func takeFinished() -> [Finished] {
     guard !finished.isEmpty else { return [] }
     defer { finished = [] }
     return finished
   }
 
-  /// Where the record goes; nil once it is settled.
+  /// The record's topic; nil once it is settled.
   private func topicOfUnsettled(_ slot: Int, _ index: Int) -> String? {
     guard slots.indices.contains(slot), slots[slot].results.indices.contains(index),
       case .success(let position) = slots[slot].results[index], position.offset == Self.unsettled

@@ -1,0 +1,36 @@
+import Testing
+
+@testable import RDKafka
+
+struct RebalanceDelayTests {
+  private let start = ContinuousClock.now
+
+  @Test func delayIsOffWhereCommitsAreAccepted() {
+    var delay = RebalanceDelay(isNeeded: false)
+    delay.begin(.revoke, isEmpty: false, at: start)
+    #expect(!delay.isActive(at: start))
+  }
+
+  @Test func revocationStartsTheDelay() {
+    var delay = RebalanceDelay(isNeeded: true)
+    #expect(!delay.isActive(at: start))
+    delay.begin(.revoke, isEmpty: false, at: start)
+    #expect(delay.isActive(at: start + .seconds(2)))
+    #expect(!delay.isActive(at: start + .seconds(3)))
+  }
+
+  @Test func newMemberWithPartitionsIsNotDelayed() {
+    var delay = RebalanceDelay(isNeeded: true)
+    delay.begin(.assign, isEmpty: false, at: start)
+    #expect(!delay.isActive(at: start))
+    // The second generation it hears of is one in which others may give back.
+    delay.begin(.assign, isEmpty: true, at: start)
+    #expect(delay.isActive(at: start))
+  }
+
+  @Test func newMemberWithoutPartitionsIsDelayed() {
+    var delay = RebalanceDelay(isNeeded: true)
+    delay.begin(.assign, isEmpty: true, at: start)
+    #expect(delay.isActive(at: start))
+  }
+}
