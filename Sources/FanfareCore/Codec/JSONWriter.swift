@@ -126,6 +126,9 @@ package struct JSONWriter {
     needsComma = true
   }
 
+  /// Ends a line of newline-delimited JSON after a value.
+  package mutating func endLine() { bytes.append(UInt8(ascii: "\n")) }
+
   // MARK: Values
 
   /// Writes a string whose content `content` appends without quotes. It must not need escapes.

@@ -52,7 +52,7 @@ struct RegistrationListing {
       }
     }
     return JSONWriter.object {
-      $0.array("registrations", found) { $0.element(json: $1.json) }
+      $0.member("registrations", found)
       $0.member("next", last)
     }
   }
