@@ -55,8 +55,8 @@ import Testing
     }
   }
 
-  /// Whatever the weights: a device that the expression holds for carries a driving tag, and of those that do the
-  /// condition decides as the expression does.
+  /// For any weights: a device that matches the expression carries a tag of the source, and for devices that do, the
+  /// condition equals the expression.
   @Test(arguments: UInt64(1)...3) func plansSelectExactlyTheAudience(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let names = ["a", "b", "c", "d"]

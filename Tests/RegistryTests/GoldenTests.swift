@@ -7,8 +7,7 @@ import Testing
 
 @testable import Registry
 
-/// A registry that an earlier release has filled: everything in it is still there, and nothing is migrated. See
-/// `GoldenFile`.
+/// Registries filled by an earlier release: everything is read, and nothing is migrated. See `GoldenFile`.
 @Suite(.timeLimit(.minutes(2))) struct GoldenTests {
   private static let start = UnixTime(milliseconds: 1_790_000_000_000)
   private static let shop = HubName("shop") ?? .default
@@ -20,13 +19,13 @@ import Testing
       let temporary = try TemporaryRegistry()
       try await Self.fill(temporary.registry)
       try temporary.registry.close()
-      // Where there is none yet, there is none to be removed.
+      // Errors are ignored: there may be no file yet.
       try? FileManager.default.removeItem(at: file.url)
       try await DatabaseQueue(path: temporary.configuration.path).vacuum(into: file.url.path)
     }
     let directory = FileManager.default.temporaryDirectory.appending(path: "golden-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    // What stays behind in the temporary directory does no harm.
+    // Errors are ignored: the file is in the temporary directory.
     defer { try? FileManager.default.removeItem(at: directory) }
     let path = directory.appending(path: "registry.db").path
     try FileManager.default.copyItem(atPath: file.url.path, toPath: path)

@@ -7,11 +7,10 @@ import Testing
 
 @testable import Registry
 
-/// A long random history of everything that apps and services do, with few users and handles, so that they get in each
-/// other's way.
+/// Long random histories of changes by apps and services, with few users and handles, so that they conflict.
 @Suite(.timeLimit(.minutes(2))) struct RandomHistoryTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
-  func everyHistoryLeavesOneHolderPerHandleAndExactlyItsTags(seed: UInt64) async throws {
+  func historyLeavesOneHolderPerHandleAndItsTags(seed: UInt64) async throws {
     let temporary = try TemporaryRegistry()
     try await live(with: temporary.registry, seed: seed) {
       try await temporary.registry.read { db in
@@ -23,7 +22,7 @@ import Testing
   }
 
   @Test(TestPostgreSQL.isThere, arguments: [1, 2, 3] as [UInt64])
-  func soDoesItInPostgreSQL(seed: UInt64) async throws {
+  func historyLeavesOneHolderPerHandleInPostgreSQL(seed: UInt64) async throws {
     try await withPostgreSQLRegistry { registry, _ in
       try await live(with: registry, seed: seed) {
         try await registry.read { connection in
@@ -33,7 +32,7 @@ import Testing
           }
         }
       }
-      // What there is of handles and installations is what the registrations say, too.
+      // The tables of handles and installations also match the registrations.
       let strays = try await registry.read { connection in
         try connection.execute(
           """
@@ -48,7 +47,7 @@ import Testing
     }
   }
 
-  /// A row of the table of tags; the tag as its bytes.
+  /// A row of the table of tags, with the bytes of the tag.
   private struct TagRow: Hashable {
     let registration: RegistrationID
     let tag: [UInt8]
@@ -101,8 +100,8 @@ import Testing
     try await check(registry, ids: ids, owners: owners, tagRows: try await tagRows())
   }
 
-  /// The owner of what is alive is who completed it last; the tags' table holds what the registrations say, and nothing
-  /// else.
+  /// Checks that each live registration belongs to the user who completed it last, and that the table of tags matches
+  /// the registrations.
   private func check(
     _ registry: any DeviceRegistry, ids: [RegistrationID], owners: [RegistrationID: String], tagRows: [TagRow]
   ) async throws {

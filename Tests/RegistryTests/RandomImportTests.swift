@@ -5,13 +5,13 @@ import Testing
 
 @testable import Registry
 
-/// Random lines with few users, ids, handles and installations, so that they get in each other's way, taken in batches
-/// of any size: both stores make the same of them, one line at a time or many.
+/// Random lines with few users, ids, handles and installations, so that they conflict, in batches of any size: both
+/// stores must have the same result as an import line by line.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct RandomImportTests {
   private typealias Store = DeviceRegistry & RegistrationDirectory & RegistrationImportStore
 
   @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
-  func bothStoresMakeTheSameOfAFile(seed: UInt64) async throws {
+  func storesHaveTheSameResultForAFile(seed: UInt64) async throws {
     let temporary = try TemporaryRegistry()
     try await withPostgreSQLRegistry { registry, _ in
       var random = SeededGenerator(seed: seed)
@@ -24,7 +24,7 @@ import Testing
         let batch = ImportBatch(
           hub: .default, file: nil, bytes: 0..<1, lines: lines, counts: ImportCounts())
         let one = try await registry.take(batch, at: clock.now())
-        // A line at a time is the measure.
+        // The reference: one line at a time.
         var other = ImportOutcome(counts: ImportCounts())
         for line in lines {
           let single = ImportBatch(hub: .default, file: nil, bytes: 0..<1, lines: [line], counts: ImportCounts())
@@ -34,7 +34,7 @@ import Testing
         }
         #expect(one.counts == other.counts && one.refusals.map(\.line) == other.refusals.map(\.line), "round \(round)")
         let (left, right) = (try await everything(registry), try await everything(temporary.registry))
-        // As bytes: texts that merely look the same are equal otherwise.
+        // Compared as bytes: `==` on texts is canonical equivalence.
         #expect(left.map(\.json) == right.map(\.json), "round \(round)")
         for registration in left {
           for tag in registration.tags {
@@ -72,7 +72,7 @@ import Testing
       #""user":"\#(pick(["alice", "bob", "ren\u{E9}", "rene\u{301}"]))""#, #""platform":"\#(pick(["apns", "fcm"]))""#,
       #""handle":"\#(pick(["aa", "AA", "bb", "cc", "dd"]))""#,
       #""tags":\#(pick(["[]", #"["news"]"#, #"["news","sport"]"#]))"#,
-      // An id is always named: one that is made up by chance would be another one in either store.
+      // Every line has an id: a random one would differ between the stores.
       #""id":"\#(pick(ids))""#,
     ]
     if Int.random(in: 0..<3, using: &random) == 0 { members.append(#""installation":"\#(pick(["i-1", "i-2"]))""#) }

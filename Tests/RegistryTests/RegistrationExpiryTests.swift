@@ -31,7 +31,7 @@ import Testing
     clock.advance(by: .seconds(1800))
     let late = try await register("h2")
     clock.advance(by: .seconds(1800))
-    #expect(try await walk() == [.default: 0, other: 0], "of exactly that age: not yet")
+    #expect(try await walk() == [.default: 0, other: 0], "not yet at exactly that age")
     clock.advance(by: .milliseconds(1))
     let then = clock.now()
     #expect(try await walk() == [.default: 1, other: 1])
@@ -93,12 +93,11 @@ import Testing
     var steps: [Result<Int, RegistryError>] = []
     try await expiry.walk(from: 0.25) { steps.append($1) }
     #expect(steps == [.success(1), .success(2), .failure(failure), .success(0), .success(0)])
-    #expect(directory.asked.map { $0.slice.first.high >> 62 } == [1, 2, 3, 3, 0], "each a quarter")
+    #expect(directory.asked.map { $0.slice.first.high >> 62 } == [1, 2, 3, 3, 0], "each step is a quarter")
   }
 }
 
-/// A directory that answers as it is told and writes down what it is asked to clear out; in the end, that there was
-/// nothing.
+/// A directory that records its calls and returns scripted results; after the last one, that nothing was removed.
 private final class ScriptedDirectory: RegistrationDirectory {
   private let state:
     Mutex<(asked: [(hub: HubName, slice: RegistrationSlice)], answers: [Result<ExpiryStep, RegistryError>])>

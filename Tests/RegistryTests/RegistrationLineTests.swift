@@ -39,7 +39,7 @@ import Testing
     let seen = try read(
       #"{"user":"a","platform":"fcm","handle":"t","tags":null,"installation":null,"lastSeen":"2026-01-03T00:00:00Z"}"#)
     #expect(seen.registration.registeredAt == seen.registration.seenAt && seen.registration.registeredAt < Self.now)
-    // As machines whose clocks differ have stored it.
+    // As stored by machines whose clocks differ.
     let late = try read(
       "{\(Self.sound),\"createdAt\":\"2026-01-02T00:00:00Z\",\"registeredAt\":\"2026-01-01T00:00:00Z\"}")
     #expect(late.registration.createdAt == late.registration.registeredAt && late.isCreationGiven)
@@ -74,12 +74,12 @@ import Testing
     ("{\(sound),\"lastSeen\":\"2126-01-01T00:00:00Z\"}", "lastSeen must not be in the future"),
     ("{\(sound),\"faceface\":1}", "has an unknown member"), ("{\(sound)} x", "has something after the end"),
   ])
-  func invalidLineIsReportedByMember(text: String, complaint: String) throws {
+  func invalidLineIsReportedByMember(text: String, problem: String) throws {
     do {
       _ = try read(text)
       Issue.record("nothing was thrown")
     } catch {
-      #expect("\(error)".hasPrefix(complaint), "\(error)")
+      #expect("\(error)".hasPrefix(problem), "\(error)")
       #expect(!"\(error)".contains("face"), "no value is repeated")
     }
   }

@@ -7,9 +7,9 @@ import Testing
 
 @testable import Registry
 
-/// A page of what waits costs as much as the page, whatever else there is.
+/// The cost of a page of waiting sends depends on the page only.
 @Suite(.timeLimit(.minutes(1))) struct ScheduledListingTests {
-  /// Every way of asking, from the middle of all that waits on.
+  /// Every kind of query, from the middle of the waiting sends on.
   private static let queries: [SendQuery] = {
     let place = SendQuery.Position(acceptedAt: UnixTime(milliseconds: 5_000), send: SendID(high: 1, low: 1))
     return [(nil, nil), ("ann", nil), ("ben", nil), (nil, "ben"), ("ann", "ben"), ("ben", "ben")].map { sender, user in
@@ -17,7 +17,7 @@ import Testing
     }
   }()
 
-  /// The index that each of them is read along; two where two are read side by side.
+  /// The indexes from which each query is read.
   private static let indexes = [
     ["waiting (hub=? AND "], ["waiting_by_sender (hub=? AND sender=? AND "],
     ["waiting_by_sender (hub=? AND sender=? AND "],
@@ -33,12 +33,12 @@ import Testing
     }
     let expected = indexes.map { "SEARCH scheduled_sends USING INDEX scheduled_send_\($0)(scheduled_at,id)<(?,?))" }
     #expect(plan.filter { $0.contains("scheduled_sends") } == expected, "\(plan)")
-    // Two short lists are sorted into one.
+    // The two branches of a UNION are sorted together.
     #expect(indexes.count > 1 || plan.count == 1, "\(plan)")
   }
 
-  /// More have gone than wait, the newest of all among them. The server shows what it has looked at.
-  @Test(TestPostgreSQL.isThere) func unreadableSendIsMarkedInPostgreSQL() async throws {
+  /// More sends were fired than wait, the newest ones included. The plan shows the rows that the server read.
+  @Test(TestPostgreSQL.isThere) func pageReadsOnlyItsRowsInPostgreSQL() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let plans = try await registry.read { connection in
         _ = try connection.execute(
@@ -58,7 +58,7 @@ import Testing
         }
       }
       for plan in plans {
-        // Its lines say `(actual rows=10 loops=1)`, and where it has looked in vain `Rows Removed by Filter: 4990`.
+        // Lines have `(actual rows=10 loops=1)` and, for rows that were read in vain, `Rows Removed by Filter: 4990`.
         let counts = plan.flatMap {
           $0.matches(of: /(?:actual rows=|Removed by Filter: )(\d+)/).compactMap { Int($0.1) }
         }

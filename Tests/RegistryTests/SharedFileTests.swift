@@ -13,17 +13,7 @@ import Testing
   @Test func changeInOneRegistryIsSeenByTheOther() async throws {
     let temporary = try TemporaryRegistry()
     let (one, other) = (temporary.registry, try SQLiteRegistry(temporary.configuration))
-    let id = try await one.issue(hub: .default, handle: "ab01", at: clock.now())
-    #expect(try await other.issue(hub: .default, handle: "AB01", at: clock.now()) == id)
-    for round in 0..<20 {
-      let (writer, reader) = round.isMultiple(of: 2) ? (one, other) : (other, one)
-      let user = "user\(round)"
-      _ = try await writer.complete(application(id, user, "ab01"), at: clock.now())
-      let answers = try await reader.resolve([query(.user(user)), query(.user("user\(round - 1)"))])
-      #expect(answers.map { $0.map(\.registration) } == [[id], []], "the device belongs to the last user")
-    }
-    try await other.remove(id, hub: .default, user: "user19", at: clock.now())
-    #expect(try await one.registration(id, hub: .default) == nil)
+    try await expectSharedChanges(one, other, at: clock.now())
   }
 
   @Test func concurrentClaimsOfAHandleLeaveOneHolder() async throws {

@@ -66,13 +66,11 @@ extension AudiencePage {
 }
 
 extension [AudienceQuery] {
-  /// The hubs of the queries, nearly always one, each with the indices of its queries.
-  func indicesByHub() -> [(hub: HubName, indices: [Int])] {
+  /// Calls the closure for each hub, nearly always one, with the indices of its queries.
+  func forEachHub(_ body: (HubName, [Int]) throws -> Void) rethrows {
     var hubs: [HubName] = []
     for query in self where !hubs.contains(query.hub) { hubs.append(query.hub) }
-    return hubs.map { hub in
-      (hub, hubs.count == 1 ? Array<Int>(indices) : indices.filter { self[$0].hub == hub })
-    }
+    for hub in hubs { try body(hub, hubs.count == 1 ? Array<Int>(indices) : indices.filter { self[$0].hub == hub }) }
   }
 }
 

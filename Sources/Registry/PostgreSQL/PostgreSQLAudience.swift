@@ -29,7 +29,8 @@ struct PostgreSQLAudienceLookup {
 
   /// The devices of each query's audience, in the order of the queries.
   consuming func run(_ connection: PostgreSQLConnection) throws -> [[Target]] {
-    for (hub, indices) in queries.indicesByHub() { try run(connection, hub, indices) }
+    let queries = queries
+    try queries.forEachHub { hub, indices in try run(connection, hub, indices) }
     return answers
   }
 

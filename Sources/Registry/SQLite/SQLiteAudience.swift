@@ -30,7 +30,8 @@ struct SQLiteAudienceLookup {
 
   /// The devices of each query's audience, in the order of the queries.
   consuming func run(_ db: Database) throws -> [[Target]] {
-    for (hub, indices) in queries.indicesByHub() { try run(db, hub, indices) }
+    let queries = queries
+    try queries.forEachHub { hub, indices in try run(db, hub, indices) }
     return answers
   }
 
