@@ -9,9 +9,9 @@ import Synchronization
 /// Writes the sends and status topics to a store that answers queries about sends.
 ///
 /// Two loops run concurrently. `consumeRecords` decodes records into batches; `processQueue` writes the batches, up to
-/// `store.writesAtOnce` at a time, and then grants credit to the consumer and stores the offsets. Offsets that cannot be
-/// stored are stored with the next batch. Writing is idempotent, so records that are read again after a crash change
-/// nothing.
+/// `store.writesAtOnce` at a time, and then grants credit to the consumer and stores the offsets. Offsets that cannot
+/// be stored are stored with the next batch. Writing is idempotent, so records that are read again after a crash
+/// change nothing.
 final class Ledger: Service {
   private let configuration: LedgerConfiguration
   private let store: any LedgerStorage
@@ -36,8 +36,7 @@ final class Ledger: Service {
   /// `onRecorded` is called from the ledger's own task with each batch that has been written.
   init(
     configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
-    logger: Logger,
-    onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
+    logger: Logger, onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration
     self.store = store
@@ -75,8 +74,8 @@ final class Ledger: Service {
       group.addTask { await self.consumer.run() }
       group.addTask { try await self.consumeRecords() }
       group.addTask { await self.closeOnShutdown() }
-      group.addTask { await self.reportLag() }
-      group.addTask { await self.removeExpired() }
+      group.addTask { await self.everySecond { self.lag.update(self.consumer.lag(), at: self.clock.now()) } }
+      group.addTask { await self.everySecond(self.store.removeExpired) }
       group.addTask {
         try await self.processQueue()
         throw Finished()
@@ -261,8 +260,9 @@ final class Ledger: Service {
 
   /// Rewinds the group's offsets where the store holds less than the group has committed; see `OffsetRewind`.
   ///
-  /// Retries until shortly before the rebalance's deadline, because a broker that starts at the same time may not answer
-  /// at once; then it throws, as `run` describes. Returns false during a shutdown: records read then must not be written.
+  /// Retries until shortly before the rebalance's deadline, because a broker that starts at the same time may not
+  /// answer at once; then it throws, as `run` describes. Returns false during a shutdown: records read then must not be
+  /// written.
   private func rewind(_ partitions: [TopicPartition], before effect: ContinuousClock.Instant) async throws -> Bool {
     let lastTry = effect - configuration.consumer.rebalanceDeadline * 0.2
     while true {
@@ -299,17 +299,9 @@ final class Ledger: Service {
     }
   }
 
-  private func removeExpired() async {
+  private func everySecond(_ body: () async -> Void) async {
     while !Task.isCancelled {
-      await store.removeExpired()
-      // Cancelled: the loop's condition ends it.
-      try? await Task.sleep(for: .seconds(1))
-    }
-  }
-
-  private func reportLag() async {
-    while !Task.isCancelled {
-      lag.update(consumer.lag(), at: clock.now())
+      await body()
       // Cancelled: the loop's condition ends it.
       try? await Task.sleep(for: .seconds(1))
     }

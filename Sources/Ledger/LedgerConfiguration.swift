@@ -27,7 +27,7 @@ package struct LedgerConfiguration: Sendable {
     consumer = ConsumerConfiguration(
       client: client, groupID: group ?? topics.prefix + ".ledger", topics: [topics.sends, topics.status])
     consumer.readsHeaders = false
-    // Nobody waits for the ledger by the millisecond; the embedded cluster answers every idle fetch after this long.
+    // Reports may be late by this much. The embedded cluster answers every idle fetch only after this time.
     consumer.fetchWait = .milliseconds(100)
     // An assignment waits for the pending transaction and for the committed offsets.
     consumer.rebalanceDeadline = .seconds(10)

@@ -7,8 +7,8 @@ package struct LedgerError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// For readers: there is no ledger yet, because none was started or its tables are being created.
     package static let notThere = Self(wrapped: .notThere)
-    /// The file is not a ledger, is from a later release, is damaged, or cannot be created or written. Retrying does not
-    /// help: the path, its permissions or the release have to change.
+    /// The file is not a ledger, is from a later release, is damaged, or cannot be created or written. Retrying does
+    /// not help: the path, its permissions or the release have to change.
     package static let unusable = Self(wrapped: .unusable)
     /// The database refuses the user, or the tables cannot be created or belong to something else. Retrying does not
     /// help: the connection, the permissions or the release have to change.

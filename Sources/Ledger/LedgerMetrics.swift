@@ -28,7 +28,7 @@ final class LagMetrics: Sendable {
     let records: Gauge
     /// Nil while the age is unknown: no value is better than a wrong zero.
     var seconds: Gauge?
-    /// The timestamp of the last recorded record, or, before any is recorded, of the first consumed one; nil if unknown.
+    /// The timestamp of the last recorded record, or before any is recorded of the first consumed one; nil if unknown.
     var timestamp: UnixTime?
 
     private let dimensions: [(String, String)]

@@ -24,12 +24,12 @@ package final class LedgerReader: Sendable {
     self.configuration = configuration
   }
 
-  /// The totals of a hub since the file was created. Throws `LedgerError`.
+  /// The totals of a hub since the file was created; zero for an unknown hub. Throws `LedgerError`.
   package func totals(hub: HubName) async throws -> LedgerTotals {
-    try await read { db in try Lookup.totals(db, hub: hub) }
+    try await read { db in try LedgerTotals(db, hub: hub) }
   }
 
-  private func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
+  func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
     do { return try await pool().read(body) } catch { throw LedgerFile.ledgerError(error) }
   }
 
@@ -52,17 +52,4 @@ package final class LedgerReader: Sendable {
   }
 }
 
-extension LedgerReader: SendHistory {
-  package func report(of send: SendID, hub: HubName) async throws -> SendReport? {
-    try await read { db in try Lookup.report(db, of: send, hub: hub) }
-  }
-
-  package func list(_ query: SendQuery) async throws -> SendPage {
-    try await read { db in try Listing(db, query).page() }
-  }
-
-  /// Throws `LedgerError` when there is no ledger yet or it cannot be read.
-  package func check() async throws {
-    try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sends LIMIT 1") }
-  }
-}
+extension LedgerReader: SQLiteLedger, SendHistory {}

@@ -29,10 +29,6 @@ package final class LedgerStore: Sendable {
     }
   }
 
-  package func totals(hub: HubName) async throws -> LedgerTotals {
-    try await read { db in try Lookup.totals(db, hub: hub) }
-  }
-
   /// Closes the file; every later call throws. Deinitialisation closes it, too.
   package func close() throws {
     do { try pool.close() } catch { throw LedgerFile.ledgerError(error) }
@@ -66,24 +62,16 @@ package final class LedgerStore: Sendable {
     }
   }
 
-  private func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
+  func read<Value: Sendable>(_ body: @Sendable (Database) throws -> Value) async throws -> Value {
     do { return try await pool.read(body) } catch { throw LedgerFile.ledgerError(error) }
   }
 }
 
-extension LedgerStore: LedgerStorage {
+extension LedgerStore: SQLiteLedger, LedgerStorage {
   package var maximumDevices: Int { configuration.maximumDevices }
 
-  package func report(of send: SendID, hub: HubName) async throws -> SendReport? {
-    try await read { db in try Lookup.report(db, of: send, hub: hub) }
-  }
-
-  package func list(_ query: SendQuery) async throws -> SendPage {
-    try await read { db in try Listing(db, query).page() }
-  }
-
-  package func check() async throws {
-    try await read { db in _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sends LIMIT 1") }
+  package func totals(hub: HubName) async throws -> LedgerTotals {
+    try await read { db in try LedgerTotals(db, hub: hub) }
   }
 }
 

@@ -10,9 +10,8 @@ import Synchronization
 package final class PatientLedger: Service {
   private let configuration: LedgerConfiguration
   private let store: any LedgerStorage
-  private let clock: any WallClock
   private let logger: Logger
-  private let onRecorded: (@Sendable (LedgerBatch) -> Void)?
+  private let makeLedger: @Sendable () throws -> Ledger
   private let state: Mutex<State>
 
   private struct State {
@@ -25,17 +24,15 @@ package final class PatientLedger: Service {
   /// `onRecorded` is called with each batch that has been written.
   package init(
     configuration: LedgerConfiguration, store: any LedgerStorage, clock: any WallClock = SystemWallClock(),
-    logger: Logger,
-    onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
+    logger: Logger, onRecorded: (@Sendable (LedgerBatch) -> Void)? = nil
   ) throws {
     self.configuration = configuration
     self.store = store
-    self.clock = clock
     self.logger = logger
-    self.onRecorded = onRecorded
-    let ledger = try Ledger(
-      configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: onRecorded)
-    state = Mutex(State(ledger: ledger))
+    makeLedger = {
+      try Ledger(configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: onRecorded)
+    }
+    state = Mutex(State(ledger: try makeLedger()))
   }
 
   /// The problem that keeps the ledger from recording, for readiness; nil when there is none.
@@ -47,8 +44,8 @@ package final class PatientLedger: Service {
   /// Throws `RDKafkaError` when the group's coordinator does not answer within the consumer's `commitTimeout`.
   package func checkKafka() async throws { try await state.withLock(\.ledger).checkKafka() }
 
-  /// Records until graceful shutdown, as `Ledger.run` does. Throws `LedgerError` when the consumer ends by itself or the
-  /// store is unusable.
+  /// Records until graceful shutdown, as `Ledger.run` does. Throws `LedgerError` when the consumer ends by itself or
+  /// the store is unusable.
   package func run() async throws {
     while try await waitForStore() {
       do { return try await state.withLock(\.ledger).run() } catch let error as LedgerError
@@ -57,8 +54,7 @@ package final class PatientLedger: Service {
         logger.warning(
           "Ledger left its group; it rejoins when its store is available", metadata: [LogKeys.error: "\(error)"])
         // A consumer joins its group only once.
-        let next = try Ledger(
-          configuration: configuration, store: store, clock: clock, logger: logger, onRecorded: onRecorded)
+        let next = try makeLedger()
         state.withLock { ($0.ledger, $0.storeFailure) = (next, error) }
       }
     }

@@ -134,8 +134,8 @@ package struct PostgreSQLLedgerConfiguration: Sendable {
   /// How long a settled send can be looked up; it is removed up to a day later. Measured by the records' own times, so
   /// that a ledger rebuilt from an old log holds the same sends.
   package var retention: Duration = .seconds(30 * 86_400)
-  /// The longest wait for the lock that creating or dropping a day's partition needs. Later statements queue behind that
-  /// wait, so it is given up after this time and retried.
+  /// The longest wait for the lock that creating or dropping a day's partition needs. Later statements queue behind
+  /// that wait, so it is given up after this time and retried.
   package var lockTimeout: Duration = .seconds(2)
 
   /// The fewest new sends in a batch, or settling sends of one day, for which the specialised statement is used. Fewer

@@ -8,10 +8,9 @@ import Testing
 
 @testable import Ledger
 
-/// A ledger that an earlier release has filled: everything in it is still there, and nothing is migrated. See
-/// `GoldenFile`.
+/// Ledgers that an earlier release has written are read completely and not migrated. See `GoldenFile`.
 @Suite(.timeLimit(.minutes(2))) struct GoldenTests {
-  private static let clock = SettableClock(.start)
+  private static let clock = ManualClock(at: .start)
 
   @Test func previousReleasesFileIsReadCompletely() async throws {
     let file = GoldenFile("ledger.db")
@@ -20,7 +19,7 @@ import Testing
       let store = try LedgerStore(directory.settings("new"), clock: Self.clock)
       try await Self.fill(store)
       try store.close()
-      // Where there is none yet, there is none to be removed.
+      // Fails if the file does not exist yet.
       try? FileManager.default.removeItem(at: file.url)
       try await DatabaseQueue(path: directory.path("new")).vacuum(into: file.url.path)
     }
@@ -59,7 +58,7 @@ import Testing
       return schema
     }
     try await Self.withLedger { ledger, database in
-      // A day has a table from its first send on.
+      // A day's first send creates its partition.
       try await ledger.write([.send(Samples.send(.random()))])
       let new = try await GoldenDump.schema(of: database)
       #expect(new == schema, "a new database has the same tables")
@@ -81,7 +80,7 @@ import Testing
     }
   }
 
-  /// The statements that made a file's tables, and its versions.
+  /// The statements that create a file's tables, and its versions.
   private static func schema(of path: String) throws -> [String] {
     try DatabaseQueue(path: path).read { db in
       let statements = try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY 1")
@@ -95,7 +94,7 @@ import Testing
   private static let numbers: ClosedRange<UInt64> = 1...15
   private static func id(_ number: UInt64) -> SendID { SendID(high: 0x019F_0000_0000_7000, low: 1 << 63 + number) }
 
-  /// Every kind of row in every table.
+  /// Writes every kind of row to every table.
   private static func fill(_ store: any LedgerStorage) async throws {
     let (one, other) = (AttemptID(high: 1, low: 1), AttemptID(high: 2, low: 2))
     func later(_ number: UInt64) -> UnixTime { .start + .seconds(Int64(number)) }
@@ -112,16 +111,16 @@ import Testing
     let all = DeviceResult.Outcome.allCases.enumerated().map { index, outcome in
       Samples.device(Platform.allCases[index % 3], outcome, number: UInt64(index))
     }
-    // Ended in every way, known by its end alone, and open.
+    // Settled with every state, known only by a status record, and open.
     let states = StatusRecord.State.allCases
     try await store.write((1...6 as ClosedRange<UInt64>).map { .send(Samples.send(id($0), at: later($0))) })
     try await store.write(
       states.enumerated().map { index, state in
         end(UInt64(index + 1), state, devices: state == .settled ? Array(all.prefix(3)) : [])
       } + [end(7, devices: Array(all.suffix(3)))])
-    // More devices than are listed, in one record; and a repetition that comes for nothing.
+    // A record with more devices than are kept, and a duplicate.
     try await store.write([.send(Samples.send(id(8), at: later(8))), end(8, devices: all), end(1, .noTarget)])
-    // Broadcasts: done, half done, and with parts of two attempts.
+    // Broadcasts: settled, open, and open with parts of two attempts.
     let counts = OutcomeCounts(all + all)
     try await store.write(
       (0..<3).map { end(9, part: $0, of: 3, attempt: one, devices: [all[1]], counts: counts) }
@@ -137,7 +136,7 @@ import Testing
     ])
   }
 
-  /// All of it, as the API tells it.
+  /// All content, as the API reports it, as lines of text.
   private static func survey(_ store: any LedgerStorage) async throws -> [String] {
     func text(_ counts: [Platform: [DeviceResult.Outcome: Int]]) -> String {
       Platform.allCases.flatMap { platform in

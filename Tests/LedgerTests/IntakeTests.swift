@@ -30,7 +30,7 @@ import Testing
     #expect(batch.recordsByTopic == [topics.sends: 1, topics.status: 2])
     #expect(batch.undecodable[topics.sends]?.count == 1)
     #expect(batch.undecodable[topics.status]?.count == 3)
-    // They count as read all the same.
+    // The positions include them.
     #expect(batch.positions[TopicPartition(topic: topics.sends, partition: 0)] == 2)
     #expect(batch.positions[TopicPartition(topic: topics.status, partition: 0)] == 11)
     #expect(batch.positions[TopicPartition(topic: topics.status, partition: 2)] == 4)
@@ -64,12 +64,12 @@ import Testing
     async let work = queue.next(limit: 1, hasRoom: false)
     queue.append(WorkQueue.Written(number: 7, duplicates: .success(0)))
     guard case .written(let written)? = await work else {
-      Issue.record("something else came")
+      Issue.record("the result did not come first")
       return
     }
     #expect(written.number == 7)
     guard case .revoked? = await queue.next(limit: 1) else {
-      Issue.record("what had waited did not come")
+      Issue.record("the revocation did not follow")
       return
     }
   }
@@ -103,7 +103,7 @@ import Testing
 
   @Test func windowIsLimitedByRecordsAndBytes() {
     var window = CreditWindow(maximumRecords: 1000, maximumBytes: 1_000_000)
-    // Before anything is known, records are taken to be large.
+    // Before the first observation records are estimated to be large.
     let first = window.grant()
     #expect(first == 61)
     #expect(window.grant() == 0)
@@ -114,7 +114,7 @@ import Testing
       outstanding += window.grant() - 61
     }
     #expect(outstanding == 1000)
-    // One batch of huge records, and before they are done with the room shrinks, but never to nothing.
+    // A batch of huge records reduces the credit at once, but never below one record.
     window.consumed(records: 10, bytes: 10 * 5_000_000)
     #expect(window.grant() == -999)
     window.recorded(records: 10)
@@ -135,9 +135,9 @@ import Testing
       lowest: { $0.map { PartitionOffset(partition: $0, offset: 2) } })
     #expect(
       rewinds == [
-        // The file is behind: a power failure, or a copy of it was put back.
+        // The store is behind: after a power failure, or restored from a backup.
         PartitionOffset(partition: partitions[1], offset: 7),
-        // The file has nothing of it.
+        // The store does not know the partition.
         PartitionOffset(partition: partitions[3], offset: 2),
       ])
   }

@@ -1,6 +1,7 @@
 import FanfareCore
 import Foundation
 import GRDB
+import Support
 import Testing
 
 @testable import Ledger
@@ -28,7 +29,7 @@ import Testing
     try await store.write([.send(Samples.send(id)), .status(Samples.status(id, devices: [Samples.device()]))])
     #expect(try await reader.report(of: id, hub: .default) == (try await store.report(of: id, hub: .default)))
     #expect(try await reader.totals(hub: .default).settled == 1)
-    // The writer gone, what it left can still be read.
+    // The file can still be read after its writer has closed it.
     try store.close()
     #expect(try await LedgerReader(directory.settings()).totals(hub: .default).accepted == 1)
   }
@@ -54,7 +55,7 @@ import Testing
     try await withThrowingTaskGroup { group in
       for _ in 0..<6 {
         group.addTask {
-          // On a thread of its own, as in a process of its own: opening blocks.
+          // On separate threads, because opening blocks.
           try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             Thread.detachNewThread { continuation.resume(with: Result { _ = try LedgerStore(settings) }) }
           }
@@ -71,7 +72,7 @@ import Testing
     var settings = directory.settings()
     settings.retention = .seconds(86_400)
     let later = UnixTime.start + .seconds(3 * 86_400)
-    let store = try LedgerStore(settings, clock: SettableClock(later))
+    let store = try LedgerStore(settings, clock: ManualClock(at: later))
     try await store.write([
       .send(Samples.send(id)), .status(Samples.status(id, part: 0, of: 2)),
       .status(Samples.status(id, state: .deadLettered)),
@@ -93,7 +94,7 @@ import Testing
     try await queue.write { db in try db.execute(sql: "CREATE TABLE recipes (name TEXT)") }
     #expect(await error { _ = try LedgerStore(directory.settings()) }?.code == .unusable)
     #expect(await error { try await LedgerReader(directory.settings()).check() }?.code == .unusable)
-    try Data("no database at all, but long enough to be taken for one".utf8).write(
+    try Data("this is not a database, but it is as long as a header".utf8).write(
       to: URL(filePath: directory.path("text")))
     #expect(await error { _ = try LedgerStore(directory.settings("text")) }?.code == .unusable)
   }
@@ -108,7 +109,8 @@ import Testing
     #expect(await error { try await LedgerReader(directory.settings()).check() }?.code == .unusable)
   }
 
-  /// A file that counted the items of a send one by one, with a send of two of which one is there and a settled one.
+  /// The file has the schema of the first release, which had no attempts. Of its two sends one has settled, the other
+  /// has one of two items.
   @Test func firstReleasesFileIsMigrated() async throws {
     let other = SendID.timeOrdered(at: .start)
     do {
@@ -117,11 +119,14 @@ import Testing
       try await queue.write { [id] db in
         try db.execute(sql: Schema.steps[0])
         try db.execute(
-          sql:
-            "INSERT INTO hubs (id, name) VALUES (1, 'default'); INSERT INTO totals (hub, accepted, settled) VALUES (1, 2, 1)"
+          sql: """
+            INSERT INTO hubs (id, name) VALUES (1, 'default');
+            INSERT INTO totals (hub, accepted, settled) VALUES (1, 2, 1)
+            """
         )
         let insert = """
-          INSERT INTO sends (hub, id, accepted_at, is_announced, audience, known_parts, settled_parts, state, settled_at, part_0, devices)
+          INSERT INTO sends (hub, id, accepted_at, is_announced, audience, known_parts, settled_parts, state,
+            settled_at, part_0, devices)
           VALUES (1, ?, \(UnixTime.start.milliseconds), 1, '', ?, 1, 1, \(UnixTime.start.milliseconds), 7, ?)
           """
         try db.execute(sql: insert, arguments: [Data(id.bytes), 2, StoredDevices.encode([Samples.device()])])
@@ -153,8 +158,7 @@ import Testing
       Samples.device(), Samples.device(.wns, .unconfirmed, number: .max),
       DeviceResult(
         registration: RegistrationID(high: .max, low: 0), platform: .fcm, outcome: .expired, reason: "é",
-        status: 70_000,
-        attempts: 300),
+        status: 70_000, attempts: 300),
     ]
     let stored = StoredDevices.encode(devices)
     #expect(StoredDevices.decode(stored) == devices)
@@ -207,11 +211,11 @@ import Testing
   }
 
   @Test func transactionRemovesALimitedNumberOfRows() async throws {
-    let clock = SettableClock(.start)
+    let clock = ManualClock(at: .start)
     var settings = directory.settings()
     settings.retention = .seconds(2 * 86_400)
     let store = try LedgerStore(settings, clock: clock)
-    func pass(to time: UnixTime) async throws {
+    func advance(to time: UnixTime) async throws {
       clock.set(time)
       try await store.write([.send(Samples.send(SendID.timeOrdered(at: time), at: time))])
     }
@@ -223,9 +227,46 @@ import Testing
       for id in ids where try await store.report(of: id, hub: .default) != nil { left += 1 }
       return left
     }
-    try await pass(to: .start + .seconds(3 * 86_400))
+    try await advance(to: .start + .seconds(3 * 86_400))
     #expect(try await left() == 100)
-    try await pass(to: .start + .seconds(3 * 86_400) + .seconds(1))
+    try await advance(to: .start + .seconds(3 * 86_400) + .seconds(1))
     #expect(try await left() == 0)
+  }
+
+  /// Stands for an event loop: a job that blocks keeps all other jobs from running.
+  private actor Loop {
+    private var isReleased = false
+
+    /// Checks the reader; a later job of this loop releases the lock that the reader waits for.
+    func check(_ reader: LedgerReader, releasing lock: DatabaseQueue) async throws {
+      let check = Task { [self] in
+        #expect(!isReleased, "the check has to start before the release")
+        try await reader.check()
+      }
+      let release = Task { [self] in
+        isReleased = true
+        try lock.close()
+      }
+      try await release.value
+      try await check.value
+    }
+  }
+
+  /// The front end reads reports on the event loops of its connections.
+  @Test func openingTheFileDoesNotBlockTheCallersEventLoop() async throws {
+    let directory = try TemporaryDirectory()
+    try LedgerStore(directory.settings()).close()
+    // Until this connection is closed, all others wait for the busy timeout.
+    var configuration = Configuration()
+    configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") }
+    let lock = try DatabaseQueue(path: directory.path(), configuration: configuration)
+    try await lock.write { db in try db.execute(sql: "CREATE TABLE held (number INTEGER)") }
+    var settings = directory.settings()
+    settings.busyTimeout = .milliseconds(200)
+    let impatient = LedgerReader(settings)
+    await #expect(throws: LedgerError.self) { try await impatient.check() }
+
+    settings.busyTimeout = .seconds(5)
+    try await Loop().check(LedgerReader(settings), releasing: lock)
   }
 }

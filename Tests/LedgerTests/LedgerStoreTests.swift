@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-/// What every store promises.
+/// The contract of `LedgerStorage`, for every store.
 @Suite(.everyStore, .timeLimit(.minutes(2))) struct LedgerStoreTests {
   private let directory: TemporaryDirectory
   private let store: any LedgerStorage
@@ -52,7 +52,7 @@ import Testing
     let sends = times.map { Samples.send(.timeOrdered(at: $0), at: $0) }
     let ends = sends.map { Sample.status(Samples.status($0.id, at: $0.acceptedAt, devices: [Samples.device()])) }
     try await store.write(sends.map { .send($0) })
-    // One has ended before, and nobody has heard of another.
+    // One send has settled before; another is known only by its status record.
     try await store.write([ends[4]])
     try await store.write(ends + [.status(Samples.status(id))])
     for send in sends { #expect(try await store.report(of: send.id, hub: .default)?.state == .settled) }
@@ -110,7 +110,7 @@ import Testing
     let second = Samples.status(id, settledAfter: .seconds(9), devices: [Samples.device(.apns, .failed)])
     try await store.write([.send(Samples.send(id)), .status(first)])
     #expect(try await store.write([.status(second)]) == 1)
-    // Read again, the second one is no news either.
+    // A duplicate that is read again is not counted again.
     #expect(try await store.write([.status(second), .status(first)]) == 0)
     let report = try #require(try await store.report(of: id, hub: .default))
     #expect(report.devices == first.devices)
@@ -131,7 +131,7 @@ import Testing
     var totals = try await store.totals(hub: .default)
     #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (1, 1, 0, 1))
     #expect(totals.devices == [.apns: [.delivered: 1]])
-    // And so it does in several parts, when all of them are there.
+    // A result in several parts counts once all of them are written.
     let other = SendID.random()
     let attempt = AttemptID.random()
     try await store.write([.send(Samples.send(other)), .status(Samples.status(other, state: .deadLettered))])
@@ -147,7 +147,7 @@ import Testing
     #expect((totals.accepted, totals.settled, totals.deadLettered, totals.duplicates) == (2, 2, 0, 2))
   }
 
-  /// In every order, record by record and at once.
+  /// The records come in every order, one by one and as one batch.
   @Test func itemsOfADeadLetteredSendCountAfterARedrive() async throws {
     let attempt = AttemptID.random()
     for (number, order) in Self.permutations(of: [0, 1, 2]).enumerated() {
@@ -221,16 +221,15 @@ import Testing
     let report = try #require(try await store.report(of: id, hub: .default))
     #expect(report.state == .accepted && report.settledAt == nil)
     #expect(report.counts == [.fcm: [.delivered: 5]])
-    #expect(report.devices == nil, "more than are kept")
-    // The other attempt overtakes it.
+    #expect(report.devices == nil, "results of more devices than the maximum are not kept")
+    // Now the other attempt has more items.
     try await store.write([part(0, 1, 1), part(2, 1, 1)])
     #expect(try await store.report(of: id, hub: .default)?.counts == [.fcm: [.delivered: 3]])
     #expect(try await store.totals(hub: .default).devices.isEmpty)
   }
 
-  /// A crash after one of two parts, a repetition whose first of three parts was written, and a repetition that needed
-  /// a single one, in every order, each record read twice: the send counts the devices of one complete attempt, and
-  /// ends with it.
+  /// Four attempts at one send: one of two parts, both of two, one of three, and a single one. The records come in
+  /// every order, each twice. The send counts the devices of one complete attempt, and settles with it.
   @Test func oneOfSeveralAttemptsCounts() async throws {
     func parts(_ written: Int, of parts: Int, firstDevice: Int) -> [StatusRecord] {
       let attempt = parts > 1 ? AttemptID.random() : nil
@@ -298,7 +297,7 @@ import Testing
     #expect(try await store.report(of: id, hub: .default)?.audience == "device/apns")
   }
 
-  @Test func anyTextOfAWriterIsStored() async throws {
+  @Test func textWithSpecialCharactersIsStored() async throws {
     let send = SendRequest(
       id: id, sender: "a\0b\u{FFFF}", acceptedAt: .start, audience: .tag("x"),
       content: Content(message: Message(body: "x")))
@@ -314,6 +313,6 @@ import Testing
       try await store.positions()
         == [.init(topic: topics.sends, partition: 0): 2, .init(topic: topics.status, partition: 0): 3])
     try await store.write([.send(Samples.send(id))])
-    #expect(try await store.positions()[.init(topic: topics.sends, partition: 0)] == 1, "the topic was made anew")
+    #expect(try await store.positions()[.init(topic: topics.sends, partition: 0)] == 1, "the topic was created again")
   }
 }

@@ -11,7 +11,7 @@ import Testing
 
 @testable import Ledger
 
-/// The whole ledger on a real protocol: topics of its own on a cluster that tests share.
+/// Runs whole ledgers on a cluster that tests share, with topics of their own.
 @Suite(.timeLimit(.minutes(2))) struct LedgerTests {
   private let kafka: TestKafka
   private let topics: Topics
@@ -41,8 +41,8 @@ import Testing
     return configuration
   }
 
-  /// Runs a ledger until it has taken in so many records, then shuts it down in order. Returns the number of records it
-  /// took.
+  /// Runs a ledger until it has recorded `count` records, then shuts it down gracefully. Returns the number of records
+  /// that it has recorded.
   private func run(
     _ store: any LedgerStorage, group: String, until count: Int, deadline: Duration? = nil,
     clock: any WallClock = SystemWallClock(), logger: Logger = TestKafka.quietLogger,
@@ -50,7 +50,7 @@ import Testing
   ) async throws -> Int {
     var configuration = configuration(group: group)
     if let deadline { configuration.consumer.rebalanceDeadline = deadline }
-    let (taken, counter) = AsyncStream.makeStream(of: Int.self)
+    let (recorded, counter) = AsyncStream.makeStream(of: Int.self)
     let total = Mutex(0)
     let ledger = try PatientLedger(
       configuration: configuration, store: store, clock: clock, logger: logger,
@@ -65,7 +65,7 @@ import Testing
     try await withThrowingTaskGroup { tasks in
       tasks.addTask { try await services.run() }
       try await body(ledger)
-      for await total in taken where total >= count { break }
+      for await total in recorded where total >= count { break }
       #expect(ledger.readinessProblem == nil)
       await services.triggerGracefulShutdown()
       try await tasks.waitForAll()
@@ -84,14 +84,14 @@ import Testing
     }
   }
 
-  /// Every send of the test, and the ends of all but ten.
+  /// All sends of the test, and the status records of all but the last ten.
   private var history: [Sample] {
     sends.map { Sample.send(Samples.send($0)) }
       + sends.dropLast(10).map { .status(Samples.status($0, devices: [Samples.device()])) }
   }
 
   @Test func sendsAndStatusTopicsAreJoined() async throws {
-    // The ends first, so that some are certainly read before their sends.
+    // Status records first, so that some are read before their sends.
     try await produce(history.reversed())
     try await produce([
       ProducerRecord(topic: topics.sends, key: nil, value: Array("not a record".utf8)),
@@ -106,7 +106,7 @@ import Testing
     #expect(totals.devices == [.apns: [.delivered: 50]])
     #expect(try await store.report(of: sends[0], hub: .default)?.state == .settled)
 
-    // What is in the file has been committed: another run takes in the news only.
+    // The offsets are committed: another run reads only new records.
     try await produce(sends.suffix(10).map { .status(Samples.status($0, state: .noTarget)) })
     #expect(try await run(store, group: group, until: 10) == 10)
     #expect(try await store.totals(hub: .default).inFlight == 0)
@@ -117,7 +117,7 @@ import Testing
     let store = try LedgerStore(directory.settings())
     _ = try await run(store, group: kafka.group(), until: history.count)
     let totals = try await store.totals(hub: .default)
-    // For another group nothing is committed: the same file is given everything again.
+    // Another group has no committed offsets: the same file receives all records again.
     #expect(try await run(store, group: kafka.group(), until: history.count) == history.count)
     #expect(try await store.totals(hub: .default) == totals)
     #expect(totals.duplicates == 0)
@@ -139,15 +139,16 @@ import Testing
     let group = kafka.group()
     let first = try LedgerStore(directory.settings("first"))
     _ = try await run(first, group: group, until: history.count)
-    // The second answer is for the assignment, and comes when the consumer reads already from where the group was.
-    let second = TroubledStore(try LedgerStore(directory.settings("second")), lateAnswer: 2)
+    // The second call is made for the assignment. It returns after the consumer has begun to read from the group's
+    // offsets.
+    let second = FaultyStore(try LedgerStore(directory.settings("second")), delayedPositions: 2)
     let log = LogRecorder()
     let count = try await run(second, group: group, until: history.count, deadline: .seconds(1), logger: log.logger) {
       _ in
       while log.count(of: "A rebalance takes effect although the application has not completed it") == 0 {
         await Task.yield()
       }
-      second.answer()
+      second.returnPositions()
     }
     #expect(count == history.count)
     #expect(try await second.totals(hub: .default) == (try await first.totals(hub: .default)))
@@ -155,15 +156,15 @@ import Testing
 
   @Test func lagIsReportedFromTheFirstRecordUntilTheLedgerEnds() async throws {
     try await produce(history)
-    let store = TroubledStore(try LedgerStore(directory.settings()))
-    store.isFull = true
+    let store = FaultyStore(try LedgerStore(directory.settings()))
+    store.refusesWrites = true
     let gauges = GaugeValues()
-    let clock = SettableClock(SystemWallClock().now() + .seconds(86_400))
+    let clock = ManualClock(at: SystemWallClock().now() + .seconds(86_400))
     try await withMetricsFactory(gauges) {
       _ = try await run(store, group: kafka.group(), until: history.count, clock: clock) { _ in
         while (gauges.values(of: "fanfare_consumer_lag_seconds").max() ?? 0) < 86_000 { await Task.yield() }
         #expect(gauges.values(of: "fanfare_consumer_lag_records").contains { $0 > 0 })
-        store.isFull = false
+        store.refusesWrites = false
       }
     }
     #expect(gauges.values(of: "fanfare_consumer_lag_seconds").isEmpty)
@@ -195,50 +196,50 @@ import Testing
     #expect(try await store.totals(hub: .default).settled == 50)
   }
 
-  @Test func positionsAreStoredOnlyBehindPendingWrites() async throws {
-    // What comes at once is one batch, and so the second is certainly another.
+  @Test func positionsNeverPassPendingWrites() async throws {
+    // Records that arrive together form one batch; the second half arrives later and forms another.
     let samples = history
     try await produce(Array(samples.prefix(30)))
-    let store = TroubledStore(try LedgerStore(directory.settings()), holdsFirstBatch: true)
+    let store = FaultyStore(try LedgerStore(directory.settings()), holdsFirstBatch: true)
     let count = try await run(store, group: kafka.group(), until: samples.count) { _ in
-      while !store.hasBegun { await Task.yield() }
+      while !store.hasBegunWriting { await Task.yield() }
       try await produce(Array(samples.dropFirst(30)))
     }
     #expect(count == samples.count)
-    #expect(store.mistakes == 0)
+    #expect(store.prematurePositions == 0)
     #expect(try await store.totals(hub: .default).settled == 50)
   }
 
   @Test func removalRunsBesideWritesAndIsCancelledAtTheEnd() async throws {
     try await produce(history)
-    let store = TroubledStore(try LedgerStore(directory.settings()), retiresForEver: true)
+    let store = FaultyStore(try LedgerStore(directory.settings()), removalNeverEnds: true)
     let count = try await run(store, group: kafka.group(), until: history.count) { _ in
-      while !store.isRetiring { await Task.yield() }
+      while !store.isRemovingExpired { await Task.yield() }
     }
     #expect(count == history.count)
-    #expect(!store.isRetiring)
+    #expect(!store.isRemovingExpired)
   }
 
   @Test func ledgerWaitsForItsStoreAtTheStart() async throws {
     try await produce(history)
-    let store = TroubledStore(try LedgerStore(directory.settings()))
-    store.isAway = true
+    let store = FaultyStore(try LedgerStore(directory.settings()))
+    store.isUnavailable = true
     let count = try await run(store, group: kafka.group(), until: history.count) { ledger in
-      while ledger.readinessProblem != TroubledStore.away.message { await Task.yield() }
-      store.isAway = false
+      while ledger.readinessProblem != FaultyStore.unavailable.message { await Task.yield() }
+      store.isUnavailable = false
     }
     #expect(count == history.count)
   }
 
-  @Test func ledgerRejoinsAfterItsStoreWasAwayAtAnAssignment() async throws {
+  @Test func ledgerRejoinsAfterItsStoreWasUnavailableAtAnAssignment() async throws {
     try await produce(history)
-    let store = TroubledStore(try LedgerStore(directory.settings()))
-    // It answers the question that comes before the group is joined, and then is away for longer than an assignment
-    // waits.
-    store.goesAwayAfterPositions = 1
+    let store = FaultyStore(try LedgerStore(directory.settings()))
+    // It answers the call that precedes joining the group, and is then unavailable for longer than an assignment
+    // allows.
+    store.availablePositions = 1
     let count = try await run(store, group: kafka.group(), until: history.count, deadline: .seconds(1)) { ledger in
-      while ledger.readinessProblem != TroubledStore.away.message { await Task.yield() }
-      store.isAway = false
+      while ledger.readinessProblem != FaultyStore.unavailable.message { await Task.yield() }
+      store.isUnavailable = false
     }
     #expect(count == history.count)
     #expect(try await store.totals(hub: .default).settled == 50)
@@ -254,7 +255,7 @@ import Testing
   }
 
   @Test func consumerThatEndsByItselfThrows() async throws {
-    // It begins like an expression and is none, so that nothing can be subscribed to.
+    // An invalid regular expression, so that the consumer cannot subscribe.
     let configuration = LedgerConfiguration(
       client: kafka.client("ledger"), topics: Topics(prefix: "^("), group: kafka.group())
     let ledger = try PatientLedger(
@@ -280,4 +281,38 @@ import Testing
     let ledger = try Ledger(configuration: configuration(group: "g"), store: store, logger: TestKafka.quietLogger)
     #expect(ledger.readinessProblem == "the ledger's consumer group has not assigned it any partitions yet")
   }
+}
+
+/// Records the values of gauges until they are destroyed.
+private final class GaugeValues: MetricsFactory {
+  private final class Recorder: RecorderHandler {
+    let value = Mutex<Double?>(nil)
+
+    func record(_ value: Int64) { record(Double(value)) }
+    func record(_ value: Double) { self.value.withLock { $0 = value } }
+  }
+
+  private let recorders = Mutex<[(label: String, recorder: Recorder)]>([])
+
+  /// The last value of each gauge with that label.
+  func values(of label: String) -> [Double] {
+    recorders.withLock { recorders in
+      recorders.filter { $0.label == label }.compactMap { $0.recorder.value.withLock { $0 } }
+    }
+  }
+
+  func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+    let recorder = Recorder()
+    recorders.withLock { $0.append((label, recorder)) }
+    return recorder
+  }
+
+  func destroyRecorder(_ handler: any RecorderHandler) {
+    recorders.withLock { recorders in recorders.removeAll { $0.recorder === handler } }
+  }
+
+  func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler { NOOPMetricsHandler.instance }
+  func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler { NOOPMetricsHandler.instance }
+  func destroyCounter(_ handler: any CounterHandler) {}
+  func destroyTimer(_ handler: any TimerHandler) {}
 }

@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func pagesListTheNewestSendsFirst() async throws {
-    // Three at a time have one moment.
+    // Groups of three sends have equal times.
     let sends = (0..<11).map { send("alice", to: .user("bob"), after: Int64($0 / 3)) }
     try await store.write(
       sends.shuffled().map(Sample.send) + [.send(send("alice", to: .user("bob"), after: 99, hub: Samples.otherHub))])
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test func searchForRareSendsEndsItsPageEarly() async throws {
-    let count = Listing.mostExamined + 5
+    let count = PageBuilder.mostExamined + 5
     let sends = (0..<count).map { send("alice", to: .user("bob"), after: Int64($0)) }
     try await store.write(sends.map(Sample.send) + [.status(Samples.status(sends[0].id, state: .expired))])
     let query = SendQuery(hub: .default, state: .expired)

@@ -6,21 +6,21 @@ import Testing
 
 @testable import Ledger
 
-/// What only a ledger in a database does.
+/// Behaviour that only the PostgreSQL ledger has.
 @Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct PostgreSQLLedgerTests {
   private let id = SendID.random()
   private let day = Duration.seconds(86_400)
 
-  /// Runs a test with a ledger, and with a look at its tables.
+  /// Runs a test with a ledger, and with a function that returns the first column of a query's rows.
   private func withLedger(
-    retention days: Int64 = 2, clock: SettableClock = SettableClock(.start),
+    retention days: Int64 = 2, clock: ManualClock = ManualClock(at: .start),
     _ body: (PostgreSQLLedger, @Sendable (String) async throws -> [String]) async throws -> Void
   ) async throws {
     try await TestPostgreSQL.withSchema { database in
       var settings = PostgreSQLLedgerConfiguration(database: database)
       settings.maximumDevices = 4
       settings.retention = .seconds(days * 86_400)
-      // However small the tables are, their indexes are to be looked at.
+      // So that plans use the indexes even of small tables.
       var looking = database
       looking.settings.merge(["enable_seqscan": "off", "enable_bitmapscan": "off"]) { $1 }
       let pool = try PostgreSQLPool(looking, logger: TestPostgreSQL.quietLogger)
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  /// The settings to blame are others than a file's.
+  /// The error code tells which settings to change: those of a database, not of a file.
   @Test func unusableDatabaseHasItsOwnErrorCode() async throws {
     try await withLedger { ledger, look in
       _ = try await look("CREATE TABLE ledger_sends ()")
@@ -74,31 +74,29 @@ import Testing
   }
 
   @Test func daysHavePartitionsAndImpossibleDaysUseTheDefault() async throws {
-    let clock = SettableClock(.start)
+    let clock = ManualClock(at: .start)
     try await withLedger(clock: clock) { ledger, look in
       let times = [.zero - day * 20, .zero - day, .zero, day, day * 9].map { UnixTime.start + $0 }
       try await ledger.write(times.map { .send(Samples.send(.random(), at: $0)) })
       let today = BatchPlan.day(of: .start)
       let own = [today - 1, today, today + 1].map { "ledger_sends_\($0)" }
       #expect(try await look(Self.partitions) == ["ledger_sends_rest"] + own + ["ledger_sends_rest"])
-      // When the day has come, what was there before it moves to where it belongs, and counts as the same send.
+      // When the day has come, its sends move from the default partition to the day's, and are not counted again.
       let later = Samples.send(id, at: .start + day * 9)
       try await ledger.write([.send(later)])
       clock.set(.start + day * 9)
       try await ledger.write([.send(later), .status(Samples.status(id, at: later.acceptedAt))])
       #expect(
         try await look("SELECT DISTINCT s.tableoid::regclass::text FROM ledger_sends AS s WHERE day = \(today + 9)")
-          == [
-            "ledger_sends_\(today + 9)"
-          ])
+          == ["ledger_sends_\(today + 9)"])
       #expect(try await ledger.report(of: id, hub: .default)?.state == .settled)
       #expect(try await ledger.totals(hub: .default).accepted == 6)
     }
   }
 
-  /// As a dump does that runs over midnight.
-  @Test func `a long reader blocks neither a new day nor the removal of an old one`() async throws {
-    let clock = SettableClock(.start)
+  /// For example a dump that runs over midnight.
+  @Test func longReaderDelaysPartitionsButNotWrites() async throws {
+    let clock = ManualClock(at: .start)
     try await TestPostgreSQL.withSchema { database in
       var settings = PostgreSQLLedgerConfiguration(database: database)
       settings.retention = day * 2
@@ -123,7 +121,7 @@ import Testing
   }
 
   @Test func oldDayIsDroppedAndItsOpenSendsStay() async throws {
-    let clock = SettableClock(.start)
+    let clock = ManualClock(at: .start)
     try await withLedger(clock: clock) { ledger, look in
       let (open, late) = (SendID.random(), SendID.random())
       let attempt = AttemptID.random()
@@ -143,7 +141,7 @@ import Testing
       #expect(try await ledger.report(of: id, hub: .default) == nil)
       #expect(try await ledger.report(of: late, hub: .default)?.state == .settled)
       #expect(try await look("SELECT 'x' FROM ledger_duplicates").isEmpty)
-      // It ends where it has gone to.
+      // The open send settles in the default partition.
       try await ledger.write([.status(Samples.status(open, part: 1, of: 2, attempt: attempt))])
       #expect(try await ledger.report(of: open, hub: .default)?.state == .settled)
       let totals = try await ledger.totals(hub: .default)
@@ -151,8 +149,8 @@ import Testing
     }
   }
 
-  @Test func `sends are entered while an old day cannot be dropped, and who is cancelled gives that up`() async throws {
-    let clock = SettableClock(.start)
+  @Test func writesContinueWhileARemovalWaitsAndCancellationEndsIt() async throws {
+    let clock = ManualClock(at: .start)
     try await TestPostgreSQL.withSchema { database in
       var settings = PostgreSQLLedgerConfiguration(database: database)
       settings.retention = day * 2
@@ -166,23 +164,23 @@ import Testing
       clock.set(later)
       try await ledger.write([.send(Samples.send(.random(), at: later))])
       let lock = try await HeldLock("SELECT 1 FROM ledger_days FOR SHARE", in: pool)
-      let retiring = Task { await ledger.removeExpired() }
+      let removal = Task { await ledger.removeExpired() }
       try await lock.isAwaited()
       try await ledger.write([.send(Samples.send(.random(), at: later))])
-      retiring.cancel()
+      removal.cancel()
       try await lock.release()
-      await retiring.value
+      await removal.value
       #expect(try await ledger.report(of: id, hub: .default) != nil)
-      // The next one does not wait for its hour.
+      // After a cancellation the next removal is due at once.
       await ledger.removeExpired()
       #expect(try await ledger.report(of: id, hub: .default) == nil)
     }
   }
 
-  @Test func `a day that somebody uses keeps no other, and goes without newer records`() async throws {
+  @Test func lockedDayDoesNotKeepOtherDaysFromBeingDropped() async throws {
     try await TestPostgreSQL.withSchema { database in
       let times = [UnixTime.start, .start + day]
-      let clock = SettableClock(times[1])
+      let clock = ManualClock(at: times[1])
       let ledger = try PostgreSQLLedger(
         PostgreSQLLedgerConfiguration(database: database), clock: clock, logger: TestPostgreSQL.quietLogger)
       defer { ledger.close() }
@@ -210,9 +208,9 @@ import Testing
       var settings = PostgreSQLLedgerConfiguration(database: database)
       settings.retention = day * 2
       let later = UnixTime.start + day * 3
-      let ledger = try PostgreSQLLedger(settings, clock: SettableClock(.start), logger: TestPostgreSQL.quietLogger)
+      let ledger = try PostgreSQLLedger(settings, clock: ManualClock(at: .start), logger: TestPostgreSQL.quietLogger)
       defer { ledger.close() }
-      // Of a day that has a partition, and of one that is too old for it.
+      // Half of them on a day with a partition, half on a day that is too old for one.
       let times = (0..<14).map { $0 % 2 == 0 ? UnixTime.start : .start + (.zero - day * 20) }
       let sends = times.map { Samples.send(.random(), at: $0) }
       let attempt = AttemptID.random()
@@ -241,8 +239,8 @@ import Testing
     }
   }
 
-  @Test func `what comes while its day is being dropped stays and counts once`() async throws {
-    let clock = SettableClock(.start)
+  @Test func sendWrittenWhileItsDayIsDroppedIsKeptAndCountedOnce() async throws {
+    let clock = ManualClock(at: .start)
     try await TestPostgreSQL.withSchema { database in
       let ledger = try PostgreSQLLedger(
         PostgreSQLLedgerConfiguration(database: database), clock: clock, logger: TestPostgreSQL.quietLogger)
@@ -250,21 +248,21 @@ import Testing
       try await ledger.write([.send(Samples.send(id))])
       let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }
-      // Another ledger, for which the day is too old.
+      // Stands for another ledger, for which the day is too old.
       let (later, late) = (UnixTime.start + day * 3, SendID.random())
       clock.set(later)
       let days = DayPartitions(pool: pool, retention: day * 2, lockTimeout: .seconds(60))
       _ = try await days.prepare(for: BatchPlan(ledger.batch([.send(Samples.send(.random(), at: later))])), at: later)
-      // A batch ends with its sums: until it may write them its sends are entered, and nobody sees them.
+      // A transaction updates the totals last: while it waits for them its sends are inserted and not yet visible.
       let lock = try await HeldLock("LOCK TABLE ledger_totals IN EXCLUSIVE MODE", in: pool)
-      async let entering: Int = ledger.write([.send(Samples.send(late))])
+      async let writing: Int = ledger.write([.send(Samples.send(late))])
       defer { lock.letGo() }
       try await lock.isAwaited()
       async let dropping: Void = days.removeExpired()
       defer { lock.letGo() }
       try await lock.isAwaited(by: 2)
       try await lock.release()
-      _ = try await entering
+      _ = try await writing
       try await dropping
       #expect(try await ledger.report(of: late, hub: .default)?.state == .accepted)
       try await ledger.write([.status(Samples.status(late))])
@@ -293,11 +291,11 @@ import Testing
     }
   }
 
-  @Test func batchReportsOnlyItsOwnDuplicates() async throws {
+  @Test func positionsAreStoredOnlyByReach() async throws {
     try await withLedger { ledger, _ in
       let batch = ledger.batch([.send(Samples.send(id)), .status(Samples.status(id))])
       _ = try await ledger.write(batch)
-      #expect(try await ledger.positions().isEmpty, "one that began before it may not be there yet")
+      #expect(try await ledger.positions().isEmpty, "an earlier batch may still be pending")
       try await ledger.reach(batch.positions)
       #expect(try await ledger.positions() == batch.positions)
     }
@@ -312,7 +310,9 @@ import Testing
       ] {
         let plan = try await look(
           """
-          EXPLAIN SELECT id FROM ledger_sends WHERE hub = 'default' AND (accepted_at, id) < (5, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND day <= 0 AND \(condition)
+          EXPLAIN SELECT id FROM ledger_sends
+          WHERE hub = 'default' AND (accepted_at, id) < (5, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND day <= 0
+            AND \(condition)
           ORDER BY accepted_at DESC, id DESC LIMIT 10
           """)
         #expect(plan.contains { $0.contains(index) } && !plan.contains { $0.contains("Sort") }, "\(plan)")
@@ -320,10 +320,10 @@ import Testing
     }
   }
 
-  @Test func `what is read for a sender and another user is read many at a time`() async throws {
+  @Test func filteredRowsAreReadManyAtATime() async throws {
     try await TestPostgreSQL.withSchema { database in
       let settings = PostgreSQLLedgerConfiguration(database: database)
-      let ledger = try PostgreSQLLedger(settings, clock: SettableClock(.start), logger: TestPostgreSQL.quietLogger)
+      let ledger = try PostgreSQLLedger(settings, clock: ManualClock(at: .start), logger: TestPostgreSQL.quietLogger)
       defer { ledger.close() }
       try await ledger.write((0..<100).map { .send(Samples.send(.random(), at: .start + .seconds($0))) })
       var looking = database
@@ -337,7 +337,7 @@ import Testing
         return (page.sends.count, try connection.execute(sum).integer(0, 0))
       }
       #expect(found == 0)
-      // One statement looks into each partition once.
+      // One statement scans each partition once.
       #expect((1...4).contains(scans))
     }
   }

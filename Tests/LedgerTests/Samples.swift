@@ -3,7 +3,7 @@ import RDKafka
 
 @testable import Ledger
 
-/// Records as the front end and the workers write them.
+/// Sample records, as the front end and the workers write them.
 enum Samples {
   static let topics = Topics(prefix: "test")
   static let otherHub = HubName("other") ?? .default
@@ -21,9 +21,7 @@ enum Samples {
   ) -> StatusRecord {
     StatusRecord(
       send: id, hub: hub, part: part, parts: parts, attempt: attempt, state: state, sender: "alice",
-      audience: .user("bob"),
-      acceptedAt: time,
-      settledAt: time + settledAfter, devices: devices)
+      audience: .user("bob"), acceptedAt: time, settledAt: time + settledAfter, devices: devices)
   }
 
   static func device(
@@ -56,8 +54,8 @@ enum Sample: Sendable {
 }
 
 extension LedgerStorage {
-  /// Writes the records as one batch, through their bytes, and notes how far they reach, as a ledger that has nothing
-  /// else to write; returns what `write` does.
+  /// Encodes the records, writes them as one batch and stores its positions, as a ledger without pending writes does.
+  /// Returns the number of duplicates.
   @discardableResult
   func write(_ samples: [Sample]) async throws -> Int {
     let batch = batch(samples)
@@ -66,7 +64,7 @@ extension LedgerStorage {
     return duplicates
   }
 
-  /// The records as one batch, through their bytes.
+  /// Encodes the records and decodes them as one batch.
   func batch(_ samples: [Sample]) -> LedgerBatch {
     let topics = Samples.topics
     let records = samples.enumerated().map { index, sample in

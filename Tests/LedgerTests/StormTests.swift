@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-/// Random histories, repeated and shuffled, against a model that only knows sets.
+/// Compares stores with a simple model, on random histories that are repeated and shuffled.
 @Suite(.everyStore, .timeLimit(.minutes(5))) struct StormTests {
   @Test(arguments: [UInt64(1), 2, 3, 4, 5, 6]) func totalsAddUpForRandomHistories(seed: UInt64) async throws {
     var generator = SeededGenerator(seed: seed)
@@ -14,24 +14,24 @@ import Testing
     var model = Model()
     for batch in history.storm(using: &generator) {
       try await store.write(batch)
-      for sample in batch { model.take(sample) }
+      for sample in batch { model.add(sample) }
       let totals = try await store.totals(hub: .default)
       #expect(totals.accepted == totals.settled + totals.inFlight)
       #expect(totals == model.totals(hub: .default))
-      try await expectTotalsToMatchRows(to: totals, of: history, in: store, hub: .default)
+      try await expectReports(of: history, in: store, hub: .default, toAddUpTo: totals)
     }
     for hub in [HubName.default, Samples.otherHub] {
       let totals = try await store.totals(hub: hub)
       #expect(totals == model.totals(hub: hub))
       #expect(totals.inFlight == 0)
       #expect(totals.unannounced == 0)
-      try await expectTotalsToMatchRows(to: totals, of: history, in: store, hub: hub)
+      try await expectReports(of: history, in: store, hub: hub, toAddUpTo: totals)
     }
   }
 
-  /// What single sends say adds up to what the sums say.
-  private func expectTotalsToMatchRows(
-    to totals: LedgerTotals, of history: History, in store: any LedgerStorage, hub: HubName
+  /// Expects the reports of single sends to add up to the totals.
+  private func expectReports(
+    of history: History, in store: any LedgerStorage, hub: HubName, toAddUpTo totals: LedgerTotals
   ) async throws {
     var (known, states) = (0, [SendReport.State: Int]())
     var devices = OutcomeCounts()
@@ -81,7 +81,7 @@ import Testing
         group.addTask {
           let ledger = try TestStore.make(directory, number: 0)
           for batch in batches {
-            // As a ledger does: until the batch is there.
+            // Retried until it succeeds, as a ledger does.
             while true {
               do { try await ledger.write(batch) } catch let error as LedgerError where error.code == .unavailable {
                 continue
@@ -111,7 +111,7 @@ private struct History {
   private(set) var sends: [SendRequest] = []
   private var samples: [Sample] = []
 
-  /// `conflicts`: some sends have several complete attempts, and items with two records.
+  /// With `conflicts`, some sends have several complete attempts, and items with two records.
   init(sends count: Int, conflicts: Bool, using generator: inout SeededGenerator) {
     for number in 0..<count {
       let hub = Bool.random(using: &generator) ? HubName.default : Samples.otherHub
@@ -140,7 +140,7 @@ private struct History {
     }
   }
 
-  /// Every record at least once, many more often, in any order, in batches of any size.
+  /// Every record at least once and many repeatedly, in random order, in batches of random size.
   func storm(using generator: inout SeededGenerator) -> [[Sample]] {
     var storm = samples
     for sample in samples where Bool.random(using: &generator) { storm.append(sample) }
@@ -170,8 +170,8 @@ private struct History {
   }
 }
 
-/// What a ledger should know after some records: of each send the first complete attempt (the first one behind its dead
-/// letter, where it was set aside), of each of its items the first record, and how many others there were.
+/// The expected content of a ledger: for each send its first complete attempt (after a dead letter, the first complete
+/// one that follows it), for each item its first record, and the number of other records.
 private struct Model {
   private struct Key: Hashable {
     let hub: HubName
@@ -185,13 +185,13 @@ private struct Model {
     var open: [AttemptID?: [StatusRecord]] = [:]
     var counted: [StatusRecord]?
 
-    /// Then whatever comes of it after all has the last word.
+    /// If so, a later complete attempt replaces the dead letter.
     var wasDeadLettered: Bool { counted?.count == 1 && counted?[0].parts == 1 && counted?[0].state == .deadLettered }
   }
 
   private var sends: [Key: Send] = [:]
 
-  mutating func take(_ sample: Sample) {
+  mutating func add(_ sample: Sample) {
     switch sample {
     case .send(let send): sends[Key(hub: send.hub, send: send.id), default: Send()].isAnnounced = true
     case .status(let status):
@@ -203,7 +203,7 @@ private struct Model {
         send.open[status.attempt, default: []].append(status)
         if send.open[status.attempt]?.count == status.parts {
           send.counted = send.open.removeValue(forKey: status.attempt)
-          // What had come of one that is set aside counts when the rest does.
+          // Items of a dead-lettered send count once their attempt is complete.
           if !send.wasDeadLettered { send.open = [:] }
         }
       }

@@ -1,16 +1,40 @@
 import FanfareCore
+import Foundation
 import PostgreSQL
 import Support
 import Testing
 
 @testable import Ledger
 
-/// The store that a test of every store's promises runs against now.
+/// A directory for one test's files, removed with it.
+final class TemporaryDirectory: Sendable {
+  private let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory.appending(path: "ledger-\(UUID())")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    // A leftover temporary directory does no harm.
+    try? FileManager.default.removeItem(at: url)
+  }
+
+  func path(_ name: String = "ledger.sqlite") -> String { url.appending(path: name).path }
+
+  func settings(_ name: String = "ledger.sqlite") -> LedgerStoreConfiguration {
+    var settings = LedgerStoreConfiguration(path: path(name))
+    settings.maximumDevices = 4
+    return settings
+  }
+}
+
+/// The store that a test of all stores runs against at present; see `EveryStore`.
 enum TestStore {
-  /// Databases without a ledger; nil where the store is a file.
+  /// Databases without ledger tables; nil while the store is a file.
   @TaskLocal static var databases: [PostgreSQLConfiguration]?
 
-  /// A ledger in one of two places; several in the same place share it.
+  /// Opens the store with that number, 0 or 1. Ledgers of the same number share one file or database.
   static func make(
     _ directory: TemporaryDirectory, number: Int = 0, retention: Duration = .seconds(30 * 86_400),
     clock: any WallClock = SystemWallClock()
@@ -23,13 +47,13 @@ enum TestStore {
     var settings = PostgreSQLLedgerConfiguration(database: databases[number])
     settings.maximumDevices = directory.settings().maximumDevices
     settings.retention = retention
-    // Batches of one record go the one way, and larger ones the other.
+    // Batches of one record use the general statement, larger ones the specialised statement.
     settings.fewestAtOnce = 2
     return try PostgreSQLLedger(settings, clock: clock, logger: TestPostgreSQL.quietLogger)
   }
 }
 
-/// Runs each test of a suite against every store: a file, and where there is a server, a database.
+/// Runs each test of a suite against every store: a SQLite file and, if a server is available, a database.
 struct EveryStore: SuiteTrait, TestTrait, TestScoping {
   let isRecursive = true
 
@@ -47,6 +71,11 @@ struct EveryStore: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == EveryStore {
-  /// Each test runs once for each store; `TestStore.make` makes it.
+  /// Each test runs once for each store, which `TestStore.make` opens.
   static var everyStore: Self { Self() }
+}
+
+extension UnixTime {
+  /// The reference time of the tests.
+  static let start = UnixTime(milliseconds: 1_790_000_000_000)
 }

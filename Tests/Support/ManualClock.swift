@@ -1,11 +1,11 @@
 package import FanfareCore
 import Synchronization
 
-/// A clock that stands still until a test moves it.
+/// A clock that only the test moves.
 package final class ManualClock: WallClock {
   private let time: Mutex<UnixTime>
 
-  /// Stands at the given moment; unless told otherwise at 2026-11-21T08:00:00Z.
+  /// Creates a clock that shows `time`, by default 2026-11-21T08:00:00Z.
   package init(at time: UnixTime = UnixTime(milliseconds: 1_795_248_000_000)) {
     self.time = Mutex(time)
   }
@@ -14,7 +14,11 @@ package final class ManualClock: WallClock {
     time.withLock { $0 }
   }
 
-  /// Moves the clock on, or back by a negative duration.
+  package func set(_ time: UnixTime) {
+    self.time.withLock { $0 = time }
+  }
+
+  /// Moves the clock forward, or back by a negative duration.
   package func advance(by duration: Duration) {
     time.withLock { $0 = $0 + duration }
   }

@@ -4,9 +4,9 @@ import PostgreSQL
 /// Writes sends and their results to PostgreSQL, inside one transaction.
 ///
 /// Three statements write most sends: `copy` inserts new ones, `SendTable.settle` settles open ones, and `upserting`
-/// inserts or updates any. The last one also locks all its rows, so that sends of several items and records out of order
-/// can then be read and written one by one. Every ledger locks the sends of a day in the same order. Two ledgers that go
-/// through several days in different orders can deadlock: the server aborts one transaction, which is retried.
+/// inserts or updates any. The last one also locks all its rows, so that sends of several items and records out of
+/// order can then be read and written one by one. Every ledger locks the sends of a day in the same order. Two ledgers
+/// that go through several days in different orders can deadlock: the server aborts one transaction, which is retried.
 struct BatchTransaction {
   private let connection: PostgreSQLConnection
   private let slot: Int16
@@ -112,10 +112,9 @@ struct BatchTransaction {
       Self.upserting,
       [
         .texts(hubs), .uuids(ids), .int4s(days), .int8s(times), .bools(sends.map { $0.acceptance != nil }),
-        .texts(senders),
-        .texts(audiences), .int8s(parts), .int2s(states), .int8s(endTimes), .int8s(digests), .byteas(counts),
-        .byteas(devices),
-        .int8s(sends.map { $0.hubKey }), .int8s(sends.map { $0.senderKey }), .int8s(sends.map { $0.audienceKey }),
+        .texts(senders), .texts(audiences), .int8s(parts), .int2s(states), .int8s(endTimes), .int8s(digests),
+        .byteas(counts), .byteas(devices), .int8s(sends.map { $0.hubKey }), .int8s(sends.map { $0.senderKey }),
+        .int8s(sends.map { $0.audienceKey }),
       ])
     var hasEnded = Array(repeating: false, count: sends.count)
     let index = Dictionary(zip(sends.lazy.map(\.key), sends.indices)) { first, _ in first }

@@ -35,8 +35,8 @@ final class DayPartitions: Sendable {
     var removalFailures = 0
   }
 
-  /// `slice` is the number of rows that one statement examines; between statements the work can be cancelled. `pause` is
-  /// the backoff after a failure.
+  /// `slice` is the number of rows that one statement examines; between statements the work can be cancelled. `pause`
+  /// is the backoff after a failure.
   init(
     pool: PostgreSQLPool, retention: Duration, lockTimeout: Duration, slice: Int = 5000, pause: Duration = .seconds(30)
   ) {
@@ -49,8 +49,8 @@ final class DayPartitions: Sendable {
 
   /// Creates the partitions for a batch's sends, of days within the retention and not in the future.
   ///
-  /// - Returns: Whether one could not be created because the table is locked, for instance by a dump. Its sends go to the
-  ///   default partition until the next attempt.
+  /// - Returns: Whether one could not be created because the table is locked, for instance by a dump. Its sends go to
+  ///   the default partition until the next attempt.
   func prepare(for plan: BatchPlan, at now: UnixTime) async throws -> Bool {
     let missing = state.withLock { state -> [Int32] in
       let times = [state.newest, plan.newest.map { min($0, now) }].compactMap(\.self)

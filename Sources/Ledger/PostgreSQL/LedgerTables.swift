@@ -6,8 +6,8 @@ enum LedgerTables {
   /// days since 1970. Texts are compared by bytes. Columns not described here are those of SQLite; see `Schema`.
   ///
   /// - ledger_sends: a partition for each day within the retention, and the default partition; see `DayPartitions`.
-  ///   `change` is what the last upsert did to the row; see `BatchTransaction`. The further indexes serve lists, by hashes
-  ///   of names; see `ListKey`. Each row is updated about once: the fill factor leaves room for that.
+  ///   `change` is what the last upsert did to the row; see `BatchTransaction`. The further indexes serve lists, by
+  ///   hashes of names; see `ListKey`. Each row is updated about once: the fill factor leaves room for that.
   /// - ledger_days: the days that have a partition. Creating or dropping a partition locks its row, and so does writing
   ///   to an old one.
   /// - ledger_attempts, ledger_parts, ledger_duplicates: as in SQLite.

@@ -37,61 +37,42 @@ struct PostgreSQLListing {
   func page() throws -> SendPage {
     // Scheduled sends are not in the topics yet.
     guard query.state != .scheduled else { return SendPage(sends: [], next: nil) }
-    var sends: [SendReport] = []
-    var last = query.after
-    var examined = 0
+    var page = PageBuilder(query)
     while true {
-      // Without a filter one row more than the page shows whether there is another page.
-      let limit = min(isFiltered ? Self.stride : query.limit - sends.count + 1, Listing.mostExamined - examined + 1)
-      let rows = try next(limit, after: last)
+      let limit = page.rowsToRead(stride: Self.stride)
+      let rows = try next(limit, after: page.position)
       for number in 0..<rows.count {
-        guard sends.count < query.limit, examined < Listing.mostExamined else {
-          return SendPage(sends: sends, next: last)
-        }
-        examined += 1
+        guard !page.isFull else { return page.full }
         let row = try SendTable.row(rows, number, from: 0)
         let (high, low) = try rows.uuid(number, 11)
         let send = SendID(high: high, low: low)
-        last = SendQuery.Position(acceptedAt: row.acceptedAt, send: send)
-        guard query.matches(row) else { continue }
-        let day = Int32(try rows.integer(number, 12))
-        let report = try row.makeReport(of: send, hub: query.hub) {
-          try PostgreSQLLookup(connection).furthest(send, hub: query.hub, day: day)
+        try page.add(row, at: SendQuery.Position(acceptedAt: row.acceptedAt, send: send)) {
+          let day = Int32(try rows.integer(number, 12))
+          return try PostgreSQLLookup(connection).furthest(send, hub: query.hub, day: day)
         }
-        sends.append(report.withoutDevices)
       }
-      if rows.count < limit { return SendPage(sends: sends, next: nil) }
+      if rows.count < limit { return page.last }
     }
   }
 
   private func next(_ limit: Int, after last: SendQuery.Position?) throws -> ResultRows {
-    var parameters: [Parameter] = [
+    let parameters: [Parameter] = [
       .text(query.hub.rawValue), .int8(last?.acceptedAt.milliseconds ?? .max),
       .uuid(high: last?.send.high ?? .max, low: last?.send.low ?? .max),
       .int4(last.map { BatchPlan.day(of: $0.acceptedAt) } ?? .max), .int8(Int64(limit)),
     ]
     func sender(_ name: String) -> [Parameter] { [.int8(ListKey.sender(name, hub: query.hub)), .text(name)] }
-    func audience(_ name: String) -> [Parameter] { [.int8(ListKey.audience(name, hub: query.hub)), .text(name)] }
-    switch (query.sender, query.user) {
-    case (nil, nil):
-      parameters.append(.int8(ListKey.hub(query.hub)))
-      return try connection.query(Self.ofHub, parameters)
-    case (let name?, nil): return try connection.query(Self.ofSender, parameters + sender(name))
-    case (nil, let user?):
-      return try connection.query(Self.ofUser, parameters + sender(user) + audience(Tag.username(user)))
-    case (let name?, let user?):
-      let isOwn = name.utf8.elementsEqual(user.utf8)
-      return isOwn
-        ? try connection.query(Self.ofSender, parameters + sender(name))
-        : try connection.query(Self.ofRecipient, parameters + audience(Tag.username(user)))
+    func recipient(_ name: String) -> [Parameter] {
+      let tag = Tag.username(name)
+      return [.int8(ListKey.audience(tag, hub: query.hub)), .text(tag)]
     }
-  }
-
-  /// Whether rows may be filtered out: by state, or by sender when the index of the recipient is read.
-  private var isFiltered: Bool {
-    if query.state != nil { return true }
-    guard let sender = query.sender, let user = query.user else { return false }
-    return !sender.utf8.elementsEqual(user.utf8)
+    switch query.index {
+    case .all: return try connection.query(Self.ofHub, parameters + [.int8(ListKey.hub(query.hub))])
+    case .sender(let name): return try connection.query(Self.ofSender, parameters + sender(name))
+    case .recipient(let name): return try connection.query(Self.ofRecipient, parameters + recipient(name))
+    case .senderOrRecipient(let name):
+      return try connection.query(Self.ofUser, parameters + sender(name) + recipient(name))
+    }
   }
 }
 

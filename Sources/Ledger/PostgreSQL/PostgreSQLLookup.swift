@@ -14,13 +14,13 @@ struct PostgreSQLLookup {
     "SELECT \(SendTable.columns), s.day FROM ledger_sends AS s WHERE s.hub = $1 AND s.id = $2 ORDER BY s.day LIMIT 1")
   private static let selectFurthest = PreparedStatement(
     """
-    SELECT settled_parts, state, settled_at, counts, devices FROM ledger_attempts WHERE day = $1 AND hub = $2 AND send = $3
-    ORDER BY settled_parts DESC, attempt LIMIT 1
+    SELECT settled_parts, state, settled_at, counts, devices FROM ledger_attempts
+    WHERE day = $1 AND hub = $2 AND send = $3 ORDER BY settled_parts DESC, attempt LIMIT 1
     """)
   private static let selectTotals = PreparedStatement(
     """
-    SELECT sum(accepted)::bigint, sum(settled)::bigint, sum(no_target)::bigint, sum(expired)::bigint, sum(dead_lettered)::bigint,
-      sum(cancelled)::bigint, sum(unannounced)::bigint, sum(duplicates)::bigint
+    SELECT sum(accepted)::bigint, sum(settled)::bigint, sum(no_target)::bigint, sum(expired)::bigint,
+      sum(dead_lettered)::bigint, sum(cancelled)::bigint, sum(unannounced)::bigint, sum(duplicates)::bigint
     FROM ledger_totals WHERE hub = $1 HAVING count(*) > 0
     """)
   private static let selectDeviceTotals = PreparedStatement(
@@ -48,21 +48,16 @@ struct PostgreSQLLookup {
     var totals = LedgerTotals()
     let sums = try connection.query(Self.selectTotals, [.text(hub.rawValue)])
     guard sums.count > 0 else { return totals }
-    func sum(_ column: Int32) throws -> Int { Int(try sums.integer(0, column)) }
-    totals.accepted = try sum(0)
-    totals.settled = try sum(1)
-    totals.noTarget = try sum(2)
-    totals.expired = try sum(3)
-    totals.deadLettered = try sum(4)
-    totals.cancelled = try sum(5)
-    totals.unannounced = try sum(6)
-    totals.duplicates = try sum(7)
+    // In the order of the SELECT, which is not that of SQLite.
+    let columns: [WritableKeyPath<LedgerTotals, Int>] = [
+      \.accepted, \.settled, \.noTarget, \.expired, \.deadLettered, \.cancelled, \.unannounced, \.duplicates,
+    ]
+    for (number, sum) in columns.enumerated() { totals[keyPath: sum] = Int(try sums.integer(0, Int32(number))) }
     let devices = try connection.query(Self.selectDeviceTotals, [.text(hub.rawValue)])
     for row in 0..<devices.count {
-      guard let platform = StoredCode.platform(UInt8(truncatingIfNeeded: try devices.integer(row, 0))),
-        let outcome = StoredCode.outcome(UInt8(truncatingIfNeeded: try devices.integer(row, 1)))
-      else { throw SendRow.damaged }
-      totals.devices[platform, default: [:]][outcome] = Int(try devices.integer(row, 2))
+      try totals.setDevices(
+        Int(try devices.integer(row, 2)), platform: UInt8(truncatingIfNeeded: try devices.integer(row, 0)),
+        outcome: UInt8(truncatingIfNeeded: try devices.integer(row, 1)))
     }
     return totals
   }

@@ -5,8 +5,7 @@ import PostgreSQL
 enum SendCopy {
   private static let columns = [
     "hub", "id", "day", "accepted_at", "is_announced", "hub_key", "sender_key", "audience_key", "sender", "audience",
-    "settled_parts", "state", "settled_at", "digest",
-    "counts", "devices",
+    "settled_parts", "state", "settled_at", "digest", "counts", "devices",
   ]
 
   /// Inserts sends, with their `end` if they have one. Throws 23505 when one of them exists.

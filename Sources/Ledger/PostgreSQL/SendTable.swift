@@ -5,8 +5,18 @@ import PostgreSQL
 /// The statements on the rows of `ledger_sends`, apart from inserting.
 enum SendTable {
   /// The columns that `row(_:_:from:)` reads.
-  static let columns =
-    "s.is_announced, s.known_parts, s.settled_parts, s.digest, s.accepted_at, s.sender, s.audience, s.state, s.settled_at, s.counts, s.devices"
+  static let columns = """
+    s.is_announced, s.known_parts, s.settled_parts, s.digest, s.accepted_at, s.sender, s.audience, s.state, s.settled_at, \
+    s.counts, s.devices
+    """
+
+  /// The keys' hubs, ids and days, as arrays.
+  static func parameters(_ keys: [BatchPlan.Key]) -> [Parameter] {
+    [
+      .texts(keys.map(\.hub.rawValue)), .uuids(keys.map { (high: $0.id.high, low: $0.id.low) }),
+      .int4s(keys.map(\.day)),
+    ]
+  }
 
   private static let select = PreparedStatement(
     """
@@ -17,10 +27,7 @@ enum SendTable {
 
   /// The rows of sends, all of which must exist; throws `SendRow.damaged` otherwise.
   static func rows(of keys: [BatchPlan.Key], on connection: PostgreSQLConnection) throws -> [SendRow] {
-    let hubs: [String?] = keys.map { $0.hub.rawValue }
-    let ids = keys.map { (high: $0.id.high, low: $0.id.low) }
-    let days: [Int32?] = keys.map { $0.day }
-    let rows = try connection.query(select, [.texts(hubs), .uuids(ids), .int4s(days)])
+    let rows = try connection.query(select, parameters(keys))
     guard rows.count == keys.count else { throw SendRow.damaged }
     return try (0..<rows.count).map { try row(rows, $0, from: 0) }
   }
@@ -89,16 +96,14 @@ enum SendTable {
 
   /// The indexes of the sends that exist.
   static func known(_ keys: [BatchPlan.Key], on connection: PostgreSQLConnection) throws -> Set<Int> {
-    let hubs: [String?] = keys.map { $0.hub.rawValue }
-    let ids = keys.map { (high: $0.id.high, low: $0.id.low) }
-    let days: [Int32?] = keys.map { $0.day }
-    let rows = try connection.query(known, [.texts(hubs), .uuids(ids), .int4s(days)])
+    let rows = try connection.query(known, parameters(keys))
     return Set(try (0..<rows.count).map { Int(try rows.integer($0, 0)) - 1 })
   }
 
   private static let updating = PreparedStatement(
     """
-    UPDATE ledger_sends AS s SET known_parts = u.known_parts, settled_parts = u.settled_parts, digest = u.digest, state = u.state,
+    UPDATE ledger_sends AS s SET
+      known_parts = u.known_parts, settled_parts = u.settled_parts, digest = u.digest, state = u.state,
       settled_at = u.settled_at, counts = u.counts, devices = u.devices
     FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
       AS u (hub, id, day, known_parts, settled_parts, digest, state, settled_at, counts, devices)
@@ -107,9 +112,6 @@ enum SendTable {
 
   /// Updates the columns that items change.
   static func update(_ changed: [(key: BatchPlan.Key, row: SendRow)], on connection: PostgreSQLConnection) throws {
-    let hubs: [String?] = changed.map { $0.key.hub.rawValue }
-    let ids = changed.map { (high: $0.key.id.high, low: $0.key.id.low) }
-    let days: [Int32?] = changed.map { $0.key.day }
     let knownParts: [Int64?] = changed.map { Int64($0.row.knownParts) }
     let settledParts: [Int64?] = changed.map { Int64($0.row.sum.items) }
     let digests: [Int64?] = changed.map { $0.row.digest }
@@ -119,10 +121,9 @@ enum SendTable {
     let devices: [[UInt8]?] = changed.map { $0.row.sum.storedDevices }
     try connection.query(
       updating,
-      [
-        .texts(hubs), .uuids(ids), .int4s(days), .int8s(knownParts), .int8s(settledParts), .int8s(digests),
-        .int2s(states),
-        .int8s(times), .byteas(counts), .byteas(devices),
+      parameters(changed.map(\.key)) + [
+        .int8s(knownParts), .int8s(settledParts), .int8s(digests), .int2s(states), .int8s(times), .byteas(counts),
+        .byteas(devices),
       ])
   }
 }

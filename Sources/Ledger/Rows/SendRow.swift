@@ -19,40 +19,6 @@ struct SendRow {
   static let columns =
     "is_announced, known_parts, settled_parts, part_0, accepted_at, sender, audience, \(ItemSum.columns)"
 
-  /// Reads `columns`. Throws `damaged` for values that no release has written.
-  init(_ row: Row) throws {
-    isAnnounced = row[0]
-    knownParts = row[1]
-    digest = row[3]
-    acceptedAt = UnixTime(milliseconds: row[4])
-    sender = row[5]
-    audience = row[6]
-    sum = try ItemSum(items: row[2], row, from: 7)
-  }
-
-  init(
-    isAnnounced: Bool, knownParts: Int, sum: ItemSum, digest: Int64?, acceptedAt: UnixTime, sender: String?,
-    audience: String
-  ) {
-    self.isAnnounced = isAnnounced
-    self.knownParts = knownParts
-    self.sum = sum
-    self.digest = digest
-    self.acceptedAt = acceptedAt
-    self.sender = sender
-    self.audience = audience
-  }
-
-  /// A send known only by this item.
-  init(_ settlement: LedgerEntry.Settlement) {
-    isAnnounced = false
-    knownParts = 1
-    sum = ItemSum()
-    acceptedAt = settlement.acceptedAt
-    sender = settlement.sender
-    audience = settlement.audience
-  }
-
   /// Whether one attempt is complete.
   var isSettled: Bool { sum.items >= knownParts }
 
@@ -100,4 +66,28 @@ struct SendRow {
 
   /// A row has values that no release has written.
   static let damaged = LedgerError(.unusable, "the ledger has a row that this release cannot read")
+}
+
+// In an extension, so that the memberwise initialiser exists, too.
+extension SendRow {
+  /// Reads `columns`. Throws `damaged` for values that no release has written.
+  init(_ row: Row) throws {
+    isAnnounced = row[0]
+    knownParts = row[1]
+    digest = row[3]
+    acceptedAt = UnixTime(milliseconds: row[4])
+    sender = row[5]
+    audience = row[6]
+    sum = try ItemSum(items: row[2], row, from: 7)
+  }
+
+  /// A send known only by this item.
+  init(_ settlement: LedgerEntry.Settlement) {
+    isAnnounced = false
+    knownParts = 1
+    sum = ItemSum()
+    acceptedAt = settlement.acceptedAt
+    sender = settlement.sender
+    audience = settlement.audience
+  }
 }

@@ -39,6 +39,16 @@ enum StoredCode {
   }
 }
 
+extension LedgerTotals {
+  /// Sets the number of devices of a stored kind. Throws `SendRow.damaged` for codes that no release has written.
+  mutating func setDevices(_ count: Int, platform: UInt8, outcome: UInt8) throws {
+    guard let platform = StoredCode.platform(platform), let outcome = StoredCode.outcome(outcome) else {
+      throw SendRow.damaged
+    }
+    devices[platform, default: [:]][outcome] = count
+  }
+}
+
 /// The results of single devices in one column: about 25 bytes each, where rows of their own would cost a look-up each.
 enum StoredDevices {
   /// The most bytes stored of a reason. Reasons come from a fixed vocabulary; this limits a faulty writer.
@@ -81,8 +91,7 @@ enum StoredDevices {
       devices.append(
         DeviceResult(
           registration: registration, platform: platform, outcome: outcome, reason: reason,
-          status: Int(clamping: status),
-          attempts: Int(clamping: attempts)))
+          status: Int(clamping: status), attempts: Int(clamping: attempts)))
     }
     return devices
   }

@@ -21,7 +21,8 @@ struct BatchWriter {
     self.maximumDevices = maximumDevices
     accept = try db.cachedStatement(
       sql: """
-        INSERT INTO sends (hub, id, accepted_at, is_announced, sender, audience) VALUES (?, ?, ?, 1, ?, ?) ON CONFLICT DO NOTHING
+        INSERT INTO sends (hub, id, accepted_at, is_announced, sender, audience) VALUES (?, ?, ?, 1, ?, ?)
+        ON CONFLICT DO NOTHING
         """)
     announce = try db.cachedStatement(
       sql: "UPDATE sends SET is_announced = 1 WHERE hub = ? AND id = ? AND is_announced = 0")
@@ -60,8 +61,7 @@ struct BatchWriter {
       accept,
       [
         hub.databaseValue, id, acceptance.acceptedAt.milliseconds.databaseValue,
-        acceptance.sender?.databaseValue ?? .null,
-        acceptance.audience.databaseValue,
+        acceptance.sender.databaseValue, acceptance.audience.databaseValue,
       ])
     if db.changesCount == 1 {
       deltas[hub, default: HubDelta()].accepted += 1
@@ -113,20 +113,21 @@ struct BatchWriter {
     if isNew {
       let insert = try db.cachedStatement(
         sql: """
-          INSERT INTO sends (known_parts, settled_parts, part_0, \(ItemSum.columns), accepted_at, is_announced, sender, audience,
-            hub, id)
+          INSERT INTO sends (known_parts, settled_parts, part_0, \(ItemSum.columns), accepted_at, is_announced,
+            sender, audience, hub, id)
           VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
           """)
       try run(
         insert,
         row.itemValues + [
-          row.acceptedAt.milliseconds.databaseValue, row.sender?.databaseValue ?? .null, row.audience.databaseValue,
+          row.acceptedAt.milliseconds.databaseValue, row.sender.databaseValue, row.audience.databaseValue,
           hub.databaseValue, id,
         ])
     } else {
       let update = try db.cachedStatement(
         sql: """
-          UPDATE sends SET known_parts = ?, settled_parts = ?, part_0 = ?, state = ?, settled_at = ?, counts = ?, devices = ?
+          UPDATE sends SET
+            known_parts = ?, settled_parts = ?, part_0 = ?, state = ?, settled_at = ?, counts = ?, devices = ?
           WHERE hub = ? AND id = ?
           """)
       try run(update, row.itemValues + [hub.databaseValue, id])
@@ -136,15 +137,16 @@ struct BatchWriter {
   private func write(_ delta: HubDelta, hub: Int64) throws {
     let totals = try db.cachedStatement(
       sql: """
-        UPDATE totals SET accepted = accepted + ?, settled = settled + ?, no_target = no_target + ?, expired = expired + ?,
-          dead_lettered = dead_lettered + ?, unannounced = unannounced + ?, duplicates = duplicates + ?, cancelled = cancelled + ?
+        UPDATE totals SET
+          accepted = accepted + ?, settled = settled + ?, no_target = no_target + ?, expired = expired + ?,
+          dead_lettered = dead_lettered + ?, unannounced = unannounced + ?, duplicates = duplicates + ?,
+          cancelled = cancelled + ?
         WHERE hub = ?
         """)
     try totals.execute(
       arguments: [
         delta.accepted, delta.settled, delta.noTarget, delta.expired, delta.deadLettered, delta.unannounced,
-        delta.duplicates,
-        delta.cancelled, hub,
+        delta.duplicates, delta.cancelled, hub,
       ])
     let devices = try db.cachedStatement(
       sql: """

@@ -3,13 +3,7 @@ import Foundation
 import GRDB
 
 /// Answers a `SendQuery` from SQLite: reads one index, or merges two, from the newest send on until the page is full.
-///
-/// Conditions without an index (the state; the sender among one user's sends) filter at most `mostExamined` sends; then
-/// the page ends early, and the caller asks for the next one.
 struct Listing {
-  /// The most sends examined for one page.
-  static let mostExamined = 10_000
-
   private let db: Database
   private let query: SendQuery
 
@@ -38,32 +32,27 @@ struct Listing {
     guard query.state != .scheduled else { return SendPage(sends: [], next: nil) }
     let cursors = try cursors()
     var heads = try cursors.map { try $0.next() }
-    var sends: [SendReport] = []
-    var last: SendQuery.Position?
-    var examined = 0
+    var page = PageBuilder(query)
     while let entry = heads.compactMap(\.self).max(by: { $1.isNewer(than: $0) }) {
-      guard sends.count < query.limit, examined < Self.mostExamined else { return SendPage(sends: sends, next: last) }
-      examined += 1
-      last = entry.position
+      guard !page.isFull else { return page.full }
       for index in heads.indices where heads[index]?.position == entry.position {
         heads[index] = try cursors[index].next()
       }
-      guard query.matches(entry.row) else { continue }
-      let report = try Lookup.report(db, of: entry.position.send, hub: query.hub, entry.row)
-      sends.append(report.withoutDevices)
+      try page.add(entry.row, at: entry.position) {
+        try AttemptTable.furthest(db, hub: query.hub, send: entry.position.send)
+      }
     }
-    return SendPage(sends: sends, next: nil)
+    return page.last
   }
 
   private func cursors() throws -> [MapCursor<RowCursor, Entry>] {
     let bySender = { try cursor("AND sender = ?", $0) }
     let byRecipient = { try cursor("AND audience = ?", Tag.username($0)) }
-    return switch (query.sender, query.user) {
-    case (nil, nil): [try cursor("", nil)]
-    case (let sender?, nil): [try bySender(sender)]
-    case (nil, let user?): [try bySender(user), try byRecipient(user)]
-    case (let sender?, let user?):
-      [try sender.utf8.elementsEqual(user.utf8) ? bySender(sender) : byRecipient(user)]
+    return switch query.index {
+    case .all: [try cursor("", nil)]
+    case .sender(let name): [try bySender(name)]
+    case .recipient(let name): [try byRecipient(name)]
+    case .senderOrRecipient(let name): [try bySender(name), try byRecipient(name)]
     }
   }
 
@@ -81,24 +70,5 @@ struct Listing {
         ORDER BY accepted_at DESC, id DESC
         """)
     return try Row.fetchCursor(select, arguments: arguments).map(Entry.init)
-  }
-}
-
-extension SendQuery {
-  /// Whether a row has the query's state and sender.
-  func matches(_ row: SendRow) -> Bool {
-    if let state, row.report != state { return false }
-    // Compares bytes: Swift's == treats canonically equivalent names as equal.
-    if let sender, row.sender.map({ $0.utf8.elementsEqual(sender.utf8) }) != true { return false }
-    return true
-  }
-}
-
-extension SendReport {
-  /// The report as listed in a page.
-  var withoutDevices: SendReport {
-    SendReport(
-      id: id, hub: hub, state: state, sender: sender, audience: audience, isBroadcast: isBroadcast, sendAt: sendAt,
-      acceptedAt: acceptedAt, settledAt: settledAt, counts: counts, devices: nil)
   }
 }

@@ -93,8 +93,8 @@ enum Schema {
     """,
   ]
 
-  /// Migrates the file to the present schema, in one transaction, so that of two processes that start at once the second
-  /// finds it migrated. Throws `LedgerError` when the file belongs to something else or to a later release.
+  /// Migrates the file to the present schema, in one transaction, so that of two processes that start at once the
+  /// second finds it migrated. Throws `LedgerError` when the file belongs to something else or to a later release.
   static func migrate(_ db: Database) throws {
     try db.inTransaction(.immediate) {
       let version = try version(of: db)
