@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test(TestPostgreSQL.isThere) func faultRowsLeaveNothingBehindOnNamedServers() async throws {
+  @Test(TestPostgreSQL.isAvailable) func faultRowsLeaveNothingBehindOnNamedServers() async throws {
     try await TestPostgreSQL.withSchema { configuration in
       let rows = ["nothing", "poison records", "registry slow", "broker connections cut"]
       let (status, output, errors) = try await Self.run(

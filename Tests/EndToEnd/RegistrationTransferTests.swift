@@ -160,7 +160,7 @@ import Testing
   }
 
   /// In which there would be the handles of devices.
-  @Test(TestPostgreSQL.isThere) func anExportThatIsInterruptedLeavesNoFile() async throws {
+  @Test(TestPostgreSQL.isAvailable) func anExportThatIsInterruptedLeavesNoFile() async throws {
     try await with(.postgreSQL) { directory, environment in
       _ = try await open(.postgreSQL, environment)
       let settings = try await Settings.load(file: nil, environment: environment)
@@ -173,7 +173,7 @@ import Testing
       let impatient = environment.merging(["FANFARE_REGISTRY_POSTGRES_STATEMENT_SECONDS": "5"]) { $1 }
       let export = try start(["export", "--output", "devices.ndjson"], directory, impatient)
       defer { export.destroy() }
-      try await lock.isAwaited()
+      try await lock.waitUntilAwaited()
       func names() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("devices") }
       }

@@ -134,30 +134,30 @@ import Testing
     let file = GoldenFile("sends.jsonl")
     let sends = try Self.sends()
     let read = { (bytes: ArraySlice<UInt8>) in try SendRequest.decode(bytes, recordTime: UnixTime(milliseconds: 1)) }
-    try file.holds(sends, write: { $0.encoded() }, read: read)
+    try file.expect(sends, write: { $0.encoded() }, read: read)
     var writer = SendRecordWriter()
     for send in sends { #expect(writer.record(of: send) == send.encoded()) }
   }
 
   @Test func statusRecordsAreWrittenAndReadAsBefore() throws {
-    try GoldenFile("status.jsonl").holds(Self.statuses, write: { $0.encoded() }, read: { try StatusRecord.decode($0) })
+    try GoldenFile("status.jsonl").expect(Self.statuses, write: { $0.encoded() }, read: { try StatusRecord.decode($0) })
   }
 
   @Test func retryRecordsAreWrittenAndReadAsBefore() throws {
-    try GoldenFile("retries.jsonl").holds(Self.retries, write: { $0.encoded(at: Self.time) }) {
+    try GoldenFile("retries.jsonl").expect(Self.retries, write: { $0.encoded(at: Self.time) }) {
       #expect(try RetryRecord.wait(of: $0, at: Self.time) > .seconds(14))
       return try RetryRecord.decode($0, recordTime: Self.time)
     }
   }
 
   @Test func segmentRecordsAreWrittenAndReadAsBefore() throws {
-    try GoldenFile("segments.jsonl").holds(
+    try GoldenFile("segments.jsonl").expect(
       Self.segments, write: { $0.encoded(at: Self.time) },
       read: { try SegmentRecord.decode($0, recordTime: Self.time) })
   }
 
   @Test func deadLettersAreWrittenAndReadAsBefore() throws {
-    try GoldenFile("dead-letters.jsonl").holds(
+    try GoldenFile("dead-letters.jsonl").expect(
       Self.deadLetters, write: { $0.encoded() }, read: { try DeadLetter.decode($0) })
   }
 
@@ -189,7 +189,7 @@ import Testing
     lines += BroadcastControl.State.allCases.map { "control: \($0.rawValue)" }
     lines += BroadcastControl.Cause.allCases.map { "cause: \($0.rawValue)" }
     lines += SendReport.State.allCases.map { "report: \($0.rawValue)" }
-    try GoldenFile("derived.txt").holds(lines)
+    try GoldenFile("derived.txt").expect(lines)
   }
 
   @Test func registrationsAreExportedAsBefore() throws {
@@ -199,6 +199,6 @@ import Testing
         tags: ["news", "username:Zoë"],
         installation: installation, registeredAt: Self.time, createdAt: Self.time + .seconds(-9), seenAt: seen)
     }
-    try GoldenFile("registrations.jsonl").holds(registrations.map { String(decoding: $0.json, as: UTF8.self) })
+    try GoldenFile("registrations.jsonl").expect(registrations.map { String(decoding: $0.json, as: UTF8.self) })
   }
 }

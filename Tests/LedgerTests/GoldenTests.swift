@@ -15,7 +15,7 @@ import Testing
   @Test func previousReleasesFileIsReadCompletely() async throws {
     let file = GoldenFile("ledger.db")
     let directory = try TemporaryDirectory()
-    if GoldenFile.isWritten {
+    if GoldenFile.isUpdating {
       let store = try LedgerStore(directory.settings("new"), clock: Self.clock)
       try await Self.fill(store)
       try store.close()
@@ -28,7 +28,7 @@ import Testing
     let schema = try Self.schema(of: path)
     let store = try LedgerStore(directory.settings("old"), clock: Self.clock)
     #expect(try Self.schema(of: path) == schema, "opening the file migrates nothing")
-    try GoldenFile("ledger.txt").holds(try await Self.survey(store))
+    try GoldenFile("ledger.txt").expect(try await Self.survey(store))
     let reader = LedgerReader(directory.settings("old"))
     for number in Self.numbers {
       #expect(
@@ -39,9 +39,9 @@ import Testing
     #expect(try Self.schema(of: directory.path("empty")) == schema, "a new file has the same tables")
   }
 
-  @Test(TestPostgreSQL.isThere) func previousReleasesDatabaseIsReadCompletely() async throws {
+  @Test(TestPostgreSQL.isAvailable) func previousReleasesDatabaseIsReadCompletely() async throws {
     let file = GoldenFile("ledger.sql")
-    if GoldenFile.isWritten {
+    if GoldenFile.isUpdating {
       try await Self.withLedger { ledger, database in
         try await Self.fill(ledger)
         try GoldenDump.sql(of: database).write(to: file.url, atomically: true, encoding: .utf8)
@@ -54,7 +54,7 @@ import Testing
       let lines = try await Self.survey(ledger)
       ledger.close()
       #expect(try await GoldenDump.schema(of: database) == schema, "opening the database migrates nothing")
-      try GoldenFile("ledger-of-postgresql.txt").holds(lines)
+      try GoldenFile("ledger-of-postgresql.txt").expect(lines)
       return schema
     }
     try await Self.withLedger { ledger, database in

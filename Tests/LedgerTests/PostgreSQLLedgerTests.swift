@@ -7,7 +7,7 @@ import Testing
 @testable import Ledger
 
 /// Behaviour that only the PostgreSQL ledger has.
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct PostgreSQLLedgerTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct PostgreSQLLedgerTests {
   private let id = SendID.random()
   private let day = Duration.seconds(86_400)
 
@@ -165,7 +165,7 @@ import Testing
       try await ledger.write([.send(Samples.send(.random(), at: later))])
       let lock = try await HeldLock("SELECT 1 FROM ledger_days FOR SHARE", in: pool)
       let removal = Task { await ledger.removeExpired() }
-      try await lock.isAwaited()
+      try await lock.waitUntilAwaited()
       try await ledger.write([.send(Samples.send(.random(), at: later))])
       removal.cancel()
       try await lock.release()
@@ -256,11 +256,11 @@ import Testing
       // A transaction updates the totals last: while it waits for them its sends are inserted and not yet visible.
       let lock = try await HeldLock("LOCK TABLE ledger_totals IN EXCLUSIVE MODE", in: pool)
       async let writing: Int = ledger.write([.send(Samples.send(late))])
-      defer { lock.letGo() }
-      try await lock.isAwaited()
+      defer { lock.allowRelease() }
+      try await lock.waitUntilAwaited()
       async let dropping: Void = days.removeExpired()
-      defer { lock.letGo() }
-      try await lock.isAwaited(by: 2)
+      defer { lock.allowRelease() }
+      try await lock.waitUntilAwaited(by: 2)
       try await lock.release()
       _ = try await writing
       try await dropping

@@ -61,7 +61,7 @@ struct EveryStore: SuiteTrait, TestTrait, TestScoping {
     for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
   ) async throws {
     try await function()
-    guard try await TestPostgreSQL.isThere.evaluate() else { return }
+    guard try await TestPostgreSQL.isAvailable.evaluate() else { return }
     try await TestPostgreSQL.withSchema { first in
       try await TestPostgreSQL.withSchema { second in
         try await TestStore.$databases.withValue([first, second], operation: { try await function() })

@@ -4,7 +4,7 @@ import Support
 import Testing
 
 /// Statements, copies and errors over one connection to a real server.
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct ConnectionTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct ConnectionTests {
   private static let echo = PreparedStatement(
     "SELECT $1::text, $2::bytea, $3::boolean, $4::smallint, $5::integer, $6::bigint, $7::uuid, $8::double precision")
 

@@ -5,7 +5,7 @@ import Testing
 @testable import PostgreSQL
 
 /// A pool under concurrency, lost connections, read-only servers and timeouts.
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct PoolTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct PoolTests {
   private static let own = PreparedStatement("SELECT pg_backend_pid()")
   private static let end = PreparedStatement("SELECT pg_terminate_backend($1::integer)")
 

@@ -3,7 +3,7 @@ import Support
 import Testing
 
 /// Migrations by several processes and releases.
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct SchemaMigrationTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct SchemaMigrationTests {
   private let first = "CREATE TABLE things (id integer PRIMARY KEY); INSERT INTO things VALUES (1)"
   private let second = "ALTER TABLE things ADD COLUMN name text; INSERT INTO things VALUES (2)"
 

@@ -13,7 +13,7 @@ import Testing
   }
 }
 
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct PostgreSQLConformanceTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct PostgreSQLConformanceTests {
   @Test(arguments: DeviceRegistryConformance.cases)
   func conforms(to promise: DeviceRegistryConformance) async throws {
     try await withPostgreSQLRegistry { registry, _ in try await promise.check(registry) }

@@ -15,7 +15,7 @@ import Testing
 
   @Test func goldenFileIsReadCompletely() async throws {
     let file = GoldenFile("registry.db")
-    if GoldenFile.isWritten {
+    if GoldenFile.isUpdating {
       let temporary = try TemporaryRegistry()
       try await Self.fill(temporary.registry)
       try temporary.registry.close()
@@ -32,15 +32,15 @@ import Testing
     let schema = try Self.schema(of: path)
     let registry = try SQLiteRegistry(SQLiteRegistryConfiguration(path: path))
     #expect(try Self.schema(of: path) == schema, "opening the file migrates nothing")
-    try GoldenFile("registry.txt").holds(try await Self.survey(registry))
+    try GoldenFile("registry.txt").expect(try await Self.survey(registry))
     try registry.close()
     let new = try TemporaryRegistry()
     #expect(try Self.schema(of: new.configuration.path) == schema, "a new file has the same tables")
   }
 
-  @Test(TestPostgreSQL.isThere) func goldenDatabaseIsReadCompletely() async throws {
+  @Test(TestPostgreSQL.isAvailable) func goldenDatabaseIsReadCompletely() async throws {
     let file = GoldenFile("registry.sql")
-    if GoldenFile.isWritten {
+    if GoldenFile.isUpdating {
       try await withPostgreSQLRegistry { registry, database in
         try await Self.fill(registry)
         try GoldenDump.sql(of: database).write(to: file.url, atomically: true, encoding: .utf8)
@@ -51,7 +51,7 @@ import Testing
       let schema = try await GoldenDump.schema(of: database)
       let registry = try await PostgreSQLRegistry(database, logger: TestPostgreSQL.quietLogger)
       #expect(try await GoldenDump.schema(of: database) == schema, "opening the database migrates nothing")
-      try GoldenFile("registry.txt").holds(try await Self.survey(registry))
+      try GoldenFile("registry.txt").expect(try await Self.survey(registry))
       registry.close()
       return schema
     }

@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test(TestPostgreSQL.isThere, arguments: [1, 2, 3] as [UInt64])
+  @Test(TestPostgreSQL.isAvailable, arguments: [1, 2, 3] as [UInt64])
   func historyLeavesOneHolderPerHandleInPostgreSQL(seed: UInt64) async throws {
     try await withPostgreSQLRegistry { registry, _ in
       try await live(with: registry, seed: seed) {

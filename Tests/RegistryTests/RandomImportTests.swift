@@ -7,7 +7,7 @@ import Testing
 
 /// Random lines with few users, ids, handles and installations, so that they conflict, in batches of any size: both
 /// stores must have the same result as an import line by line.
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct RandomImportTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct RandomImportTests {
   private typealias Store = DeviceRegistry & RegistrationDirectory & RegistrationImportStore
 
   @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])

@@ -7,7 +7,7 @@ import Testing
 @testable import Registry
 
 /// Removal of devices while their apps register.
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct RemovalTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct RemovalTests {
   private let clock = ManualClock()
 
   @Test func registrationDoesNotWaitForAllDrops() async throws {
@@ -20,8 +20,8 @@ import Testing
       let lock = try await HeldLock(
         "SELECT 1 FROM handles WHERE handle = '\(last.handle)' FOR UPDATE", in: database.pool)
       async let dropped = registry.drop(devices.map(Self.verdict), at: clock.now())
-      defer { lock.letGo() }
-      try await lock.isAwaited()
+      defer { lock.allowRelease() }
+      try await lock.waitUntilAwaited()
       let application = InstallationRequest(
         installation: try #require(first.installation), hub: .default, user: "alice", platform: .fcm,
         handle: first.handle)
@@ -47,8 +47,8 @@ import Testing
           "SELECT 1 FROM registrations WHERE handle = 'h1' FOR UPDATE NOWAIT",
         ])
       async let dropped = registry.drop([Self.verdict(device)], at: clock.now())
-      defer { lock.letGo() }
-      try await lock.isAwaited()
+      defer { lock.allowRelease() }
+      try await lock.waitUntilAwaited()
       try await lock.release()
       #expect(try await dropped == [device.id])
     }

@@ -38,7 +38,7 @@ import Testing
   }
 
   /// More sends were fired than wait, the newest ones included. The plan shows the rows that the server read.
-  @Test(TestPostgreSQL.isThere) func pageReadsOnlyItsRowsInPostgreSQL() async throws {
+  @Test(TestPostgreSQL.isAvailable) func pageReadsOnlyItsRowsInPostgreSQL() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       let plans = try await registry.read { connection in
         _ = try connection.execute(

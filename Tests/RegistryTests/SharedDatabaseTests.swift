@@ -8,7 +8,7 @@ import Testing
 @testable import Registry
 
 /// Several machines that share one PostgreSQL database, as two registries.
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(2))) struct SharedDatabaseTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(2))) struct SharedDatabaseTests {
   private let clock = ManualClock()
 
   @Test func changeInOneRegistryIsSeenByTheOther() async throws {
@@ -79,8 +79,8 @@ import Testing
       defer { pool.close() }
       let lock = try await HeldLock("LOCK TABLE tombstones", in: pool)
       async let outcome = registry.take(batch, at: clock.now())
-      defer { lock.letGo() }
-      try await lock.isAwaited()
+      defer { lock.allowRelease() }
+      try await lock.waitUntilAwaited()
       let installation = InstallationRequest(
         installation: "i-1", hub: .default, user: "alice", platform: .apns, handle: "0a")
       let registration = try await registry.install(installation, at: clock.now())
@@ -109,8 +109,8 @@ import Testing
       async let installed = registry.registration(ofInstallation: "i-1", hub: .default)
       async let holding = registry.page(
         query(.device(.apns, handle: "01")), of: .whole, createdBefore: clock.now() + .seconds(1), limit: 10)
-      defer { lock.letGo() }
-      try await lock.isAwaited(by: 3)
+      defer { lock.allowRelease() }
+      try await lock.waitUntilAwaited(by: 3)
       try await lock.release()
       #expect(try await listed.registrations == [])
       #expect(try await installed == nil)

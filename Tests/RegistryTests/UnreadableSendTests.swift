@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test(TestPostgreSQL.isThere) func unreadableSendIsMarkedInPostgreSQL() async throws {
+  @Test(TestPostgreSQL.isAvailable) func unreadableSendIsMarkedInPostgreSQL() async throws {
     try await withPostgreSQLRegistry { registry, _ in
       try await check(registry) { damaged in
         _ = try await registry.write { connection in

@@ -1,20 +1,19 @@
 package import Logging
 import Synchronization
 
-/// Everything that is logged, as text.
+/// Records all log messages as text.
 package final class LogRecorder: Sendable {
   private let lines = Mutex<[String]>([])
 
-  /// Records nothing yet.
   package init() {}
 
   /// All lines, with their metadata.
   package var text: String { lines.withLock { $0.joined(separator: "\n") } }
 
-  /// How many lines have the message.
+  /// The number of lines that contain the message.
   package func count(of message: String) -> Int { lines.withLock { lines in lines.count { $0.contains(message) } } }
 
-  /// A logger that records from `trace` up.
+  /// A logger of all levels.
   package var logger: Logger { Logger(label: "test") { _ in Handler(recorder: self) } }
 
   private func add(_ line: String) {

@@ -176,6 +176,6 @@ import Testing
       // Their order, and how a dead letter words its reason, may change.
       lines += records.map { $0.replacing(/"detail":"(?:[^"\\]|\\.)*"/, with: #""detail":"…""#) }.sorted()
     }
-    try GoldenFile("produced.txt").holds(lines)
+    try GoldenFile("produced.txt").expect(lines)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import fanfare_dev
 
-@Suite(TestPostgreSQL.isThere, .timeLimit(.minutes(1))) struct BenchDatabaseTests {
+@Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(1))) struct BenchDatabaseTests {
   /// Control-C cancels, and the server is somebody's own.
   @Test func aNamedServerKeepsNothingOfWhatIsCancelled() async throws {
     try await TestPostgreSQL.withSchema { server in

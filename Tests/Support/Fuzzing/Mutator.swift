@@ -1,27 +1,37 @@
 import FanfareCore
 
-/// Makes bad documents of good ones, the same in every run: what a faulty, hostile or half-broken writer might send.
-package struct Mutator {
+/// Random numbers that are the same in every run, seeded by the test.
+package struct SeededGenerator: RandomNumberGenerator {
   private var generator: SplitMix64
 
   package init(seed: UInt64) {
     generator = SplitMix64(seed: seed)
   }
 
-  /// The pieces that are put in: what is special somewhere in JSON, in numbers or in UTF-8.
+  package mutating func next() -> UInt64 { generator.next() }
+}
+
+/// Damages JSON documents as a faulty or hostile writer might. The same seed makes the same changes.
+package struct Mutator {
+  private var generator: SeededGenerator
+
+  package init(seed: UInt64) {
+    generator = SeededGenerator(seed: seed)
+  }
+
+  /// The inserted pieces: special cases of JSON, of numbers and of UTF-8.
   private static let pieces: [[UInt8]] =
     [
       "{", "}", "[", "]", "\"", "\\", ":", ",", "null", "true", "0", "-", "-0", "1e999", "1.5", "9223372036854775808",
       "-9223372036854775809", "99999999999999999999999999999999", "9223372036854775807", "-1", "2147483648", #"\u0000"#,
-      #"\ud800"#,
-      #"\udc00\ud800"#, #"\u12"#, "\u{0}", "\u{7F}", "\u{FEFF}", "é", "👾", "\"\"", "{}", "[]", #""a":1,"#,
+      #"\ud800"#, #"\udc00\ud800"#, #"\u12"#, "\u{0}", "\u{7F}", "\u{FEFF}", "é", "👾", "\"\"", "{}", "[]", #""a":1,"#,
       #""1970-01-01T00:00:00Z""#, #""99999-12-31T23:59:60Z""#, #""username:""#,
       String(repeating: "[", count: 200), String(repeating: #"{"a":"#, count: 200), String(repeating: "9", count: 400),
     ].map { Array($0.utf8) } + [
       [0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82], [0x80],
     ]
 
-  /// The document with one to four things wrong with it, or, now and then, none.
+  /// Returns the document with one to four random changes, which rarely leave it as it was.
   package mutating func mutate(_ document: [UInt8]) -> [UInt8] {
     var document = document
     for _ in 0..<Int.random(in: 1...4, using: &generator) { change(&document) }
@@ -48,7 +58,7 @@ package struct Mutator {
 
   private mutating func piece() -> [UInt8] { Self.pieces.randomElement(using: &generator) ?? [] }
 
-  /// Gives a member twice: from one comma to the next.
+  /// Repeats a member: the text from one comma to the next.
   private mutating func repeatMember(of document: inout [UInt8]) {
     let commas = document.indices.filter { document[$0] == UInt8(ascii: ",") }
     guard commas.count > 1 else { return }
@@ -56,14 +66,14 @@ package struct Mutator {
     document.insert(contentsOf: document[commas[index]..<commas[index + 1]], at: commas[index])
   }
 
-  /// Puts something else where a member's value stands.
+  /// Replaces a member's value.
   private mutating func replaceValue(in document: inout [UInt8], from place: Int) {
     guard let colon = document[place...].firstIndex(of: UInt8(ascii: ":")) else { return }
     let end = document[colon...].firstIndex { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "}") } ?? document.endIndex
     document.replaceSubrange((colon + 1)..<max(end, colon + 1), with: piece())
   }
 
-  /// Makes a number another one.
+  /// Replaces a number by a random one.
   private mutating func replaceNumber(in document: inout [UInt8], from place: Int) {
     let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
     guard let start = document[place...].firstIndex(where: digits.contains) else { return }

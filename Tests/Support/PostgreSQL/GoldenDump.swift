@@ -2,14 +2,13 @@ import Foundation
 package import PostgreSQL
 import PrivatePostgreSQL
 
-/// A database's schema and rows as SQL that psql and ``load(_:into:)`` run. No name in it says which schema it is for:
-/// it goes where `search_path` leads.
+/// Dumps a schema and its rows as SQL, and loads them. The SQL names no schema: `search_path` selects it.
 package enum GoldenDump {
   private struct Failure: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// What `pg_dump` writes of the schema that `search_path` names, without comments and session settings.
+  /// The output of `pg_dump` for the schema that `search_path` names, without comments and session settings.
   package static func sql(of database: PostgreSQLConfiguration) throws -> String {
     guard let schema = database.settings["search_path"], let programs = PrivateServer.programs else {
       throw Failure(description: "pg_dump is not installed, or no schema is named")
@@ -25,7 +24,7 @@ package enum GoldenDump {
     let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
     process.waitUntilExit()
     guard process.terminationStatus == 0 else { throw Failure(description: "pg_dump failed") }
-    // `\restrict` and some settings are known to some versions only.
+    // Only some versions know `\restrict` and some of the settings.
     let noise = ["--", "SET ", "SELECT pg_catalog.set_config", "CREATE SCHEMA", "\\"]
     return text.replacing("\(schema).", with: "").split(separator: "\n")
       .filter { line in !noise.contains { line.hasPrefix($0) } }.joined(separator: "\n") + "\n"
@@ -38,7 +37,7 @@ package enum GoldenDump {
     try await pool.withConnection { try $0.executeScript(sql) }
   }
 
-  /// Everything that the schema consists of, one thing a line: columns, constraints, indexes, partitions, versions.
+  /// The schema's columns, constraints, indexes, partitions and versions, one a line.
   package static func schema(of database: PostgreSQLConfiguration) async throws -> [String] {
     let pool = try PostgreSQLPool(database, logger: TestPostgreSQL.quietLogger)
     defer { pool.close() }
@@ -48,7 +47,8 @@ package enum GoldenDump {
       let rows = try connection.execute(
         """
         SELECT replace(line, current_schema() || '.', '') FROM (
-          SELECT relnamespace, concat_ws(' ', relkind, relname, pg_get_expr(relpartbound, oid), reloptions::text) AS line
+          SELECT relnamespace,
+              concat_ws(' ', relkind, relname, pg_get_expr(relpartbound, oid), reloptions::text) AS line
             FROM pg_class
           UNION ALL
           SELECT relnamespace, concat_ws(' ', 'column', relname, attname, format_type(atttypid, atttypmod), attnotnull,

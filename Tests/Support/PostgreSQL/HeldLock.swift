@@ -1,15 +1,14 @@
 import Foundation
 package import PostgreSQL
 
-/// A transaction that holds a lock until the test lets it go, so that what runs beside it gets into the moment that is
-/// meant.
+/// A transaction that holds a lock until the test releases it, so that concurrent transactions wait at a known point.
 package final class HeldLock: Sendable {
   private let pool: PostgreSQLPool
   private let mayEnd: DispatchSemaphore
   private let holder: Task<Void, any Error>
 
-  /// Returns when a connection of the pool has executed the statement. Before it commits it executes `last`, where
-  /// there is any. Throws what the server says to the statement.
+  /// Begins a transaction and executes the statement; `last` is executed before the commit. Throws the statement's
+  /// error.
   package init(_ statement: String, in pool: PostgreSQLPool, last: [String] = []) async throws {
     self.pool = pool
     let (statements, executed) = AsyncStream.makeStream(of: Void.self)
@@ -21,7 +20,7 @@ package final class HeldLock: Sendable {
         _ = try connection.execute(statement)
         executed.yield()
         executed.finish()
-        // A transaction may be repeated.
+        // Signalled again, because the pool may repeat the transaction.
         mayEnd.wait()
         mayEnd.signal()
         for statement in last { _ = try connection.execute(statement) }
@@ -32,8 +31,8 @@ package final class HeldLock: Sendable {
     if !isHeld { try await holder.value }
   }
 
-  /// Returns when so many of the test's connections wait for a lock.
-  package func isAwaited(by count: Int64 = 1) async throws {
+  /// Returns when `count` connections of the test wait for a lock.
+  package func waitUntilAwaited(by count: Int64 = 1) async throws {
     let waiting = """
       SELECT count(*) FROM pg_stat_activity
       WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')
@@ -41,13 +40,13 @@ package final class HeldLock: Sendable {
     while try await pool.read({ try $0.execute(waiting).integer(0, 0) }) < count { await Task.yield() }
   }
 
-  /// Lets the transaction go on. A test that fails half-way must, or those that wait for it keep the test waiting for
-  /// them.
-  package func letGo() { mayEnd.signal() }
+  /// Lets the transaction commit, without waiting for it. A test calls it in a `defer` as well: if the test fails, the
+  /// tasks that wait for the lock have to end.
+  package func allowRelease() { mayEnd.signal() }
 
-  /// Returns when the transaction is committed. Throws what the server says to its last statements.
+  /// Lets the transaction commit and waits for it. Throws the error of its last statements.
   package func release() async throws {
-    letGo()
+    allowRelease()
     try await holder.value
   }
 }

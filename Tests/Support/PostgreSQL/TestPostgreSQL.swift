@@ -1,12 +1,14 @@
 import Foundation
 package import Logging
+import NIOCore
+import NIOPosix
 package import PostgreSQL
-import PrivatePostgreSQL
+package import PrivatePostgreSQL
 import Synchronization
 package import Testing
 
-/// The server that tests run against: one of its own for each test process, or the one that `FANFARE_TEST_POSTGRES`
-/// names with a connection string. Every test has a schema to itself, so tests share it without seeing each other.
+/// The PostgreSQL server of the tests: a private one for each test process, or the one that the connection string
+/// `FANFARE_TEST_POSTGRES` names. Each test has a schema of its own, so tests can share the server.
 package final class TestPostgreSQL: Sendable {
   private let server: PrivateServer?
   private let connection: String
@@ -23,15 +25,15 @@ package final class TestPostgreSQL: Sendable {
     }
   }
 
-  /// What suites that need a server carry: where there is none they are skipped.
-  package static var isThere: ConditionTrait {
+  /// The trait of tests that need a server: they are skipped if none is available.
+  package static var isAvailable: ConditionTrait {
     let isNamed = ProcessInfo.processInfo.environment["FANFARE_TEST_POSTGRES"]?.isEmpty == false
     return .enabled(
       if: isNamed || PrivateServer.programs != nil,
       "PostgreSQL is not installed, and FANFARE_TEST_POSTGRES names no server")
   }
 
-  /// The server of this test process; started by the first call.
+  /// The server of this test process. The first call starts it.
   package static func shared() throws -> TestPostgreSQL {
     try instance.withLock { instance in
       let result = instance ?? Result { try TestPostgreSQL() }
@@ -40,15 +42,14 @@ package final class TestPostgreSQL: Sendable {
     }
   }
 
-  /// Runs a test with a schema of its own, and leaves nothing of it behind. The connections find the schema without
-  /// naming it.
+  /// Runs a test with a schema of its own, which is dropped afterwards. The connections' `search_path` names it.
   package static func withSchema<Value>(_ body: (PostgreSQLConfiguration) async throws -> Value) async throws -> Value {
     let server = try shared()
     let number = counter.wrappingAdd(1, ordering: .relaxed).newValue
     let name = "test_\(ProcessInfo.processInfo.processIdentifier)_\(number)"
     var configuration = PostgreSQLConfiguration(connection: server.connection)
     configuration.applicationName = name
-    // Hundreds of tests run at once, on two cores.
+    // Long limits, because hundreds of tests may run at once on a few cores.
     configuration.waitLimit = .seconds(60)
     configuration.statementTimeout = .seconds(60)
     configuration.maximumConnections = 4
@@ -64,10 +65,35 @@ package final class TestPostgreSQL: Sendable {
     return try result.get()
   }
 
-  /// Logs what only a person debugging a test wants to see, if `FANFARE_TEST_LOG` is set.
+  /// Logs critical messages only, or from `debug` up if `FANFARE_TEST_LOG` is set.
   package static let quietLogger: Logger = {
     var logger = Logger(label: "test.postgresql")
     logger.logLevel = ProcessInfo.processInfo.environment["FANFARE_TEST_LOG"] == nil ? .critical : .debug
     return logger
   }()
+}
+
+extension PrivateServer {
+  /// A port of 127.0.0.1 that was free a moment ago. PostgreSQL cannot choose a free port by itself.
+  package static func unusedPort() async throws -> Int {
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(
+      host: "127.0.0.1", port: 0
+    ).get()
+    defer { channel.close(promise: nil) }
+    return channel.localAddress?.port ?? 0
+  }
+
+  /// Starts a server that also listens on a port of 127.0.0.1. Tries another port if the first is taken meanwhile.
+  package static func onAPort(settings: [String: String] = [:]) async throws -> (server: PrivateServer, port: Int) {
+    var (attempt, settings) = (0, settings)
+    settings["listen_addresses"] = "127.0.0.1"
+    while true {
+      let port = try await unusedPort()
+      settings["port"] = "\(port)"
+      do { return (try PrivateServer(settings: settings), port) } catch {
+        attempt += 1
+        guard attempt < 5 else { throw error }
+      }
+    }
+  }
 }

@@ -4,8 +4,7 @@ package import NIOSSL
 import SwiftASN1
 import X509
 
-/// A certificate authority of a test's own and a server certificate for `localhost` and 127.0.0.1, made anew every
-/// time.
+/// A new certificate authority, and its server certificate for `localhost` and 127.0.0.1.
 package struct TestCertificates: Sendable {
   /// The authority's certificate, PEM.
   package let authorityPEM: String
@@ -14,8 +13,8 @@ package struct TestCertificates: Sendable {
   /// The server's private key, PEM.
   package let serverKeyPEM: String
 
-  /// Makes keys and certificates, valid for one day. With `coversAddress` the server's certificate names 127.0.0.1
-  /// besides `localhost`.
+  /// Makes keys and certificates that are valid for one day. Without `coversAddress` the server's certificate names only
+  /// `localhost`.
   package init(coversAddress: Bool = true) throws {
     var names: [GeneralName] = [.dnsName("localhost")]
     if coversAddress { names.append(.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))) }
@@ -56,8 +55,7 @@ package struct TestCertificates: Sendable {
     return tls
   }
 
-  /// Writes `cert.pem` and `key.pem` of the server into the folder at `directory`, for programs of others, and gives
-  /// their paths.
+  /// Writes the server's `cert.pem` and `key.pem` to the directory, for other programs. Returns their paths.
   package func write(to directory: String) throws -> (certificate: String, key: String) {
     let (certificate, key) = (directory + "/cert.pem", directory + "/key.pem")
     try Data(serverPEM.utf8).write(to: URL(fileURLWithPath: certificate))
@@ -67,14 +65,12 @@ package struct TestCertificates: Sendable {
 
   private static func certificate(
     subject: DistinguishedName, key: Certificate.PrivateKey, issuer: DistinguishedName,
-    issuerKey: Certificate.PrivateKey,
-    extensions: Certificate.Extensions
+    issuerKey: Certificate.PrivateKey, extensions: Certificate.Extensions
   ) throws -> Certificate {
     let now = Date()
     return try Certificate(
       version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key.publicKey, notValidBefore: now - 3600,
       notValidAfter: now + 86_400, issuer: issuer, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
-      extensions: extensions,
-      issuerPrivateKey: issuerKey)
+      extensions: extensions, issuerPrivateKey: issuerKey)
   }
 }
