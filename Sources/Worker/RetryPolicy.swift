@@ -1,17 +1,17 @@
 package import FanfareCore
 
-/// What an outcome means: the one place that turns a push service's answer into what the worker does next.
+/// Turns a push service's outcome into the worker's next action; no other place does.
 ///
-/// A pure value: from the outcome, what was tried before and how long the send may still live follows the action.
-/// Whether a wait is spent in the worker's memory or in a retry topic is decided by who spends it.
+/// The action follows from the outcome, the attempts before it, and the time until the send expires. Whether a wait is
+/// spent in memory or in a retry topic is decided by the dispatcher.
 package struct RetryPolicy: Hashable, Sendable {
   /// Delays that grow.
   package struct Schedule: Hashable, Sendable {
     /// Before the first repetition.
     package var first: Duration
-    /// Each further delay is so many times the one before.
+    /// The factor from one delay to the next.
     package var growth: Double
-    /// No delay is longer.
+    /// The longest delay.
     package var limit: Duration
 
     package init(first: Duration, growth: Double, limit: Duration) {
@@ -20,13 +20,13 @@ package struct RetryPolicy: Hashable, Sendable {
       self.limit = limit
     }
 
-    /// The delay before the repetition of that number, from 0: between half and all of the scheduled one, so that what
-    /// failed together does not come back together.
+    /// The delay before the repetition of that number, from 0: between half and all of the scheduled one, so that pushes
+    /// that failed together do not come back together.
     func delay(_ number: Int, jitter: Double) -> Duration {
       .milliseconds(Int64(milliseconds(number) * (0.5 + jitter / 2)))
     }
 
-    /// The same for what must not come back sooner: between the scheduled one and a tenth more.
+    /// The same for pushes that must not come back sooner: between the scheduled delay and a tenth more.
     func wholeDelay(_ number: Int, jitter: Double) -> Duration {
       .milliseconds(Int64(milliseconds(number) * (1 + jitter / 10)))
     }
@@ -39,9 +39,9 @@ package struct RetryPolicy: Hashable, Sendable {
     }
   }
 
-  /// What was done for one device before the outcome that is judged.
+  /// The attempts for one device before the outcome that is judged.
   struct History: Hashable, Sendable {
-    /// How often it was handed to the service, the judged attempt included.
+    /// How often it was handed over, the judged attempt included.
     var attempts = 0
     /// How often it was sent again at once.
     var quickRetries = 0
@@ -58,7 +58,7 @@ package struct RetryPolicy: Hashable, Sendable {
     /// From the first attempt, or the first since it was last held, until now.
     var age = Duration.zero
 
-    /// What remains of it when the push is held: once the sender works again, the push deserves all its attempts.
+    /// The history of a push that is held: once the sender works again, the push has all its attempts.
     var held: History {
       History(attempts: attempts, wasUnanswered: wasUnanswered, heldAttempts: attempts, contradictions: contradictions)
     }
@@ -67,9 +67,9 @@ package struct RetryPolicy: Hashable, Sendable {
     fileprivate var givenUp: DeviceResult.Outcome { wasUnanswered ? .unconfirmed : .failed }
   }
 
-  /// What is to be done.
+  /// The action.
   enum Decision: Hashable, Sendable {
-    /// It is over for this device.
+    /// The device has its result.
     case finish(DeviceResult.Outcome)
     /// Send again at once.
     case again
@@ -79,7 +79,7 @@ package struct RetryPolicy: Hashable, Sendable {
     case hold
   }
 
-  /// How often a push is repeated at once when the service certainly has not seen it; then it waits like any other.
+  /// How often a push is repeated at once when the service certainly has not seen it.
   package var quickRetries = 3
   /// The most times one push is handed to a service that works. Attempts up to the last one it was held for do not
   /// count: while the configuration is refused, a push is kept until the send expires, however often it is the one that
@@ -88,7 +88,7 @@ package struct RetryPolicy: Hashable, Sendable {
   /// How often a push may be held although its sender then worked for others. Once more, and the fault is its own: it
   /// fails by the reason the service gave, and the sender goes on. So one push stops the others at most so many times.
   package var maximumContradictions = 3
-  /// The longest single wait. A service that asks for more is not disobeyed: the push is given up.
+  /// The longest single wait. If a service asks for more, the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
   /// How long after the first attempt a push may still begin to wait.
   package var maximumAge = Duration.seconds(60 * 60)
@@ -96,8 +96,7 @@ package struct RetryPolicy: Hashable, Sendable {
   package var unansweredRetries = 3
   /// The delays of a push without an answer.
   package var unanswered = Schedule(first: .seconds(2), growth: 2, limit: .seconds(30))
-  /// The delays of a push that never reached the service: whoever cannot be reached has asked for nothing, and may be
-  /// back at any time.
+  /// The delays of a push that never reached the service, which may be back at any time.
   package var unreachable = Schedule(first: .seconds(5), growth: 2, limit: .seconds(10 * 60))
   /// The delays where the service names none. Apple asks for 15 minutes after an error of its own, which is reached in
   /// three steps; Google documents 10 s doubling for FCM; WNS throttles channels for minutes.
@@ -110,7 +109,7 @@ package struct RetryPolicy: Hashable, Sendable {
   package var throttled: [Platform: Schedule] = [
     .fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))
   ]
-  /// The least delays where the service names one: a time that is over already is that of another clock.
+  /// The least delays when the service names one: a time in the past comes from another clock.
   package var leastAsked = Schedule(first: .seconds(1), growth: 2, limit: .seconds(60))
   /// The delays of a platform that `refused` does not name.
   package var refusedElsewhere = Schedule(first: .seconds(30), growth: 2, limit: .seconds(15 * 60))
@@ -125,7 +124,7 @@ package struct RetryPolicy: Hashable, Sendable {
     case .accepted: return .finish(.delivered)
     case .rejected, .malformed: return .finish(.rejected)
     case .deviceGone: return .finish(.deviceGone)
-    // The sender has had its chance to get a new credential; a second refusal is the operator's to solve.
+    // The sender has had its chance to get a new credential; the operator must resolve a second refusal.
     case .reauthenticate where !history.hasReauthenticated: return .again
     case .configurationError, .reauthenticate:
       return history.contradictions < maximumContradictions ? .hold : .finish(history.givenUp)
@@ -142,9 +141,9 @@ package struct RetryPolicy: Hashable, Sendable {
     }
   }
 
-  /// The delay before the next attempt. What a service asks for is kept; but where it refuses again what comes back as
-  /// it was told, that was too little, and all attempts would be over before it can take any: so there is a least that
-  /// grows, unless the send would not live to see its end.
+  /// The delay before the next attempt. The delay asked for by the service is kept. If the service refuses again after it,
+  /// it was too short, and all attempts would be used up in vain: so there is a least delay that grows, unless the send
+  /// would expire before its end.
   private func delay(
     after outcome: PushOutcome, on platform: Platform, waits: Int, remaining: Duration, jitter: Double
   ) -> Duration {
@@ -156,7 +155,7 @@ package struct RetryPolicy: Hashable, Sendable {
     let least =
       (throttled.map { Schedule(first: max(asked, leastAsked.first), growth: $0.growth, limit: $0.limit) } ?? leastAsked)
     let delay = max(asked + asked * (jitter / 10), least.wholeDelay(waits, jitter: jitter))
-    // What is not too long by itself is not made so.
+    // The jitter must not make a delay too long.
     return delay <= maximumDelay && delay < remaining ? delay : asked
   }
 
@@ -166,7 +165,7 @@ package struct RetryPolicy: Hashable, Sendable {
     guard history.countedAttempts < maximumAttempts, delay <= maximumDelay, history.age <= maximumAge else {
       return .finish(end)
     }
-    // Waiting past the end of the send's life would only keep its result back.
+    // Waiting beyond the send's expiry would only delay its result.
     return delay < remaining ? .wait(delay) : .finish(.expired)
   }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import Worker
 
 struct AssignmentTests {
-  @Test func `an assignment takes effect at once`() {
+  @Test func assignmentTakesEffectAtOnce() {
     let completions = Completions()
     var desk = Desk(assign: false)
     #expect(desk.dispatcher.readinessProblems == ["no partition has been assigned yet"])
@@ -15,7 +15,7 @@ struct AssignmentTests {
     #expect(desk.dispatcher.readinessProblems.isEmpty)
   }
 
-  @Test func `a revoked partition settles what is in flight, leaves what was not begun, then is given back`() {
+  @Test func revokedPartitionSettlesInFlightThenIsReleased() {
     let completions = Completions()
     var desk = Desk { $0.limits.maximumPushes = 2 }
     for user in ["a", "b", "c"] { desk.register(user, .fcm) }
@@ -39,7 +39,7 @@ struct AssignmentTests {
     #expect(desk.dispatcher.lanes.pushes == 0)
   }
 
-  @Test func `what is still in flight at the deadline is given up, and its late outcome commits nothing`() {
+  @Test func inFlightWorkIsGivenUpAtDeadlineAndCommitsNothing() {
     let completions = Completions()
     var desk = Desk()
     for user in ["a", "b"] { desk.register(user, .fcm) }
@@ -61,7 +61,7 @@ struct AssignmentTests {
     #expect(desk.dispatcher.lanes.pushes == 0)
   }
 
-  @Test func `a drain that outlives its revocation leaves the next assignment alone`() {
+  @Test func drainOutlivingRevocationKeepsNextAssignment() {
     let completions = Completions()
     var desk = Desk()
     for user in ["a", "b"] { desk.register(user, .fcm) }
@@ -75,7 +75,7 @@ struct AssignmentTests {
     #expect(desk.pushes.count == 2)
   }
 
-  @Test func `what is given up while it waits for an older one is done when it comes again`() {
+  @Test func givenUpWaitingPushIsDoneAgain() {
     let completions = Completions()
     // No silence of the service lets the younger one go ahead.
     var desk = Desk { $0.circuit.patience = .seconds(60) }
@@ -107,7 +107,7 @@ struct AssignmentTests {
     #expect(desk.dispatcher.items.hasNoLanes)
   }
 
-  @Test func `a device that waits for a repetition does not hold up a revocation`() {
+  @Test func restingDeviceDoesNotDelayRevocation() {
     let completions = Completions()
     var desk = Desk()
     desk.register("a", .fcm)
@@ -121,7 +121,7 @@ struct AssignmentTests {
     #expect(desk.pushes.count == 1)
   }
 
-  @Test func `other partitions go on while one is given back`() {
+  @Test func otherPartitionsContinueDuringRevocation() {
     let completions = Completions()
     let other = TopicPartition(topic: "fanfare.sends", partition: 1)
     var desk = Desk()
@@ -139,7 +139,7 @@ struct AssignmentTests {
     #expect(desk.position == 1)
   }
 
-  @Test func `nothing of a lost partition is committed, and it is let go at once`() {
+  @Test func lostPartitionCommitsNothingAndIsReleasedAtOnce() {
     let completions = Completions()
     var desk = Desk()
     desk.register("a", .fcm)
@@ -157,7 +157,7 @@ struct AssignmentTests {
     #expect(desk.unacknowledged.isEmpty)
   }
 
-  @Test func `a shutdown takes nothing more, settles what is in flight, and then the worker may leave`() {
+  @Test func shutdownSettlesInFlightThenWorkerMayLeave() {
     let completions = Completions()
     var desk = Desk { $0.limits.maximumPushes = 1 }
     for user in ["a", "b"] { desk.register(user, .fcm) }
@@ -175,7 +175,7 @@ struct AssignmentTests {
     #expect(completions.count == 1)
   }
 
-  @Test func `a shutdown gives up at its deadline`() {
+  @Test func shutdownGivesUpAtDeadline() {
     var desk = Desk()
     desk.register("a", .fcm)
     desk.deliver(desk.send(to: .user("a")))
@@ -187,7 +187,7 @@ struct AssignmentTests {
     #expect(desk.position == nil)
   }
 
-  @Test func `a send that lies in two partitions survives the loss of one`() {
+  @Test func sendInTwoPartitionsSurvivesLossOfOne() {
     let other = TopicPartition(topic: "fanfare.sends", partition: 1)
     var desk = Desk()
     desk.turn { $0.dispatcher.assign([other], Rebalance {}, at: $0.now, into: &$1) }

@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `without single sends all may be in flight`() {
+  @Test func withoutSingleSendsWindowIsFull() {
     var line = Line(perMillisecond: 100, delay: 1)
     line.hasSingles = false
     line.pass(1000)
@@ -67,7 +67,7 @@ import Testing
 
   /// Also where it takes long until what was in flight before is answered.
   @Test(arguments: [(5, 200), (40, 300), (100, 600)])
-  func `what a machine does in a few milliseconds is in flight while single sends come`(rate: Int, bound: Int) {
+  func windowFollowsMillisecondsOfMachineWhileSingleSendsCome(rate: Int, bound: Int) {
     var line = Line(perMillisecond: rate, delay: 1)
     line.hasSingles = false
     line.pass(300)
@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test(arguments: [8...18, 15...40, 50...50, 30...200] as [ClosedRange<Int64>])
-  func `what takes its time without a queue is not held back`(delay: ClosedRange<Int64>) {
+  func slowServiceWithoutQueueKeepsFullWindow(delay: ClosedRange<Int64>) {
     var line = Line(perMillisecond: 1000, delay: delay, most: 200)
     line.hasSingles = false
     line.pass(500)
@@ -98,14 +98,14 @@ import Testing
     #expect(Double(line.answered - again) > 0.9 * Double(free), "\(line.answered - again) of \(free)")
   }
 
-  @Test func `a queue that is not the broadcasts' making does not starve them`() {
+  @Test func queueOfSingleSendsDoesNotShrinkBroadcastWindow() {
     var line = Line(perMillisecond: 10, delay: 1)
     line.singles = 2000
     line.pass(5000)
     #expect(line.inFlight.count == 1000)
   }
 
-  @Test func `only answers count, and what is never answered costs a moment`() {
+  @Test func onlyAnswersCountAndUnansweredPushesCostAMoment() {
     var window = BroadcastWindow(most: 640)
     func bulk(_ number: Int) -> Ticket { Ticket(slot: number, generation: 0, isBulk: true) }
     #expect(window.limit(singleAt: 0, at: 0) == 10)
@@ -135,7 +135,7 @@ import Testing
     #expect([1, 1, 1, 2, 2, 100, 100].map(round) == [100, 125, 156, 80, 80, 80, 80])
   }
 
-  @Test func `single sends push the broadcasts' share back, whatever their platform`() throws {
+  @Test func singleSendsShrinkBroadcastWindowOnAllPlatforms() throws {
     var desk = BroadcastTests.desk(devices: 400) {
       $0.broadcasts.maximumBulkPushesPerSender = 64
       $0.broadcasts.pageDevices = 200

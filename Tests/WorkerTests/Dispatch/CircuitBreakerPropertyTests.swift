@@ -7,7 +7,7 @@ import Testing
 /// only the test moves.
 struct CircuitBreakerPropertyTests {
   @Test(arguments: UInt64(1)...16)
-  func `never two probes at once, never open without cause, never shut after a success`(
+  func circuitNeverHasTwoProbesNorOpensWithoutCause(
     seed: UInt64
   ) {
     var generator = SplitMix64(seed: seed)

@@ -3,7 +3,7 @@ import Testing
 @testable import Worker
 
 struct CircuitBreakerTests {
-  @Test func `closed, open, half-open, and back`() {
+  @Test func circuitClosesOpensHalfOpensAndCloses() {
     var gate = CircuitBreaker(probeInterval: 100, outageProbeInterval: 50)
     #expect(gate.allowance(at: 0) == .max)
     #expect(gate.fail(at: 0) == true)
@@ -22,7 +22,7 @@ struct CircuitBreakerTests {
     #expect(gate.succeed() == false)
   }
 
-  @Test func `an answer that proves nothing costs the interval, a withdrawn probe costs nothing`() {
+  @Test func unansweredProbeCostsIntervalWithdrawnProbeNothing() {
     var gate = CircuitBreaker(probeInterval: 100, outageProbeInterval: 50)
     _ = gate.fail(at: 0)
     gate.beginProbe(at: 100)
@@ -34,7 +34,7 @@ struct CircuitBreakerTests {
     #expect(gate.allowance(at: 250) == 1)
   }
 
-  @Test func `answers from before the gate opened do not close it, nor put off the probe`() {
+  @Test func answersFromBeforeOpeningNeitherCloseCircuitNorDelayProbe() {
     var gate = CircuitBreaker(probeInterval: 100, outageProbeInterval: 50)
     _ = gate.fail(at: 0)
     #expect(gate.succeed() == false)
@@ -46,7 +46,7 @@ struct CircuitBreakerTests {
     #expect(gate.allowance(at: 199) == 0)
   }
 
-  @Test func `a silent service is tried again before the last push that tried is given up`() {
+  @Test func silentServiceIsProbedBeforeLastProbeEnds() {
     var policy = CircuitPolicy()
     policy.misses = 1
     policy.after = .zero

@@ -20,7 +20,7 @@ struct CommitTests {
     desk.answer(desk.pushes[number], PushOutcome(.accepted), from: 1)
   }
 
-  @Test func `what settles above the first open send is committed beside the position`() {
+  @Test func recordsSettledAboveFirstOpenAreCommittedAsMetadata() {
     var desk = desk(users: ["a", "b", "c"])
     accept(2, at: &desk)
     #expect(
@@ -33,7 +33,7 @@ struct CommitTests {
     #expect(desk.commits == 3)
   }
 
-  @Test func `commits keep their distance, and nothing is committed twice`() {
+  @Test func commitsKeepIntervalAndRepeatNothing() {
     var desk = desk(users: ["a", "b", "c"]) { $0.times.commitInterval = .milliseconds(250) }
     accept(0, at: &desk)
     accept(1, at: &desk)
@@ -46,7 +46,7 @@ struct CommitTests {
     #expect(desk.commits == 2)
   }
 
-  @Test func `one commit at a time, and the next has the newest`() {
+  @Test func oneCommitAtATimeAndNextHasNewest() {
     var desk = desk(users: ["a", "b", "c"])
     desk.answersCommits = false
     for number in 0..<3 { accept(number, at: &desk) }
@@ -56,7 +56,7 @@ struct CommitTests {
     #expect(desk.openCommit.map(\.offset) == [3])
   }
 
-  @Test func `what could not be committed is committed with the next`() {
+  @Test func failedCommitIsRepeatedWithTheNext() {
     var desk = desk(users: ["a", "b"]) { $0.times.commitInterval = .milliseconds(250) }
     desk.answersCommits = false
     accept(0, at: &desk)
@@ -66,7 +66,7 @@ struct CommitTests {
     #expect(desk.openCommit.map(\.offset) == [1])
   }
 
-  @Test func `a group that refuses is left alone until it has been heard of`() {
+  @Test func refusingGroupIsNotAskedBeforeNextAssignment() {
     var desk = desk(users: ["a", "b"])
     desk.answersCommits = false
     accept(0, at: &desk)
@@ -77,7 +77,7 @@ struct CommitTests {
     #expect(desk.openCommit.map(\.offset) == [1])
   }
 
-  @Test func `a refusal that comes after the word of the group stops nothing`() {
+  @Test func refusalAfterNewAssignmentStopsNoCommit() {
     var desk = desk(users: ["a", "b"])
     desk.answersCommits = false
     accept(0, at: &desk)
@@ -90,7 +90,7 @@ struct CommitTests {
     #expect(desk.openCommit.isEmpty)
   }
 
-  @Test func `metadata that is too long for the broker becomes shorter`() {
+  @Test func metadataTooLongForBrokerIsShortened() {
     var desk = desk(users: (0..<9).map { "user\($0)" }) { $0.limits.commitMetadataBytes = 20 }
     desk.answersCommits = false
     for number in [1, 3, 5, 7] { accept(number, at: &desk) }
@@ -104,7 +104,7 @@ struct CommitTests {
     #expect(desk.openCommit.isEmpty)
   }
 
-  @Test func `a revocation commits at once what has settled, and again what settles meanwhile`() {
+  @Test func revocationCommitsAtOnceAndAgainWhatSettlesMeanwhile() {
     let completions = Completions()
     var desk = desk(users: ["a", "b", "c"]) { $0.times.commitInterval = .seconds(60) }
     accept(0, at: &desk)
@@ -124,7 +124,7 @@ struct CommitTests {
   }
 
   @Test(arguments: [rebalancing, RDKafkaError(code: .unreachable, message: "refused by the test")])
-  func `partitions are given back when their last commit fails`(error: RDKafkaError) {
+  func partitionsAreReleasedWhenLastCommitFails(error: RDKafkaError) {
     let completions = Completions()
     var desk = desk(users: ["a"]) { $0.times.commitInterval = .seconds(60) }
     desk.answersCommits = false
@@ -138,7 +138,7 @@ struct CommitTests {
     #expect(desk.workLeft.isEmpty)
   }
 
-  @Test func `what settles last before a revocation is committed even where the group has just refused`() {
+  @Test func lastSettledBeforeRevocationIsCommittedDespiteRefusal() {
     let completions = Completions()
     var desk = desk(users: ["a", "b"])
     desk.answersCommits = false
@@ -158,7 +158,7 @@ struct CommitTests {
     #expect(desk.positionsLeft.isEmpty)
   }
 
-  @Test func `partitions are given back when no commit is answered in time`() {
+  @Test func partitionsAreReleasedWhenCommitIsNotAnsweredInTime() {
     let completions = Completions()
     var desk = desk(users: ["a", "b"])
     desk.answersCommits = false
@@ -176,7 +176,7 @@ struct CommitTests {
     #expect(desk.openCommit.isEmpty)
   }
 
-  @Test func `a worker leaves only when its last commit has ended`() {
+  @Test func workerLeavesOnlyAfterLastCommit() {
     var desk = desk(users: ["a"]) { $0.times.commitInterval = .seconds(60) }
     desk.answersCommits = false
     accept(0, at: &desk)
@@ -189,7 +189,7 @@ struct CommitTests {
     #expect(desk.isToLeave == true)
   }
 
-  @Test func `a worker that the group has refused commits once more and leaves`() {
+  @Test func refusedWorkerCommitsOnceMoreAndLeaves() {
     var desk = desk(users: ["a"])
     desk.answersCommits = false
     accept(0, at: &desk)
@@ -202,7 +202,7 @@ struct CommitTests {
     #expect(desk.position == 1)
   }
 
-  @Test func `what an earlier owner settled is not done again`() {
+  @Test func recordsSettledByEarlierOwnerAreNotRepeated() {
     let completions = Completions()
     var desk = Desk(assign: false)
     desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:BC")
@@ -217,7 +217,7 @@ struct CommitTests {
     #expect(desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func `what an earlier owner settled and the group refused is not done again`() {
+  @Test func refusedPositionsOfEarlierOwnerAreNotRepeated() {
     var desk = Desk(assign: false)
     desk.group[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 0, metadata: "settled1:FB")
     desk.kept[Desk.partition] = PartitionOffset(partition: Desk.partition, offset: 2, metadata: "settled1:BB")
@@ -230,7 +230,7 @@ struct CommitTests {
     #expect(desk.position == 6)
   }
 
-  @Test func `partitions wait for the group's word, and no longer than their time`() {
+  @Test func partitionsWaitForRecoveryUntilDeadline() {
     let completions = Completions()
     var desk = Desk(assign: false)
     desk.answersResumptions = false
@@ -252,7 +252,7 @@ struct CommitTests {
     #expect(desk.pushes.count == 2)
   }
 
-  @Test func `where the group cannot be asked everything is done`() {
+  @Test func unansweredRecoveryRepeatsEverything() {
     let completions = Completions()
     var desk = Desk(assign: false)
     desk.answersResumptions = false

@@ -4,8 +4,7 @@ import Testing
 @testable import Worker
 
 struct DeadlineQueueTests {
-  @Test(arguments: 0..<20) func `what is due comes out by its deadline, equals in the order they went in`(seed: UInt64)
-  {
+  @Test(arguments: 0..<20) func dueElementsComeOutByDeadlineInOrder(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var queue = DeadlineQueue<Int>()
     let deadlines = (0..<500).map { _ in Int64.random(in: 0..<100, using: &random) }

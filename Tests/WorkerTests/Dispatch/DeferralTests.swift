@@ -21,7 +21,7 @@ struct DeferralTests {
     try RetryRecord.decode(desk.retries[index].value[...], recordTime: desk.wall)
   }
 
-  @Test func `a long wait leaves the worker, and the send goes on when it comes back`() throws {
+  @Test func longWaitIsDeferredAndContinuesOnReadmission() throws {
     var desk = desk()
     desk.register("bob", .apns, .fcm)
     let send = desk.send(to: .user("bob"))
@@ -49,7 +49,7 @@ struct DeferralTests {
     #expect(desk.position == 2)
   }
 
-  @Test func `devices of one user on several platforms come back together`() {
+  @Test func devicesOnSeveralPlatformsAreReadmittedTogether() {
     var desk = desk()
     desk.register("bob", .apns, .fcm)
     desk.deliver(desk.send(to: .user("bob")))
@@ -59,7 +59,7 @@ struct DeferralTests {
     #expect(desk.pushes.map(\.handle) == ["bob-0", "bob-1", "bob-0", "bob-1"])
   }
 
-  @Test func `what is too large for its topic ends instead of stopping the partition`() {
+  @Test func recordTooLargeForRetryTopicEnds() {
     var desk = desk()
     desk.acknowledges = false
     desk.register("bob", .apns, .fcm)
@@ -72,7 +72,7 @@ struct DeferralTests {
     #expect(desk.position == 1)
   }
 
-  @Test func `a device that is nearly due waits in memory for the rest`() {
+  @Test func deviceNearlyDueRestsInMemory() {
     var desk = desk()
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
@@ -84,7 +84,7 @@ struct DeferralTests {
     #expect(desk.pushes.count == 2)
   }
 
-  @Test func `a short wait stays in memory`() {
+  @Test func shortWaitStaysInMemory() {
     var desk = desk()
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
@@ -94,7 +94,7 @@ struct DeferralTests {
     #expect(desk.pushes.count == 2)
   }
 
-  @Test func `a device that has changed hands meanwhile gets nothing`() {
+  @Test func deviceWithNewOwnerGetsNoPush() {
     var desk = desk()
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
@@ -107,7 +107,7 @@ struct DeferralTests {
     #expect(desk.statuses[0].devices.map(\.reason) == ["NoLongerRegistered"])
   }
 
-  @Test func `what comes back too late is expired and never delivered`() {
+  @Test func recordThatComesBackTooLateExpires() {
     var desk = desk()
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob"), timeToLive: 60))
@@ -119,7 +119,7 @@ struct DeferralTests {
     #expect(desk.statuses[0].state == .settled, "it was sent once")
   }
 
-  @Test func `a copy that comes twice is one`() {
+  @Test func duplicateCopyIsRecognised() {
     var desk = desk()
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
@@ -133,7 +133,7 @@ struct DeferralTests {
     #expect(desk.position == 4)
   }
 
-  @Test func `a device whose own time has not come is put off again, without an attempt`() throws {
+  @Test func deviceNotYetDueIsDeferredAgainWithoutAttempt() throws {
     var desk = desk()
     desk.register("bob", .apns, .fcm)
     desk.deliver(desk.send(to: .user("bob")))
@@ -154,7 +154,7 @@ struct DeferralTests {
     #expect(desk.statuses[0].devices.map(\.attempts) == [2, 2])
   }
 
-  @Test func `of a large send only the parts that must wait do`() {
+  @Test func onlyWaitingPartsOfLargeSendAreDeferred() {
     var desk = desk { $0.devicesPerStatus = 2 }
     desk.registry[.user("bob")] = (0..<5).map { Desk.target("d\($0)", .fcm) }
     for index in 0..<5 {
@@ -175,7 +175,7 @@ struct DeferralTests {
     #expect(desk.statuses.flatMap(\.devices).count == 5)
   }
 
-  @Test func `an address that nobody registered comes back, too`() {
+  @Test func unregisteredHandleIsReadmitted() {
     var desk = desk()
     desk.deliver(desk.send(to: .device(.fcm, handle: "stray")))
     desk.answer(desk.pushes[0], later(20))
@@ -184,7 +184,7 @@ struct DeferralTests {
     #expect(desk.pushes.map(\.handle) == ["stray", "stray"])
   }
 
-  @Test func `a worker that leaves puts off what rests, so that the next one does not repeat the rest of the send`() {
+  @Test func leavingWorkerDefersRestingDevices() {
     var desk = desk()
     desk.register("bob", .apns, .fcm)
     desk.deliver(desk.send(to: .user("bob")))
@@ -197,7 +197,7 @@ struct DeferralTests {
     #expect(desk.isToLeave)
   }
 
-  @Test func `large records that come back together take no more than the room for devices`() throws {
+  @Test func largeReadmittedRecordsStayWithinRoomForDevices() throws {
     var desk = desk { $0.limits.maximumDevices = 100 }
     let target = Desk.target("d", .fcm)
     desk.registry[.registration(target.registration)] = [target]
@@ -214,7 +214,7 @@ struct DeferralTests {
     #expect(desk.position == 5)
   }
 
-  @Test func `what has no room yet is left to the next owner of its partition`() {
+  @Test func recordWithoutRoomIsLeftToNextOwner() {
     var desk = desk { $0.limits.maximumDevices = 1 }
     let target = Desk.target("d", .fcm)
     desk.registry[.registration(target.registration)] = [target]
@@ -237,7 +237,7 @@ struct DeferralTests {
       devices: Array(repeating: .waiting(waiting), count: times))
   }
 
-  @Test func `what comes back before its time says so`() throws {
+  @Test func recordThatCameEarlySaysSo() throws {
     var desk = desk()
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
@@ -253,7 +253,7 @@ struct DeferralTests {
     #expect(!(try retry(desk, 2).cameEarly), "this time it came in time")
   }
 
-  @Test func `what comes back from the longest topic with time left has not come early`() throws {
+  @Test func recordFromLongestTopicHasNotComeEarly() throws {
     var desk = desk()
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
@@ -268,7 +268,7 @@ struct DeferralTests {
     #expect(try retry(desk, 2).cameEarly, "but for this one the clock is wrong")
   }
 
-  @Test func `what was put off by a clock that is ahead waits no longer than was wanted`() throws {
+  @Test func deferralByClockAheadIsNotLengthened() throws {
     var desk = desk()
     desk.register("bob", .apns)
     let send = desk.send(to: .user("bob"))
@@ -285,7 +285,7 @@ struct DeferralTests {
     #expect(desk.pushes.count == 2)
   }
 
-  @Test func `what was first tried by a clock that is behind has not been tried for that long`() throws {
+  @Test func firstAttemptByClockBehindDoesNotAgePush() throws {
     var desk = desk()
     desk.register("bob", .apns)
     let send = desk.send(to: .user("bob"))
@@ -299,7 +299,7 @@ struct DeferralTests {
     #expect(desk.statuses.isEmpty, "it is tried again")
   }
 
-  @Test func `a clock set back while another device is open makes what was put off wait no longer`() throws {
+  @Test func clockSetBackDoesNotLengthenDeferral() throws {
     var desk = desk()
     desk.register("bob", .apns, .fcm)
     desk.wall = desk.wall + .seconds(3600)

@@ -56,7 +56,7 @@ struct DeferredOrderTests {
     }
   }
 
-  @Test func `whatever the order in which it comes back, the oldest is sent first, and what is younger waits for it`() {
+  @Test func oldestReadmittedPushIsSentFirst() {
     var desk = Desk(retryDelays: [15, 60, 300])
     let sends = broken(&desk, sends: 4)
     heal(&desk)
@@ -78,8 +78,7 @@ struct DeferredOrderTests {
   }
 
   @Test
-  func
-    `however many wait for one device, each comes in the moment in which the one before it has ended, and is not looked at before`()
+  func pushesToOneDeviceFollowOneAnotherWithoutPolling()
     throws
   {
     var desk = Desk(retryDelays: [15, 60, 300])
@@ -104,7 +103,7 @@ struct DeferredOrderTests {
     #expect(desk.dispatcher.lanes[0].order.count == 1, "another user's, which has not come back")
   }
 
-  @Test func `what waits for an older one leaves the worker where half of the bytes that may be held are`() {
+  @Test func waitingPushIsDeferredWhenHalfOfBytesAreHeld() {
     var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumBytes = 1 }
     _ = broken(&desk, sends: 2)
     heal(&desk)
@@ -115,7 +114,7 @@ struct DeferredOrderTests {
     #expect(desk.retries.count == before + 1)
   }
 
-  @Test func `where half of the room is taken, the oldest of a device stay here, and the others come round`() throws {
+  @Test func oldestPushesOfDeviceStayWhenHalfOfRoomIsTaken() throws {
     var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumRecords = 100 }
     _ = broken(&desk, sends: 2)
     heal(&desk)
@@ -134,7 +133,7 @@ struct DeferredOrderTests {
     #expect(desk.dispatcher.items.held.records >= 40 && desk.dispatcher.items.held.records <= 50)
   }
 
-  @Test func `what waits for an older one leaves before so much is read behind it that no more may be`() {
+  @Test func waitingPushLeavesBeforeSpanIsExhausted() {
     var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumSpan = 60 }
     _ = broken(&desk, sends: 2)
     heal(&desk)
@@ -151,7 +150,7 @@ struct DeferredOrderTests {
     #expect(desk.retries.count == before + 1)
   }
 
-  @Test func `what waits here for an older one is put off when the service stops again`() {
+  @Test func waitingPushIsDeferredWhenServiceStopsAgain() {
     var desk = Desk(retryDelays: [15, 60, 300])
     _ = broken(&desk, sends: 2)
     heal(&desk)
@@ -170,7 +169,7 @@ struct DeferredOrderTests {
 
   /// Against a list that is searched from end to end.
   @Test(arguments: UInt64(0)..<20)
-  func `who is first is woken, whatever happens in whatever order`(seed: UInt64) {
+  func firstWaitingPushIsWokenInAnyInterleaving(seed: UInt64) {
     struct Entry {
       let id: SendID
       let acceptedAt: UnixTime
@@ -231,7 +230,7 @@ struct DeferredOrderTests {
     #expect(order.takeWaiting(behind: -1).isEmpty)
   }
 
-  @Test func `what is put off again meanwhile is still waited for`() {
+  @Test func repeatedlyDeferredPushIsStillWaitedFor() {
     var desk = Desk(retryDelays: [15, 60, 300])
     let sends = broken(&desk, sends: 3)
     let first = desk.retries.map(\.value)
@@ -250,7 +249,7 @@ struct DeferredOrderTests {
     #expect(order(desk) == bodies(sends))
   }
 
-  @Test func `who tried in vain while another found that the outage is over still comes before what is younger`() {
+  @Test func failedProbeStillComesBeforeYoungerPushes() {
     var desk = Desk(retryDelays: [15, 60, 300])
     let sends = broken(&desk, sends: 2)
     desk.deliver(desk.send(to: .user("u0")))
@@ -269,7 +268,7 @@ struct DeferredOrderTests {
     #expect(order(desk) == bodies([sends[0], sends[0], sends[1]]))
   }
 
-  @Test func `what never comes back is not waited for for ever`() {
+  @Test func pushThatNeverComesBackIsNotWaitedForForever() {
     var desk = Desk(retryDelays: [15, 60, 300])
     let sends = broken(&desk, sends: 3)
     heal(&desk)
@@ -284,7 +283,7 @@ struct DeferredOrderTests {
     #expect(desk.dispatcher.lanes[0].order.isEmpty)
   }
 
-  @Test func `what waits for an older one goes before it would expire`() {
+  @Test func waitingPushGoesBeforeItWouldExpire() {
     var desk = Desk(retryDelays: [15, 60, 300])
     _ = broken(&desk, sends: 2)
     heal(&desk)
@@ -300,7 +299,7 @@ struct DeferredOrderTests {
     #expect(ended.map(\.outcome) == [.delivered, .delivered])
   }
 
-  @Test func `who tries during an outage loses none of its attempts, and another one tries next`() throws {
+  @Test func probesDuringOutageLoseNoAttempts() throws {
     var desk = Desk(retryDelays: [15, 60, 300])
     _ = broken(&desk, sends: 1)
     for number in 0..<5 { desk.deliver(desk.send(to: .user("u\(number)"))) }
@@ -321,11 +320,9 @@ struct DeferredOrderTests {
   @Test(arguments: [
     (0, 1000, 15), (1400, 1000, 15), (20_000, 1000, 200), (20_000, 60, 30), (99_000, 60, 99), (99_000, 1000, 300),
   ])
-  func
-    `what goes round takes longer rounds the more it is, but no longer than half of the outage where that is not too soon`(
-      others: Int, outage: Int, seconds: Int
-    ) throws
-  {
+  func roundsGrowWithNumberUpToHalfOfOutage(
+    others: Int, outage: Int, seconds: Int
+  ) throws {
     var desk = Desk(retryDelays: [15, 60, 300])
     _ = broken(&desk, sends: 1)
     for _ in 0..<others {
@@ -337,7 +334,7 @@ struct DeferredOrderTests {
     #expect(try roundTrip(&desk) == .seconds(seconds))
   }
 
-  @Test func `the pushes of a device come back one behind the other, and no earlier than a round after they were here`()
+  @Test func deferredPushesToDeviceComeBackInOrderOneRoundLater()
     throws
   {
     var desk = Desk(retryDelays: [15, 60, 300])
@@ -375,7 +372,7 @@ struct DeferredOrderTests {
     zip(times, times.dropFirst()).allSatisfy { $0 < $1 && $1 - $0 < .seconds(20) }
   }
 
-  @Test func `where nobody knows how many go round, the rounds grow with the outage`() throws {
+  @Test func roundsGrowWithOutageWhenOrderIsFull() throws {
     var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumOrdered = 2 }
     _ = broken(&desk, sends: 1)
     #expect(try roundTrip(&desk) == .seconds(15))

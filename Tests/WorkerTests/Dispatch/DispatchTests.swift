@@ -6,7 +6,7 @@ import Testing
 @testable import Worker
 
 struct DispatchTests {
-  @Test func `a send goes to each device, is written down, and only then settles`() throws {
+  @Test func sendIsPushedReportedAndOnlyThenSettled() throws {
     var desk = Desk()
     desk.register("bob", .apns, .fcm)
     desk.acknowledges = false
@@ -36,7 +36,7 @@ struct DispatchTests {
     #expect(status.devices.map(\.attempts) == [1, 1])
   }
 
-  @Test func `an offset waits for every record before it, and for Kafka's word on each`() {
+  @Test func offsetWaitsForAllRecordsBeforeItAndTheirAcknowledgement() {
     var desk = Desk()
     for user in ["a", "b", "c"] { desk.register(user, .fcm) }
     desk.acknowledges = false
@@ -51,7 +51,7 @@ struct DispatchTests {
     #expect(desk.position == 3)
   }
 
-  @Test func `a refused status record is produced until it is durable, and nothing settles before`() {
+  @Test func refusedStatusIsProducedUntilDurableBeforeSettling() {
     var desk = Desk()
     desk.register("bob", .fcm)
     desk.acknowledges = false
@@ -71,7 +71,7 @@ struct DispatchTests {
     #expect(desk.dispatcher.readinessProblems.isEmpty)
   }
 
-  @Test func `of a batch those are produced again that were refused, and only they are open`() {
+  @Test func onlyRefusedRecordsOfBatchAreProducedAgain() {
     var desk = Desk()
     for user in ["a", "b", "c", "d"] { desk.register(user, .fcm) }
     desk.acknowledges = false
@@ -89,7 +89,7 @@ struct DispatchTests {
     #expect(desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func `nobody registered is the end of a send, and no error`() {
+  @Test func sendWithoutDevicesSettlesWithoutError() {
     var desk = Desk()
     desk.deliver(desk.send(to: .user("nobody")))
     #expect(desk.statuses.map(\.state) == [.noTarget])
@@ -97,7 +97,7 @@ struct DispatchTests {
     #expect(desk.pushes.isEmpty)
   }
 
-  @Test func `a platform without a sender fails its devices and no others`() {
+  @Test func platformWithoutSenderFailsOnlyItsDevices() {
     var desk = Desk()
     desk.register("bob", .wns, .fcm)
     desk.register("eve", .wns)
@@ -111,7 +111,7 @@ struct DispatchTests {
     #expect(desk.pushes.count == 1)
   }
 
-  @Test func `a platform for which the send holds nothing is not asked for`() {
+  @Test func platformWithoutContentIsNotLookedUp() {
     var desk = Desk()
     desk.register("bob", .fcm, .apns)
     desk.deliver(desk.send(to: .user("bob"), content: Content(apns: Array("{}".utf8))))
@@ -119,7 +119,7 @@ struct DispatchTests {
     #expect(desk.pushes.map(\.handle) == ["bob-1"])
   }
 
-  @Test func `an unregistered handle is pushed to, under an id that follows from it`() throws {
+  @Test func unregisteredHandleIsPushedUnderDerivedID() throws {
     var desk = Desk()
     let audience = Audience.device(.apns, handle: "00FF")
     desk.deliver(
@@ -136,7 +136,7 @@ struct DispatchTests {
     #expect(desk.drops.isEmpty)
   }
 
-  @Test func `a registered handle is pushed to as what it is registered as`() {
+  @Test func registeredHandleIsPushedByItsRegistration() {
     var desk = Desk()
     let target = Desk.target("abcd", .apns)
     desk.registry[.device(.apns, handle: "abcd")] = [target]
@@ -145,7 +145,7 @@ struct DispatchTests {
     #expect(desk.statuses.first?.devices.map(\.registration) == [target.registration])
   }
 
-  @Test func `what rendering refuses is the result of all its devices, without a push`() {
+  @Test func renderingRefusalIsTheResultOfAllDevices() {
     let sender = ScriptedSender(.fcm)
     sender.setRefusal(PushOutcome(.rejected, reason: "PayloadTooLarge"))
     var desk = Desk(senders: [.default: [.fcm: sender]])
@@ -156,7 +156,7 @@ struct DispatchTests {
     #expect(desk.statuses.first?.devices.map(\.attempts) == [0, 0])
   }
 
-  @Test func `a send to very many devices is pushed as room allows, and told in parts`() {
+  @Test func largeSendIsPushedAsRoomAllowsAndReportedInParts() {
     var desk = Desk {
       $0.limits.maximumPushes = 64
       $0.devicesPerStatus = 1_000
@@ -179,7 +179,7 @@ struct DispatchTests {
     #expect(desk.position == 1)
   }
 
-  @Test func `a large send that is repeated is told as another attempt`() throws {
+  @Test func repeatedLargeSendIsReportedAsAnotherAttempt() throws {
     var desk = Desk { $0.devicesPerStatus = 2 }
     desk.registry[.user("bob")] = (0..<5).map { Desk.target("device-\($0)", .fcm) }
     desk.acknowledges = false
@@ -201,7 +201,7 @@ struct DispatchTests {
     #expect(Set((first + desk.statuses).map(\.attempt)).count == 2)
   }
 
-  @Test func `no sender gets more than its share of the places`() {
+  @Test func senderKeepsWithinItsShareOfPlaces() {
     var desk = Desk {
       $0.limits.maximumPushes = 100
       $0.limits.maximumPushesPerSender = 30
@@ -217,7 +217,7 @@ struct DispatchTests {
     #expect(desk.dispatcher.lanes.map(\.places.inFlight) == [30, 30, 0])
   }
 
-  @Test func `hubs do not meet`() throws {
+  @Test func hubsAreIndependent() throws {
     let other = try #require(HubName("other"))
     var desk = Desk(senders: [.default: [.fcm: ScriptedSender(.fcm)], other: [.fcm: ScriptedSender(.fcm)]])
     desk.register("bob", .fcm)
@@ -230,7 +230,7 @@ struct DispatchTests {
     #expect(desk.dispatcher.lanes.map(\.places.inFlight).filter { $0 > 0 } == [1, 1])
   }
 
-  @Test func `records are asked for only as there is room`() {
+  @Test func creditIsGrantedAsRoomAllows() {
     var desk = Desk {
       $0.limits.maximumRecords = 100
       $0.limits.maximumPushes = 10
@@ -247,7 +247,7 @@ struct DispatchTests {
     #expect(desk.credit - before <= 10)
   }
 
-  @Test func `of large records only as many are asked for as are likely to have room`() {
+  @Test func creditForLargeRecordsIsWhatFits() {
     var desk = Desk { $0.limits.maximumBytes = 64 * 1024 }
     desk.acknowledges = false
     let body = String(repeating: "x", count: 4096)
@@ -259,7 +259,7 @@ struct DispatchTests {
       "\(desk.dispatcher.items.held.bytes) bytes of 65536 are held")
   }
 
-  @Test func `after a large record more is asked for, although nothing of what is held can settle`() {
+  @Test func creditGrowsAfterLargeRecordAlthoughNothingSettles() {
     var desk = Desk()
     desk.acknowledges = false
     for number in 0..<64 { desk.deliver(desk.send(to: .user("user\(number)"))) }
@@ -269,7 +269,7 @@ struct DispatchTests {
     #expect((1...8).contains(desk.dispatcher.items.credit.outstanding))
   }
 
-  @Test func `what was asked for is taken back when the records turn out to be large`() {
+  @Test func creditIsTakenBackWhenRecordsTurnOutLarge() {
     var desk = Desk()
     desk.acknowledges = false
     var taken = 64
@@ -291,7 +291,7 @@ struct DispatchTests {
     #expect(desk.dispatcher.items.held.bytes == 0 && desk.dispatcher.items.credit.outstanding > 0)
   }
 
-  @Test func `no records are asked for while too many bytes, devices or unsettled offsets are held`() {
+  @Test func noCreditWithoutRoomForBytesDevicesOrOffsets() {
     func creditAfterOne(_ configure: (inout WorkerConfiguration) -> Void) -> Int {
       var desk = Desk {
         $0.limits.maximumRecords = 3

@@ -23,7 +23,7 @@ struct HeldPushTests {
     desk.alarms.count { if case .senderStopped = $0 { true } else { false } }
   }
 
-  @Test func `a refused push goes behind the others, so that another one is the next to try`() {
+  @Test func refusedPushGoesBehindOthers() {
     var desk = desk(maximumPushes: 1)
     for user in ["bad", "a", "b"] { desk.deliver(desk.send(to: .user(user))) }
     desk.answer(desk.pushes[0], Self.refusal)
@@ -34,7 +34,7 @@ struct HeldPushTests {
     #expect(desk.pushes.map(\.handle) == ["bad-0", "a-0", "b-0", "bad-0"])
   }
 
-  @Test func `a push that is refused while others pass stops the sender a few times, then fails by its reason`() {
+  @Test func pushRefusedAloneStopsSenderThreeTimesThenFails() {
     var desk = desk()
     desk.deliver(desk.send(to: .user("bad")))
     var answered = 0
@@ -56,7 +56,7 @@ struct HeldPushTests {
     #expect(desk.position == 13)
   }
 
-  @Test func `so does one of many devices, although the others of them wait elsewhere`() {
+  @Test func refusedPushOfLargeSendFailsAlthoughOthersAreDeferred() {
     var desk = Desk(retryDelays: [2, 15]) { $0.times.probeInterval = .seconds(5) }
     desk.registry[.user("crowd")] = [Desk.target("bad-0", .fcm)] + (0..<20).map { Desk.target("good-\($0)", .fcm) }
     desk.deliver(desk.send(to: .user("crowd")))
@@ -76,7 +76,7 @@ struct HeldPushTests {
     #expect(stops(desk) == 3)
   }
 
-  @Test func `the last refusal of such a push is no test of the sender: another may try at once`() {
+  @Test func lastRefusalOfHeldPushIsNoProbe() {
     var desk = desk(maximumPushes: 1)
     for user in ["b", "bad", "a"] { desk.deliver(desk.send(to: .user(user))) }
     let slot = desk.dispatcher.items.firstIndex { $0.send?.audience == .user("bad") } ?? 0
@@ -91,7 +91,7 @@ struct HeldPushTests {
     #expect(desk.dispatcher.lanes[1].breaker.state == .closed)
   }
 
-  @Test func `while nobody passes, every message is kept, and afterwards each has all its attempts`() {
+  @Test func heldPushesKeepAllAttemptsUntilRecovery() {
     var desk = desk()
     for user in ["a", "b"] { desk.deliver(desk.send(to: .user(user))) }
     for push in desk.pushes { desk.answer(push, Self.refusal) }

@@ -9,7 +9,7 @@ struct OrderTests {
   /// 50 users × 200 sends to one or two devices each, answered at random with all kinds of answers: at no moment are
   /// two sends of a user in their first attempts, and the first attempts come in the order in which the sends were
   /// accepted.
-  @Test func `one user's sends start one after another, whatever the parallelism`() throws {
+  @Test func sendsOfOneUserStartOneAfterAnother() throws {
     var random = SeededGenerator(seed: 7)
     var desk = Desk { $0.limits.maximumPushes = 40 }
     for user in 0..<50 {
@@ -73,7 +73,7 @@ struct OrderTests {
     #expect(desk.dispatcher.items.hasNoLanes)
   }
 
-  @Test func `a wait of one send does not hold up the next of the same user`() {
+  @Test func waitOfOneSendDoesNotDelayUsersNext() {
     var desk = Desk()
     desk.register("bob", .fcm)
     let sends = [desk.send(to: .user("bob")), desk.send(to: .user("bob"))]
@@ -83,7 +83,7 @@ struct OrderTests {
     #expect(desk.pushes.map(\.rendering.body) == sends.map { Array("\($0.id)".utf8) })
   }
 
-  @Test func `a producer that sets no key still gets its user's order`() {
+  @Test func recordsWithoutKeyKeepTheOrderOfTheirUser() {
     var desk = Desk()
     desk.register("bob", .fcm)
     desk.deliver([desk.send(to: .user("bob")).encoded(), desk.send(to: .user("bob")).encoded()])
@@ -92,7 +92,7 @@ struct OrderTests {
     #expect(desk.pushes.count == 2)
   }
 
-  @Test func `a stopped platform does not hold up the same user's other devices`() {
+  @Test func stoppedPlatformDoesNotDelayUsersOtherDevices() {
     var desk = Desk()
     desk.register("bob", .apns, .fcm)
     let sends = [desk.send(to: .user("bob")), desk.send(to: .user("bob")), desk.send(to: .user("bob"))]
@@ -116,7 +116,7 @@ struct OrderTests {
     #expect(desk.pushes[4...].map(\.rendering.body) == sends.map { Array("\($0.id)".utf8) })
   }
 
-  @Test func `a send that comes twice is sent once, and both its records settle`() {
+  @Test func duplicateSendIsPushedOnceAndBothRecordsSettle() {
     var desk = Desk()
     desk.register("bob", .fcm)
     let send = desk.send(to: .user("bob"))
@@ -131,7 +131,7 @@ struct OrderTests {
     #expect(desk.statuses.count == 2)
   }
 
-  @Test func `a send that comes again is known although its place is another's by now`() {
+  @Test func duplicateSendIsKnownAlthoughItsSlotIsReused() {
     var desk = Desk { $0.times.commitInterval = .zero }
     desk.register("bob", .fcm)
     desk.register("al", .fcm)
@@ -150,7 +150,7 @@ struct OrderTests {
     #expect(desk.pushes.count == 2)
   }
 
-  @Test func `a send that is replayed is sent again under its id, once for each replay`() {
+  @Test func replayedSendIsPushedOncePerReplay() {
     var desk = Desk()
     desk.register("bob", .fcm)
     let send = desk.send(to: .user("bob"))

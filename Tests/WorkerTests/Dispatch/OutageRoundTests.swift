@@ -7,7 +7,7 @@ struct OutageRoundTests {
   /// Far more waits than the worker and its pumps may hold, much of it for one device; and the worker is fast, or not
   /// as fast as everything comes back.
   @Test(arguments: [5_000, 300])
-  func `after an outage everything comes, to each device in the order of acceptance, and little has gone round in vain`(
+  func afterOutageDevicesGetPushesInOrderOfAcceptance(
     speed: Int
   ) throws {
     var simulation = OutageSimulation(users: 30, rate: 20, speed: speed, records: 600)

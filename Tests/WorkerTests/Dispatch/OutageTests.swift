@@ -26,7 +26,7 @@ struct OutageTests {
     #expect(desk.dispatcher.lanes[0].breaker.state == .open)
   }
 
-  @Test func `its circuit opens, visibly, and the other platform flows`() {
+  @Test func circuitOpensAndOtherPlatformFlows() {
     var desk = desk()
     breakDown(&desk)
     #expect(
@@ -40,7 +40,7 @@ struct OutageTests {
     #expect(later.count == 80 && later.allSatisfy { $0.handle.hasSuffix("-1") })
   }
 
-  @Test func `what waits for it leaves the worker, but for a few pushes to try with`() {
+  @Test func pushesForStoppedServiceAreDeferredButForProbes() {
     var desk = desk()
     breakDown(&desk)
     for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
@@ -55,7 +55,7 @@ struct OutageTests {
   }
 
   @Test(arguments: [20, 75, 82, 84, 400])
-  func `what is put off comes back before it expires, although its pump releases it a little late`(timeToLive: Int)
+  func deferredPushComesBackBeforeItExpires(timeToLive: Int)
     throws
   {
     var desk = desk()
@@ -83,7 +83,7 @@ struct OutageTests {
     #expect(returning > 90)
   }
 
-  @Test func `however long it lasts, positions are committed, and hardly behind what was read`() throws {
+  @Test func positionsAreCommittedThroughoutOutage() throws {
     var desk = desk()
     breakDown(&desk)
     for push in desk.pushes where push.handle.hasSuffix("-1") {
@@ -116,7 +116,7 @@ struct OutageTests {
     #expect(Int(position) > read * 2 / 3)
   }
 
-  @Test func `what is refused by itself leaves, too, before so much is read behind it that no more may be`() {
+  @Test func refusedPushLeavesBeforeSpanIsExhausted() {
     var desk = Desk(retryDelays: [15, 60, 300]) { $0.limits.maximumSpan = 40 }
     for number in 0..<100 { desk.register("u\(number)", .apns, .fcm) }
     var answered = 0
@@ -139,7 +139,7 @@ struct OutageTests {
     #expect(desk.statuses.isEmpty, "all of them wait for APNs")
   }
 
-  @Test func `however many are refused by themselves, a good one gets to try, and no more than 64 of them stay`() {
+  @Test func goodPushBecomesProbeHoweverManyAreRefused() {
     var desk = Desk(retryDelays: [15, 60, 300])
     for number in 0..<100 { desk.register("u\(number)", .apns) }
     for number in 0..<99 { desk.deliver(desk.send(to: .user("u\(number)"))) }
@@ -154,7 +154,7 @@ struct OutageTests {
     #expect(desk.pushes[seen...].map(\.handle) == ["u99-0"])
   }
 
-  @Test func `one push tries, and when it passes everything goes on, once`() {
+  @Test func oneProbeAtATimeAndSuccessClosesCircuitOnce() {
     var desk = desk()
     breakDown(&desk)
     for number in 20..<100 { desk.deliver(desk.send(to: .user("u\(number)"))) }
@@ -180,7 +180,7 @@ struct OutageTests {
     #expect(desk.statuses.flatMap(\.devices).allSatisfy { $0.outcome == .delivered })
   }
 
-  @Test func `a registry that does not answer is not taken for a silent push service`() {
+  @Test func slowRegistryIsNotASilentPushService() {
     var desk = Desk { $0.limits.maximumPushesPerSender = 25 }
     for number in 0..<50 { desk.register("u\(number)", .fcm) }
     for number in 0..<50 { desk.deliver(desk.send(to: .user("u\(number)"))) }
@@ -200,7 +200,7 @@ struct OutageTests {
     #expect(desk.statuses.count == 50 && desk.dispatcher.lanes.pushes == 0)
   }
 
-  @Test func `a service of which nothing is heard holds nobody up on the other platforms`() {
+  @Test func silentServiceDoesNotDelayOtherPlatforms() {
     var desk = desk()
     for _ in 0..<3 { for number in 0..<20 { desk.deliver(desk.send(to: .user("u\(number)"))) } }
     func pushes(_ platform: String) -> [Push] { desk.pushes.filter { $0.handle.hasSuffix(platform) } }
@@ -222,7 +222,7 @@ struct OutageTests {
     #expect(desk.statuses.count == 60)
   }
 
-  @Test func `one slow answer among others is waited for`() {
+  @Test func oneSlowAnswerIsWaitedFor() {
     var desk = desk()
     desk.deliver(desk.send(to: .user("u0")), desk.send(to: .user("u0")))
     let first = desk.pushes

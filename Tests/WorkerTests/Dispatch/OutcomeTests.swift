@@ -17,7 +17,7 @@ struct OutcomeTests {
   @Test(arguments: [
     (PushOutcome.Verdict.accepted, DeviceResult.Outcome.delivered), (.rejected, .rejected), (.malformed, .rejected),
     (.deviceGone, .deviceGone),
-  ]) func `a final answer is the result`(verdict: PushOutcome.Verdict, outcome: DeviceResult.Outcome) {
+  ]) func finalAnswerIsTheResult(verdict: PushOutcome.Verdict, outcome: DeviceResult.Outcome) {
     var desk = pushed()
     desk.answerAll(from: 0, PushOutcome(verdict, reason: "Reason", status: 400))
     #expect(desk.statuses.first?.devices.map(\.outcome) == [outcome])
@@ -27,7 +27,7 @@ struct OutcomeTests {
     #expect(isMalformed == (verdict == .malformed))
   }
 
-  @Test func `what may be sent again at once is, under the same id, a bounded number of times`() {
+  @Test func quickRetriesKeepPushIDAndAreBounded() {
     var desk = pushed()
     for attempt in 1...4 {
       #expect(desk.pushes.count == attempt)
@@ -42,7 +42,7 @@ struct OutcomeTests {
     #expect(desk.statuses.first?.devices.map(\.outcome) == [.delivered])
   }
 
-  @Test func `what must wait is sent again when its time has come, and not before`() {
+  @Test func restingPushIsSentWhenDueAndNotBefore() {
     var desk = pushed()
     desk.answerAll(from: 0, PushOutcome(.retryLater, reason: "QuotaExceeded", status: 429, retryAfter: .seconds(60)))
     desk.advance(.seconds(59))
@@ -56,7 +56,7 @@ struct OutcomeTests {
     #expect(desk.position == 1)
   }
 
-  @Test func `what is refused again and again fails, what is never answered ends unconfirmed`() {
+  @Test func repeatedRefusalFailsAndNoAnswerIsUnconfirmed() {
     for (verdict, outcome, attempts) in [
       (PushOutcome.Verdict.retryLater, DeviceResult.Outcome.failed, 8), (.unknown, .unconfirmed, 4),
     ] {
@@ -75,7 +75,7 @@ struct OutcomeTests {
     }
   }
 
-  @Test func `a send is never delivered late: not first, not after a wait`() {
+  @Test func sendIsNeverDeliveredLate() {
     var desk = Desk { $0.limits.maximumPushes = 1 }
     for user in ["a", "b", "c"] { desk.register(user, .fcm) }
     desk.deliver(
@@ -96,7 +96,7 @@ struct OutcomeTests {
     #expect(desk.statuses.flatMap(\.devices).map(\.outcome).filter { $0 == .expired }.count == 2)
   }
 
-  @Test func `a send that has expired before it is looked up is expired as a whole`() {
+  @Test func sendExpiredBeforeLookUpIsExpired() {
     var desk = Desk()
     desk.register("bob", .fcm)
     let send = desk.send(to: .user("bob"), timeToLive: 10)
@@ -107,7 +107,7 @@ struct OutcomeTests {
     #expect(desk.pushes.isEmpty)
   }
 
-  @Test func `a credential that is refused twice stops the sender, which is tried again until it works`() {
+  @Test func credentialRefusedTwiceOpensCircuitUntilProbeSucceeds() {
     var desk = Desk {
       $0.times.probeInterval = .seconds(15)
       $0.times.defaultTimeToLive = .seconds(600)
@@ -147,7 +147,7 @@ struct OutcomeTests {
     #expect(desk.position == 5)
   }
 
-  @Test func `what waits for a stopped sender expires in its time`() {
+  @Test func pushForStoppedSenderExpiresInTime() {
     var desk = pushed(timeToLive: 60) { $0.times.probeInterval = .seconds(1000) }
     desk.answerAll(from: 0, PushOutcome(.configurationError, reason: "Forbidden", status: 403))
     desk.deliver(desk.send(to: .user("bob"), timeToLive: 30))
@@ -162,7 +162,7 @@ struct OutcomeTests {
     #expect(desk.position == 2)
   }
 
-  @Test func `a probe whose item is given up does not keep the sender stopped`() {
+  @Test func probeOfGivenUpItemDoesNotKeepCircuitOpen() {
     var desk = pushed()
     desk.answerAll(from: 0, PushOutcome(.configurationError, reason: "Forbidden", status: 403))
     desk.advance(.seconds(20))
@@ -173,7 +173,7 @@ struct OutcomeTests {
     #expect(desk.dispatcher.lanes.pushes == 0)
   }
 
-  @Test func `dead devices are dropped with what the registry needs to judge, unless suddenly too many look dead`() {
+  @Test func deadDevicesAreUnregisteredUnlessTooManyLookDead() {
     var desk = Desk {
       $0.unregisterPolicy.minimumCount = 20
       $0.unregisterPolicy.window = 100

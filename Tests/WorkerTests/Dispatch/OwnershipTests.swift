@@ -7,7 +7,7 @@ import Testing
 
 /// A device belongs to the last user who logged in on it, also for what was on its way when she did.
 struct OwnershipTests {
-  @Test func `a push that waited for room is not sent to a device that has gone to somebody else`() {
+  @Test func pushThatWaitedIsNotSentToNewOwner() {
     var desk = Desk { $0.limits.maximumPushes = 1 }
     desk.register("alice", .fcm)
     desk.register("bob", .fcm)
@@ -24,7 +24,7 @@ struct OwnershipTests {
     #expect(desk.dispatcher.lanes.pushes == 0)
   }
 
-  @Test func `one that waited less is sent without another look-up`() {
+  @Test func recentlyLookedUpDeviceIsPushedWithoutLookUp() {
     var desk = Desk { $0.limits.maximumPushes = 1 }
     desk.register("alice", .fcm)
     desk.register("bob", .fcm)
@@ -35,7 +35,7 @@ struct OwnershipTests {
     #expect(desk.queries.count == 2)
   }
 
-  @Test func `the time that the registry took to answer counts`() {
+  @Test func registryLatencyCountsTowardsOwnershipWindow() {
     var desk = Desk { $0.limits.maximumPushes = 1 }
     desk.register("alice", .fcm)
     desk.register("bob", .fcm)
@@ -53,7 +53,7 @@ struct OwnershipTests {
     #expect(desk.statuses.last?.devices.map(\.reason) == ["NoLongerRegistered"])
   }
 
-  @Test func `what a slow registry says is good for the moment in which it is said`() {
+  @Test func slowRegistryAnswerCountsForItsMoment() {
     var desk = Desk { $0.limits.maximumPushes = 1 }
     desk.register("alice", .fcm)
     desk.register("bob", .fcm)
@@ -75,7 +75,7 @@ struct OwnershipTests {
   }
 
   @Test(arguments: [20, 200])
-  func `what has waited long for its first push of a broadcast is looked up again`(devices: Int) {
+  func broadcastDeviceThatWaitedIsLookedUpAgain(devices: Int) {
     var desk = BroadcastTests.desk(devices: devices) {
       $0.limits.maximumPushes = 1
       ($0.circuit.patience, $0.circuit.silence) = (.seconds(600), .seconds(600))
@@ -93,7 +93,7 @@ struct OwnershipTests {
     #expect(desk.statuses.flatMap(\.devices).contains { $0.reason == "NoLongerRegistered" && $0.attempts == 0 })
   }
 
-  @Test func `a send that waited behind another of its user is looked up when its turn comes`() {
+  @Test func sendBehindAnotherOfItsUserIsLookedUpInItsTurn() {
     var desk = Desk()
     desk.register("bob", .fcm)
     desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("bob")))
@@ -103,7 +103,7 @@ struct OwnershipTests {
     #expect(desk.statuses.map(\.state) == [.settled, .noTarget])
   }
 
-  @Test func `a repetition goes to the handle the device has by then, and to nobody once it is gone`() {
+  @Test func repetitionUsesPresentHandleOrNone() {
     var desk = Desk()
     let first = Desk.target("old", .fcm)
     desk.registry[.user("bob")] = [first]
@@ -123,7 +123,7 @@ struct OwnershipTests {
     #expect(desk.statuses.first?.devices.map(\.attempts) == [2])
   }
 
-  @Test func `what is looked up again leaves a quarter of each question to what is new`() throws {
+  @Test func rechecksLeaveQuarterOfRequestToNewSends() throws {
     var desk = Desk { $0.limits.lookUpBatch = 8 }
     for number in 0..<20 { desk.register("old-\(number)", .fcm) }
     for number in 0..<10 { desk.register("new-\(number)", .fcm) }
@@ -143,7 +143,7 @@ struct OwnershipTests {
     #expect(desk.pushes.count == 50)
   }
 
-  @Test func `of a tag's devices only the one that is repeated is asked for`() {
+  @Test func onlyRepeatedDeviceOfTagIsLookedUpAgain() {
     var desk = Desk()
     let targets = (0..<10).map { Desk.target("device-\($0)", .fcm) }
     desk.registry[.tag("news")] = targets
@@ -162,7 +162,7 @@ struct OwnershipTests {
       desk.statuses.first?.devices.first { $0.registration == targets[4].registration }?.reason == "NoLongerRegistered")
   }
 
-  @Test func `a tag's push is not repeated on a device that somebody else has taken over`() {
+  @Test func tagPushIsNotRepeatedToNewOwner() {
     var desk = Desk()
     let targets = (0..<2).map { Desk.target("device-\($0)", .fcm) }
     desk.registry[.tag("news")] = targets
@@ -178,7 +178,7 @@ struct OwnershipTests {
       desk.statuses.first?.devices.first { $0.reason == "NoLongerRegistered" }?.registration == targets[0].registration)
   }
 
-  @Test func `while the registry cannot be asked nothing is sent, and nothing is lost`() {
+  @Test func registryOutageSendsAndLosesNothing() {
     var desk = Desk()
     desk.register("bob", .fcm)
     desk.isRegistryDown = true
@@ -197,7 +197,7 @@ struct OwnershipTests {
     #expect(desk.dispatcher.readinessProblems.isEmpty)
   }
 
-  @Test func `places reserved while the registry is asked are given back`() {
+  @Test func placesReservedForLookUpAreReleased() {
     var desk = Desk { $0.limits.maximumPushes = 2 }
     for user in ["a", "b", "c", "d"] {
       desk.register(user, .fcm)

@@ -28,7 +28,7 @@ struct PausedRoomTests {
     return (desk, send, try #require(desk.broadcasts.plans.keys.first))
   }
 
-  @Test(arguments: [4, 100]) func `a page that is paused in full swing does not keep sends from being looked up`(
+  @Test(arguments: [4, 100]) func pausedPageDoesNotBlockLookUpOfSends(
     lookUpPage: Int
   ) throws {
     var (desk, send, broadcast) = try begun {
@@ -60,7 +60,7 @@ struct PausedRoomTests {
         && desk.dispatcher.items.held.segments == 0)
   }
 
-  @Test func `a page that leaves and is resumed meanwhile goes on with what it has not put off`() throws {
+  @Test func leavingPageResumedContinuesWithUndeferredDevices() throws {
     var (desk, send, broadcast) = try begun { $0.limits.maximumDevices = 8 }
     steer(.paused, broadcast, &desk)
     #expect(desk.retries.isEmpty, "three pushes are not answered")
@@ -74,7 +74,7 @@ struct PausedRoomTests {
     #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk))
   }
 
-  @Test func `a few paused pages stay`() throws {
+  @Test func fewPausedPagesStayInMemory() throws {
     var (desk, _, broadcast) = try begun()
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
@@ -82,7 +82,7 @@ struct PausedRoomTests {
     #expect(desk.retries.isEmpty && desk.dispatcher.items.held.devices > 0)
   }
 
-  @Test func `what has come back of a paused broadcast goes round ever more slowly`() throws {
+  @Test func readmittedRecordOfPausedBroadcastCirculatesEverMoreSlowly() throws {
     var desk = Desk(retryDelays: [2, 15, 60, 300])
     let page = StoppedRoomTests.page(&desk, devices: 3)
     let broadcast = BroadcastID(hub: page.send.hub, send: page.send.identity)
@@ -105,7 +105,7 @@ struct PausedRoomTests {
     #expect(desk.pushes.count == 3 && desk.dispatcher.deferral.knownPauses == 0)
   }
 
-  @Test func `a pause begins anew where nothing has come back of the one before in time`() throws {
+  @Test func pauseBeginsAgainWhenNothingCameBackInTime() throws {
     var desk = Desk(retryDelays: [2, 15, 60, 300])
     let page = StoppedRoomTests.page(&desk, devices: 3)
     desk.broadcasts.steerings[BroadcastID(hub: page.send.hub, send: page.send.identity)] = BroadcastControl(
@@ -125,7 +125,7 @@ struct PausedRoomTests {
     #expect(try due() == desk.wall + .seconds(2))
   }
 
-  @Test func `a pause is forgotten when its broadcast goes on, whatever of it has not come back`() throws {
+  @Test func pauseIsForgottenWhenBroadcastRuns() throws {
     var (desk, _, broadcast) = try begun { $0.limits.maximumDevices = 8 }
     steer(.paused, broadcast, &desk)
     BroadcastTests.answerAll(&desk)
@@ -135,7 +135,7 @@ struct PausedRoomTests {
     #expect(desk.dispatcher.deferral.knownPauses == 0)
   }
 
-  @Test func `paused segments that were lost are not looked at any more`() throws {
+  @Test func lostPausedSegmentsAreForgotten() throws {
     var (desk, _, broadcast) = try begun()
     steer(.paused, broadcast, &desk)
     #expect(!desk.dispatcher.broadcasts.pausedSegments.isEmpty)
@@ -150,7 +150,7 @@ struct PausedRoomTests {
   @Test(arguments: [
     PushOutcome(.reauthenticate, status: 403), PushOutcome(.configurationError, reason: "BadTopic", status: 400),
   ])
-  func `a push of a paused page that is to be repeated waits for the page to go on`(outcome: PushOutcome) throws {
+  func repeatedPushOfPausedPageWaitsForResume(outcome: PushOutcome) throws {
     var (desk, send, broadcast) = try begun {
       $0.times.probeInterval = .seconds(1)
       $0.times.ownershipWindow = .seconds(3600)
@@ -174,7 +174,7 @@ struct PausedRoomTests {
     #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk))
   }
 
-  @Test func `and leaves with it`() throws {
+  @Test func deviceLeavesWithItsUser() throws {
     var (desk, _, broadcast) = try begun {
       $0.limits.maximumDevices = 8
       $0.times.ownershipWindow = .seconds(3600)
@@ -186,7 +186,7 @@ struct PausedRoomTests {
   }
 
   @Test(arguments: [BroadcastControl.State.paused, .cancelled])
-  func `a device that is being looked up when its broadcast is held back is not pushed to`(
+  func deviceInLookUpIsNotPushedWhenBroadcastIsPaused(
     course: BroadcastControl.State
   )
     throws
@@ -209,7 +209,7 @@ struct PausedRoomTests {
     #expect(Set(desk.statuses.map(\.part)).count == send.pages(in: desk) && desk.dispatcher.items.held.segments == 0)
   }
 
-  @Test func `paused segments keep no sends from being read, however many segments are done behind them`() throws {
+  @Test func pausedSegmentsDoNotBlockSends() throws {
     var desk = BroadcastTests.desk(devices: 200) {
       $0.limits.maximumSpan = 4
       $0.limits.maximumRecords = 4

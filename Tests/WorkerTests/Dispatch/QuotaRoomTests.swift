@@ -52,7 +52,7 @@ struct QuotaRoomTests {
     }
   }
 
-  @Test func `a page that waits for a quota does not hold up another hub's broadcast`() throws {
+  @Test func pageWaitingForQuotaDoesNotBlockOtherHub() throws {
     let hub = try #require(HubName("other"))
     var desk = desk(hub)
     let slow = broadcast(to: 60, of: hub, on: .fcm, &desk)
@@ -67,7 +67,7 @@ struct QuotaRoomTests {
       desk.statuses.count { $0.send == slow.id } == slow.pages(in: desk) && desk.dispatcher.items.held.segments == 0)
   }
 
-  @Test(arguments: 200..<210) func `a page that waits for a quota takes nobody's head start`(devices: Int) throws {
+  @Test(arguments: 200..<210) func pageWaitingForQuotaTakesNoHeadStart(devices: Int) throws {
     let hub = try #require(HubName("other"))
     var desk = desk(hub)
     _ = broadcast(to: 60, of: hub, on: .fcm, &desk)
@@ -81,7 +81,7 @@ struct QuotaRoomTests {
     #expect(first > 8 || slots.count > first)
   }
 
-  @Test func `what comes back and waits for a quota leaves the room of other services`() throws {
+  @Test func readmittedRecordWaitingForQuotaLeavesRoomOfOthers() throws {
     let hub = try #require(HubName("other"))
     var desk = desk(hub, retryDelays: [2, 15])
     desk.deliver([StoppedRoomTests.page(&desk, devices: 10, of: hub, on: .fcm).encoded(at: desk.wall)])
@@ -95,14 +95,14 @@ struct QuotaRoomTests {
     )
   }
 
-  @Test func `what comes back of a broadcast with a rate leaves room for what has none`() {
+  @Test func ratedReadmissionLeavesRoomForUnrated() {
     var desk = Desk(retryDelays: [2, 15]) { $0.broadcasts.pageDevices = 50 }
     desk.deliver([StoppedRoomTests.page(&desk, devices: 40, rate: 20).encoded(at: desk.wall)])
     desk.deliver([StoppedRoomTests.page(&desk, number: 1, devices: 30).encoded(at: desk.wall)])
     #expect(desk.pushes.count { $0.handle.hasPrefix("p1") } == 30)
   }
 
-  @Test func `of a broadcast with a rate one record that has come back is pushed at a time`() {
+  @Test func oneReadmittedRecordOfRatedBroadcastAtATime() {
     var desk = Desk(retryDelays: [2, 15])
     desk.answersQuestions = false
     let first = StoppedRoomTests.page(&desk, devices: 8, rate: 20)
@@ -121,7 +121,7 @@ struct QuotaRoomTests {
     #expect(desk.pushes.count == 16 && desk.statuses.count == 2 && desk.dispatcher.readmissions.rated.isEmpty)
   }
 
-  @Test func `what comes back and is due later does not exceed the rate together with a page`() throws {
+  @Test func readmittedDevicesDueLaterKeepTheRate() throws {
     var desk = BroadcastTests.desk(devices: 200, retryDelays: [2, 15])
     let send = BroadcastTests.divided(&desk, rate: 20)
     let page = StoppedRoomTests.page(&desk, number: 1, devices: 60, rate: 20, after: .seconds(5))

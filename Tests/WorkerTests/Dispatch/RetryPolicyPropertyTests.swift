@@ -8,7 +8,7 @@ struct RetryPolicyPropertyTests {
   private typealias History = RetryPolicy.History
 
   /// One push from its first attempt to its end, with a history kept as the dispatcher keeps it.
-  @Test(arguments: UInt64(1)...8) func `a push ends in time, after as many attempts as it may have`(seed: UInt64) {
+  @Test(arguments: UInt64(1)...8) func pushEndsAfterItsAttemptsAndInTime(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     for _ in 0..<500 {
       let policy = Self.policy(&generator)
@@ -51,7 +51,7 @@ struct RetryPolicyPropertyTests {
   }
 
   /// Any outcome after any history, however unlikely.
-  @Test(arguments: UInt64(1)...4) func `a verdict means the same whatever came before`(seed: UInt64) {
+  @Test(arguments: UInt64(1)...4) func verdictMeansTheSameWhateverCameBefore(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     for _ in 0..<5000 {
       let policy = Self.policy(&generator)

@@ -14,7 +14,7 @@ struct RetryPolicyTests {
   }
 
   /// One row per verdict, first time round.
-  @Test(arguments: PushOutcome.Verdict.allCases) func `every verdict has its action`(verdict: PushOutcome.Verdict) {
+  @Test(arguments: PushOutcome.Verdict.allCases) func everyVerdictHasItsAction(verdict: PushOutcome.Verdict) {
     let expected: RetryPolicy.Decision =
       switch verdict {
       case .accepted: .finish(.delivered)
@@ -30,14 +30,14 @@ struct RetryPolicyTests {
     #expect(decide(PushOutcome(verdict)) == expected)
   }
 
-  @Test func `the service's own delay wins over ours, and is never shortened`() {
+  @Test func delayAskedByServiceIsNeverShortened() {
     let outcome = PushOutcome(.retryLater, retryAfter: .seconds(120))
     #expect(decide(outcome) == .wait(.seconds(120)))
     #expect(decide(outcome, jitter: 0.999) > .wait(.seconds(120)))
     #expect(decide(PushOutcome(.retryLater, retryAfter: .seconds(3601))) == .finish(.failed))
   }
 
-  @Test func `what is asked for again and again grows, however little it is`() {
+  @Test func repeatedDelayAskedByServiceGrows() {
     let rows = [
       (503, 0, [1, 2, 4, 8, 16, 32, 60]), (503, 30, [30, 30, 30, 30, 30, 32, 60]),
       (429, 60, [60, 120, 240, 480, 960, 1920, 2400]), (503, 1200, Array(repeating: 1200, count: 7)),
@@ -49,19 +49,19 @@ struct RetryPolicyTests {
     }
   }
 
-  @Test func `a send is not given up for more than the service has asked for`() {
+  @Test func sendIsNotGivenUpForLongerDelayThanAsked() {
     let outcome = PushOutcome(.retryLater, status: 503, retryAfter: .seconds(10))
     let history = RetryPolicy.History(attempts: 6, waits: 5)
     #expect(decide(outcome, history, remaining: .seconds(30)) == .wait(.seconds(10)))
     #expect(decide(outcome, history, remaining: .seconds(10)) == .finish(.expired))
   }
 
-  @Test func `what is asked for is not too long for being spread`() {
+  @Test func delayAskedByServiceStaysWithinLimitDespiteJitter() {
     let unreachable = PushOutcome(.retryLater, reason: "DeviceUnreachable", status: 412, retryAfter: .seconds(3600))
     for jitter in [0, 0.5, 0.999] { #expect(decide(unreachable, on: .wns, jitter: jitter) == .wait(.seconds(3600))) }
   }
 
-  @Test func `milliseconds are never too many`() {
+  @Test func millisecondsSaturate() {
     #expect(Duration(secondsComponent: .max, attosecondsComponent: 0).milliseconds == .max)
     #expect(Duration(secondsComponent: .max / 1000, attosecondsComponent: 999_000_000_000_000_000).milliseconds == .max)
     #expect(
@@ -69,7 +69,7 @@ struct RetryPolicyTests {
     #expect(Duration.milliseconds(-1500).milliseconds == -1500)
   }
 
-  @Test func `who cannot be reached is tried again soon, whatever the platform`() {
+  @Test func unreachableServiceIsRetriedSoonOnEveryPlatform() {
     for platform in Platform.allCases {
       #expect(
         decide(PushOutcome(.retryLater, reason: "NotSent"), on: platform, History(attempts: 1), jitter: 1)
@@ -80,7 +80,7 @@ struct RetryPolicyTests {
     }
   }
 
-  @Test func `delays grow up to their limit, spread over the upper half`() {
+  @Test func delaysGrowToLimitWithJitter() {
     let outcome = PushOutcome(.retryLater, status: 503)
     #expect(decide(outcome, on: .apns, History(attempts: 1, waits: 0), jitter: 1) == .wait(.seconds(30)))
     #expect(decide(outcome, on: .apns, History(attempts: 2, waits: 1), jitter: 1) == .wait(.seconds(150)))
@@ -90,7 +90,7 @@ struct RetryPolicyTests {
   }
 
   /// Google's rules for senders: a minute at least where no time is given, doubling, and an end after an hour.
-  @Test func `a quota of FCM is waited for longer and longer`() {
+  @Test func fcmQuotaIsWaitedForWithGrowingDelay() {
     let outcome = PushOutcome(.retryLater, reason: "QUOTA_EXCEEDED", status: 429)
     var age = Duration.zero
     for (waits, seconds) in [60, 120, 240, 480, 960, 1920].enumerated() {
@@ -105,16 +105,16 @@ struct RetryPolicyTests {
     )
   }
 
-  @Test func `quick retries are bounded, then it waits like any other`() {
+  @Test func quickRetriesAreBounded() {
     #expect(decide(PushOutcome(.retryHere), History(attempts: 3, quickRetries: 2)) == .again)
     #expect(decide(PushOutcome(.retryHere, status: 503), History(attempts: 4, quickRetries: 3)) == .wait(.seconds(5)))
   }
 
-  @Test func `a second refusal of the credential is the operator's`() {
+  @Test func secondRefusalOfCredentialStopsSender() {
     #expect(decide(PushOutcome(.reauthenticate), History(attempts: 2, hasReauthenticated: true)) == .hold)
   }
 
-  @Test func `what is refused while others pass fails, however long it was kept while nobody did`() {
+  @Test func pushRefusedWhileOthersPassFailsHoweverLongItWasHeld() {
     for outcome in [PushOutcome(.configurationError), PushOutcome(.reauthenticate)] {
       func history(_ contradictions: Int, wasUnanswered: Bool = false) -> RetryPolicy.History {
         History(attempts: 1000, hasReauthenticated: true, wasUnanswered: wasUnanswered, contradictions: contradictions)
@@ -129,7 +129,7 @@ struct RetryPolicyTests {
     #expect(decide(PushOutcome(.retryLater), History(attempts: 1008, heldAttempts: 1000)) == .finish(.failed))
   }
 
-  @Test func `what was never answered ends unconfirmed, what was refused ends failed`() {
+  @Test func unansweredPushIsUnconfirmedRefusedPushIsFailed() {
     #expect(decide(PushOutcome(.unknown), History(attempts: 4, waits: 3, wasUnanswered: true)) == .finish(.unconfirmed))
     #expect(decide(PushOutcome(.retryLater), History(attempts: 8, waits: 7)) == .finish(.failed))
     #expect(
@@ -137,7 +137,7 @@ struct RetryPolicyTests {
     #expect(decide(PushOutcome(.retryLater), History(attempts: 2, age: .seconds(3601))) == .finish(.failed))
   }
 
-  @Test func `nobody waits past the end of the send's life`() {
+  @Test func noDeviceWaitsBeyondExpiry() {
     #expect(decide(PushOutcome(.retryLater, retryAfter: .seconds(60)), remaining: .seconds(60)) == .finish(.expired))
     #expect(decide(PushOutcome(.retryLater, retryAfter: .seconds(60)), remaining: .seconds(61)) == .wait(.seconds(60)))
     #expect(decide(PushOutcome(.unknown), remaining: .milliseconds(500)) == .finish(.expired))

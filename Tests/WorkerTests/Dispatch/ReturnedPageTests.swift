@@ -13,7 +13,7 @@ struct ReturnedPageTests {
   /// Delivers a record that was put off.
   private func deliver(_ record: RetryRecord, to desk: inout Desk) { desk.deliver([record.encoded(at: desk.wall)]) }
 
-  @Test func `what comes back for a stopped service keeps its rate when that works again`() {
+  @Test func readmittedRecordForStoppedServiceKeepsItsRate() {
     var desk = Desk(retryDelays: [2, 15]) { $0.times.probeInterval = .seconds(2) }
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
@@ -27,7 +27,7 @@ struct ReturnedPageTests {
     #expect(desk.pushes.count == 2)
   }
 
-  @Test func `a small part of a broadcast is not kept to try with: all others would wait for its room`() {
+  @Test func smallPartOfBroadcastKeepsNoProbe() {
     var desk = Desk(retryDelays: [2, 15])
     deliver(StoppedRoomTests.page(&desk, devices: 8, rate: 20), to: &desk)
     for step in 1...8 {
@@ -56,7 +56,7 @@ struct ReturnedPageTests {
     return desk
   }
 
-  @Test func `what finds no room does not stay for long`() throws {
+  @Test func recordWithoutSlotIsDeferredAgain() throws {
     var desk = crowded()
     for _ in 0..<9 { desk.advance(.seconds(1)) }
     #expect(desk.dispatcher.readmissions.awaitingSlot.count == 2 && desk.retries.isEmpty)
@@ -68,7 +68,7 @@ struct ReturnedPageTests {
     #expect(times.count == 2 && times.allSatisfy { $0 > desk.wall && $0 <= desk.wall + .seconds(2) })
   }
 
-  @Test func `unless it would not live that long`() {
+  @Test func pageThatWouldExpireStaysInMemory() {
     var desk = crowded(timeToLive: 12)
     for _ in 0..<11 { desk.advance(.seconds(1)) }
     #expect(desk.dispatcher.readmissions.awaitingSlot.count == 2 && desk.retries.isEmpty)
@@ -76,7 +76,7 @@ struct ReturnedPageTests {
     #expect(desk.pushes.count == 80 && desk.dispatcher.readmissions.awaitingSlot.count == 1)
   }
 
-  @Test func `what finds no room does not stay where much is read behind it`() {
+  @Test func recordWithoutSlotIsDeferredWhenReadingIsFarAhead() {
     var desk = crowded(maximumSpan: 4)
     desk.advance(.seconds(1))
     #expect(desk.dispatcher.partitions.spans.isFarBehind)
@@ -85,7 +85,7 @@ struct ReturnedPageTests {
         && desk.retries.count == 2)
   }
 
-  @Test func `no more than a second's pushes are reserved at a time`() {
+  @Test func reservationIsAtMostOneSecondsPushes() {
     var desk = Desk(retryDelays: [15])
     desk.answersQuestions = false
     deliver(StoppedRoomTests.page(&desk, devices: 200, rate: 20), to: &desk)
@@ -94,7 +94,7 @@ struct ReturnedPageTests {
     #expect(counts == [20])
   }
 
-  @Test func `the only page of a broadcast is told from a send in one piece by its size`() {
+  @Test func onlyPageOfBroadcastIsRecognisedBySize() {
     var desk = Desk(retryDelays: [2, 15]) { ($0.broadcasts.undividedDevices, $0.broadcasts.pageDevices) = (20, 50) }
     var delivered = OutcomeCounts()
     delivered.add(10, to: .init(.apns, .delivered))
@@ -110,7 +110,7 @@ struct ReturnedPageTests {
     #expect(desk.pushes[60...].map { Ticket(rawValue: $0.ticket).isBulk } == (0..<31).map { $0 < 11 })
   }
 
-  @Test func `a page part of which was delivered has not expired as a whole`() {
+  @Test func partlyDeliveredPageIsNotExpiredAsAWhole() {
     var delivered = OutcomeCounts()
     delivered.add(60, to: .init(.apns, .delivered))
     var desk = Desk(retryDelays: [2, 15])
@@ -123,7 +123,7 @@ struct ReturnedPageTests {
     #expect(desk.statuses.map(\.counts) == [delivered, OutcomeCounts()])
   }
 
-  @Test func `what may be pushed only much later does not wait for that in memory`() {
+  @Test func pushDueMuchLaterIsDeferred() {
     var desk = Desk(retryDelays: [2, 15, 60])
     let record = StoppedRoomTests.page(&desk, devices: 8, rate: 20)
     desk.broadcasts.next[BroadcastID(hub: record.send.hub, send: record.send.identity)] = desk.wall + .seconds(40)
@@ -133,7 +133,7 @@ struct ReturnedPageTests {
         && desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func `what waits for a quota stays while it has its room`() {
+  @Test func pushWaitingForQuotaStaysWhileThereIsRoom() {
     var desk = Desk(retryDelays: [15]) { $0.pushesPerMinute = [.default: [.apns: 60]] }
     desk.answersQuestions = false
     deliver(StoppedRoomTests.page(&desk, devices: 40), to: &desk)
@@ -145,7 +145,7 @@ struct ReturnedPageTests {
         && desk.dispatcher.items.allSatisfy { $0.openDevices == $0.devices.count })
   }
 
-  @Test func `a moment without a quota does not give up what was begun`() {
+  @Test func momentWithoutQuotaDoesNotGiveUpBegunSends() {
     var desk = Desk { $0.pushesPerMinute = [.default: [.fcm: 600]] }
     desk.answersQuestions = false
     desk.register("bob", .fcm, .fcm)
@@ -164,7 +164,7 @@ struct ReturnedPageTests {
     #expect(isToLeave)
   }
 
-  @Test func `a page that is paused while it is looked up again is put off once`() throws {
+  @Test func pagePausedDuringLookUpIsDeferredOnce() throws {
     var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) { $0.limits.maximumPushes = 3 }
     _ = BroadcastTests.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)

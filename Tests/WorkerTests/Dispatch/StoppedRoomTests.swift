@@ -41,7 +41,7 @@ struct StoppedRoomTests {
       devices: waiting, counts: counts)
   }
 
-  @Test func `what was heard last before a pause is no silence after it`() {
+  @Test func silenceDoesNotCountWithoutPushesInFlight() {
     var desk = desk { $0.retry.unansweredRetries = 0 }
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.unknown, reason: "DeadlineExceeded"))
@@ -56,7 +56,7 @@ struct StoppedRoomTests {
     #expect(desk.dispatcher.lanes[0].breaker.state == .open, "but nothing for six seconds is")
   }
 
-  @Test func `a stopped service keeps no large records in memory to try with`() {
+  @Test func stoppedPlatformKeepsNoLargeRecordsAsProbes() {
     var desk = desk { $0.limits.maximumPushes = 1 }
     desk.deliver(desk.send(to: .user("a0")))
     for number in 0..<6 { desk.deliver([Self.page(&desk, number: number, devices: 100).encoded(at: desk.wall)]) }
@@ -67,7 +67,7 @@ struct StoppedRoomTests {
     #expect(desk.retries.count == 6 && desk.dispatcher.items.held.records == 1)
   }
 
-  @Test func `the records of a silent service do not keep those of others from being asked for`() {
+  @Test func recordsOfSilentServiceAreExemptFromLimits() {
     var desk = desk(retryDelays: []) { $0.limits.maximumRecords = 60 }
     desk.credit = 0
     // As many as were asked for when the worker began; none of them is answered.
@@ -82,7 +82,7 @@ struct StoppedRoomTests {
     #expect(desk.credit == 60 && desk.dispatcher.items.held.records == 120, "no more than as many again")
   }
 
-  @Test func `a silent service that takes more than half of the room is left alone sooner, and its queue with it`() {
+  @Test func crowdingSilentServiceOpensCircuitSooner() {
     var desk = desk {
       $0.limits.maximumRecords = 60
       $0.limits.maximumPushesPerSender = 25
@@ -96,7 +96,7 @@ struct StoppedRoomTests {
     #expect(desk.dispatcher.lanes[0].queuedCount == 4 && desk.retries.count == 31)
   }
 
-  @Test func `what expires before it could come back leaves a stopped service where room is short`() throws {
+  @Test func expiringPushesLeaveStoppedServiceWhenRoomIsShort() throws {
     var desk = desk(retryDelays: [15, 60, 300]) { $0.limits.maximumRecords = 60 }
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
@@ -113,7 +113,7 @@ struct StoppedRoomTests {
     #expect(desk.statuses.count { $0.state == .expired || $0.devices.map(\.outcome) == [.expired] } == 100)
   }
 
-  @Test func `and what comes back expired ends, however short the room`() {
+  @Test func expiredReadmittedPushesEndWhenRoomIsShort() {
     var desk = desk(retryDelays: [15, 60, 300]) { $0.limits.maximumRecords = 60 }
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
@@ -127,7 +127,7 @@ struct StoppedRoomTests {
     #expect(desk.statuses.count { $0.state == .expired || $0.devices.map(\.outcome) == [.expired] } == 100)
   }
 
-  @Test func `so do pages that expire`() {
+  @Test func pagesOfReadmittedRecordsExpire() {
     var desk = desk(retryDelays: [15, 60, 300]) { $0.limits.maximumBytes = 20_000 }
     desk.deliver(desk.send(to: .user("a0")))
     desk.answer(desk.pushes[0], PushOutcome(.configurationError, reason: "BadTopic", status: 400))
@@ -138,7 +138,7 @@ struct StoppedRoomTests {
     #expect(desk.dispatcher.items.held.records == 1 && desk.retries.count == 6)
   }
 
-  @Test func `what a quota will not see the turn of leaves where room is short`() {
+  @Test func pushesExpiringBeforeQuotaLeaveWhenRoomIsShort() {
     var desk = Desk(retryDelays: [15, 60, 300]) {
       $0.limits.maximumRecords = 60
       $0.pushesPerMinute = [.default: [.fcm: 6]]
@@ -154,7 +154,7 @@ struct StoppedRoomTests {
         && desk.retries.count == 60 - PlatformLane.bulkPeriod)
   }
 
-  @Test func `and what comes back expired and waits for a quota ends, though more comes all the time`() throws {
+  @Test func expiredReadmittedPushesEndThoughOthersKeepComing() throws {
     var desk = Desk(retryDelays: [15, 60, 300]) {
       $0.limits.maximumRecords = 60
       $0.pushesPerMinute = [.default: [.fcm: 6]]
@@ -174,7 +174,7 @@ struct StoppedRoomTests {
     #expect(rounds.count > 200 && rounds.values.allSatisfy { $0 == 1 })
   }
 
-  @Test(arguments: [nil, 20]) func `what pages put off for a stopped service goes round ever more slowly`(rate: Int?)
+  @Test(arguments: [nil, 20]) func deferredPagesForStoppedServiceCirculateEverMoreSlowly(rate: Int?)
     throws
   {
     var desk = desk()
@@ -199,7 +199,7 @@ struct StoppedRoomTests {
     #expect((10...60).contains(rounds))
   }
 
-  @Test func `what a quota will not let through for long leaves the worker, in order`() throws {
+  @Test func pushesBeyondQuotaAreDeferredInOrder() throws {
     var desk = Desk(retryDelays: [2, 15, 60, 300]) { $0.pushesPerMinute = [.default: [.fcm: 600]] }
     desk.answersQuestions = false
     for number in 0..<300 {
@@ -216,7 +216,7 @@ struct StoppedRoomTests {
     #expect(try #require(dues.last) < desk.wall + .seconds(35))
   }
 
-  @Test func `but a page that waits for a quota stays, and so do some pushes however small it is`() {
+  @Test func pageWaitingForQuotaStaysWithSomePushes() {
     var desk = BroadcastTests.desk(devices: 200, retryDelays: [15]) {
       $0.broadcasts.pageDevices = 100
       $0.broadcasts.lookUpPage = 100
@@ -244,7 +244,7 @@ struct StoppedRoomTests {
   }
 
   @Test(arguments: [1, 50], [400, 780, 1000])
-  func `a registry slower than what is reserved lasts keeps nobody waiting for ever`(sends: Int, milliseconds: Int64) {
+  func registrySlowerThanReservationStarvesNobody(sends: Int, milliseconds: Int64) {
     var desk = Desk { $0.pushesPerMinute = [.default: [.fcm: 6000]] }
     desk.answersQuestions = false
     for number in 0..<sends {
@@ -272,7 +272,7 @@ struct StoppedRoomTests {
     #expect(desk.uptime < 60_000)
   }
 
-  @Test func `a worker that leaves puts off what waits for a quota`() {
+  @Test func leavingWorkerDefersDevicesWaitingForQuota() {
     var desk = Desk(retryDelays: [2, 15, 60, 300]) { $0.pushesPerMinute = [.default: [.fcm: 600]] }
     desk.answersQuestions = false
     desk.register("bob", .apns, .fcm)
@@ -285,7 +285,7 @@ struct StoppedRoomTests {
     #expect(desk.isToLeave)
   }
 
-  @Test func `what was looked up for so long that its part of the quota lapsed waits for another`() throws {
+  @Test func recheckOutlivingReservationWaitsForAnother() throws {
     var desk = Desk { $0.pushesPerMinute = [.default: [.fcm: 600]] }
     desk.answersQuestions = false
     desk.register("bob", .fcm)

@@ -27,12 +27,12 @@ struct TokenOutageTests {
     return desk.statuses.flatMap { $0.devices.map(\.outcome) }
   }
 
-  @Test func `a push waits for a token as long as its circuit is open`() {
+  @Test func pushWaitsForTokenWhileCircuitIsOpen() {
     let outcomes = outcomes(sends: 30, outage: .seconds(600))
     #expect(outcomes == Array(repeating: .delivered, count: 30))
   }
 
-  @Test func `where there are too few for a circuit, minutes without a token cost nothing`() {
+  @Test func tokenOutageWithFewPushesCostsNothing() {
     #expect(outcomes(sends: 1, outage: .seconds(300)) == [.delivered])
   }
 }

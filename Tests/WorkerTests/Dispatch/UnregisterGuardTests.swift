@@ -11,7 +11,7 @@ struct UnregisterGuardTests {
     return policy
   }
 
-  @Test func `a few dead devices are believed, whatever their share`() {
+  @Test func fewDeadDevicesAreBelievedWhateverTheirShare() {
     var breaker = UnregisterGuard(policy: policy)
     for _ in 0..<9 { #expect(breaker.record(isGone: true) == false) }
     #expect(!breaker.isSuspended)
@@ -19,12 +19,12 @@ struct UnregisterGuardTests {
     #expect(breaker.isSuspended)
   }
 
-  @Test func `a usual share of dead devices is believed however many they are`() {
+  @Test func usualShareOfDeadDevicesIsBelieved() {
     var breaker = UnregisterGuard(policy: policy)
     for number in 0..<10_000 { #expect(breaker.record(isGone: number % 4 == 3) == false) }
   }
 
-  @Test func `it recovers once most devices live again`() {
+  @Test func unregisteringResumesOnceMostDevicesLive() {
     var breaker = UnregisterGuard(policy: policy)
     for _ in 0..<50 { _ = breaker.record(isGone: true) }
     #expect(breaker.isSuspended)

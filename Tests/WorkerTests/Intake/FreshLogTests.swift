@@ -19,7 +19,7 @@ struct FreshLogTests {
     return try #require(origin)
   }
 
-  @Test func `what the log has kept is still to be done`() throws {
+  @Test func recordsKeptByTheLogAreStillUnsettled() throws {
     var ledger = PartitionOffsets()
     ledger.assign(Self.partition)
     let old = try (100...104).map { try begin($0, in: &ledger) }
@@ -35,7 +35,7 @@ struct FreshLogTests {
     #expect(ledger.takeChanged(metadataLimit: 100) == [PartitionOffset(partition: Self.partition, offset: 104)])
   }
 
-  @Test func `the position is that of the log there is`() throws {
+  @Test func positionIsThatOfPresentLog() throws {
     var ledger = PartitionOffsets()
     ledger.assign(Self.partition)
     let old = try [100, 101].map { try begin($0, in: &ledger) }
@@ -55,7 +55,7 @@ struct FreshLogTests {
     #expect(ledger.takeChanged(metadataLimit: 100) == [PartitionOffset(partition: Self.partition, offset: 2)])
   }
 
-  @Test func `a position that the log does not reach any more is not believed`() throws {
+  @Test func positionBeyondTheLogIsIgnored() throws {
     var ledger = PartitionOffsets()
     ledger.assign(Self.partition)
     ledger.resume(PartitionOffset(partition: Self.partition, offset: 100, metadata: "settled1:BB"))

@@ -17,7 +17,7 @@ struct OffsetTrackerTests {
     return tracker
   }
 
-  @Test func `the position is the end of the settled prefix, whatever the order`() throws {
+  @Test func positionIsEndOfSettledPrefix() throws {
     var tracker = OffsetTracker()
     let numbers = try [5, 6, 9].map { try begin($0, in: &tracker) }
     #expect(tracker.position == nil)
@@ -32,7 +32,7 @@ struct OffsetTrackerTests {
     #expect(tracker.unsettled == 0)
   }
 
-  @Test func `what is learnt beside the position is passed over, however old it is`() throws {
+  @Test func learntOffsetsAreSkippedHoweverOld() throws {
     for (position, done) in [(3, []), (7, [5, 6]), (20, [5, 6, 7, 8, 9])] as [(Int64, [Int64])] {
       var tracker = resumed(from: (5, "settled1:CB"))
       tracker.learn(SettledRuns(), below: position)
@@ -49,7 +49,7 @@ struct OffsetTrackerTests {
     _ = try begin(5, in: &tracker)
   }
 
-  @Test func `settling twice or settling the unknown changes nothing`() throws {
+  @Test func settlingTwiceOrUnknownChangesNothing() throws {
     var tracker = OffsetTracker()
     let first = try begin(0, in: &tracker)
     let second = try begin(1, in: &tracker)
@@ -61,7 +61,7 @@ struct OffsetTrackerTests {
     #expect(tracker.unsettled == 1)
   }
 
-  @Test func `what ends of a log that is gone moves nothing in the new one`() throws {
+  @Test func offsetsOfLostLogSettleNothingInNewOne() throws {
     var tracker = OffsetTracker()
     let late = try begin(10, in: &tracker)
     let first = try begin(4, in: &tracker)
@@ -75,7 +75,7 @@ struct OffsetTrackerTests {
   }
 
   @Test
-  func `nothing is to be committed before anything has settled, and no metadata where all below the last one has`()
+  func noPositionBeforeFirstSettledNoMetadataWithoutGap()
     throws
   {
     var tracker = OffsetTracker()
@@ -86,7 +86,7 @@ struct OffsetTrackerTests {
     #expect(tracker.committable(limit: 100)?.metadata == nil)
   }
 
-  @Test func `what has settled above the first record is remembered even though that has not`() throws {
+  @Test func recordsSettledAboveFirstUnsettledAreRemembered() throws {
     var tracker = OffsetTracker()
     let numbers = try [5, 6, 9, 10].map { try begin($0, in: &tracker) }
     for number in [numbers[1], numbers[2]] { tracker.settle(number) }
@@ -99,7 +99,7 @@ struct OffsetTrackerTests {
     #expect(begun == [true, false, false, true])
   }
 
-  @Test func `what an earlier owner settled moves the position when it comes`() throws {
+  @Test func recordsSettledByEarlierOwnerMovePosition() throws {
     var tracker = resumed(from: (5, "settled1:BC"))
     #expect(tracker.committable(limit: 100) == nil)
     let first = try begin(5, in: &tracker)
@@ -113,7 +113,7 @@ struct OffsetTrackerTests {
     #expect(tracker.begin(8) != nil)
   }
 
-  @Test func `a log that begins again below the position is taken for another one`() throws {
+  @Test func logThatRestartsBelowPositionIsAnotherLog() throws {
     var tracker = resumed(from: (5, "settled1:BC"))
     #expect(tracker.begin(4) != nil)
     #expect(tracker.begin(6) != nil)
@@ -124,7 +124,7 @@ struct OffsetTrackerTests {
     #expect(later.begin(9) != nil)
   }
 
-  @Test func `what is known comes too late once there was a record`() throws {
+  @Test func resumeAfterFirstRecordHasNoEffect() throws {
     var tracker = OffsetTracker()
     tracker.settle(try begin(5, in: &tracker))
     tracker.resume(from: 5, settled: SettledRuns("settled1:BC", from: 5))
@@ -132,7 +132,7 @@ struct OffsetTrackerTests {
   }
 
   /// Against a model that keeps everything: never past an unsettled record, always up to it.
-  @Test(arguments: 0..<50) func `random interleavings agree with a model`(seed: UInt64) throws {
+  @Test(arguments: 0..<50) func randomInterleavingsAgreeWithModel(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     var tracker = OffsetTracker()
     var begun: [(sequence: Int64, offset: Int64, written: Int64)] = []
@@ -173,7 +173,7 @@ struct OffsetTrackerTests {
 
   /// One owner after another dies with whatever it has committed last. Nothing is lost; nothing that a commit said is
   /// done again, except what was cut off.
-  @Test(arguments: 0..<40) func `a chain of owners loses nothing and repeats only what no commit has said`(seed: UInt64)
+  @Test(arguments: 0..<40) func chainOfOwnersLosesNothingAndRepeatsOnlyUncommittedRecords(seed: UInt64)
     throws
   {
     var random = SeededGenerator(seed: seed)

@@ -25,7 +25,7 @@ struct PartitionOffsetsTests {
     ledger.takeChanged(metadataLimit: 3_500)
   }
 
-  @Test func `records of partitions that are not owned are left alone`() {
+  @Test func recordsOfUnownedPartitionsAreIgnored() {
     var ledger = PartitionOffsets()
     ledger.assign(first)
     let foreign = ledger.begin(record(second, 0))
@@ -34,7 +34,7 @@ struct PartitionOffsetsTests {
     #expect(own != nil)
   }
 
-  @Test func `each change is handed out once, and again when it was not committed`() throws {
+  @Test func eachChangeIsHandedOutOnceUnlessRestored() throws {
     var ledger = PartitionOffsets()
     ledger.assign(first)
     ledger.assign(second)
@@ -59,7 +59,7 @@ struct PartitionOffsetsTests {
     #expect(changed(&ledger).isEmpty)
   }
 
-  @Test func `what an earlier owner settled is neither worked on nor lost`() throws {
+  @Test func recordsSettledByEarlierOwnerAreSkippedNotLost() throws {
     var ledger = PartitionOffsets()
     ledger.assign(first)
     ledger.resume(PartitionOffset(partition: first, offset: 5, metadata: "settled1:BB"))
@@ -74,7 +74,7 @@ struct PartitionOffsetsTests {
     #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 7)])
   }
 
-  @Test func `a late outcome of an older assignment commits nothing`() throws {
+  @Test func lateOutcomeOfOlderAssignmentCommitsNothing() throws {
     var ledger = PartitionOffsets()
     ledger.assign(first)
     let old = try begin(first, 7, in: &ledger)
@@ -90,7 +90,7 @@ struct PartitionOffsetsTests {
     #expect(changed(&ledger) == [PartitionOffset(partition: first, offset: 8)])
   }
 
-  @Test func `a slot whose partition was given back answers for nothing`() throws {
+  @Test func slotOfReleasedPartitionIgnoresOrigins() throws {
     var ledger = PartitionOffsets()
     ledger.assign(first)
     ledger.assign(second)
@@ -111,7 +111,7 @@ struct PartitionOffsetsTests {
   }
 
   /// What an operator alarms on: one send that hangs, however fast those behind it go.
-  @Test func `the lag is the age of the oldest record that is not settled, not of the one taken last`() throws {
+  @Test func lagIsAgeOfOldestUnsettledRecord() throws {
     var ledger = PartitionOffsets()
     ledger.assign(first)
     #expect(ledger.oldestTimestamp(of: first) == nil)
@@ -128,7 +128,7 @@ struct PartitionOffsetsTests {
     #expect(ledger.oldestTimestamp(of: first) == 500_000)
   }
 
-  @Test func `the time in which nothing came is no lag of what comes then`() throws {
+  @Test func idleTimeIsNoLag() throws {
     var tracker = PartitionTracker(commits: CommitSchedule(interval: 0, metadataBytes: 0))
     var metrics = WorkerMetrics(table: SenderTable([:]))
     var actions = Effects.GroupActions()
@@ -145,7 +145,7 @@ struct PartitionOffsetsTests {
     #expect(tracker.offsets.oldestTimestamp(of: first) == noon.milliseconds + 700)
   }
 
-  @Test func `a slot that another partition has taken over does not answer for the old one`() throws {
+  @Test func slotReusedByAnotherPartitionIgnoresOldOrigin() throws {
     var ledger = PartitionOffsets()
     ledger.assign(first)
     let old = try begin(first, 3, in: &ledger)
@@ -158,7 +158,7 @@ struct PartitionOffsetsTests {
     #expect(refused == nil)
   }
 
-  @Test func `a closing partition settles but takes nothing`() throws {
+  @Test func closingPartitionSettlesButTakesNothing() throws {
     var ledger = PartitionOffsets()
     ledger.assign(first)
     let origin = try begin(first, 0, in: &ledger)

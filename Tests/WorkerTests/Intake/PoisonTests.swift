@@ -24,7 +24,7 @@ struct PoisonTests {
     ]
   }
 
-  @Test(arguments: poisons.indices) func `a record that cannot be used is set aside, and the next one is taken`(
+  @Test(arguments: poisons.indices) func unusableRecordIsDeadLetteredAndNextIsTaken(
     index: Int
   ) throws {
     let poison = Self.poisons[index]
@@ -49,7 +49,7 @@ struct PoisonTests {
     #expect(desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func `an unknown version of a record is told from garbage`() throws {
+  @Test func unknownVersionIsToldFromGarbage() throws {
     var desk = Desk()
     let sound = String(decoding: desk.send(to: .user("bob")).encoded(), as: UTF8.self)
     let type = try #require(sound.firstMatch(of: /"type":"([^"]*)"/)).output.1
@@ -58,7 +58,7 @@ struct PoisonTests {
     #expect(desk.position == 1)
   }
 
-  @Test func `a value too large for the dead-letter topic is left out, and the partition goes on`() throws {
+  @Test func valueTooLargeForDeadLetterTopicIsLeftOut() throws {
     var desk = Desk()
     desk.acknowledges = false
     desk.deliver([[UInt8](repeating: 0x61, count: 1000)])
@@ -71,7 +71,7 @@ struct PoisonTests {
   }
 
   /// Other workers may know the hub already, and deliver the broadcast's other segments.
-  @Test func `a segment of an unknown hub is set aside, and says nothing of the whole broadcast`() throws {
+  @Test func segmentOfUnknownHubIsDeadLetteredWithoutStatus() throws {
     var desk = BroadcastTests.desk(devices: 100)
     let send = SendRequest(
       id: .random(), hub: try #require(HubName("nowhere")), sender: "tester", acceptedAt: desk.wall,
@@ -94,7 +94,7 @@ struct PoisonTests {
   }
 
   /// The end of all of a send is one status; of one of several parts nothing can be said.
-  @Test(arguments: [1, 3]) func `what was put off in an unknown hub ends its send only if it is all of it`(parts: Int)
+  @Test(arguments: [1, 3]) func retryOfUnknownHubEndsSendOnlyIfWhole(parts: Int)
     throws
   {
     var desk = Desk()
@@ -105,7 +105,7 @@ struct PoisonTests {
     #expect(desk.position == 1)
   }
 
-  @Test func `what is wrong with a record that was put off, or with a segment, is told by name`() {
+  @Test func faultyRetryOrSegmentRecordIsNamed() {
     var desk = Desk()
     let retry = String(decoding: Self.retry(of: desk.send(to: .user("bob"))).encoded(at: desk.wall), as: UTF8.self)
     let segment = String(

@@ -10,7 +10,7 @@ struct RecentSendsTests {
 
   private func ticket(_ slot: Int) -> Ticket { Ticket(slot: slot, generation: 0) }
 
-  @Test func `a send is known until it has settled and others have come after it`() {
+  @Test func sendIsRememberedUntilOthersHaveSettledAfterIt() {
     var recent = RecentSends(capacity: 2)
     for number in 1...3 as ClosedRange<UInt64> { #expect(recent.open(key(number), as: ticket(Int(number))) == nil) }
     #expect(recent.open(key(1), as: ticket(8)) == ticket(1))
@@ -22,14 +22,14 @@ struct RecentSendsTests {
     #expect(recent.open(key(1), as: ticket(7)) == nil)
   }
 
-  @Test func `what was given up is new when it comes again`() {
+  @Test func forgottenSendIsNewAgain() {
     var recent = RecentSends(capacity: 2)
     #expect(recent.open(key(1), as: ticket(0)) == nil)
     recent.forget(key(1))
     #expect(recent.open(key(1), as: ticket(1)) == nil)
   }
 
-  @Test func `with no room for what has settled nothing of it is known`() {
+  @Test func settledRunsWithoutRoomAreLeftOut() {
     var recent = RecentSends(capacity: 0)
     #expect(recent.open(key(1), as: ticket(0)) == nil)
     recent.settle(key(1))

@@ -14,20 +14,20 @@ struct SettledRunsTests {
     Array(SettledRuns(text, from: position).ranges)
   }
 
-  @Test func `the text is what other versions have written`() {
+  @Test func metadataTextIsStableBetweenVersions() {
     #expect(text([12..<13, 20..<120], from: 10) == "settled1:CBHkD")
     #expect(runs("settled1:CBHkD", from: 10) == [12..<13, 20..<120])
     #expect(text([], from: 10) == nil)
   }
 
-  @Test func `offsets are asked for in ascending order, holes or not`() {
+  @Test func offsetsAreTakenInAscendingOrderWithHoles() {
     var settled = SettledRuns("settled1:CBHkD", from: 10)
     let answers = [10, 11, 12, 13, 19, 20, 64, 119, 120].map { settled.take($0) }
     #expect(answers == [false, false, true, false, false, true, true, true, false])
     #expect(settled.isEmpty)
   }
 
-  @Test(arguments: 0..<50) func `a union has what either has`(seed: UInt64) {
+  @Test(arguments: 0..<50) func unionHasRunsOfBoth(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var union = SettledRuns()
     var offsets: Set<Int64> = []
@@ -44,7 +44,7 @@ struct SettledRunsTests {
     #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound })
   }
 
-  @Test(arguments: 0..<50) func `what is written is read, and cut only where there is no room`(seed: UInt64) {
+  @Test(arguments: 0..<50) func writtenMetadataIsReadAndCutAtLimit(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let position = Int64.random(in: 0...(1 << Int64.random(in: 1...40, using: &random)), using: &random)
     var written: [Range<Int64>] = []
@@ -77,12 +77,12 @@ struct SettledRunsTests {
     "settled1:B//////////////H", "settled1:B////////////I", "settled1:B////////////H", "settled1:////////////HB",
     "l" + String(repeating: "A", count: 400), "settled1:" + String(repeating: "BB", count: 100_000),
   ])
-  func `a text that nobody has written says nothing`(text: String) {
+  func foreignMetadataIsIgnored(text: String) {
     #expect(SettledRuns(text, from: 10).isEmpty)
     #expect(SettledRuns("settled1:CB", from: -1).isEmpty)
   }
 
-  @Test(arguments: 0..<20) func `random bytes are read without harm`(seed: UInt64) {
+  @Test(arguments: 0..<20) func randomBytesAreReadWithoutHarm(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     for _ in 0..<500 {
       let length = Int.random(in: 0...60, using: &random)

@@ -55,7 +55,7 @@ struct PumpStateTests {
   }
 
   /// Pages of a broadcast that were put off are hundreds of kilobytes each.
-  @Test func `what was asked for is taken back when the records turn out to be large`() {
+  @Test func creditIsTakenBackWhenRecordsTurnOutLarge() {
     var limits = RetryPump.Limits()
     limits.bytes = 10 * 1024 * 1024
     var state = PumpState(delay: .seconds(20), limits: limits)

@@ -29,7 +29,7 @@ struct RetryPumpTests {
     func close() async {}
   }
 
-  @Test func `what comes back is the event it was`() async throws {
+  @Test func readmittedRecordIsTheOriginalEvent() async throws {
     let value = Array("what cannot be read is due at once".utf8)
     let record = ConsumedRecord(
       topic: "fanfare.retry.15s", partition: 0, offset: 0, timestamp: 0, key: Array("key".utf8)[...], value: value[...])

@@ -8,8 +8,7 @@ import Testing
 
 /// Workers that take over from one another.
 struct SuccessionTests {
-  @Test(arguments: 0..<5) func `who follows on a dead worker does only what had not settled`(seed: UInt64) async throws
-  {
+  @Test(arguments: 0..<5) func successorOfDeadWorkerDoesOnlyUnsettledSends(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let registry = try TemporaryRegistry()
     let now = SystemWallClock().now()

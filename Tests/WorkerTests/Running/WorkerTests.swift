@@ -9,7 +9,7 @@ import Testing
 
 /// The worker on the real protocol: a cluster, a registry file, and scripted push services.
 struct WorkerTests {
-  @Test func `every send settles once, poison is set aside, and a drained worker has committed everything`()
+  @Test func everySendSettlesOncePoisonIsDeadLetteredAndDrainCommitsAll()
     async throws
   {
     let rig = try await Rig()
@@ -44,7 +44,7 @@ struct WorkerTests {
     #expect(try await rig.committed() == 1_001)
   }
 
-  @Test func `nothing is committed before Kafka has acknowledged the status record`() async throws {
+  @Test func nothingIsCommittedBeforeStatusIsAcknowledged() async throws {
     let rig = try await Rig()
     try await rig.register("bob", .fcm, "token")
     try await rig.kafka.withProducer { producer in
@@ -63,7 +63,7 @@ struct WorkerTests {
     #expect(rig.fcm.pushes.count == 10)
   }
 
-  @Test func `after a crash only what had not settled is done again`() async throws {
+  @Test func crashRepeatsOnlyUnsettledSends() async throws {
     let rig = try await Rig()
     for user in 0..<10 { try await rig.register("user\(user)", .fcm, "token\(user)") }
     // Two users' pushes are never answered in the first life.
@@ -96,7 +96,7 @@ struct WorkerTests {
     #expect(try await rig.committed() == 100)
   }
 
-  @Test func `a second worker takes its share, and no send is lost or pushed twice`() async throws {
+  @Test func secondWorkerTakesItsShareWithoutLossOrRepetition() async throws {
     let rig = try await Rig()
     for user in 0..<50 { try await rig.register("user\(user)", .fcm, "token\(user)") }
     try await rig.kafka.withProducer { producer in
@@ -129,7 +129,7 @@ struct WorkerTests {
     }
   }
 
-  @Test func `refused produce requests delay the status records and lose none`() async throws {
+  @Test func refusedProduceRequestsDelayStatusesAndLoseNone() async throws {
     let kafka = try TestKafka.embedded()
     let rig = try await Rig(kafka: kafka)
     try await rig.register("bob", .fcm, "token")
@@ -152,7 +152,7 @@ struct WorkerTests {
     #expect(try await rig.committed() == 3)
   }
 
-  @Test func `a dead device is dropped only if it was registered before the service's verdict`() async throws {
+  @Test func deadDeviceIsUnregisteredOnlyIfRegisteredBeforeVerdict() async throws {
     let rig = try await Rig()
     let verdict = SystemWallClock().now() + .seconds(-60)
     let stale = try await rig.register("old", .apns, "aa01", at: verdict + .seconds(-60))

@@ -7,7 +7,7 @@ struct ProductionsTests {
   @Test(arguments: [
     [Production.Kind.status, .page, .status, .segment, .status], [.page], [.status, .shortenedDeadLetter], [],
   ])
-  func `what a broadcast waits for is taken out in its order, each with its record`(kinds: [Production.Kind]) {
+  func broadcastRecordsAreTakenOutInOrderWithPurposes(kinds: [Production.Kind]) {
     var productions = Productions()
     for (number, kind) in kinds.enumerated() {
       productions.append(

@@ -4,14 +4,14 @@ import Testing
 
 struct StatusPartsTests {
   @Test(arguments: [(0, [0]), (1, [1]), (10, [10]), (11, [10, 1]), (20, [10, 10]), (21, [10, 10, 1])])
-  func `each device is in one part, and no part is larger than may be`(count: Int, sizes: [Int]) {
+  func eachDeviceIsInOnePartWithinLimit(count: Int, sizes: [Int]) {
     let parts = StatusParts(devices: count, limit: 10)
     let ranges = (0..<parts.count).map { parts[$0] }
     #expect(ranges.map(\.count) == sizes)
     #expect(ranges.flatMap { $0 } == Array(0..<count))
   }
 
-  @Test func `without a limit there is one part`() {
+  @Test func withoutLimitThereIsOnePart() {
     let parts = StatusParts(devices: 3, limit: .max)
     #expect(parts.count == 1 && parts[0] == 0..<3)
   }
