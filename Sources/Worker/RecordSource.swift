@@ -1,7 +1,7 @@
 package import RDKafka
 
-/// The source of a worker's records. The worker is the only reader, runs it, and closes it at its own end. `Consumer` is
-/// the implementation; the seam lets tests and benchmarks do without a broker.
+/// The source of a worker's records. The worker is the only reader, runs it, and closes it at its own end. `Consumer`
+/// is the implementation; the seam lets tests and benchmarks do without a broker.
 package protocol RecordSource: Sendable {
   /// What happens, in order: records of a partition come only between its `assigned` and its `revoked` or `lost`. One
   /// reader.

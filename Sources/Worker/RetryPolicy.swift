@@ -20,8 +20,8 @@ package struct RetryPolicy: Hashable, Sendable {
       self.limit = limit
     }
 
-    /// The delay before the repetition of that number, from 0: between half and all of the scheduled one, so that pushes
-    /// that failed together do not come back together.
+    /// The delay before the repetition of that number, from 0: between half and all of the scheduled one, so that
+    /// pushes that failed together do not come back together.
     func delay(_ number: Int, jitter: Double) -> Duration {
       .milliseconds(Int64(milliseconds(number) * (0.5 + jitter / 2)))
     }
@@ -141,9 +141,9 @@ package struct RetryPolicy: Hashable, Sendable {
     }
   }
 
-  /// The delay before the next attempt. The delay asked for by the service is kept. If the service refuses again after it,
-  /// it was too short, and all attempts would be used up in vain: so there is a least delay that grows, unless the send
-  /// would expire before its end.
+  /// The delay before the next attempt. The delay asked for by the service is kept. If the service refuses again after
+  /// it, it was too short, and all attempts would be used up in vain: so there is a least delay that grows, unless the
+  /// send would expire before its end.
   private func delay(
     after outcome: PushOutcome, on platform: Platform, waits: Int, remaining: Duration, jitter: Double
   ) -> Duration {
@@ -153,7 +153,7 @@ package struct RetryPolicy: Hashable, Sendable {
       return throttled?.wholeDelay(waits, jitter: jitter) ?? schedule.delay(waits, jitter: jitter)
     }
     let least =
-      (throttled.map { Schedule(first: max(asked, leastAsked.first), growth: $0.growth, limit: $0.limit) } ?? leastAsked)
+      throttled.map { Schedule(first: max(asked, leastAsked.first), growth: $0.growth, limit: $0.limit) } ?? leastAsked
     let delay = max(asked + asked * (jitter / 10), least.wholeDelay(waits, jitter: jitter))
     // The jitter must not make a delay too long.
     return delay <= maximumDelay && delay < remaining ? delay : asked

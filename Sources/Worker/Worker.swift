@@ -4,11 +4,12 @@ package import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// Takes sends from Kafka, looks up their devices, pushes, and writes what became of each before it commits their offsets.
+/// Takes sends from Kafka, looks up their devices, pushes, and writes what became of each before it commits their
+/// offsets.
 ///
-/// A send is settled when every device has its result and the status record is acknowledged. An offset is committed when
-/// everything before it is settled; its metadata holds the runs settled above it. So a crash loses nothing, and repeats
-/// little more than what was in flight.
+/// A send is settled when every device has its result and the status record is acknowledged. An offset is committed
+/// when everything before it is settled; its metadata holds the runs settled above it. So a crash loses nothing, and
+/// repeats little more than what was in flight.
 package final class Worker: Service {
   private let configuration: WorkerConfiguration
   private let source: any RecordSource
@@ -26,9 +27,9 @@ package final class Worker: Service {
 
   /// Makes a worker; nothing happens before `run()`. Throws `WorkerConfiguration.Problem` for a value out of range.
   ///
-  /// `broadcastProducer` writes segments of broadcasts and statuses of pages, which the rest of each broadcast waits for:
-  /// it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes it.
-  /// Producers and senders must run before the worker does, and until it has ended.
+  /// `broadcastProducer` writes segments of broadcasts and statuses of pages, which the rest of each broadcast waits
+  /// for: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
+  /// it. Producers and senders must run before the worker does, and until it has ended.
   package init(
     configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink,
     broadcastProducer: any RecordSink,
@@ -61,9 +62,9 @@ package final class Worker: Service {
     return problems
   }
 
-  /// The lifetime. On graceful shutdown the worker takes no more records, settles those in flight within `drainDeadline`,
-  /// commits, leaves the group, and returns. On cancellation it leaves at once, and others repeat what was in flight.
-  /// Throws when the consumer fails for good.
+  /// The lifetime. On graceful shutdown the worker takes no more records, settles those in flight within
+  /// `drainDeadline`, commits, leaves the group, and returns. On cancellation it leaves at once, and others repeat what
+  /// was in flight. Throws when the consumer fails for good.
   package func run() async throws {
     var engine = Engine(
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,

@@ -32,14 +32,14 @@ package struct WorkerConfiguration: Sendable {
     package var maximumDevices = 200_000
     /// The most pushes in flight, on all platforms together.
     package var maximumPushes = 10_000
-    /// The most pushes in flight on one platform, so that one without answers cannot take every place. At least as many as
-    /// its connections have streams.
+    /// The most pushes in flight on one platform, so that one without answers cannot take every place. At least as many
+    /// as its connections have streams.
     package var maximumPushesPerSender = 5_000
     /// The farthest that work in one partition may run ahead of its first unsettled record; then no further records are
     /// taken. For the segments topic, where paused broadcasts stay unsettled, only no further segments.
     package var maximumSpan = 100_000
-    /// The most segments of broadcasts taken and not finished, apart from records of single sends: paused ones stay while
-    /// they are paused.
+    /// The most segments of broadcasts taken and not finished, apart from records of single sends: paused ones stay
+    /// while they are paused.
     package var maximumSegments = 20_000
     /// The most bytes of such segments.
     package var maximumSegmentBytes = 64 << 20
@@ -49,8 +49,8 @@ package struct WorkerConfiguration: Sendable {
     package var rememberedSends = 65_536
     /// The most audiences in one request to the registry, each counted once, however large.
     package var lookUpBatch = 512
-    /// The most bytes of metadata that are committed with a partition's position: the runs settled above it. Brokers accept
-    /// 4,096 by default; settled records without room are repeated after a crash. 0: none.
+    /// The most bytes of metadata that are committed with a partition's position: the runs settled above it. Brokers
+    /// accept 4,096 by default; settled records without room are repeated after a crash. 0: none.
     package var commitMetadataBytes = 3_500
 
     package init() {}
@@ -61,9 +61,9 @@ package struct WorkerConfiguration: Sendable {
     /// The most devices of a send to a tag, an expression or everyone that is dispatched in one piece; a larger one is
     /// divided into pages.
     package var undividedDevices = 2_000
-    /// How many devices a page and the head start of the next one have, or a little more if a page's slice happens to hold
-    /// more: what a crash repeats. Each page costs a status record and a row in the registry. No more than fit into one
-    /// retry record of 8 MiB, at some 250 bytes each.
+    /// How many devices a page and the head start of the next one have, or a little more if a page's slice happens to
+    /// hold more: what a crash repeats. Each page costs a status record and a row in the registry. No more than fit
+    /// into one retry record of 8 MiB, at some 250 bytes each.
     package var pageDevices = 5_000
     /// How many devices the next page may push to while the last pushes of the page before are answered and noted.
     var headStart: Int { pageDevices / 5 }
@@ -71,8 +71,8 @@ package struct WorkerConfiguration: Sendable {
     package var lookUpPage = 2_500
     /// Into how many segments a broadcast is divided at most: workers share these.
     package var segments = 64
-    /// The most pushes of broadcasts in flight on one platform: the rest of its room is for single sends. While these come,
-    /// it may be fewer (see `BroadcastWindow`).
+    /// The most pushes of broadcasts in flight on one platform: the rest of its room is for single sends. While these
+    /// come, it may be fewer (see `BroadcastWindow`).
     package var maximumBulkPushesPerSender = 1_000
     /// The share of a page's devices whose failure pauses its broadcast, 0…1; dead devices and expiry do not count.
     package var broadcastFailureShare = 0.5
@@ -86,8 +86,8 @@ package struct WorkerConfiguration: Sendable {
   package struct Times: Sendable {
     /// The life of a send that names none.
     package var defaultTimeToLive = Duration.seconds(24 * 60 * 60)
-    /// A push is handed over at most this long after the request that found its device among the user's; if the registry
-    /// takes longer, when it answers.
+    /// A push is handed over at most this long after the request that found its device among the user's; if the
+    /// registry takes longer, when it answers.
     package var ownershipWindow = Duration.milliseconds(250)
     /// From a shutdown until work in flight is given up.
     package var drainDeadline = Duration.seconds(20)
@@ -95,8 +95,8 @@ package struct WorkerConfiguration: Sendable {
     package var revokeDeadline = Duration.milliseconds(3_000)
     /// From then on until partitions are released, whether or not their last positions are committed.
     package var lastCommitDeadline = Duration.milliseconds(1_500)
-    /// How long partitions wait for the group's answer on what their last owner has settled. Without it settled records are
-    /// repeated.
+    /// How long partitions wait for the group's answer on what their last owner has settled. Without it settled records
+    /// are repeated.
     package var resumeDeadline = Duration.milliseconds(5_000)
     /// The shortest time between two commits; 0: a commit begins as soon as the one before has ended.
     package var commitInterval = Duration.milliseconds(250)

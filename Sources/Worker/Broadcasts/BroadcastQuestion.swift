@@ -2,8 +2,8 @@ import FanfareCore
 
 /// A question or an order to the store about broadcasts and shared quotas. Each is repeated until it is answered.
 enum BroadcastQuestion: Sendable {
-  /// The first devices of the audience, what is wanted of the broadcast, and whether it is divided already: tells a small
-  /// audience from one to be divided. Without a query for a send that has expired, whose devices do not matter.
+  /// The first devices of the audience, what is wanted of the broadcast, and whether it is divided already: tells a
+  /// small audience from one to be divided. Without a query for a send that has expired, whose devices do not matter.
   case survey(Ticket, AudienceQuery?, BroadcastID, createdBefore: UnixTime)
   /// Fixes the number of the broadcast's pages, unless it is fixed.
   case plan(Ticket, BroadcastID, pages: Int)
@@ -25,8 +25,8 @@ enum BroadcastQuestion: Sendable {
   case course(Ticket, BroadcastID)
   /// Pauses, resumes or cancels a broadcast.
   case steer(BroadcastID, BroadcastControl)
-  /// When may a sender make so many pushes of a quota that all workers share? Not before `lead` from now, when the answer
-  /// will be there.
+  /// When may a sender make so many pushes of a quota that all workers share? Not before `lead` from now, when the
+  /// answer will be there.
   case quota(sender: Int, Int, PushQuota, lead: Duration)
 
   /// Asks the stores. Throws their errors.

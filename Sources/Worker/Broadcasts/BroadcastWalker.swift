@@ -5,8 +5,8 @@ import FanfareCore
 /// wanted of each broadcast.
 ///
 /// A broadcast is *surveyed*, and small audiences are dispatched like other sends. A larger one is *planned*: divided
-/// into segments, which any worker takes. A segment is *walked* page by page; segments of paused broadcasts are set apart
-/// so that they are not looked at in every turn. A page is *open* until the store knows that it is finished. All
+/// into segments, which any worker takes. A segment is *walked* page by page; segments of paused broadcasts are set
+/// apart so that they are not looked at in every turn. A page is *open* until the store knows that it is finished. All
 /// questions to the store are asked again until they are answered, after a delay that grows.
 ///
 /// Invariants: `walks` are those of the items that are segments, `pages` those of the items that are pages; at most

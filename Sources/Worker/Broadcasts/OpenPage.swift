@@ -3,8 +3,8 @@ import FanfareCore
 /// A page of a broadcast in work: a fixed slice of the registrations' id space, gone through in the order of the ids.
 ///
 /// *Running* ⇄ *paused*: its devices are taken out of their queues. *Paused* → *leaving*: there is no room for it, and
-/// its devices are deferred. *Running* again after a pause from either. Any → *cut*: its broadcast was cancelled, and it
-/// ends with the devices that have been pushed to.
+/// its devices are deferred. *Running* again after a pause from either. Any → *cut*: its broadcast was cancelled, and
+/// it ends with the devices that have been pushed to.
 struct OpenPage: Sendable {
   enum State: Sendable {
     case running

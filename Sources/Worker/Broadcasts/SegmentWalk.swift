@@ -2,8 +2,8 @@ import FanfareCore
 
 /// How far a segment of a broadcast is: its pages are pushed one after another.
 ///
-/// *Asking* which of its next pages were finished before → *ready* → *busy* (a page is open) → *ready* → … → *asking* for
-/// the next ones. *Ready* → *ending*: its pages in hand end without being pushed → *asking*.
+/// *Asking* which of its next pages were finished before → *ready* → *busy* (a page is open) → *ready* → … → *asking*
+/// for the next ones. *Ready* → *ending*: its pages in hand end without being pushed → *asking*.
 struct SegmentWalk: Sendable {
   /// How many pages are in hand at a time, and how many of all segments together end at a time without being pushed: a
   /// record of a few hundred bytes may stand for millions.

@@ -3,13 +3,13 @@ import RDKafka
 
 /// When a push leaves the worker's memory for a retry topic, and for how long.
 ///
-/// A push is deferred when it would wait longer than `longestRest`, when it waits for a stopped platform or behind others
-/// in an outage, when it exceeds what a quota lets through, when its broadcast is paused and room is short, and when its
-/// partition is given back. Without retry topics nothing is deferred; a page's record from a topic that is no longer
-/// configured is held in memory instead.
+/// A push is deferred when it would wait longer than `longestRest`, when it waits for a stopped platform or behind
+/// others in an outage, when it exceeds what a quota lets through, when its broadcast is paused and room is short, and
+/// when its partition is given back. Without retry topics nothing is deferred; a page's record from a topic that is no
+/// longer configured is held in memory instead.
 ///
-/// State: when everything was looked through last, and the pauses this worker knows of. A pause is *known* from the first
-/// deferral because of it until the broadcast runs or is cancelled, or nothing of it has come back in time.
+/// State: when everything was looked through last, and the pauses this worker knows of. A pause is *known* from the
+/// first deferral because of it until the broadcast runs or is cancelled, or nothing of it has come back in time.
 ///
 /// Invariant: a known pause is forgotten at some time after it began.
 struct DeferralPolicy: Sendable {
@@ -74,8 +74,8 @@ struct DeferralPolicy: Sendable {
   /// When a record that is deferred for the shortest delay is back at the latest.
   func backAgain(at now: Moment) -> UnixTime? { shortest.map { now.wall + $0 + RetryPump.lateness(of: $0) } }
 
-  /// The longest that a device rests in memory. A single send delays no other; but all of a broadcast waits for its page,
-  /// and deferred records of other pages wait for a readmitted one.
+  /// The longest that a device rests in memory. A single send delays no other; but all of a broadcast waits for its
+  /// page, and deferred records of other pages wait for a readmitted one.
   func longestRest(isBulk: Bool) -> Duration { isBulk ? min(longestRest, .seconds(1)) : longestRest }
 
   // Outages.
@@ -121,9 +121,9 @@ struct DeferralPolicy: Sendable {
 
   /// How many older pushes to a device a push may have and still wait in memory; nil: any number.
   ///
-  /// None while the platform is stopped or reading has run far ahead. With half of the room taken, the devices share the
-  /// other half, so that each keeps its oldest pushes here and those that come back meet the ones they wait for; with
-  /// three quarters taken, only pushes that are here already (`isHere`) stay, until they are looked at.
+  /// None while the platform is stopped or reading has run far ahead. With half of the room taken, the devices share
+  /// the other half, so that each keeps its oldest pushes here and those that come back meet the ones they wait for;
+  /// with three quarters taken, only pushes that are here already (`isHere`) stay, until they are looked at.
   func longestQueue(
     _ lane: borrowing PlatformLane, isHere: Bool, isFarBehind: Bool, held: HeldMemory, typical: RecordSizeEstimate,
     limits: WorkerConfiguration.Limits
@@ -154,8 +154,8 @@ struct DeferralPolicy: Sendable {
   /// The broadcast runs or is cancelled: its next pause is another one.
   mutating func endPause(of broadcast: BroadcastID) { pauses[broadcast] = nil }
 
-  /// Forgets pauses of which nothing has come back in time: other workers have it, and when something comes again, it may
-  /// be another pause.
+  /// Forgets pauses of which nothing has come back in time: other workers have it, and when something comes again, it
+  /// may be another pause.
   mutating func forgetPauses(at now: Moment) {
     guard !pauses.isEmpty else { return }
     pauses = pauses.filter { now.uptime < $0.value.until }

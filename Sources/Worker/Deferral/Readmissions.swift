@@ -14,12 +14,12 @@ struct ReadmissionSlot: Sendable {
 /// Deferred records that have come back, decoded once, and when each may go on.
 ///
 /// A record is *arriving* (it is asked what is wanted of its broadcast, or when its rate allows pushes) → *awaiting
-/// devices* (there is no room for its devices), or, deferred by a page, *awaiting a slot* → *readmitted*: its devices are
-/// pushed to, and it holds its slot until the item is vacated. A record may be deferred again at any stage but the last.
-/// All that was readmitted for one platform is no more than a page, because a crash repeats it.
+/// devices* (there is no room for its devices), or, deferred by a page, *awaiting a slot* → *readmitted*: its devices
+/// are pushed to, and it holds its slot until the item is vacated. A record may be deferred again at any stage but the
+/// last. All that was readmitted for one platform is no more than a page, because a crash repeats it.
 ///
-/// Invariants: each kept record belongs to one item that is being resolved; those awaiting a slot are counted with their
-/// bytes; the weights of a platform are those of the slots taken of it.
+/// Invariants: each kept record belongs to one item that is being resolved; those awaiting a slot are counted with
+/// their bytes; the weights of a platform are those of the slots taken of it.
 struct Readmissions: Sendable {
   struct Record: Sendable {
     let retry: RetryRecord
@@ -101,8 +101,8 @@ struct Readmissions: Sendable {
     return Array(leaving)
   }
 
-  /// Takes out the next record that can have a slot, or whose item was given up. For each platform those that have waited
-  /// longest go first, except while another record of the same rated broadcast has a slot.
+  /// Takes out the next record that can have a slot, or whose item was given up. For each platform those that have
+  /// waited longest go first, except while another record of the same rated broadcast has a slot.
   mutating func nextAdmission(items: ItemTable, hubs: Int, most: Int) -> Awaiting? {
     guard mayAdmit else { return nil }
     var full = [PlatformSet](repeating: [], count: hubs)

@@ -3,8 +3,8 @@ import RDKafka
 
 /// Questions to the store and their answers; from a send with a large audience to the segments of a broadcast.
 ///
-/// A send whose audience may be of any size is surveyed first. A small audience is dispatched like any other; a large one
-/// is divided into pages, which all workers push together.
+/// A send whose audience may be of any size is surveyed first. A small audience is dispatched like any other; a large
+/// one is divided into pages, which all workers push together.
 extension Dispatcher {
   /// The store has answered, or could not be asked.
   mutating func answer(_ answer: BroadcastAnswer, at now: Moment, into effects: inout Effects) {
@@ -54,8 +54,8 @@ extension Dispatcher {
     while items.held.devices < configuration.limits.maximumDevices, let ticket = broadcasts.popSurvey() {
       guard items.isResolving(ticket), let send = items[ticket.slot].send else { continue }
       broadcasts.beginSurvey()
-      // Only the platforms that the send has content for. An expired send is asked for too: it may have been divided before
-      // a worker died.
+      // Only the platforms that the send has content for. An expired send is asked for too: it may have been divided
+      // before a worker died.
       let query =
         now.wall < items[ticket.slot].expiresAt
         ? AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms) : nil

@@ -7,9 +7,9 @@ import RDKafka
 /// record's own offset settles as soon as Kafka has the deferred part.
 ///
 /// After an outage the oldest comes first: pushes kept from a device are sent in the order of acceptance, one after
-/// another, and a younger send waits for them. Only this worker knows that order. Deferred records come back to it while
-/// it owns their partition, as their key is the same; so the order of sends to users is kept, but not beyond the end of
-/// the worker or a change of the partition's owner.
+/// another, and a younger send waits for them. Only this worker knows that order. Deferred records come back to it
+/// while it owns their partition, as their key is the same; so the order of sends to users is kept, but not beyond the
+/// end of the worker or a change of the partition's owner.
 extension Dispatcher {
   /// How many pushes a stopped platform keeps in memory as probes.
   private static let probesKept = 4
@@ -37,8 +37,8 @@ extension Dispatcher {
     deferDevice(slot, index, for: delay, at: now, into: &effects)
   }
 
-  /// Defers a device that is likely to expire before it is back: it takes room that others need, and no other push is to
-  /// wait for it. If it has expired, it ends: it would only be deferred again and again while room is short.
+  /// Defers a device that is likely to expire before it is back: it takes room that others need, and no other push is
+  /// to wait for it. If it has expired, it ends: it would only be deferred again and again while room is short.
   private mutating func deferAtRisk(
     _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
   ) {
@@ -124,8 +124,8 @@ extension Dispatcher {
     return true
   }
 
-  /// Looks at the pushes that wait for older ones: those without room, or for a stopped platform, are queued, and so will
-  /// be deferred.
+  /// Looks at the pushes that wait for older ones: those without room, or for a stopped platform, are queued, and so
+  /// will be deferred.
   mutating func sweepOrder(at now: Moment) {
     for sender in lanes.indices where !lanes[sender].order.isEmpty {
       for ticket in lanes[sender].forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
@@ -151,8 +151,9 @@ extension Dispatcher {
   /// Defers the pushes that wait for stopped platforms, oldest first, but for a few, each of another device, that serve
   /// as probes.
   ///
-  /// Probes are sent in the order they have come in, whatever their age: if the oldest went first, those behind it would
-  /// stay as long as the outage lasts, and with them the positions of their partitions. Refused ones come after them.
+  /// Probes are sent in the order they have come in, whatever their age: if the oldest went first, those behind it
+  /// would stay as long as the outage lasts, and with them the positions of their partitions. Refused ones come after
+  /// them.
   mutating func deferStopped(at now: Moment, into effects: inout Effects) {
     guard let shortest = deferral.shortest else { return }
     let isShortOfRoom = items.held.isShortOfRoom(configuration.limits)
@@ -185,8 +186,8 @@ extension Dispatcher {
         // A page keeps none: all of its broadcast waits for it. Nor does a readmitted record: others wait for its room.
         leaving.append(ticket)
       } else if wasHeld, refused.count < Self.refusedKept,
-        // Of another large item one, of a few such: they would take all of the room. If the fault is the push's own, only
-        // one that is kept shows it.
+        // Of another large item one, of a few such: they would take all of the room. If the fault is the push's own,
+        // only one that is kept shows it.
         !isLarge || (largeSlots.count < Self.probesKept && largeSlots.insert(slot).inserted)
       {
         refused.append(ticket)
@@ -251,8 +252,8 @@ extension Dispatcher {
     return leaving
   }
 
-  /// Defers what is to be given back and waits for a moment that will not come in time: the next owner of the record would
-  /// repeat it for the devices that have it.
+  /// Defers what is to be given back and waits for a moment that will not come in time: the next owner of the record
+  /// would repeat it for the devices that have it.
   mutating func deferStuck(at now: Moment, into effects: inout Effects) {
     guard let shortest = deferral.shortest else { return }
     for slot in items.indices

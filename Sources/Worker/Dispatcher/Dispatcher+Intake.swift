@@ -3,8 +3,8 @@ import RDKafka
 
 /// From a record to an item whose devices are to be looked up.
 extension Dispatcher {
-  /// Records have come. Each becomes an item, joins the item of the same send, or is dead-lettered; records of partitions
-  /// that are not owned, or are being given back, are left to the next owner.
+  /// Records have come. Each becomes an item, joins the item of the same send, or is dead-lettered; records of
+  /// partitions that are not owned, or are being given back, are left to the next owner.
   mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
     items.receive(batch, areSegments: batch.first.map { $0.topic == topics.segments } ?? true)
     for record in batch {

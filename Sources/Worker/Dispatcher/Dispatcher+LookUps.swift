@@ -3,14 +3,14 @@ import FanfareCore
 /// Only the registry knows the owner of a device, and owners change while sends wait.
 ///
 /// The guarantee: a push of a send to a user is handed over at most `ownershipWindow` after the request that found the
-/// device among that user's. A push that has waited longer is looked up again, and is not sent if the device has another
-/// owner. If the registry alone takes longer than the window, the push is handed over when it answers: asking again
-/// would never end. So once a registration has returned, pushes for the previous user can arrive only if they were
-/// handed over by then, or a look-up for them was asked within the window before, or is still open.
+/// device among that user's. A push that has waited longer is looked up again, and is not sent if the device has
+/// another owner. If the registry alone takes longer than the window, the push is handed over when it answers: asking
+/// again would never end. So once a registration has returned, pushes for the previous user can arrive only if they
+/// were handed over by then, or a look-up for them was asked within the window before, or is still open.
 ///
 /// A send to a tag is for whoever has the tag when it is dispatched, and may have too many devices to look up twice.
-/// Repetitions are looked up again all the same, and first attempts later than twice `freshness` after the look-up: that
-/// long devices may wait to be queued, and as long again in the queue. The request asks whether they are still
+/// Repetitions are looked up again all the same, and first attempts later than twice `freshness` after the look-up:
+/// that long devices may wait to be queued, and as long again in the queue. The request asks whether they are still
 /// registered, and were the same user's when the send was accepted.
 extension Dispatcher {
   /// How long devices that were found may wait to be queued before they are looked up again, in milliseconds.

@@ -44,8 +44,8 @@ extension Dispatcher {
     }
   }
 
-  /// Defers what is left of a paused page: its devices would take the room of everything else while the pause lasts. A page
-  /// that would expire before it is back stays.
+  /// Defers what is left of a paused page: its devices would take the room of everything else while the pause lasts. A
+  /// page that would expire before it is back stays.
   mutating func leave(_ slot: Int, at now: Moment, into effects: inout Effects) {
     guard broadcasts[page: slot]?.state == .paused, let back = deferral.backAgain(at: now),
       back < items[slot].expiresAt
@@ -101,9 +101,9 @@ extension Dispatcher {
     }
   }
 
-  /// What the page behind this one may do, once the last device of this one was handed over: a page and the head start of
-  /// the next are `pageDevices` at most. Pushes that wait for a quota do not count: a page with nothing else left has no
-  /// turn itself.
+  /// What the page behind this one may do, once the last device of this one was handed over: a page and the head start
+  /// of the next are `pageDevices` at most. Pushes that wait for a quota do not count: a page with nothing else left
+  /// has no turn itself.
   func turn(behind slot: Int, at now: Moment) -> PageTurn {
     guard let page = broadcasts[page: slot], page.isExhausted,
       lanes.allSatisfy({ !$0.hasQueuedBulk || $0.quota.isDry(at: now.wall) })
@@ -148,8 +148,8 @@ extension Dispatcher {
     }
   }
 
-  /// Every device of the page has its result, or is deferred: writes its status, or its retry record. Devices that got the
-  /// push are counted, the others listed.
+  /// Every device of the page has its result, or is deferred: writes its status, or its retry record. Devices that got
+  /// the push are counted, the others listed.
   private mutating func settlePage(
     _ slot: Int, _ page: OpenPage, _ send: SendRequest, at now: Moment, into effects: inout Effects
   ) {

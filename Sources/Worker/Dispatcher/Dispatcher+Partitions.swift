@@ -50,8 +50,8 @@ extension Dispatcher {
     partitions.endCommit(positions, error, at: now)
   }
 
-  /// Ends the wait for work in partitions to be given back, and before the end of the worker, when nothing progresses any
-  /// more or the time is up.
+  /// Ends the wait for work in partitions to be given back, and before the end of the worker, when nothing progresses
+  /// any more or the time is up.
   mutating func finishSettling(at now: Moment, into effects: inout Effects) {
     guard partitions.isSettling else { return }
     deferStuck(at: now, into: &effects)

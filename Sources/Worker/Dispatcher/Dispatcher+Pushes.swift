@@ -72,8 +72,8 @@ extension Dispatcher {
         isBulk: ticket.isBulk))
   }
 
-  /// A push counts against the quota if it is on its way to the service. While it is being looked up it does not yet: that
-  /// may take longer than the reservation lasts.
+  /// A push counts against the quota if it is on its way to the service. While it is being looked up it does not yet:
+  /// that may take longer than the reservation lasts.
   mutating func spendQuota(of sender: Int, for ticket: Ticket) {
     if items.phase(of: ticket) == .inFlight { lanes[sender].spendQuota() }
   }

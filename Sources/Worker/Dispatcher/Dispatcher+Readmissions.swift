@@ -106,8 +106,8 @@ extension Dispatcher {
   }
 
   /// Keeps a page's record in memory until it is due, because there are no retry topics: it comes from one that is no
-  /// longer configured. Frees its slot. Then it is asked what is wanted of the broadcast, as for a record that comes back.
-  /// The record's offset settles only with its last device.
+  /// longer configured. Frees its slot. Then it is asked what is wanted of the broadcast, as for a record that comes
+  /// back. The record's offset settles only with its last device.
   mutating func hold(_ retry: RetryRecord, in slot: Int, at now: Moment) {
     readmissions.release(slot, of: items[slot].hub)
     items[slot].arriveAgain()
@@ -119,7 +119,8 @@ extension Dispatcher {
       at: now.uptime + max(0, (retry.notBefore - now.wall).milliseconds))
   }
 
-  /// The slot that the record takes; nil if none of its devices can be pushed to now or soon, or no page has deferred it.
+  /// The slot that the record takes; nil if none of its devices can be pushed to now or soon, or no page has deferred
+  /// it.
   private func room(for retry: RetryRecord, in slot: Int, at now: Moment) -> ReadmissionSlot? {
     guard isOfPage(retry) else { return nil }
     let rate = retry.send.maximumPerSecond
@@ -136,15 +137,16 @@ extension Dispatcher {
       weight: min(count, rate ?? count), platforms: platforms, rated: rate == nil ? nil : retry.broadcast)
   }
 
-  /// Whether a page of a broadcast has deferred the record. The only page of a broadcast, if it is no larger than a send
-  /// in one piece, may pass for one.
+  /// Whether a page of a broadcast has deferred the record. The only page of a broadcast, if it is no larger than a
+  /// send in one piece, may pass for one.
   private func isOfPage(_ retry: RetryRecord) -> Bool {
     retry.send.isBroadcast
       && (retry.parts > 1 || retry.send.maximumPerSecond != nil
         || retry.devices.count + retry.counts.total > configuration.broadcasts.undividedDevices)
   }
 
-  /// Goes on with pages' records as far as there are slots, and asks when those of broadcasts with a rate may be pushed.
+  /// Goes on with pages' records as far as there are slots, and asks when those of broadcasts with a rate may be
+  /// pushed.
   mutating func readmitAwaitingSlot(at now: Moment, into effects: inout Effects) {
     while items.held.devices < configuration.limits.maximumDevices,
       let next = readmissions.nextAdmission(
@@ -171,8 +173,8 @@ extension Dispatcher {
     resume(retry, in: ticket.slot, permits: permits, at: now, into: &effects)
   }
 
-  /// Remembers the part of the send, and takes the readmission slot, until the item is vacated. Has no effect the second
-  /// time.
+  /// Remembers the part of the send, and takes the readmission slot, until the item is vacated. Has no effect the
+  /// second time.
   private mutating func holdRoom(for retry: RetryRecord, in slot: Int, _ room: ReadmissionSlot?, at now: Moment) {
     guard items[slot].resumed == nil else { return }
     items[slot].resume(
@@ -183,7 +185,8 @@ extension Dispatcher {
     if let room { readmissions.occupy(room, for: slot, of: items[slot].hub) }
   }
 
-  /// Whether the record came back before it should have been released: at its time, or after the longest delay there is.
+  /// Whether the record came back before it should have been released: at its time, or after the longest delay there
+  /// is.
   private func cameEarly(_ retry: RetryRecord, at now: Moment) -> Bool {
     let longestHold = (retry.writtenAt ?? now.wall) + (deferral.longest ?? .zero)
     return min(retry.notBefore, longestHold) > now.wall + configuration.times.longestRest

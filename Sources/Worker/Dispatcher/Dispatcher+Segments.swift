@@ -4,11 +4,11 @@ import RDKafka
 
 /// The worker pushes the pages of its segments one after another, a page of each segment in turn.
 ///
-/// A page is finished when each of its devices has its result, its status record is acknowledged, and the store that all
-/// workers share has noted it. Only then the next page is pushed, except for a head start while the last pushes of the one
-/// before it are answered and noted, so that connections do not fall idle between two pages. A crash repeats at most a
-/// page and a head start of each broadcast, the pages that wait for a rate or a quota, and, for each platform, as many
-/// readmitted devices as a page has.
+/// A page is finished when each of its devices has its result, its status record is acknowledged, and the store that
+/// all workers share has noted it. Only then the next page is pushed, except for a head start while the last pushes of
+/// the one before it are answered and noted, so that connections do not fall idle between two pages. A crash repeats at
+/// most a page and a head start of each broadcast, the pages that wait for a rate or a quota, and, for each platform,
+/// as many readmitted devices as a page has.
 extension Dispatcher {
   /// A segment has come.
   mutating func begin(
@@ -100,8 +100,8 @@ extension Dispatcher {
     }
   }
 
-  /// Opens pages until one is being pushed and one is looked up. Paused pages do not count, nor do some of those that wait
-  /// for their rate or a quota.
+  /// Opens pages until one is being pushed and one is looked up. Paused pages do not count, nor do some of those that
+  /// wait for their rate or a quota.
   private mutating func openPages(at now: Moment, into effects: inout Effects) {
     let (pages, slow) = countOpenPages(at: now)
     var open = pages

@@ -1,22 +1,23 @@
 import FanfareCore
 import RDKafka
 
-/// The worker's decisions: takes events, and returns the actions that the `Engine` performs. A composition of small state
-/// machines, each of which owns its state alone; the flows between them, and so the order of a turn, are here.
+/// The worker's decisions: takes events, and returns the actions that the `Engine` performs. A composition of small
+/// state machines, each of which owns its state alone; the flows between them, and so the order of a turn, are here.
 ///
 /// A record becomes an item. It waits until the earlier sends of its key are through their first attempts; its devices
-/// are looked up; each is queued for its platform, pushed, and its outcome judged. When every device has its result, the
-/// status record is written; when Kafka has acknowledged that, the record's offset settles.
+/// are looked up; each is queued for its platform, pushed, and its outcome judged. When every device has its result,
+/// the status record is written; when Kafka has acknowledged that, the record's offset settles.
 ///
 /// Phases of an item:
 /// ```
-/// vacant ──record──▶ queued ──its lane's turn──▶ resolving ──devices found──▶ dispatching ──last device closed──▶ settling ──acknowledged──▶ vacant
-///   record without a lane, or first in it: ─────▶ resolving
-///   resolving ──expired, no device, cancelled, deferred again, or planned as a broadcast──▶ settling
-///   record that cannot be used: vacant ─────────────────────────────────────────────────────────────────────────▶ settling
-///   segment:  vacant ──▶ walking ⇄ settling (pages that end without being pushed); after its last page ──▶ vacant
-///   page:     vacant ──▶ dispatching ──exhausted, and last device closed──▶ settling ──noted by the store──▶ vacant
-///   any, when its partition is lost or given back ──▶ vacant, unsettled
+/// record     vacant ──▶ queued ──its lane's turn──▶ resolving ──devices found──▶ dispatching ──last device closed──▶
+///            settling ──acknowledged──▶ vacant
+///            first in its lane, or in none: vacant ──▶ resolving
+///            expired, no device, cancelled, deferred again, or planned as a broadcast: resolving ──▶ settling
+///            cannot be used: vacant ──▶ settling
+/// segment    vacant ──▶ walking ⇄ settling (pages that end without being pushed); after its last page ──▶ vacant
+/// page       vacant ──▶ dispatching ──exhausted, last device closed──▶ settling ──noted by the store──▶ vacant
+/// any        its partition is lost or given back ──▶ vacant, unsettled
 /// ```
 /// Phases of a device, all while its item is dispatching:
 ///

@@ -37,7 +37,8 @@ struct DeviceProgress: Sendable {
   private(set) var isFirstAttemptOver = false
   /// Uptime of the first attempt, or of the first one after it was held: the age of later attempts counts from it.
   private(set) var firstAttemptAt: Int64 = 0
-  /// The circuit breaker's recoveries when the push was held last; nil when it was sent after a recovery, or never held.
+  /// The circuit breaker's recoveries when the push was held last; nil when it was sent after a recovery, or never
+  /// held.
   private(set) var heldAt: Int?
   /// Uptime of the request that looked the device up last: from then on the answer may be out of date.
   private(set) var checkedAt: Int64

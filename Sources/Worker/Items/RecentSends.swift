@@ -3,8 +3,8 @@ import FanfareCore
 
 /// The sends met lately: detects a send that its producer, or a redelivery, has put on the topic twice.
 ///
-/// Exact for sends in work; of settled ones the last `capacity` are remembered. All records of a send share a key and so
-/// a partition and a worker, except across a rebalance, where the ledger of the status topic removes duplicates.
+/// Exact for sends in work; of settled ones the last `capacity` are remembered. All records of a send share a key and
+/// so a partition and a worker, except across a rebalance, where the ledger of the status topic removes duplicates.
 struct RecentSends: Sendable {
   /// A send's id within its hub, so that no hub can make another hub's send look like a duplicate.
   struct Key: Hashable, Sendable {

@@ -3,16 +3,16 @@ import DequeModule
 /// The offsets of one partition, during one assignment, from the first unsettled one on.
 ///
 /// Records settle in any order; only the contiguous settled prefix may be committed. Runs settled above it go into the
-/// commit's metadata and are taken over by the next owner. Every operation on a record is O(1) amortised; an entry costs
-/// eight bytes.
+/// commit's metadata and are taken over by the next owner. Every operation on a record is O(1) amortised; an entry
+/// costs eight bytes.
 struct OffsetTracker: Sendable {
   /// One entry per record in the order of delivery, so that holes in the log (compaction, transaction markers) do not
   /// matter. Offsets are never negative: the complement marks a settled one, `gone` one that the log has lost.
   private var entries: Deque<Int64> = []
   /// The sequence number of the first entry.
   private var base: Int64 = 0
-  /// When entries were written, in milliseconds since 1970, by sequence number: the first one, and each that is a second
-  /// or more from the one noted before. Too few to need room in every entry.
+  /// When entries were written, in milliseconds since 1970, by sequence number: the first one, and each that is a
+  /// second or more from the one noted before. Too few to need room in every entry.
   private var times: Deque<(sequence: Int64, timestamp: Int64)> = []
   /// One more than the offset of the last record; before the first record, the position resumed from.
   private var next: Int64 = 0
@@ -20,8 +20,8 @@ struct OffsetTracker: Sendable {
   private var known = SettledRuns()
   /// Records begun and not settled.
   private(set) var unsettled = 0
-  /// The offset at which the next owner begins: one more than the last of the settled prefix; nil until the first record
-  /// settles. Goes back only when the log was cut or made again.
+  /// The offset at which the next owner begins: one more than the last of the settled prefix; nil until the first
+  /// record settles. Goes back only when the log was cut or made again.
   private(set) var position: Int64?
 
   private static let gone = Int64.min
@@ -48,11 +48,12 @@ struct OffsetTracker: Sendable {
     if position > next { known.formUnion(SettledRuns(next..<position)) }
   }
 
-  /// Whether a record with that offset belongs to another log: the topic was made again, or an election has cut its end.
+  /// Whether a record with that offset belongs to another log: the topic was made again, or an election has cut its
+  /// end.
   func isAnew(_ offset: Int64) -> Bool { offset < next }
 
-  /// Begins a record, in the order of delivery. Returns the number to settle it by; nil when an earlier owner has settled
-  /// it. `timestamp`: when it was written, in milliseconds since 1970; negative when unknown.
+  /// Begins a record, in the order of delivery. Returns the number to settle it by; nil when an earlier owner has
+  /// settled it. `timestamp`: when it was written, in milliseconds since 1970; negative when unknown.
   mutating func begin(_ offset: Int64, timestamp: Int64 = -1) -> Int64? {
     if isAnew(offset) { startOver(at: offset) }
     if timestamp >= 0, times.last.map({ abs(timestamp - $0.timestamp) >= 1000 }) ?? true {

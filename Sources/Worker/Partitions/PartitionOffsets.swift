@@ -55,8 +55,8 @@ package struct PartitionOffsets: Sendable {
     assignments.reduce(0) { $1.isApart ? max($0, $1.offsets.span) : $0 }
   }
 
-  /// Begins a new assignment of the partition, and ends the last one. `isApart`: its records may stay unsettled for long
-  /// without keeping others from being read.
+  /// Begins a new assignment of the partition, and ends the last one. `isApart`: its records may stay unsettled for
+  /// long without keeping others from being read.
   package mutating func assign(_ partition: TopicPartition, isApart: Bool = false) {
     close(partition)
     lastEpoch += 1

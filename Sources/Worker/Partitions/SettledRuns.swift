@@ -4,8 +4,8 @@ import DequeModule
 /// of its commit.
 ///
 /// As text: a mark, then, from the position on, the alternating lengths of unsettled and settled runs. Each length is
-/// written in base-64 digits of five bits, the lowest first; the sixth bit says that another digit follows. All of it is
-/// printable ASCII.
+/// written in base-64 digits of five bits, the lowest first; the sixth bit says that another digit follows. All of it
+/// is printable ASCII.
 struct SettledRuns: Sendable {
   /// Begins every text. No base-64 text of another program can begin like this.
   static let mark = "settled1:"

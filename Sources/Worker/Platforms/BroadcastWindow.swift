@@ -4,8 +4,8 @@
 /// the machine limits the rate, more pushes in flight only make these queues longer. So while single sends come, the
 /// window follows the time to answer, as in TCP Vegas: it shrinks while even the quickest of some answers takes longer
 /// than with few pushes in flight, and grows otherwise. That shortest time is measured now and then with few pushes in
-/// flight, as in BBR. A service far away takes longer than these queues: it gets the widest window. Times are uptimes in
-/// milliseconds.
+/// flight, as in BBR. A service far away takes longer than these queues: it gets the widest window. Times are uptimes
+/// in milliseconds.
 struct BroadcastWindow: Sendable {
   /// How long after a push of a single send others are expected, and how long a shortest time is valid.
   static let memory: Int64 = 10_000
@@ -75,8 +75,8 @@ struct BroadcastWindow: Sendable {
     }
   }
 
-  /// A push has ended. `isAnswer`: the service accepted it. `isMostlyBulk`: most unanswered pushes belong to broadcasts;
-  /// otherwise they are not the cause of the queue.
+  /// A push has ended. `isAnswer`: the service accepted it. `isMostlyBulk`: most unanswered pushes belong to
+  /// broadcasts; otherwise they are not the cause of the queue.
   mutating func ended(_ ticket: Ticket, isAnswer: Bool, isMostlyBulk: Bool, at uptime: Int64) {
     guard let timed, timed.ticket == ticket else { return }
     self.timed = nil

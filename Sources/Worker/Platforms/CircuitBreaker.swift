@@ -141,9 +141,11 @@ package struct CircuitPolicy: Hashable, Sendable {
   package var misses = 20
   /// ... the first of them at least so long ago: connections that break all at once are no outage.
   package var after = Duration.seconds(3)
-  /// After this long without any answer while pushes are in flight, later sends of a user stop waiting for their answers.
+  /// After this long without any answer while pushes are in flight, later sends of a user stop waiting for their
+  /// answers.
   package var patience = Duration.seconds(2)
-  /// After this long without any answer, and with at least `misses` pushes in flight, the service counts as unavailable.
+  /// After this long without any answer, and with at least `misses` pushes in flight, the service counts as
+  /// unavailable.
   package var silence = Duration.seconds(5)
 
   package init() {}

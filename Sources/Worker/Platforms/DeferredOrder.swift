@@ -4,8 +4,8 @@ import FanfareCore
 /// The order of the pushes that an outage keeps from their devices: a younger push to a device is not sent before the
 /// older ones have ended, unless it would expire.
 ///
-/// Normally it is empty and costs nothing. A push that does not come back in time, because another worker has it by now,
-/// stops holding up others. Beyond its capacity the order is not kept.
+/// Normally it is empty and costs nothing. A push that does not come back in time, because another worker has it by
+/// now, stops holding up others. Beyond its capacity the order is not kept.
 ///
 /// Invariants: `count` is the number of entries; each device has some, in the order of acceptance.
 struct DeferredOrder: Sendable {
@@ -116,8 +116,8 @@ struct DeferredOrder: Sendable {
       isRemembered: known != nil)
   }
 
-  /// Forgets the pushes that are overdue. Looks at every entry, so only every 15 seconds. Returns the waiting pushes whose
-  /// turn it is now.
+  /// Forgets the pushes that are overdue. Looks at every entry, so only every 15 seconds. Returns the waiting pushes
+  /// whose turn it is now.
   mutating func forgetOverdue(at uptime: Int64) -> [Ticket] {
     guard !isEmpty, uptime >= lookDue else { return [] }
     lookDue = uptime + Self.grace / 4

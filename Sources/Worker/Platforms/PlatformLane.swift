@@ -4,9 +4,9 @@ import TwoLaneQueue
 /// One push service of one hub: the pushes that wait for it, and how much it is trusted with.
 ///
 /// A push is *queued* → *handed over* (it holds a place) → *answered*; if its owner has to be looked up again, it is
-/// *checked* in between and holds a place meanwhile. Pushes *rest* for a moment of their own, or *wait* for older pushes
-/// to the same device, and are queued again. The circuit breaker decides whether anything is handed over; the probe is
-/// the push that tries whether a stopped service works again.
+/// *checked* in between and holds a place meanwhile. Pushes *rest* for a moment of their own, or *wait* for older
+/// pushes to the same device, and are queued again. The circuit breaker decides whether anything is handed over; the
+/// probe is the push that tries whether a stopped service works again.
 ///
 /// Invariants: the places in flight are those of the devices that are in flight or checked, including devices of items
 /// given up since; a probe is set only while the breaker has one; no count is negative.
@@ -71,7 +71,8 @@ struct PlatformLane: Sendable {
   }
 
   var isStopped: Bool { breaker.state != .closed }
-  /// Whether pushes are queued only until the service works again, or answers at all: their first attempt counts as made.
+  /// Whether pushes are queued only until the service works again, or answers at all: their first attempt counts as
+  /// made.
   var isUnresponsive: Bool { isStopped || silence.isNoticed }
   /// Pushes of single sends that the service has and has not answered.
   var unansweredSingles: Int { places.unanswered - places.broadcasts }

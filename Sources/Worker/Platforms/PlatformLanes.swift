@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// The platform lanes of all hubs by sender's number, and what they share: pushes in flight, and the turn of first pick.
+/// The platform lanes of all hubs by sender's number, and what they share: pushes in flight, and the turn of first
+/// pick.
 ///
 /// Invariant: `pushes` is the sum of the lanes' places.
 struct PlatformLanes: Sendable, RandomAccessCollection {
@@ -71,8 +72,8 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
     return true
   }
 
-  /// Takes the devices to unregister, unless a request is open. The registry decides whether a verdict is older than the
-  /// registration.
+  /// Takes the devices to unregister, unless a request is open. The registry decides whether a verdict is older than
+  /// the registration.
   mutating func takeSuspects() -> [Effects.Unregistration] {
     guard !unregistering.isOpen else { return [] }
     var suspects: [Effects.Unregistration] = []

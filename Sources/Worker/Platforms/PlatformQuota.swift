@@ -55,8 +55,8 @@ struct PlatformQuota: Sendable {
     used += 1
   }
 
-  /// The reservation to ask for now; nil: none. `isWaiting`: some pushes could not be handed over. `checks`: so many are
-  /// being looked up and will be handed over after that.
+  /// The reservation to ask for now; nil: none. `isWaiting`: some pushes could not be handed over. `checks`: so many
+  /// are being looked up and will be handed over after that.
   mutating func request(isWaiting: Bool, checks: Int, at now: UnixTime) -> (
     quota: PushQuota, pushes: Int, lead: Duration
   )? {

@@ -14,8 +14,8 @@ enum PumpStep: Sendable {
 
 /// The pump's decisions: which records wait, which are due, and which positions may be committed.
 ///
-/// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is held
-/// for another second. Its offset settles with the acknowledgement.
+/// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is
+/// held for another second. Its offset settles with the acknowledgement.
 struct PumpState {
   /// A record that waits, or whose copy is on its way.
   struct Held: Sendable {

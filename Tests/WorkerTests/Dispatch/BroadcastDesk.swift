@@ -2,7 +2,7 @@ import FanfareCore
 
 @testable import Worker
 
-/// What a store knows of broadcasts, in memory: answers what the state machine asks.
+/// A store of broadcasts in memory, which answers the dispatcher's questions.
 struct BroadcastDesk {
   var plans: [BroadcastID: Int] = [:]
   var announced: Set<BroadcastID> = []
@@ -15,7 +15,7 @@ struct BroadcastDesk {
   /// Whether it can be asked.
   var isDown = false
 
-  /// What the store says; nil while it cannot be asked.
+  /// The store's answer; nil while it cannot be asked.
   mutating func outcome(
     of question: BroadcastQuestion, registry: [Audience: [Target]], limits: WorkerConfiguration.Broadcasts,
     at now: UnixTime

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-/// What a broadcast has put off comes back, and what is taken again.
+/// Deferred records of a broadcast are readmitted and pushed again.
 extension BroadcastTests {
   @Test func whatAPagePutOffWaitsNoLongerInMemoryThanThePageDid() {
     var desk = Desk(retryDelays: [2, 15])
@@ -29,7 +29,7 @@ extension BroadcastTests {
         desk.answer(desk.pushes[answered], PushOutcome(.accepted, status: 200))
         answered += 1
       }
-      // What found no room even to wait comes back.
+      // Records without room even to wait come back.
       for retry in desk.retries { desk.deliver([retry.value]) }
       desk.retries = []
       desk.advance(.milliseconds(500))

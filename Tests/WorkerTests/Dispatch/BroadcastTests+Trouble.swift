@@ -6,7 +6,7 @@ import Testing
 
 /// Broadcasts that are steered, slowed down, or in trouble, and those beside them.
 extension BroadcastTests {
-  /// A broadcast of which one device was put off, with what brings it back.
+  /// A broadcast of which one device was deferred, with the record that brings it back.
   private static func deferred(
     _ desk: inout Desk, timeToLive: Int? = nil
   ) throws -> (broadcast: BroadcastID, record: [UInt8]) {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-/// What must wait longer than a worker keeps a push: it leaves the worker, comes back, and counts once.
+/// Pushes that must wait longer than a worker keeps them: deferred, readmitted, and counted once.
 struct DeferralTests {
   private static let delays = [15, 60, 300]
 
@@ -278,7 +278,7 @@ struct DeferralTests {
     desk.wall = desk.wall + .seconds(-3600)
     desk.advance(.seconds(65))
     desk.deliver([desk.retries[0].value])
-    // How long it has waited is not known here: it is put off again, by our clock now.
+    // How long it has waited is not known here: it is deferred again, now by our clock.
     #expect(try retry(desk, 1).notBefore <= desk.wall + .seconds(70))
     desk.advance(.seconds(70))
     desk.deliver([desk.retries[1].value])

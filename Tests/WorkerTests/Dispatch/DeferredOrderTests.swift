@@ -329,7 +329,7 @@ struct DeferredOrderTests {
       let push = DeferredOrder.Push(id: .random(), acceptedAt: desk.wall, device: .random())
       desk.dispatcher.lanes[0].remember(push, due: 1_000_000)
     }
-    // A second more passes before they are put off.
+    // A second more passes before they are deferred.
     desk.advance(.milliseconds(desk.dispatcher.lanes[0].breaker.openedAt + Int64(outage - 1) * 1000 - desk.uptime))
     #expect(try roundTrip(&desk) == .seconds(seconds))
   }
@@ -383,7 +383,7 @@ struct DeferredOrderTests {
     #expect(try roundTrip(&desk) == .seconds(300))
   }
 
-  /// How long the last of many sends is put off, in whole seconds.
+  /// How long the last of many sends is deferred, in whole seconds.
   private func roundTrip(_ desk: inout Desk) throws -> Duration {
     for number in 0..<20 { desk.deliver(desk.send(to: .user("u\(number)"))) }
     desk.advance(.seconds(1))

@@ -9,7 +9,7 @@ import Testing
 /// is kept to be looked at.
 struct Desk {
   static let partition = TopicPartition(topic: "fanfare.sends", partition: 0)
-  /// What every record carries.
+  /// The headers of every record.
   static let headers = [RecordHeader(name: "content-type", text: "application/cloudevents+json")]
 
   var dispatcher: Dispatcher
@@ -29,13 +29,13 @@ struct Desk {
   var pushes: [Push] = []
   var unacknowledged = Productions()
   var statuses: [StatusRecord] = []
-  /// What was put off, with the topic it was put on.
+  /// Deferred records, with their topics.
   var retries: [(topic: String, value: [UInt8])] = []
   var deadLetters: [DeadLetter] = []
   var queries: [AudienceQuery] = []
   var openLookUp: LookUp?
   var drops: [DeadDevice] = []
-  /// What the store knows of broadcasts.
+  /// The store's state of broadcasts.
   var broadcasts = BroadcastDesk()
   /// Whether questions about broadcasts are answered at once; those that are not wait in `questions`.
   var answersQuestions = true
@@ -45,9 +45,9 @@ struct Desk {
   var answersCommits = true
   /// Whether questions about what the group has committed are answered at once.
   var answersResumptions = true
-  /// What the group has.
+  /// The positions that the group has.
   var group: [TopicPartition: PartitionOffset] = [:]
-  /// What it has refused and is kept.
+  /// The positions that it has refused, kept for the next owner.
   var kept: [TopicPartition: PartitionOffset] = [:]
   var openCommit: [PartitionOffset] = []
   var commits = 0

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Worker
 
-/// What goes round by the retry topics for as long as an outage lasts.
+/// Deferred records circulate through the retry topics while an outage lasts.
 struct OutageRoundTests {
   /// Far more waits than the worker and its pumps may hold, much of it for one device; and the worker is fast, or not
   /// as fast as everything comes back.

@@ -5,7 +5,8 @@ import Support
 @testable import Worker
 
 /// One worker, its retry pumps and their topics through an outage of APNs, in simulated time: what is accepted goes to
-/// APNs and to FCM, whatever is put off comes back by the topics, and the order in which everything arrives is kept.
+/// APNs and to FCM, whatever is deferred comes back through the topics, and the order in which everything arrives is
+/// kept.
 struct OutageSimulation {
   private static let step = Duration.milliseconds(100)
   private static let partitions = 4
@@ -23,7 +24,7 @@ struct OutageSimulation {
   /// The numbers of the sends that have come to each user's iPhone, in the order of their arrival.
   private var arrivals: [[Int]]
   private(set) var accepted = 0
-  /// How many records have come back.
+  /// Readmitted records.
   private(set) var returned = 0
 
   private var isDead = false
@@ -185,7 +186,7 @@ struct OutageSimulation {
     arrivals[user(of: number)].append(number)
   }
 
-  /// What was put off goes onto its topic.
+  /// Puts deferred records onto their topics.
   private mutating func collect() throws {
     for (topic, value) in desk.retries[seenRetries...] {
       guard let index = pumps.firstIndex(where: { $0.topic == topic }) else { continue }

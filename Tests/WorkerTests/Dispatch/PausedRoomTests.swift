@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-/// What paused broadcasts leave of the worker's room for everything else, and what they do while they are paused.
+/// Paused broadcasts leave room to everything else, and follow what is wanted of them.
 struct PausedRoomTests {
   private func steer(_ course: BroadcastControl.State, _ broadcast: BroadcastID, _ desk: inout Desk) {
     desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
@@ -164,7 +164,7 @@ struct PausedRoomTests {
     for _ in 0..<5 {
       BroadcastTests.answerAll(&desk)
       desk.advance(.seconds(3))
-      // What a stopped service has not got is put off first.
+      // Pushes that the stopped service does not have are deferred first.
       let back = desk.retries[returned...].map(\.value)
       returned = desk.retries.count
       desk.deliver(back)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-/// What a broadcast that waits for a quota or a rate leaves of turns and room for other broadcasts.
+/// A broadcast that waits for a quota or a rate leaves turns and room to other broadcasts.
 struct QuotaRoomTests {
   private static let accepted = PushOutcome(.accepted, status: 200)
 

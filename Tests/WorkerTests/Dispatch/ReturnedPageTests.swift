@@ -5,12 +5,12 @@ import Testing
 
 @testable import Worker
 
-/// What pages have put off and has come back: what it may take, how long it may stay, and how fast it leaves.
+/// Readmitted records of pages: the room they take, how long they stay, and how fast they leave.
 struct ReturnedPageTests {
   private static let refusal = PushOutcome(.configurationError, reason: "BadTopic", status: 400)
   private static let accepted = PushOutcome(.accepted, status: 200)
 
-  /// Delivers a record that was put off.
+  /// Delivers a deferred record.
   private func deliver(_ record: RetryRecord, to desk: inout Desk) { desk.deliver([record.encoded(at: desk.wall)]) }
 
   @Test func readmittedRecordForStoppedServiceKeepsItsRate() {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-/// What a push service takes from all workers together: two workers on one registry, and a clock that moves by hand.
+/// A platform quota that all workers share: two workers on one registry, with a manual clock.
 @Suite struct SharedQuotaTests {
   private static let perMinute = 6000
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Worker
 
-/// What a push service that does not answer, or takes little, leaves of the worker's room for the others.
+/// A push service that does not answer, or takes little, leaves room to the others.
 struct StoppedRoomTests {
   private func desk(
     retryDelays: [Int] = [2, 15, 60, 300], _ configure: (inout WorkerConfiguration) -> Void = { _ in }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Worker
 
-/// A topic that is made anew, or whose log is cut, under a worker that reads it.
+/// A topic that is made again, or whose log is cut, while a worker reads it.
 struct FreshLogTests {
   private static let partition = TopicPartition(topic: "fanfare.sends", partition: 0)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import Worker
 
 struct OffsetTrackerTests {
-  /// Takes note of a record that nobody has settled before.
+  /// Begins a record that was not settled before.
   private func begin(_ offset: Int64, at timestamp: Int64 = -1, in tracker: inout OffsetTracker) throws -> Int64 {
     let sequence = tracker.begin(offset, timestamp: timestamp)
     return try #require(sequence)

@@ -54,7 +54,7 @@ struct PumpStateTests {
     #expect(state.held == 2)
   }
 
-  /// Pages of a broadcast that were put off are hundreds of kilobytes each.
+  /// Deferred pages of a broadcast are hundreds of kilobytes each.
   @Test func creditIsTakenBackWhenRecordsTurnOutLarge() {
     var limits = RetryPump.Limits()
     limits.bytes = 10 * 1024 * 1024

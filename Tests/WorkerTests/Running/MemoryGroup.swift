@@ -13,7 +13,7 @@ final class MemoryGroup: Sendable {
     var waiter: (goal: @Sendable (PartitionOffset) -> Bool, continuation: CheckedContinuation<Void, Never>)?
   }
 
-  /// What lies in the partition, by ascending offsets.
+  /// The records of the partition, by ascending offsets.
   let log: [ConsumedRecord]
   private let state = Mutex(State())
 
@@ -79,7 +79,7 @@ final class MemoryMember: RecordSource {
 final class MemorySink: RecordSink {
   private let written = Mutex<[ProducerRecord]>([])
 
-  /// What was written, in order.
+  /// The records written, in order.
   var records: [ProducerRecord] { written.withLock { $0 } }
   /// The topics that something was written to.
   var topics: Set<String> { Set(records.map(\.topic)) }

@@ -83,7 +83,7 @@ struct Rig: Sendable {
     return (worker, consumer)
   }
 
-  /// What the group has committed in all partitions of the sends topic together.
+  /// The sum of committed positions in all partitions of the sends topic.
   func committed() async throws -> Int64 {
     let count = Int32(4)
     return try await kafka.withConsumer(topics: [topics.sends], group: group) { consumer in
