@@ -1,6 +1,10 @@
 import FanfareCore
 import HTTPTypes
 import Hummingbird
+import Logging
+import NIOCore
+import NIOHTTP1
+import RDKafka
 
 /// The answer to a request that failed: a problem document (RFC 9457).
 struct Problem {
@@ -40,5 +44,207 @@ struct Problem {
     Response(
       status: refusal.code.answer.status, headers: headers,
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: document)))
+  }
+}
+
+/// The kinds of failure of a request.
+/// The raw value is a problem's `code` and the label of a metric, and never changes.
+enum ProblemCode: String, CaseIterable, Sendable {
+  /// The request is not HTTP, or a header field is malformed.
+  case malformedRequest
+  /// The body is missing, not UTF-8, or not JSON.
+  case malformedBody
+  /// A member of the body is missing, unknown, repeated, of the wrong type or out of range.
+  case invalidField
+  /// A query parameter is missing, unknown, repeated or invalid.
+  case invalidParameter
+  /// The credentials are missing or wrong.
+  case unauthenticated
+  /// The caller is known but lacks the role or the right.
+  case forbidden
+  /// The route, hub or object does not exist, or this caller may not see it.
+  case notFound
+  /// The path exists but does not have the method.
+  case methodNotAllowed
+  /// The body did not arrive in time.
+  case requestTimeout
+  /// The object is not in the state that the request assumes.
+  case conflict
+  /// The `Idempotency-Key` was used for another request.
+  case keyReused
+  /// The send has ended or was cancelled.
+  case alreadyEnded
+  /// The send cannot be paused, resumed or cancelled.
+  case notSteerable
+  /// The registration id is not alive, or belongs to another user. The app must ask for a new one.
+  case gone
+  /// The body, a line of a batch, or the record made of it exceeds its limit.
+  case tooLarge
+  /// The body's media type is not one that the route accepts.
+  case unsupportedMediaType
+  /// The request is well-formed but can have no effect.
+  case impossible
+  /// The header section exceeds its limit.
+  case headersTooLarge
+  /// The sender exceeded its quota.
+  case overQuota
+  /// Too much work is waiting.
+  case overloaded
+  /// Kafka definitely did not accept the send.
+  case kafkaUnavailable
+  /// Kafka or the registry did not confirm the request in time. It may have been carried out.
+  case outcomeUnknown
+  /// The registry is unavailable.
+  case registryUnavailable
+  /// The history of sends is unavailable.
+  case historyUnavailable
+  /// Credentials cannot be checked.
+  case authenticationUnavailable
+  /// A defect of the server.
+  case internalError
+}
+
+extension ProblemCode {
+  /// How a failure is answered and logged.
+  struct Answer {
+    let status: HTTPResponse.Status
+    let title: String
+    /// The value of the `Retry-After` field, in seconds.
+    let retryAfter: Int?
+    let logLevel: Logger.Level
+
+    init(_ status: HTTPResponse.Status, _ title: String, retryAfter: Int? = nil, log: Logger.Level = .debug) {
+      self.status = status
+      self.title = title
+      self.retryAfter = retryAfter
+      logLevel = log
+    }
+  }
+
+  /// The answer to each kind of failure.
+  var answer: Answer {
+    switch self {
+    case .malformedRequest: Answer(.badRequest, "Malformed request")
+    case .malformedBody: Answer(.badRequest, "Malformed body")
+    case .invalidField: Answer(.badRequest, "Invalid field")
+    case .invalidParameter: Answer(.badRequest, "Invalid query parameter")
+    case .unauthenticated: Answer(.unauthorized, "Authentication required")
+    case .forbidden: Answer(.forbidden, "Not allowed")
+    case .notFound: Answer(.notFound, "Not found")
+    case .methodNotAllowed: Answer(.methodNotAllowed, "Method not allowed")
+    case .requestTimeout: Answer(.requestTimeout, "Request took too long")
+    case .conflict: Answer(.conflict, "Conflict")
+    case .keyReused: Answer(.conflict, "Key used for another request")
+    case .alreadyEnded: Answer(.conflict, "Has ended already")
+    case .notSteerable: Answer(.conflict, "Cannot be steered")
+    case .gone: Answer(.gone, "Registration is gone")
+    case .tooLarge: Answer(.contentTooLarge, "Too large")
+    case .unsupportedMediaType: Answer(.unsupportedMediaType, "Unsupported media type")
+    case .impossible: Answer(.unprocessableContent, "Impossible request")
+    case .headersTooLarge: Answer(.requestHeaderFieldsTooLarge, "Header fields too large")
+    case .overQuota: Answer(.tooManyRequests, "Over quota", retryAfter: 1)
+    case .overloaded: Answer(.serviceUnavailable, "Overloaded", retryAfter: 1, log: .info)
+    case .kafkaUnavailable: Answer(.serviceUnavailable, "Not accepted", retryAfter: 5, log: .warning)
+    case .outcomeUnknown: Answer(.serviceUnavailable, "Not confirmed", retryAfter: 5, log: .warning)
+    case .registryUnavailable: Answer(.serviceUnavailable, "Registry unavailable", retryAfter: 2, log: .warning)
+    case .historyUnavailable: Answer(.serviceUnavailable, "History unavailable", retryAfter: 2, log: .warning)
+    case .authenticationUnavailable:
+      Answer(.serviceUnavailable, "Authentication unavailable", retryAfter: 2, log: .warning)
+    case .internalError: Answer(.internalServerError, "Internal error", log: .error)
+    }
+  }
+}
+
+/// Why one request, or one line of a batch, failed.
+///
+/// The detail names the field, parameter or limit. It never contains a value from the request, because it is sent to
+/// the caller and may be logged.
+struct Refusal: Error, Hashable, CustomStringConvertible {
+  let code: ProblemCode
+  let detail: String
+  /// For `.methodNotAllowed`: the methods that the path has.
+  var allowedMethods: [HTTPRequest.Method] = []
+  /// Seconds after which the same request may succeed; overrides the default of the code.
+  var retryAfter: Int?
+
+  init(_ code: ProblemCode, _ detail: String) {
+    self.code = code
+    self.detail = detail
+  }
+
+  var description: String { "\(code.rawValue): \(detail)" }
+
+  /// Whether a send that was refused for this reason was definitely not accepted.
+  var isCertain: Bool { code != .outcomeUnknown && code != .internalError }
+}
+
+extension Refusal {
+  /// Describes an error for the caller.
+  /// Errors of unknown types become `.internalError` without any details.
+  init(describing error: any Error) {
+    switch error {
+    case let refusal as Refusal: self = refusal
+    case let error as RegistryError: self.init(error)
+    case let error as RDKafkaError: self.init(error)
+    case let error as JSONError: self.init(error)
+    case let error as AuthenticationError: self.init(error)
+    case is NIOTooManyBytesError: self.init(.tooLarge, "the body is larger than this route accepts")
+    case is HTTPParserError: self.init(.malformedRequest, "the body is not well-formed HTTP")
+    case is CancellationError: self.init(.overloaded, "the server is stopping; send the request again")
+    case let error as HTTPError: self.init(error)
+    default: self.init(.internalError, "the server failed to handle the request")
+    }
+  }
+
+  private init(_ error: RegistryError) {
+    switch error.code {
+    case .gone: self.init(.gone, error.message)
+    case .notFound: self.init(.notFound, error.message)
+    case .forbidden: self.init(.forbidden, error.message)
+    case .conflict: self.init(.conflict, error.message)
+    default:
+      if error.isOutcomeUnknown {
+        self.init(.outcomeUnknown, "the registry did not confirm the request; it may have been carried out")
+      } else {
+        self.init(.registryUnavailable, "the registry is unavailable at the moment")
+      }
+    }
+  }
+
+  private init(_ error: RDKafkaError) {
+    switch error.code {
+    case .messageTooLarge: self.init(.tooLarge, "the send is larger than Kafka accepts")
+    case .queueFull: self.init(.overloaded, "too many sends are waiting for Kafka; nothing was accepted")
+    case .possiblyPersisted, .timedOut:
+      self.init(.outcomeUnknown, "Kafka did not confirm the send in time; it may have been accepted")
+    default: self.init(.kafkaUnavailable, "Kafka is unavailable; nothing was accepted")
+    }
+  }
+
+  /// An error without a field concerns the whole body, otherwise one member of it.
+  init(_ error: JSONError) {
+    if error.field.isEmpty {
+      self.init(.malformedBody, "the body \(error.problem)")
+    } else {
+      self.init(.invalidField, error.description)
+    }
+  }
+
+  private init(_ error: AuthenticationError) {
+    switch error {
+    case .overloaded: self.init(.overloaded, "too many passwords are waiting to be checked")
+    case .unavailable: self.init(.authenticationUnavailable, "credentials cannot be checked at the moment")
+    }
+  }
+
+  /// Errors of the framework occur only outside the front end's own routes.
+  private init(_ error: HTTPError) {
+    switch error.status {
+    case .notFound: self.init(.notFound, "there is no such route")
+    case .contentTooLarge: self.init(.tooLarge, "the body is larger than this route accepts")
+    case .unsupportedMediaType: self.init(.unsupportedMediaType, "this route does not accept the body's media type")
+    case let status where status.kind == .clientError: self.init(.malformedRequest, "the request is not well-formed")
+    default: self.init(.internalError, "the server failed to handle the request")
+    }
   }
 }
