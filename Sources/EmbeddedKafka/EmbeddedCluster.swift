@@ -6,9 +6,9 @@ import Synchronization
 /// protocol over TCP on loopback, on ports chosen by the kernel, so other processes of the machine can use it through
 /// ``bootstrapServers``.
 ///
-/// What it is not, so that nobody is surprised:
-/// - It keeps everything in memory, at most 5 MiB (as compressed) and 100,000 batches per partition, and then drops the
-///   oldest, read or not, without a word. Give high-volume topics many partitions, and ask a ``BacklogMonitor`` before
+/// Limits:
+/// - It keeps everything in memory, at most 5 MiB (compressed) and 100,000 batches per partition, and silently drops the
+///   oldest beyond that, consumed or not. Give high-volume topics many partitions, and ask a ``BacklogMonitor`` before
 ///   producing.
 /// - A group's first assignment takes 3 s, every later rebalance the session timeout less one second.
 /// - **A member that joins a group with another assignor than the group's ends the whole process.** ``Consumer`` always
@@ -16,7 +16,7 @@ import Synchronization
 /// - Transactions, static membership, idempotent deduplication, topic settings and the admin requests are not
 ///   implemented. It does not compare sequence numbers either: when it refuses a batch, it takes the one behind it.
 package final class EmbeddedCluster: Sendable {
-  /// What clients connect to: `127.0.0.1:port`, several separated by commas. Stays the same until ``close()``.
+  /// The brokers' addresses, `127.0.0.1:port`, separated by commas. Constant until ``close()``.
   package let bootstrapServers: String
 
   private let cluster: Mutex<MockCluster?>
@@ -25,10 +25,10 @@ package final class EmbeddedCluster: Sendable {
   /// Starts the brokers and creates `topics`. They are ready when this returns.
   ///
   /// - Parameters:
-  ///   - brokers: How many, 1 to 9; a topic's replication factor is at most this.
+  ///   - brokers: The number of brokers, 1 to 9, and the largest replication factor.
   ///   - topics: The topics; their settings are ignored.
-  ///   - logger: Where start and end are noted.
-  /// - Throws: `configuration` for a number of brokers out of range, `broker` for a topic that cannot be.
+  ///   - logger: Logs start and end.
+  /// - Throws: `configuration` for a number of brokers out of range, `broker` for a topic that cannot be created.
   package init(brokers: Int = 1, topics: [TopicSpecification], logger: Logger) throws(RDKafkaError) {
     guard (1...9).contains(brokers) else {
       throw RDKafkaError(code: .configuration, message: "an embedded cluster has 1 to 9 brokers, not \(brokers)")
@@ -39,7 +39,7 @@ package final class EmbeddedCluster: Sendable {
     self.logger = logger
     try createTopics(topics)
     logger.notice(
-      "The embedded Kafka cluster is running: in memory, volatile, at most 5 MiB per partition",
+      "Embedded Kafka cluster started: in memory, volatile, at most 5 MiB per partition",
       metadata: [LogKeys.servers: "\(bootstrapServers)"])
   }
 
@@ -53,13 +53,13 @@ package final class EmbeddedCluster: Sendable {
     }
   }
 
-  /// Stops the brokers; what they held is gone. Calls after the first do nothing.
+  /// Stops the brokers and drops their records. Calling it again has no effect.
   package func close() {
     let last = cluster.withLock { cluster in
       defer { cluster = nil }
       return cluster
     }
-    if last != nil { logger.info("The embedded Kafka cluster has stopped") }
+    if last != nil { logger.info("Embedded Kafka cluster stopped") }
   }
 
   private func open() throws(RDKafkaError) -> MockCluster {
@@ -112,18 +112,18 @@ extension EmbeddedCluster {
     try open().pushErrors(faults.map(\.rawValue), request: request.rawValue)
   }
 
-  /// Takes back what ``inject(_:into:)`` has left over.
+  /// Removes injected faults that have not occurred yet.
   package func clearFaults(of request: Request) throws(RDKafkaError) {
     try open().clearErrors(request: request.rawValue)
   }
 
-  /// Makes brokers, numbered from 1, unreachable and reachable again; -1 is all of them. Leaders do not move by
+  /// Makes brokers, numbered from 1, unreachable or reachable again; -1 means all. Leaders do not move by
   /// themselves.
   package func setBroker(_ broker: Int32 = -1, isUp: Bool) throws(RDKafkaError) {
     try open().setBroker(broker, isUp: isUp)
   }
 
-  /// Delays every answer of a broker (-1: of all).
+  /// Delays every response of a broker; -1 means all.
   package func setRoundTripTime(_ time: Duration, broker: Int32 = -1) throws(RDKafkaError) {
     try open().setRoundTripTime(broker, milliseconds: Int32(clamping: Int64(time / .milliseconds(1))))
   }

@@ -1,23 +1,22 @@
 import Foundation
 
-/// A PostgreSQL server for tests, benchmarks and demonstrations: Debian's, with a data directory of its own and reached
-/// through a socket in it.
+/// A temporary PostgreSQL server for tests and benchmarks: Debian's programs with a data directory of its own, reached
+/// through a Unix socket in it.
 ///
-/// It ends, and its directory goes, with this object or with this process, however that ends. Nothing that it holds
-/// survives a crash of the machine: it is told not to wait for the disk.
+/// It ends with this object or with this process, however that ends, and its directory is removed. It does not sync to
+/// disk by default, so its data does not survive a crash of the machine.
 package final class PrivateServer: Sendable {
-  /// Why there is none.
+  /// The reason why no server was started.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }
 
-  /// What connects to its database, as a superuser.
+  /// The connection string of a superuser.
   package let connection: String
-  /// Nothing is ever written to it. When it closes, the script ends the server.
+  /// Standard input of the script, which ends the server when it closes. Nothing is written to it.
   private let lifeline: FileHandle
 
-  /// Waits for its standard input to end, and takes the server with it. Signals that a terminal sends to all its
-  /// processes are not for it.
+  /// Runs the server until its standard input ends. It ignores the signals that a terminal sends to all its processes.
   private static let script = """
     trap '' INT TERM HUP
     bin=$1 directory=$2
@@ -30,7 +29,7 @@ package final class PrivateServer: Sendable {
     rm -rf "$directory"
     """
 
-  /// The folder with the server's programs, the latest version's; nil where it is not installed.
+  /// The folder with the programs of the latest version; nil if none is installed.
   package static var programs: String? {
     let root = "/usr/lib/postgresql"
     let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []  // None: not installed.
@@ -50,7 +49,7 @@ package final class PrivateServer: Sendable {
       at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     var command = ["/bin/sh", "-c", Self.script, "sh", programs, directory.path]
     if geteuid() == 0 {
-      // It refuses to run as root.
+      // The server refuses to run as root.
       try FileManager.default.setAttributes([.ownerAccountName: "postgres"], ofItemAtPath: directory.path)
       command.insert(contentsOf: ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"], at: 0)
     }

@@ -39,10 +39,10 @@ struct CredentialWatch: Service {
     do {
       guard try use() else { return }
       logger.notice(
-        "A new credential is used", metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)"])
+        "Credential replaced", metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)"])
     } catch {
       logger.error(
-        "The new credential cannot be used, and the old one stays",
+        "New credential rejected; the old one stays in use",
         metadata: [LogKeys.hub: "\(hub)", LogKeys.platform: "\(platform.rawValue)", LogKeys.error: "\(error)"])
     }
   }

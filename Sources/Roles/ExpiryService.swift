@@ -42,7 +42,7 @@ struct ExpiryService: Service {
       case .failure(let error):
         // A cancelled query at shutdown is not worth a warning.
         try Task.checkCancellation()
-        logger.warning("Stale registrations cannot be looked for now", metadata: [LogKeys.error: "\(error)"])
+        logger.warning("Stale registrations could not be removed", metadata: [LogKeys.error: "\(error)"])
         try await Task.sleep(for: Self.afterFailure)
       }
     }

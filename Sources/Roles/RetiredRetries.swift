@@ -20,7 +20,7 @@ struct RetiredRetries: Service {
 
   func run() async throws {
     let pumps = await retired().map { retry in
-      logger.notice("A retry topic is served that is not configured", metadata: [LogKeys.topic: "\(retry.name)"])
+      logger.notice("Consuming a retry topic that is no longer configured", metadata: [LogKeys.topic: "\(retry.name)"])
       return Result {
         RetryPump(
           consumer: try Consumer(configuration: RetryPump.consumer(client: client, retry: retry), logger: logger),

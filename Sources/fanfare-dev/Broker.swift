@@ -11,8 +11,9 @@ struct BrokerCommand: AsyncParsableCommand {
     commandName: "broker",
     abstract: "An embedded Kafka cluster for development: in memory, volatile, on this machine only.",
     discussion: """
-      Prints its host:port, which the kernel chooses, and writes it to broker.announceFile for kafka.bootstrapServersFile of other processes. \
-      It keeps at most 5 MiB per partition and forgets everything when it ends: never use it for messages that matter.
+      Prints its host:port, which the kernel chooses, and writes it to broker.announceFile for \
+      kafka.bootstrapServersFile of other processes. It keeps at most 5 MiB per partition and loses everything when it \
+      ends: never use it for messages that matter.
       """)
 
   @OptionGroup var common: CommonOptions

@@ -9,10 +9,11 @@ import ServiceLifecycle
 struct SimulatorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulator",
-    abstract: "Plays APNs, FCM and WNS over real TLS, with faults on demand.",
+    abstract: "Simulates APNs, FCM and WNS over real TLS, with faults on demand.",
     discussion: """
-      Makes the keys and secrets of an app (once) in simulator.directory and writes there where it listens; a hub with \
-      hub.NAME.simulator set to the same directory pushes to it. Its admin address, which it prints, shows what every device received.
+      Creates an app's keys and secrets in simulator.directory unless they exist, and writes its addresses there. A \
+      hub with hub.NAME.simulator set to that directory pushes to it. The admin address, which it prints, shows the \
+      notifications of every device.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -51,7 +52,7 @@ enum SimulatorRole {
         var credentials = try SimulatorCredentials(contentsOf: settings.directory)
         if try credentials.renewCertificate() {
           runtime.logger.warning(
-            "simulator's certificate was about to end: ca.pem is another now",
+            "Simulator certificate renewed because it was about to expire",
             metadata: ["file": "\(settings.directory)"])
         }
         configuration.credentials = credentials

@@ -15,7 +15,7 @@ import Testing
 
   private func count(_ report: [String: Any], _ name: String) -> Int { report[name] as? Int ?? -1 }
 
-  @Test(.timeLimit(.minutes(3))) func theAuditAgreesWhateverWasPosted() async throws {
+  @Test(.timeLimit(.minutes(3))) func auditAgreesWithEveryKindOfSend() async throws {
     try await Deployment.with { deployment in
       let worker = try deployment.startWorker()
       let api = try await deployment.startFrontEnd()

@@ -31,7 +31,7 @@ struct BenchTests {
   }
 
   /// What a program reads is whole, whatever went wrong.
-  @Test func aScenarioThatFailsTakesNoRowsWithIt() async throws {
+  @Test func failedScenarioKeepsOtherRows() async throws {
     try await withDirectory("bench") { directory in
       let bench = try ChildProcess(
         ["bench", "--quick", "--json", "--scenario", "ledger", "--postgres", "host=/nonexistent"], name: "bench",

@@ -25,7 +25,7 @@ import Testing
     ((report["counts"] as? [String: Any])?["apns"] as? [String: Any])?["delivered"] as? Int ?? 0
   }
 
-  @Test(.timeLimit(.minutes(5))) func aBroadcastIsPausedKilledResumedAndExact() async throws {
+  @Test(.timeLimit(.minutes(5))) func broadcastThatIsPausedKilledAndResumedIsExact() async throws {
     try await Deployment.with(Self.settings) { deployment in
       let registry = deployment.directory.appending(path: "registry.sqlite").path
       let muted = 200

@@ -61,7 +61,7 @@ import Testing
     (["faults", "--devices", "999"], "--devices"), (["faults", "--row", "earthquake"], "--row"),
     (["faults", "--quick", "--row", "GOAWAY"], "--quick"), (["demo", "--broadcast", "2000"], "--broadcast"),
   ])
-  func aBadOptionIsNamed(command: [String], option: String) async throws {
+  func badOptionIsNamed(command: [String], option: String) async throws {
     let (status, _, errors) = try await run(command, environment: Self.kafka)
     #expect(status == 64)
     #expect(errors.hasPrefix("Error: ") && errors.contains(option), "\(errors)")
@@ -80,7 +80,7 @@ import Testing
   }
 
   /// Each hub has users of its own.
-  @Test func aUserIsOneOfAHub() async throws {
+  @Test func userNeedsHub() async throws {
     let command = ["replay", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z", "--user", "bob"]
     let hubs = Self.kafka.merging(["FANFARE_HUBS": "east,west"]) { $1 }
     let (status, _, errors) = try await run(command, environment: hubs)
@@ -89,7 +89,7 @@ import Testing
   }
 
   /// A letter too few, and somebody believes in a limit that is not there.
-  @Test func aVariableWithoutAKeyIsNamed() async throws {
+  @Test func unknownVariableIsNamed() async throws {
     let (_, _, errors) = try await run(["audit"], environment: ["FANFARE_WORKER_MAXIMUM_RECORD": "1"])
     #expect(errors.hasPrefix("fanfare: no key has the variable FANFARE_WORKER_MAXIMUM_RECORD; "), "\(errors)")
   }
@@ -169,7 +169,7 @@ import Testing
   }
 
   @Test(arguments: badConfigurations + badProperties + badFiles)
-  func aBadConfigurationEndsARoleByItsKey(command: [String], environment: [String: String], message: String)
+  func badConfigurationEndsRoleWithItsKey(command: [String], environment: [String: String], message: String)
     async throws
   {
     let (status, _, errors) = try await run(command, environment: environment)
@@ -178,7 +178,7 @@ import Testing
   }
 
   @Test(arguments: [("api", "api.port"), ("worker", "operations.port"), ("demo", "--port")])
-  func aPortThatIsTakenEndsARoleByItsKey(role: String, key: String) async throws {
+  func takenPortEndsRoleWithItsKey(role: String, key: String) async throws {
     // Any other process that listens would do.
     let cluster = try EmbeddedCluster(topics: [], logger: TestKafka.quietLogger)
     defer { cluster.close() }
@@ -194,7 +194,7 @@ import Testing
     #expect(errors.contains("\(program): \(key) is taken by another process"), "\(errors)")
   }
 
-  @Test(.timeLimit(.minutes(3))) func theDemoLosesNothing() async throws {
+  @Test(.timeLimit(.minutes(3))) func demoLosesNothing() async throws {
     let (status, lines, errors) = try await run(["demo", "--once", "--sends", "2000"])
     #expect(status == 0, "\(errors)")
     let last = try #require(lines.last)
@@ -211,7 +211,7 @@ import Testing
   }
 
   /// However few they are, there is time for a pause and two deaths.
-  @Test(.timeLimit(.minutes(5))) func theSmallestBroadcastOfTheDemoSurvivesItsWorkers() async throws {
+  @Test(.timeLimit(.minutes(5))) func smallestBroadcastSurvivesKilledWorkers() async throws {
     let (status, lines, errors) = try await run(["demo", "--broadcast", "2001", "--once"], within: .seconds(280))
     #expect(status == 0, "\(errors)")
     #expect(lines.contains("Paused.") && lines.contains("Resumed."))
@@ -224,7 +224,7 @@ import Testing
   }
 
   /// A visitor who has seen enough is told of no error.
-  @Test(.timeLimit(.minutes(3))) func theDemoEndsWithoutAWordWhenItIsInterrupted() async throws {
+  @Test(.timeLimit(.minutes(3))) func interruptedDemoReportsNoError() async throws {
     try await withDirectory("demo") { directory in
       let demo = try ChildProcess(
         ["demo", "--broadcast", "2001"], name: "demo", environment: ["TMPDIR": directory.path], directory: directory)
@@ -242,7 +242,7 @@ import Testing
   @Test(
     .timeLimit(.minutes(3)),
     .enabled(if: ChildProcess.find("script") != nil, "script is not installed (Debian: bsdutils)"))
-  func onATerminalTheResultHasALineOfItsOwn() async throws {
+  func resultHasItsOwnLineOnATerminal() async throws {
     try await withDirectory("demo") { directory in
       let demo = try ChildProcess(
         ["-qec", "'\(ChildProcess.workshop.path)' demo --broadcast 2001", "/dev/null"], name: "terminal",

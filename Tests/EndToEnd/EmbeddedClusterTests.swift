@@ -10,7 +10,8 @@ import Testing
 @Suite struct EmbeddedClusterTests {
   /// Without a worker, with large sends to one user: the front end says no before the one partition that they are for
   /// is full.
-  @Test(.timeLimit(.minutes(3)), .enabled(if: TestKafka.realServers == nil)) func nothingThatWasAcceptedIsDropped()
+  @Test(.timeLimit(.minutes(3)), .enabled(if: TestKafka.realServers == nil))
+  func frontEndRefusesSendsBeforeClusterDropsThem()
     async throws
   {
     try await Deployment.with { deployment in

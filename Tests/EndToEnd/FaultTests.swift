@@ -30,7 +30,7 @@ import Testing
 
   /// Also whoever loses the terminal, unless it was started with nohup(1).
   @Test(arguments: [("default", SIGINT), ("default", SIGTERM), ("default", SIGHUP), ("ignore", SIGTERM)])
-  func whoeverInterruptsItFindsNothingLeftBehind(hangup: String, signal: Int32) async throws {
+  func interruptedRunLeavesNothingBehind(hangup: String, signal: Int32) async throws {
     try await withDirectory("interrupted") { directory in
       // Whatever these tests were started with.
       let faults = try ChildProcess(

@@ -6,7 +6,7 @@ import Testing
 /// Whoever kills a demonstration, a benchmark or a test has ended all that it had started.
 @Suite(.timeLimit(.minutes(2))) struct OrphanTests {
   @Test(.enabled(if: ChildProcess.find("setpriv") != nil, "setpriv is not installed (Debian: util-linux)"))
-  func whatAKilledProcessHasStartedEndsWithIt() async throws {
+  func childrenEndWithKilledProcess() async throws {
     try await withDirectory("orphan") { directory in
       let parent = try ChildProcess(
         ["demo", "--broadcast", "10000"], name: "demo", directory: directory, keepsOutput: true)

@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test(arguments: homes) func anImportThatWasKilledGoesOn(home: Home) async throws {
+  @Test(arguments: homes) func killedImportContinues(home: Home) async throws {
     try await with(home) { directory, environment in
       let url = directory.appending(path: "crowd.ndjson")
       let text = file(12_000)
@@ -152,7 +152,7 @@ import Testing
     (["export", "--platform", "pager"], "--platform"), (["export", "--output", "/nonexistent/file"], "--output"),
     (["export", "--output", "."], "--output"), (["export", "--output", "/dev/null"], "--output"),
   ])
-  func aBadOptionIsNamed(arguments: [String], option: String) async throws {
+  func badOptionIsNamed(arguments: [String], option: String) async throws {
     try await with(.sqlite) { directory, environment in
       let (status, _, errors) = try await run(arguments, directory, environment)
       #expect(status == 64 && errors.contains(option), "\(errors)")
@@ -160,7 +160,7 @@ import Testing
   }
 
   /// In which there would be the handles of devices.
-  @Test(TestPostgreSQL.isAvailable) func anExportThatIsInterruptedLeavesNoFile() async throws {
+  @Test(TestPostgreSQL.isAvailable) func interruptedExportLeavesNoFile() async throws {
     try await with(.postgreSQL) { directory, environment in
       _ = try await open(.postgreSQL, environment)
       let settings = try await Settings.load(file: nil, environment: environment)
@@ -187,7 +187,7 @@ import Testing
 
   /// An empty registry would look like one in which nothing is.
   @Test(arguments: [["export"], ["export", "--output", "copy"], ["tombstones"]])
-  func aRegistryThatIsReadIsNotMade(arguments: [String]) async throws {
+  func exportDoesNotCreateRegistry(arguments: [String]) async throws {
     try await with(.sqlite) { directory, environment in
       let path = try #require(environment["FANFARE_REGISTRY_PATH"])
       let (status, output, errors) = try await run(arguments, directory, environment)
@@ -213,14 +213,14 @@ import Testing
     }
   }
 
-  @Test func outputThatFoundNoRoomIsNoSuccess() async throws {
+  @Test func fullDiskFailsTheCommand() async throws {
     let full = try await report(to: ">/dev/full")
     #expect(full.status == 1 && full.errors.contains("fanfare: standard output is not whole: "), "\(full.errors)")
     let whole = try await report(to: ">/dev/null")
     #expect(whole.status == 0 && !whole.errors.contains("standard output"), "\(whole.errors)")
   }
 
-  @Test func aReaderThatHasGoneAwayHasHadEnough() async throws {
+  @Test func closedPipeIsNoFailure() async throws {
     // The pipe is open for writing, and nobody has it open for reading any more.
     let closed = try await report(
       to: ">&4", before: "mkfifo pipe && exec 3<>pipe 4>pipe && exec 3>&- && trap '' PIPE")

@@ -7,7 +7,7 @@ import Testing
 
 /// `fanfare replay` over a deployment that has dispatched something.
 @Suite(.serialized) struct ReplayTests {
-  @Test(.timeLimit(.minutes(3))) func aReplayIsDeliveredAgainAndCountsOnce() async throws {
+  @Test(.timeLimit(.minutes(3))) func replayedSendIsDeliveredAgainAndCountedOnce() async throws {
     try await Deployment.with { deployment in
       let worker = try deployment.startWorker()
       let api = try await deployment.startFrontEnd()

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct AwaitedFileTests {
   private static let message = "Waiting for a file that another process writes"
 
-  @Test func aFileThatIsWrittenLaterIsWaitedFor() async throws {
+  @Test func waitsForFileThatIsWrittenLater() async throws {
     let url = FileManager.default.temporaryDirectory.appending(path: "fanfare-awaited-\(UUID())")
     let (log, file) = (LogRecorder(), AwaitedFile(key: "kafka.bootstrapServersFile", path: url.path) { _ in [] })
     async let appearance: Void = file.appear(within: .seconds(3600), logger: log.logger)
@@ -26,7 +26,7 @@ import Testing
   }
 
   /// All roles are stopped, and started again in the same directory: nobody listens any more where its files say.
-  @Test(arguments: [false, true]) func whatAnEarlierRunHasLeftIsNotTaken(isSimulators: Bool) async throws {
+  @Test(arguments: [false, true]) func fileOfEarlierRunIsIgnored(isSimulators: Bool) async throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-awaited-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
@@ -57,7 +57,7 @@ import Testing
   }
 
   /// Who reads it then names the key.
-  @Test func aFileThatIsNeverWrittenIsNotWaitedForLong() async throws {
+  @Test func waitForMissingFileEnds() async throws {
     let settings = try await Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS_FILE": "/nonexistent/broker"])
     try await settings.kafka.awaitedFile?.appear(within: .zero, logger: LogRecorder().logger)
@@ -65,7 +65,7 @@ import Testing
     #expect(error?.description == "kafka.bootstrapServersFile names a file that cannot be read: /nonexistent/broker")
   }
 
-  @Test func onlyWhatAnotherProcessWritesIsWaitedFor() async throws {
+  @Test func waitsOnlyForFilesOfOtherProcesses() async throws {
     let names = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "FANFARE_HUB_DEFAULT_SIMULATOR": "keys"]
     let settings = try await Settings.load(file: nil, environment: names)
     #expect(settings.kafka.awaitedFile == nil)

@@ -26,14 +26,14 @@ import Yams
     return Set(try Settings.keys(of: try #require(try Yams.compose(yaml: uncommented))))
   }
 
-  @Test func theExampleListsEveryKeyThatIsRead() throws {
+  @Test func exampleListsEveryKeyThatIsRead() throws {
     let reader = SettingsReader(providers: [InMemoryProvider(values: [:])])
     _ = try Settings(from: reader)
     #expect(try documentedKeys().symmetricDifference(reader.keys).sorted() == [])
   }
 
   /// A cluster whose default is compaction must not leave one send of each user.
-  @Test func topicsKeepEveryRecordForItsTime() async throws {
+  @Test func topicsDeleteByAge() async throws {
     let kafka = try await Settings.load(file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
       .kafka
     let specifications = kafka.specifications(replicationFactor: 3)
@@ -44,7 +44,7 @@ import Yams
       })
   }
 
-  @Test func whatNeedsFewerPartitionsHasFewer() async throws {
+  @Test func statusAndRetryTopicsHaveFewerPartitions() async throws {
     func counts(_ partitions: String) async throws -> [String: Int32] {
       let kafka = try await Settings.load(
         file: nil,
@@ -70,7 +70,7 @@ import Yams
     }
   }
 
-  @Test func theExampleIsTheDefaults() async throws {
+  @Test func exampleHasTheDefaults() async throws {
     let example = try await Settings.load(file: Self.example.path, environment: [:])
     let defaults = try await Settings.load(
       file: nil, environment: ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092"])
@@ -80,7 +80,7 @@ import Yams
   }
 
   /// What is said of a push service counts only where there are credentials for it.
-  @Test func theExampleIsTheDefaultsOfPushServices() async throws {
+  @Test func exampleHasTheDefaultsOfPushServices() async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-key-\(UUID())")
     try "key\n".write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
@@ -160,7 +160,7 @@ import Yams
     ),
     ("log: {level: loud}", "log.level must be one of trace, debug, info, notice, warning, error, critical"),
   ])
-  func aBadValueIsRefusedByItsKey(yaml: String, message: String) async throws {
+  func badValueIsRefusedWithItsKey(yaml: String, message: String) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
     try yaml.write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
@@ -192,7 +192,7 @@ import Yams
   }
 
   @Test(arguments: ["", "# worker: {instance: x}\n", "---\n", "{}"])
-  func aFileThatSaysNothingIsTheDefaults(yaml: String) async throws {
+  func emptyFileGivesDefaults(yaml: String) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
     try yaml.write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
@@ -200,14 +200,14 @@ import Yams
   }
 
   /// Quotes make a text of what would be nothing.
-  @Test(arguments: ["null", "~"]) func aQuotedWordIsAText(word: String) async throws {
+  @Test(arguments: ["null", "~"]) func quotedNullIsText(word: String) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-settings-\(UUID()).yaml")
     try "worker: {instance: '\(word)'}".write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
     #expect(try await Settings.load(file: file.path, environment: [:]).worker.instance == word)
   }
 
-  @Test(arguments: ["registry", "ledger"]) func aPasswordWithoutItsDatabaseIsRefused(section: String) async throws {
+  @Test(arguments: ["registry", "ledger"]) func passwordWithoutDatabaseIsRefused(section: String) async throws {
     let secret = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
     try "marked-secret\n".write(to: secret, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: secret) } }
@@ -219,7 +219,7 @@ import Yams
     _ = try await Settings.load(file: nil, environment: whole)
   }
 
-  @Test func theEnvironmentGoesOverTheFile() async throws {
+  @Test func environmentOverridesFile() async throws {
     let settings = try await Settings.load(
       file: Self.example.path,
       environment: [
@@ -234,7 +234,7 @@ import Yams
 
   /// Unlike a key of the file it is not refused: what starts the program may have variables of its own of that kind, as
   /// Kubernetes has for a service called fanfare-ledger.
-  @Test func aVariableThatMeansNothingIsTold() async throws {
+  @Test func unknownVariableIsReported() async throws {
     let settings = try await Settings.load(
       file: nil,
       environment: [
@@ -250,7 +250,7 @@ import Yams
   }
 
   /// By the variable that swift-configuration makes of it, `…_KEY_IDFILE`, nobody would look for it.
-  @Test(arguments: ["KEY_ID_FILE", "KEY_IDFILE"]) func anAPNsKeysIDComesFromAFile(variable: String) async throws {
+  @Test(arguments: ["KEY_ID_FILE", "KEY_IDFILE"]) func apnsKeyIDComesFromFile(variable: String) async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-key-\(UUID())")
     try "ABCDEFGHIJ\n".write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
@@ -272,7 +272,7 @@ import Yams
     ("{topicPrefix: mine}", ["": "environment:1", "_FILE": "ANNOUNCED"], nil),
     ("{bootstrapServers: file:1, bootstrapServersFile: ANNOUNCED}", ["": "environment:1"], "environment:1"),
   ])
-  func eitherWayToNameTheClusterGoesOverTheFile(kafka: String, environment: [String: String], servers: String?)
+  func environmentOverridesBothWaysToNameTheCluster(kafka: String, environment: [String: String], servers: String?)
     async throws
   {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-servers-\(UUID())")
@@ -295,7 +295,7 @@ import Yams
     #expect(try await load().bootstrapServers == servers)
   }
 
-  @Test func aSimulatorHasTheLimitsThatItIsGiven() async throws {
+  @Test func simulatorHasConfiguredLimits() async throws {
     var environment = ["FANFARE_HUB_DEFAULT_SIMULATOR": "fanfare-simulator"]
     let free = try await Settings.load(file: nil, environment: environment)
     #expect(free.hubs[0].fcmPushesPerMinute == nil)
@@ -307,7 +307,7 @@ import Yams
     #expect(limited.hubs[0].maximumConnections == (2, 10))
   }
 
-  @Test func aSecretNeverShowsInTheSettings() async throws {
+  @Test func secretsDoNotAppearInSettings() async throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "fanfare-secret-\(UUID())")
     try "marked-secret\n".write(to: file, atomically: true, encoding: .utf8)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }

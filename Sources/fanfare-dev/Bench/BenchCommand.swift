@@ -8,12 +8,12 @@ struct BenchCommand: AsyncParsableCommand {
     commandName: "bench",
     abstract: "Measures the product against the most that the machine allows, and prints a table.",
     discussion: """
-      Starts what it needs in processes of its own and ends it again: a broker, a worker or a front end, and a sink. The sink is nghttpd \
-      and the ceiling h2load, nghttp2's own server and load generator (Debian: nghttp2-server, nghttp2-client), the former with \
-      libPushSink.so (swift build -c release --product PushSink) from beside this program; without them the sink is `fanfare-dev simulator`, \
-      and without h2load there is no ceiling. look-up, ledger and imports need no sink, but PostgreSQL's server (Debian: postgresql). Ceiling and product \
-      alternate, and ratios are medians of the pairs. Every push is counted at the sink, too; a mismatch is an error. A debug build \
-      measures nothing worth knowing.
+      Starts a broker, a worker or a front end, and a sink as child processes. The sink is nghttpd and the ceiling \
+      h2load, nghttp2's server and load generator (Debian: nghttp2-server, nghttp2-client); nghttpd runs with \
+      libPushSink.so (swift build -c release --product PushSink) from the directory of this program. Without them the \
+      sink is `fanfare-dev simulator`, and without h2load there is no ceiling. look-up, ledger and import need \
+      PostgreSQL's server (Debian: postgresql) instead of a sink. Ceiling and product alternate, and ratios are \
+      medians of the pairs. The sink counts every push; a mismatch is an error. A debug build measures nothing useful.
       """)
 
   @Option(
@@ -25,13 +25,13 @@ struct BenchCommand: AsyncParsableCommand {
       """)
   var scenarios: [BenchOptions.Scenario] = []
 
-  @Option(help: ArgumentHelp("How often ceiling and product alternate, 1 to 100.", valueName: "count"))
+  @Option(help: ArgumentHelp("Pairs of measurements of ceiling and product, 1 to 100.", valueName: "count"))
   var pairs = 3
 
   @Option(parsing: .upToNextOption, help: "The numbers of connections to the sink, 1 to 16 each.")
   var connections: [Int] = [1, 2]
 
-  @Flag(help: "Small numbers and one pair: shows in seconds that everything is right, and nothing about speed.")
+  @Flag(help: "Small numbers and one pair: checks correctness in seconds, and says nothing about speed.")
   var quick = false
 
   @Flag(help: "Print one JSON object instead of the table.")
@@ -39,29 +39,30 @@ struct BenchCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A cluster to use instead of the embedded one; topics of its own are made there, and deleted.",
+      "A cluster to use instead of an embedded one; own topics are created there and deleted.",
       valueName: "host:port"))
   var kafka: String?
 
   @Option(
     help: ArgumentHelp(
-      "A PostgreSQL to use instead of one of our own; schemas of its own are made there, and dropped.",
+      "A PostgreSQL server to use instead of a private one; own schemas are created there and dropped.",
       valueName: "connection string"))
   var postgres: String?
 
   @Option(
     parsing: .upToNextOption,
     help: ArgumentHelp(
-      "The numbers of registrations that look-up compares, 1000 to 100000000 each; ten million take about 15 GB of disk.",
+      "The numbers of registrations for look-up, 1000 to 100000000 each; ten million take about 15 GB of disk.",
       valueName: "count"))
   var registrations: [Int] = [100_000, 10_000_000]
 
   @Option(
-    help: ArgumentHelp("A sink to use instead of nghttpd: it speaks APNs' protocol over TLS.", valueName: "host:port"))
+    help: ArgumentHelp(
+      "A sink to use instead of nghttpd; it must speak APNs' protocol over TLS.", valueName: "host:port"))
   var sink: String?
 
   @Option(
-    help: ArgumentHelp("The certificates (PEM) to trust at the sink, instead of the system's.", valueName: "file"))
+    help: ArgumentHelp("The certificates (PEM) to trust for the sink, instead of the system's.", valueName: "file"))
   var sinkRoots: String?
 
   func validate() throws {

@@ -7,26 +7,26 @@ struct DemoCommand: AsyncParsableCommand {
     commandName: "demo",
     abstract: "Everything in one process, with an embedded Kafka and simulated push services.",
     discussion: """
-      Registers users with iPhones, Androids and Windows machines through the HTTP API, sends to some of them, shows each notification as \
-      it arrives on its device, then runs a stream of sends and stays up for you. Its Kafka, databases and keys are its own and are gone \
-      afterwards; no configuration is read.
+      Registers users with iPhones, Androids and Windows machines through the HTTP API, sends to some of them, shows \
+      each notification as it arrives, runs a stream of sends, and stays up for you. Kafka, databases and keys are \
+      temporary; no configuration is read.
       """)
 
   @Flag(
     help:
-      "Run the stream of sends, print what came of it as one line of JSON, and exit: 0 only if none was refused or lost."
+      "Run the stream of sends, print the result as one line of JSON, and exit: status 0 only if nothing was lost."
   )
   var once = false
 
-  @Option(help: ArgumentHelp("How many sends the stream has, 1 to 1000000.", valueName: "count"))
+  @Option(help: ArgumentHelp("Sends of the stream, 1 to 1000000.", valueName: "count"))
   var sends = 20_000
 
   @Option(
     help: ArgumentHelp(
       """
-      Instead: one broadcast to so many devices, 2001 to 1000000, with its progress and the commands that pause, resume and cancel \
-      it. Its worker is a process of its own that you may kill: another one takes over. With --once all that is done for you, and \
-      pushed slowly enough for it.
+      Instead, run one broadcast to this many devices, 2001 to 1000000, with its progress and the commands that pause, resume and \
+      cancel it. Its worker is another process, and is replaced when you kill it. With --once the demo does all that itself, and \
+      pushes slowly enough for it.
       """, valueName: "devices"))
   var broadcast: Int?
 

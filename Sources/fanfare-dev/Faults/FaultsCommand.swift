@@ -6,30 +6,30 @@ import Roles
 struct FaultsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "faults",
-    abstract: "Injures deployments of its own while a load runs, audits them, and prints a table.",
+    abstract: "Injects faults into deployments under load, audits them, and prints a table.",
     discussion: """
-      Each row is a deployment of its own: an embedded Kafka in this process, and in processes of their own a simulator, a \
-      ledger, two front ends and three workers; and a fault. Rows that the servers named with --kafka or --postgres cannot \
-      have are left out and named. When it is over and everything is quiet, fanfare audit and the \
-      ledger say what became of every send. Status 0 only if rows were run, and in every one nothing was lost or counted wrong, \
-      everything ended, and no push came twice without a reason.
+      Each row is a fault in a deployment of its own: an embedded Kafka in this process, and a simulator, a ledger, \
+      two front ends and three workers as child processes. After the fault, when everything has settled, `fanfare \
+      audit` and the ledger account for every send. Rows that are impossible on the servers named with --kafka or \
+      --postgres are left out and named. Status 0 only if rows were run, and in each of them nothing was lost, \
+      miscounted or left in flight, and no push was repeated without a reason.
       """)
 
   @Option(
     name: .customLong("row"), parsing: .upToNextOption,
-    help: "The rows to run, by the beginnings of their names; default all.")
+    help: "The rows to run, by the beginnings of their names; default: all.")
   var rows: [String] = []
 
-  @Flag(help: "Only the rows that are quick, each made short.")
+  @Flag(help: "Only the quick rows, each shortened.")
   var quick = false
 
   @Option(
     help: ArgumentHelp(
-      "How many devices the row with a broadcast has, 1000 to 1000000; a million take some minutes.", valueName: "count"
+      "Devices in the row with a broadcast, 1000 to 1000000; a million take some minutes.", valueName: "count"
     ))
   var devices = 20_000
 
-  @Option(help: ArgumentHelp("How long APNs is dead in the row of that, 60 to 3600.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The length of APNs' outage in its row, 60 to 3600.", valueName: "seconds"))
   var outage = 60
 
   @Option(

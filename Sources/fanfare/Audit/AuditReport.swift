@@ -42,7 +42,7 @@ struct AuditReport: Encodable, Equatable {
   var text: [String] {
     var lines = [
       "accepted \(accepted) = settled \(settled) + in flight \(inFlight)" + (lost > 0 ? " + LOST \(lost)" : "")
-        + (statusDeleted > 0 ? " + without a status for their age \(statusDeleted)" : ""),
+        + (statusDeleted > 0 ? " + status deleted for its age \(statusDeleted)" : ""),
       "waiting in retry topics \(waitingInRetryTopics), dead letters \(deadLettered), repeated statuses \(repeated)",
     ]
     if recordDeleted > 0 {
@@ -51,12 +51,12 @@ struct AuditReport: Encodable, Equatable {
     }
     if statusDeleted > 0 {
       lines.append(
-        "The beginning of the status topic is deleted: sends as old as that may have had their status there.")
+        "The beginning of the status topic is deleted: sends of that age may have had their status there.")
     }
     let wrong = [
       (lost, "sends are lost"), (unannounced, "sends have a status and were never accepted"),
-      (notSetAside, "records could not be read and are not in the dead-letter topic"),
-      (unreadable, "records of the status and dead-letter topics cannot be read"),
+      (notSetAside, "records are unreadable and were not dead-lettered"),
+      (unreadable, "records of the status and dead-letter topics are unreadable"),
       (deletedUnread, "records were deleted unread"),
     ]
     for (count, what) in wrong where count > 0 { lines.append("WRONG: \(count) \(what)") }

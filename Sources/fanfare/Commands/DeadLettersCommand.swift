@@ -6,10 +6,10 @@ import Roles
 struct DeadLettersCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dead-letters",
-    abstract: "The records that could not be processed.",
+    abstract: "Lists, shows and redrives the records that could not be processed.",
     discussion: """
-      They lie in the dead-letter topic with the reason and all that they were. Needs kafka.bootstrapServers. A letter's place in that topic \
-      is written partition/offset.
+      The dead-letter topic keeps each record with its reason and origin. Needs kafka.bootstrapServers. A letter is \
+      named by its place in that topic, partition/offset.
       """,
     subcommands: [List.self, Show.self, Redriving.self])
 
@@ -19,14 +19,14 @@ struct DeadLettersCommand: AsyncParsableCommand {
       commandName: "list",
       abstract: "Lists the latest dead letters, oldest first.",
       discussion: """
-        One line each: place, when it was set aside, reason, where it came from, size, and what was wrong; never what the record said. \
-        With --json one object a line: letter, at, reason, origin, valueSize, isWhole, detail.
+        One line each: place, time, reason, origin, size and error; never the record's contents. With --json one \
+        object per line: letter, at, reason, origin, valueSize, isWhole, detail.
         """)
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var filter: LetterFilter
 
-    @Option(help: ArgumentHelp("How many at most, 1 to 100000.", valueName: "count"))
+    @Option(help: ArgumentHelp("The most letters to list, 1 to 100000.", valueName: "count"))
     var limit = 100
 
     @Flag(help: "Print one JSON object a line instead of text.")
@@ -55,10 +55,10 @@ struct DeadLettersCommand: AsyncParsableCommand {
         if json { try Console.print(json: line) } else { Console.print(line.text) }
       }
       if count > latest.count {
-        Console.error("fanfare dead-letters: \(count - latest.count) earlier ones are not listed; see --limit")
+        Console.error("fanfare dead-letters: \(count - latest.count) earlier letters are not listed; see --limit")
       }
       if unreadable > 0 {
-        Console.error("fanfare dead-letters: \(unreadable) records of the topic are no dead letters")
+        Console.error("fanfare dead-letters: \(unreadable) records on the topic are not dead letters")
       }
     }
   }
@@ -67,10 +67,10 @@ struct DeadLettersCommand: AsyncParsableCommand {
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "show",
-      abstract: "Prints one dead letter whole, with what the record said.",
+      abstract: "Prints one dead letter with its record.",
       discussion: """
-        First the lines that describe it, then an empty one, then the record's value as it was; bytes that are no UTF-8 are shown as U+FFFD. \
-        With --json the letter's own record, which keeps such bytes as base64.
+        Prints the lines that describe the letter, an empty line, and the record's value; bytes that are not UTF-8 \
+        appear as U+FFFD. With --json it prints the letter's own record, which keeps such bytes as base64.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -80,7 +80,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     )
     var letter: LogPlace
 
-    @Flag(help: "Print the letter's record, a JSON object, as it lies in the topic.")
+    @Flag(help: "Print the letter's record, a JSON object, as stored in the topic.")
     var json = false
 
     func run() async throws {
@@ -103,14 +103,15 @@ struct DeadLettersCommand: AsyncParsableCommand {
   struct Redriving: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "redrive",
-      abstract: "Puts the records of dead letters back onto the topics they came from, byte for byte.",
+      abstract: "Produces the records of dead letters to their original topics again, byte for byte.",
       discussion: """
-        For when the reason is gone: a hub is served now, a worker knows the type. The records keep their keys and bytes, and so \
-        their ids; the letters stay. What is still wrong comes back as another letter. A letter that was put back before is left \
-        alone as long as the topics still have what was put back, seven days unless they are configured otherwise; to learn \
-        that, both topics are read whole. What is put back twice within its time to live may be pushed twice. When it fails \
-        half-way, the same command goes on with the rest, but with --again begins anew. Letters whose value was too large to be kept whole are refused by \
-        name, and then the status is 1. With --json one object: redriven, redrivenBefore, cut, foreign, unreadable.
+        Use it when the cause is fixed: a hub is configured, or workers know the type. The records keep their keys and \
+        bytes, and so their ids; the letters stay. A record that fails again becomes another letter. A letter that was \
+        redriven before is skipped while the topics still hold the redriven record, seven days by default; both topics \
+        are read completely to find out. A record redriven twice within its time to live may be pushed twice. After a \
+        failure the same command continues with the rest, but with --again it starts over. Letters with a truncated \
+        value are refused by name, and the status is then 1. With --json one object: redriven, redrivenBefore, cut, \
+        foreign, unreadable.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -119,10 +120,10 @@ struct DeadLettersCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only the letter at this place.", valueName: "partition/offset"))
     var letter: LogPlace?
 
-    @Flag(help: "Also letters that were put back before.")
+    @Flag(help: "Include letters that were redriven before.")
     var again = false
 
-    @Flag(help: "Change nothing, and say what would be done.")
+    @Flag(help: "Change nothing, and report what would be done.")
     var dryRun = false
 
     @Flag(help: "Print one JSON object instead of text.")
@@ -135,16 +136,16 @@ struct DeadLettersCommand: AsyncParsableCommand {
       if json {
         try Console.print(json: outcome)
       } else {
-        Console.print("\(outcome.redriven) records \(dryRun ? "would be put back" : "put back")")
-        if outcome.redrivenBefore > 0 { Console.print("\(outcome.redrivenBefore) were put back before, see --again") }
-        for place in outcome.cut { Console.print("refused \(place): its value was too large to be kept whole") }
-        for place in outcome.foreign { Console.print("refused \(place): it came from no topic that workers read") }
+        Console.print("\(outcome.redriven) records \(dryRun ? "would be redriven" : "redriven")")
+        if outcome.redrivenBefore > 0 { Console.print("\(outcome.redrivenBefore) were redriven before, see --again") }
+        for place in outcome.cut { Console.print("refused \(place): its value was truncated") }
+        for place in outcome.foreign { Console.print("refused \(place): workers do not read its original topic") }
         if outcome.unreadable > 0 {
-          Console.error("fanfare dead-letters: \(outcome.unreadable) records of the topic are no dead letters")
+          Console.error("fanfare dead-letters: \(outcome.unreadable) records on the topic are not dead letters")
         }
       }
       let isFound = outcome.redriven + outcome.redrivenBefore + outcome.cut.count + outcome.foreign.count > 0
-      if letter != nil, !isFound { Console.error("fanfare dead-letters: no such letter matches") }
+      if letter != nil, !isFound { Console.error("fanfare dead-letters: no letter matches") }
       if !outcome.cut.isEmpty || !outcome.foreign.isEmpty || (letter != nil && !isFound) { throw ExitCode.failure }
     }
   }

@@ -9,12 +9,13 @@ extension RegistrationsCommand {
   struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "export",
-      abstract: "Writes the registrations, one JSON object a line, by ascending ids.",
+      abstract: "Writes the registrations as JSON, one object per line, in ascending order of ids.",
       discussion: """
-        The lines are what GET /api/registrations/{id} answers: id, user, platform, handle, installation (if it registered by one), tags, \
-        registeredAt, createdAt, lastSeen; `fanfare registrations import` reads them back to the same registrations. Ids that are issued \
-        and not completed are left out. The registry is read page by page while it goes on being used: what changes meanwhile is there as \
-        it was before or as it is afterwards. Handles are what pushes are sent by: keep the output as you keep the database.
+        A line is the answer of GET /api/registrations/{id}: id, user, platform, handle, installation (if any), tags, \
+        registeredAt, createdAt, lastSeen. `fanfare registrations import` restores the same registrations from it. Ids \
+        that were issued and never completed are left out. The registry is read page by page while it is in use: a \
+        registration that changes meanwhile is exported before or after the change. Handles are what pushes are sent \
+        by: protect the output like the database.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -22,14 +23,14 @@ extension RegistrationsCommand {
 
     @Option(
       help: ArgumentHelp(
-        "The file to write instead of standard output; it is there only once it is whole, and then in the place of another one.",
+        "The file to write instead of standard output. It appears, or replaces another, only when it is complete.",
         valueName: "file"))
     var output: String?
 
-    @Option(help: "Only this user's.")
+    @Option(help: "Only registrations of this user.")
     var user: String?
 
-    @Option(parsing: .upToNextOption, help: "Only those of these platforms.")
+    @Option(parsing: .upToNextOption, help: "Only registrations of these platforms.")
     var platform: [PlatformArgument] = []
 
     func validate() throws {
@@ -58,7 +59,7 @@ extension RegistrationsCommand {
     /// Opens the output file.
     private static func file(at path: String) throws -> ReplacedFile {
       do { return try ReplacedFile(path: path) } catch is ReplacedFile.Irregular {
-        throw ValidationError("--output: names something that is no regular file: \(path)")
+        throw ValidationError("--output: names something that is not a regular file: \(path)")
       } catch {
         throw ValidationError("--output: cannot be written: \(path)")
       }

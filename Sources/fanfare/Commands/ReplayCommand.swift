@@ -6,13 +6,13 @@ import Roles
 struct ReplayCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay",
-    abstract: "Dispatches sends of the log again, under their ids.",
+    abstract: "Dispatches logged sends again, with their ids.",
     discussion: """
-      Puts the sends that were accepted in that time, and are still in the log, onto the sends topic again. They keep their ids, and so do their \
-      pushes (apns-id, data.pushId, MS-CV): an app can recognise what it has. They count once: the status of a send that had ended before is a \
-      repeated one. What waits for a worker or in a retry topic is left alone, and so is what was cancelled; what is older than its time to \
-      live expires again instead of being delivered late. Needs kafka.bootstrapServers, and memory for each send of that time. With --json \
-      one object: replay, replayed, cancelled (sends that were left out).
+      Produces the sends accepted in the given time, and still in the log, to the sends topic again. Sends and pushes \
+      keep their ids (apns-id, data.pushId, MS-CV), so an app can recognise a repetition. A send counts once: a second \
+      status is a repeated one. Sends that wait for a worker or in a retry topic and cancelled sends are skipped; a \
+      send past its time to live expires again. Needs kafka.bootstrapServers, and memory for each send of that time. \
+      With --json one object: replay, replayed, cancelled (the skipped sends).
       """)
 
   @OptionGroup var common: CommonOptions
@@ -26,7 +26,7 @@ struct ReplayCommand: AsyncParsableCommand {
   @Option(help: "Only to devices of this platform.")
   var platform: PlatformArgument?
 
-  @Option(help: ArgumentHelp("Only sends to this user; where there are several hubs, with --hub.", valueName: "name"))
+  @Option(help: ArgumentHelp("Only sends to this user; needs --hub if there are several hubs.", valueName: "name"))
   var user: String?
 
   @Option(help: ArgumentHelp("Only sends of this hub.", valueName: "name"))
@@ -38,7 +38,7 @@ struct ReplayCommand: AsyncParsableCommand {
   )
   var failedOnly = false
 
-  @Flag(help: "Change nothing, and say what would be done.")
+  @Flag(help: "Change nothing, and report what would be done.")
   var dryRun = false
 
   @Flag(help: "Print one JSON object instead of text.")
@@ -67,7 +67,7 @@ struct ReplayCommand: AsyncParsableCommand {
       try Console.print(json: outcome)
     } else {
       Console.print("\(outcome.replayed) sends \(dryRun ? "would be dispatched" : "are dispatched") again")
-      if outcome.cancelled > 0 { Console.print("\(outcome.cancelled) sends were cancelled, and are left alone") }
+      if outcome.cancelled > 0 { Console.print("\(outcome.cancelled) sends were cancelled and are skipped") }
     }
   }
 }

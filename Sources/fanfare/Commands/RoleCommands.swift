@@ -7,9 +7,9 @@ struct APICommand: AsyncParsableCommand {
     commandName: "api",
     abstract: "The HTTP front end: registers devices and enqueues sends.",
     discussion: """
-      Needs kafka.bootstrapServers, registry.path (shared with the workers of this machine) or registry.postgres.url, ledger.path (written by the ledger) and for \
-      each hub a way to authenticate callers (hub.NAME.authentication.*). Listens on api.host and api.port, where /healthz, /readyz and \
-      /metrics answer too.
+      Needs kafka.bootstrapServers, registry.path (shared with the workers of this machine) or registry.postgres.url, \
+      ledger.path (written by the ledger) or ledger.postgres.url, and for each hub a way to authenticate callers \
+      (hub.NAME.authentication.*). Listens on api.host and api.port, also for /healthz, /readyz and /metrics.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -25,11 +25,12 @@ struct APICommand: AsyncParsableCommand {
 struct WorkerCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "worker",
-    abstract: "Takes sends from Kafka, pushes them to APNs, FCM and WNS, and writes what became of each.",
+    abstract: "Consumes sends from Kafka, pushes them to APNs, FCM and WNS, and writes the outcomes.",
     discussion: """
-      Needs kafka.bootstrapServers, registry.path or registry.postgres.url, and for each hub the credentials of the platforms it uses (hub.NAME.apns.*, \
-      hub.NAME.fcm.*, hub.NAME.wns.*). Start as many as there is work for: they share the partitions. SIGTERM stops taking, settles what \
-      is in flight within worker.drainSeconds, and ends with status 0.
+      Needs kafka.bootstrapServers, registry.path or registry.postgres.url, and for each hub the credentials of its \
+      platforms (hub.NAME.apns.*, hub.NAME.fcm.*, hub.NAME.wns.*). Workers share the partitions: start as many as \
+      needed. On SIGTERM a worker stops consuming, settles what is in flight within worker.drainSeconds, and ends with \
+      status 0.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -45,10 +46,10 @@ struct WorkerCommand: AsyncParsableCommand {
 struct LedgerCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ledger",
-    abstract: "Keeps account: turns the status topic into something that can be looked up.",
+    abstract: "Turns the status topic into a store that can be queried.",
     discussion: """
-      Needs kafka.bootstrapServers. Writes the file ledger.path, which `fanfare api` on the same machine reads, or the database \
-      ledger.postgres.url, where any number of ledgers share the work and any `fanfare api` reads.
+      Needs kafka.bootstrapServers. Writes the file ledger.path, which `fanfare api` on the same machine reads, or the \
+      database ledger.postgres.url, which any number of ledgers write and any `fanfare api` reads.
       """)
 
   @OptionGroup var common: CommonOptions

@@ -41,7 +41,7 @@ struct Redrive {
     let cause: any Error
 
     var description: String {
-      "up to \(redriven) records were put back, the same command \(isRepeated ? "begins with them again" : "goes on with the rest"): \(cause)"
+      "up to \(redriven) records were redriven, the same command \(isRepeated ? "starts with them again" : "continues with the rest"): \(cause)"
     }
   }
 

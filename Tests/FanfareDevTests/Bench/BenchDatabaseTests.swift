@@ -6,7 +6,7 @@ import Testing
 
 @Suite(TestPostgreSQL.isAvailable, .timeLimit(.minutes(1))) struct BenchDatabaseTests {
   /// Control-C cancels, and the server is somebody's own.
-  @Test func aNamedServerKeepsNothingOfWhatIsCancelled() async throws {
+  @Test func cancelledRunLeavesNothingOnNamedServer() async throws {
     try await TestPostgreSQL.withSchema { server in
       let pool = try PostgreSQLPool(server, logger: TestPostgreSQL.quietLogger)
       defer { pool.close() }

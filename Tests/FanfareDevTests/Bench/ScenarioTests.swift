@@ -4,7 +4,7 @@ import Testing
 
 struct ScenarioReportTests {
   /// Whoever has reached what is shown has reached the goal.
-  @Test func aGoalIsShownAsItIsJudged() {
+  @Test func goalIsShownWithItsVerdict() {
     func verdict(share: Double, goal: Double) -> (goal: String, isReached: Bool?) {
       var report = ScenarioReport(scenario: "a", unit: "sends", sink: "b", goals: [.share(goal)])
       let product = Measurement(count: Int(share * 1000), seconds: 1)
@@ -19,7 +19,7 @@ struct ScenarioReportTests {
 struct LatencyScenarioTests {
   /// Whoever is sent to a second time is found at once.
   @Test(arguments: [(100_000, 100_000), (1_000_000, 2200), (1000, 300)])
-  func everyPostGoesToAnotherUser(users: Int, posts: Int) {
+  func postsGoToDifferentUsers(users: Int, posts: Int) {
     let bodies = (0..<posts).map { LatencyScenario.body(of: $0, users: users, text: "Goal") }
     #expect(Set(bodies).count == posts)
     #expect(bodies.allSatisfy { $0.hasPrefix(#"{"to":{"user":"user-"#) })
@@ -28,7 +28,7 @@ struct LatencyScenarioTests {
 
 struct MixedScenarioTests {
   /// What is asked of the deliveries: one too few is a device that was left out.
-  @Test func everySendIsOwedToTheDevicesThatLive() {
+  @Test func expectsPushesToLiveDevicesOnly() {
     func device(_ owner: Int, isDead: Bool = false) -> Population.Device {
       Population.Device(number: 0, owner: owner, handle: "a", isDead: isDead)
     }
@@ -40,7 +40,7 @@ struct MixedScenarioTests {
     #expect(MixedScenario.liveDevices(of: population, users: 3, sends: 6) == 6)
   }
 
-  @Test func someOfItsDevicesAreDead() {
+  @Test func someDevicesAreDead() {
     let population = MixedScenario.population(users: 500)
     let dead = population.devices.filter(\.isDead)
     #expect(!dead.isEmpty && dead.count < population.devices.count / 10)

@@ -22,7 +22,7 @@ struct StreamReportTests {
   }
 
   /// One whose fate the front end did not know is posted again.
-  @Test func aSendMayBeOnTheTopicTwice() {
+  @Test func sendOnTopicTwiceCountsOnce() {
     var report = Self.complete
     (report.accepted, report.settled) = (11, 11)
     #expect(report.isComplete(of: 10))

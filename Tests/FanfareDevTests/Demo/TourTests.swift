@@ -23,14 +23,14 @@ import Testing
     return (stream, continuation)
   }
 
-  @Test func itGoesOnWhenEveryGuestHasOne() async throws {
+  @Test func tourContinuesWhenEveryGuestHasANotification() async throws {
     let (stream, more) = arrivals(on: [guests[0]] + guests)
     try await Tour.show(stream, untilAllHaveOne: guests)
     withExtendedLifetime(more) {}
   }
 
   /// Neither is a device that has a push twice two devices, nor is a push waited for that does not come.
-  @Test func itNamesWhoHasNone() async throws {
+  @Test func timeoutNamesDevicesWithoutNotification() async throws {
     let (stream, more) = arrivals(on: [guests[0]] + guests.dropLast())
     let error = await #expect(throws: TimeLimitExceeded.self) {
       try await Tour.show(stream, untilAllHaveOne: guests, within: .milliseconds(50))
@@ -40,7 +40,7 @@ import Testing
   }
 
   /// What the ledger settled after the stream has begun would be taken for the stream's.
-  @Test func itWaitsForTheLedger() async throws {
+  @Test func tourWaitsForLedger() async throws {
     let settled = Mutex(0)
     try await Tour.wait(for: 4) {
       settled.withLock {

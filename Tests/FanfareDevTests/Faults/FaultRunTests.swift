@@ -13,7 +13,7 @@ struct FaultRunTests {
   }
 
   /// Send 0 goes to a user with a Windows machine, send 1 to one without.
-  @Test func aDeviceThatIsLeftOutOrTooManyIsAmiss() {
+  @Test func missingAndExtraDevicesAreCounted() {
     let both: [Platform: [DeviceResult.Outcome: Int]] = [.apns: [.delivered: 1], .fcm: [.expired: 1]]
     #expect(FaultRun.devicesAmiss(in: report(both), ofSend: 1) == 0)
     #expect(FaultRun.devicesAmiss(in: report(both), ofSend: 0) == 1)
@@ -24,7 +24,7 @@ struct FaultRunTests {
 
   /// It is counted as expired, or as being in flight.
   @Test(arguments: [SendReport.State.expired, .accepted])
-  func aSendWithoutPushesHasNoDevices(state: SendReport.State) {
+  func sendWithoutPushesHasNoDevices(state: SendReport.State) {
     #expect(FaultRun.devicesAmiss(in: report([:], state), ofSend: 0) == 0)
   }
 }
@@ -46,7 +46,7 @@ struct FaultRowTests {
     #expect(!row(errors: 1).isGood)
   }
 
-  @Test func nothingMayComeTwiceWithoutAReason() {
+  @Test func repeatsNeedAReason() {
     #expect(!row(repeated: 1).isGood)
     #expect(row(repeated: 1).tableRow.contains("TOO MANY"))
     #expect(row(repeated: 1000, limit: .some).isGood)
@@ -56,7 +56,7 @@ struct FaultRowTests {
     ([], true), ([0, 0], true), ([0, 50], true), ([0, 51], false), ([10, 20, 200], true), ([10, 20, 201], false),
     ([50, 51, 51], false), ([0, 50, 51, 51], false), ([0, 0, 50, 51, 60], true),
   ])
-  func aKillMayRepeatWhatAWorkerMayHaveInFlight(each: [Int], isGood: Bool) {
+  func killMayRepeatPushesInFlight(each: [Int], isGood: Bool) {
     let repeated = each.reduce(0, +)
     #expect(row(repeated: repeated, each: each, limit: .each(most: 200)).isGood == isGood)
   }
@@ -87,11 +87,11 @@ struct PushAccountTests {
   }
 
   @Test(arguments: DeviceResult.Outcome.allCases.filter { $0 != .delivered })
-  func everyOtherEndIsAMistake(outcome: DeviceResult.Outcome) {
+  func everyOtherOutcomeIsAnError(outcome: DeviceResult.Outcome) {
     #expect(account([outcome: 2]).errors == 2)
   }
 
-  @Test func sendsWithoutPushesAreMistakes() {
+  @Test func sendsWithoutPushesAreErrors() {
     var account = account()
     (account.sendsWithoutPushes, account.expiredSends) = (2, 3)
     #expect(account.errors == 5)
@@ -106,7 +106,7 @@ struct PushAccountTests {
     #expect(account.errors == 1)
   }
 
-  @Test func ofWhatMayStayUnconfirmedAnyMayHaveArrived() {
+  @Test func unconfirmedPushesMayHaveArrived() {
     var account = account([.unconfirmed: 2])
     account.mayStayUnconfirmed = true
     for (arrived, errors) in [99: 1, 100: 0, 102: 0, 103: 1] {

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ChildProcessTests {
   /// Else what it has used is taken for what the next measured child has.
-  @Test(.timeLimit(.minutes(1))) func aDestroyedProcessHasBeenWaitedFor() throws {
+  @Test(.timeLimit(.minutes(1))) func destroyedProcessHasBeenWaitedFor() throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "fanfare-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
     defer { try? FileManager.default.removeItem(at: directory) }  // Of a temporary directory nothing depends on it.

@@ -67,7 +67,7 @@ import Testing
     #expect(!report.isSound)
   }
 
-  @Test func aSendPostedTwiceIsOne() {
+  @Test func sendPostedTwiceIsPushedOnce() {
     let report = report([
       (.accepted(Self.key(1)), Self.sends(3)), (.accepted(Self.key(1)), Self.sends(12)),
       (.accepted(Self.key(2)), Self.sends(4)), (.accepted(Self.key(2)), Self.sends(5)),
@@ -90,7 +90,7 @@ import Testing
     #expect((report.accepted, report.inFlight, report.lost) == (1, 0, 1))
   }
 
-  @Test func aSendHasEndedWithAllPartsOfOneAttempt() {
+  @Test func sendSettlesWithAllPartsOfOneAttempt() {
     let (first, second) = (AttemptID(high: 1, low: 1), AttemptID(high: 1, low: 2))
     var report = report([
       (.accepted(Self.key(1)), Self.sends(1)),
@@ -136,7 +136,7 @@ import Testing
     #expect((report.unannounced, report.recordDeleted, report.isSound) == (0, 1, true))
   }
 
-  @Test func aStatusThatMayBeDeletedIsNotMissed() {
+  @Test func statusThatMayBeDeletedIsNotMissed() {
     let report = report(
       [(.accepted(Self.key(1)), Self.sends(4)), (.accepted(Self.key(2)), Self.sends(5))],
       statusesFrom: UnixTime(milliseconds: 4))
@@ -158,7 +158,7 @@ import Testing
     #expect(report.problems.map(\.kind) == [.notSetAside, .unreadable])
   }
 
-  @Test func aDeadLetterOfASendNeedsItsStatus() {
+  @Test func deadLetterOfSendNeedsItsStatus() {
     let known = Self.key(1)
     var report = report([
       (.accepted(known), Self.sends(3)), (.deadLettered(Self.sends(3), known, isPart: false), Self.letter(0)),
@@ -223,7 +223,7 @@ import Testing
     #expect(report.problems.map(\.kind) == [.deletedUnread])
   }
 
-  @Test func aPartitionWithoutAPositionIsAllInFlight() {
+  @Test func partitionWithoutPositionIsAllInFlight() {
     var account = Account(topics: Self.topics, positions: [:])
     account.add(.accepted(Self.key(1)), at: Self.sends(0), time: UnixTime(milliseconds: 0))
     #expect(account.report().inFlight == 1)

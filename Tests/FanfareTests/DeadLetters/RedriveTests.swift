@@ -8,7 +8,7 @@ import Testing
 @testable import fanfare
 
 @Suite(.timeLimit(.minutes(1))) struct RedriveTests {
-  @Test func aLetterIsRedrivingOnce() async throws {
+  @Test func letterIsRedrivenOnce() async throws {
     let kafka = try TestKafka.embedded()
     let cluster = try #require(kafka.cluster)
     let settings = try await Settings.load(

@@ -22,7 +22,7 @@ import Testing
     try file.finish()
   }
 
-  @Test func anotherFileIsThereUntilItIsWhole() throws {
+  @Test func oldFileStaysUntilNewOneIsComplete() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
       try "old".write(toFile: path, atomically: true, encoding: .utf8)
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func aMissingFolderIsToldApart() throws {
+  @Test func missingFolderHasItsOwnError() throws {
     #expect(throws: CocoaError.self) { try ReplacedFile(path: "/nonexistent/file").abandon() }
   }
 }

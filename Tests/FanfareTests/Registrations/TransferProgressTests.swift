@@ -25,7 +25,7 @@ import Testing
 
 @Suite struct ConsoleTests {
   /// One that wraps leaves a line behind each time that it is written over.
-  @Test func aLineThatIsWrittenOverDoesNotWrap() {
+  @Test func replacedLineDoesNotWrap() {
     #expect(Console.overwriting("long") == "\r\u{1B}[K\u{1B}[?7llong\u{1B}[?7h")
   }
 }

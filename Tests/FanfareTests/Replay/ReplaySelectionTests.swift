@@ -28,7 +28,7 @@ import Testing
       counts: counts)
   }
 
-  @Test func sendsOfThatTimeAreGivenOnceWithTheirIds() {
+  @Test func sendsInRangeAreReplayedOnceWithTheirIds() {
     var selection = ReplaySelection(accepted: Self.hour)
     let sends = [send(at: 999), send(at: 1000), send(at: 1999), send(at: 2000)]
     let replayed = (sends + sends).compactMap { selection.replay($0, by: Self.id) }
@@ -54,7 +54,7 @@ import Testing
     #expect(selection.replay(send("bob", content: Content(wns: "<toast/>")), by: Self.id) == nil)
   }
 
-  @Test func onlyWhatFailedIsTakenAndOnlyWhere() {
+  @Test func failedOnlyReplaysFailedPlatforms() {
     var selection = ReplaySelection(accepted: Self.hour, failedOnly: true)
     let (delivered, mixed, expired, unknown, mended) = (send(), send(), send(), send(), send())
     selection.note(status(of: delivered, [(.apns, .delivered), (.fcm, .rejected), (.wns, .deviceGone)]))
@@ -70,7 +70,7 @@ import Testing
   }
 
   /// Both hubs may have a bob.
-  @Test func aHubNarrowsIt() throws {
+  @Test func hubLimitsReplay() throws {
     let other = SendRequest(
       id: .random(), hub: try #require(HubName("other")), acceptedAt: UnixTime(milliseconds: 1500),
       audience: .user("bob"),
@@ -81,7 +81,7 @@ import Testing
   }
 
   /// A page of a broadcast counts those that it does not name.
-  @Test func aBroadcastThatWasMendedIsLeftAlone() {
+  @Test func completedBroadcastIsNotReplayed() {
     func page(
       _ part: Int, _ platform: Platform, _ outcome: DeviceResult.Outcome, of send: SendRequest, attempt: AttemptID
     )

@@ -4,7 +4,7 @@ import Testing
 @testable import Roles
 
 @Suite struct ListenerTests {
-  @Test func aPortThatCannotBeHadIsNamedByItsKey() {
+  @Test func unavailablePortIsNamedByItsKey() {
     #expect(
       Listener.refusal(of: "api.port", code: EACCES)?.description == "api.port cannot be listened on: permission denied"
     )
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: [("::1", "[::1]:8080"), ("127.0.0.1", "127.0.0.1:8080"), ("localhost", "localhost:8080")])
-  func anAddressIsAnnouncedAsURLsWriteIt(host: String, address: String) {
+  func addressIsAnnouncedAsInURLs(host: String, address: String) {
     #expect(Announcement.address(host: host, port: 8080) == address)
   }
 }

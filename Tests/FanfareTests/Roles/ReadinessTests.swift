@@ -7,7 +7,7 @@ import Testing
 
 /// What the roles' readiness goes by.
 @Suite(.timeLimit(.minutes(2))) struct ReadinessTests {
-  @Test func aRoleIsNotReadyWhileItsBrokersAreGone() async throws {
+  @Test func roleIsNotReadyWhileBrokersAreDown() async throws {
     let kafka = try TestKafka.embedded()
     let topic = try await kafka.topic()
     try await kafka.withProducer { producer in
@@ -25,7 +25,7 @@ import Testing
     kafka.cluster?.close()
   }
 
-  @Test func aRoleIsNotReadyWhereNobodyListens() async throws {
+  @Test func roleIsNotReadyWithoutBroker() async throws {
     let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", profile: .embedded)
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: TestKafka.quietLogger)
     let words = await RoleServices.complaint {

@@ -10,7 +10,7 @@ import Testing
 
 /// What lies in a retry topic whose delay is not configured any more comes back all the same.
 @Suite(.timeLimit(.minutes(2))) struct RetiredRetriesTests {
-  @Test func onlyRetryTopicsOfThisDeploymentAreMeant() {
+  @Test func onlyRetryTopicsOfThisDeploymentAreRetired() {
     let topics = Topics(prefix: "mine", retryDelays: [15])
     let names = [
       "mine.retry.15s", "mine.retry.300s", "mine.retry.7s", "other.retry.7s", "mine.retry.s", "mine.retry.-1s",
@@ -21,7 +21,7 @@ import Testing
     #expect(topics.retired(among: names).map(\.delay) == [.seconds(7), .seconds(300)])
   }
 
-  @Test func whatLiesThereComesBack() async throws {
+  @Test func recordsOfRetiredRetryTopicAreReadmitted() async throws {
     var logger = Logger(label: "test")
     logger.logLevel = .critical
     let former = Topics(retryDelays: [1])
