@@ -72,7 +72,8 @@ package final class PrivateServer: Sendable {
     lifeline = input.fileHandleForWriting
     connection = "host=\(directory.path) user=fanfare dbname=postgres"
     guard output.fileHandleForReading.availableData.starts(with: Data("ready".utf8)) else {
-      let log = (try? String(contentsOf: directory.appending(path: "log"), encoding: .utf8)) ?? ""  // Then there is none.
+      // Without a log the message is empty.
+      let log = (try? String(contentsOf: directory.appending(path: "log"), encoding: .utf8)) ?? ""
       throw Failure(description: "PostgreSQL's server did not start: \(log.suffix(1000))")
     }
   }
