@@ -114,8 +114,7 @@ package struct DemoAuthenticator: Authenticator {
       throw FrontEndError(
         .insecureAuthentication,
         "the demo authenticator accepts everybody and must not listen on \(host); "
-          + "listen on 127.0.0.1, or allow remote callers explicitly"
-      )
+          + "listen on 127.0.0.1, or allow remote callers explicitly")
     }
     self.roles = roles
   }

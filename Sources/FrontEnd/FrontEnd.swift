@@ -62,8 +62,7 @@ package final class FrontEnd: Service {
   /// Throws `.configuration` if a setting is out of range, or if there is no hub or a hub is repeated.
   package init(
     configuration: FrontEndConfiguration, hubs: [FrontEndHub], dependencies: Dependencies,
-    operations: OperationsRoutes? = nil,
-    logger: Logger
+    operations: OperationsRoutes? = nil, logger: Logger
   ) throws(FrontEndError) {
     try configuration.validate()
     guard !hubs.isEmpty else { throw FrontEndError(.configuration, "hubs must name at least one hub") }

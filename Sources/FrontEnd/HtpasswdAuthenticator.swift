@@ -107,8 +107,7 @@ package final class HtpasswdAuthenticator: Authenticator {
       // Marked as seen, so that the error is logged once. The next change triggers another reload.
       state.withLock { $0.stamp = stamp }
       logger.error(
-        "Changed password file ignored: it is invalid",
-        metadata: [LogKeys.path: "\(path)", LogKeys.cause: "\(error)"])
+        "Changed password file ignored: it is invalid", metadata: [LogKeys.path: "\(path)", LogKeys.cause: "\(error)"])
     }
   }
 }

@@ -26,8 +26,7 @@ package struct HTTP2Request: Sendable {
   /// `timeout`.
   package init(
     ticket: UInt64, shared: HTTP2Headers, headers: HTTP2Headers, body: [UInt8] = [], timeout: Duration,
-    patience: Duration? = nil,
-    isBulk: Bool = false
+    patience: Duration? = nil, isBulk: Bool = false
   ) {
     self.ticket = ticket
     self.shared = shared

@@ -38,8 +38,7 @@ package final class OperationsServer: Service {
       configuration: ApplicationConfiguration(
         address: .hostname(host, port: port),
         availableConnectionsDelegate: MaximumAvailableConnections(Self.maximumConnections)),
-      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) },
-      logger: logger)
+      onServerRunning: { channel in listening.resolve(channel.localAddress?.port) }, logger: logger)
     defer { listening.resolve(nil) }
     try await application.run()
   }
@@ -84,8 +83,7 @@ package struct OperationsRoutes: Sendable {
   }
 
   private static func answer(_ report: HealthReport, good: String, bad: String) throws -> Response {
-    response(
-      report.isGood ? .ok : .serviceUnavailable, type: "application/json", try report.json(good: good, bad: bad))
+    response(report.isGood ? .ok : .serviceUnavailable, type: "application/json", try report.json(good: good, bad: bad))
   }
 
   private static func response(_ status: HTTPResponse.Status, type: String, _ text: String) -> Response {

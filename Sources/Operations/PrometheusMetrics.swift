@@ -101,8 +101,7 @@ package final class PrometheusMetrics: MetricsFactory {
   private static let reservedNames: Set<String> = [
     "fanfare_build_info", "fanfare_metric_series_overflow_total", "fanfare_metrics_refused_total",
     "process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes",
-    "process_start_time_seconds",
-    "process_virtual_memory_bytes",
+    "process_start_time_seconds", "process_virtual_memory_bytes",
   ]
 
   // The handle of a refused metric needs an object to write to, which is not exported.

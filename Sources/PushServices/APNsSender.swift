@@ -68,8 +68,7 @@ package final class APNsSender: PushSender {
       fields = try credential.fields(now: now)
     } catch {
       noteSigningFailure()
-      return context.report(
-        PushOutcome(.configurationError, reason: "SigningFailed"), for: pushes, to: completion)
+      return context.report(PushOutcome(.configurationError, reason: "SigningFailed"), for: pushes, to: completion)
     }
     record(fields)
     var writer = APNsRequestWriter(fields: fields, now: now, timeout: configuration.requestTimeout)

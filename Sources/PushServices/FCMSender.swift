@@ -56,8 +56,7 @@ package final class FCMSender: PushSender {
   /// Throws if the key belongs to another project; then the old one stays in use.
   package func use(_ account: ServiceAccountKey) throws(PushConfigurationError) -> Bool {
     guard account.projectID == configuration.serviceAccount.projectID else {
-      throw PushConfigurationError(
-        field: "serviceAccount.project_id", problem: "must not change without a restart")
+      throw PushConfigurationError(field: "serviceAccount.project_id", problem: "must not change without a restart")
     }
     let isOther = self.account.withLock { current in
       defer { current = account }

@@ -25,8 +25,7 @@ package final class DeviceStore: Sendable {
       Stripe(
         StoreStripe(
           deviceLimit: max(1, configuration.maximumDevices / count),
-          notificationLimit: configuration.notificationsPerDevice,
-          window: configuration.duplicateWindow / count))
+          notificationLimit: configuration.notificationsPerDevice, window: configuration.duplicateWindow / count))
     }
   }
 
@@ -44,9 +43,7 @@ package final class DeviceStore: Sendable {
   }
 
   /// The number of notifications a device has received since it has been in the store; nil for an unknown device.
-  package func received(_ platform: Platform, _ handle: String) -> Int? {
-    record(platform, handle)?.received
-  }
+  package func received(_ platform: Platform, _ handle: String) -> Int? { record(platform, handle)?.received }
 
   /// Up to `limit` devices of one platform or all, ordered by platform and handle, after the given one.
   package func devices(platform: Platform? = nil, after: (Platform, String)? = nil, limit: Int) -> [Device] {
@@ -195,9 +192,7 @@ package struct ReceivedNotification: Sendable {
   package var text: String { String(decoding: payload, as: UTF8.self) }
 
   /// The value of the first header field with this name, given in lower case.
-  package func header(_ name: String) -> String? {
-    headers.first { $0.name.lowercased() == name }?.value
-  }
+  package func header(_ name: String) -> String? { headers.first { $0.name.lowercased() == name }?.value }
 }
 
 /// A header field, as sent.

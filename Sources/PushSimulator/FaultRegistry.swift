@@ -38,9 +38,7 @@ package final class FaultRegistry: Sendable {
   }
 
   /// A registry of at most `limit` faults.
-  init(limit: Int) {
-    self.limit = limit
-  }
+  init(limit: Int) { self.limit = limit }
 
   /// Adds a fault and returns its number; nil if the registry is full.
   @discardableResult

@@ -66,9 +66,7 @@ package final class PushSimulator: Service {
   }
 
   /// Waits until all listeners are bound, and returns the endpoints. Throws what prevented it, or `CancellationError`.
-  package func ready() async throws -> SimulatorEndpoints {
-    try await readiness.endpoints()
-  }
+  package func ready() async throws -> SimulatorEndpoints { try await readiness.endpoints() }
 
   /// Serves until the task is cancelled or graceful shutdown begins. Open HTTP/1.1 requests then have `shutdownTimeout`
   /// to end; HTTP/2 connections are closed at once. Throws if a listener cannot be bound. Call it once.
@@ -174,13 +172,10 @@ package final class PushSimulator: Service {
   ) async throws {
     guard let https = await httpsPort.first(where: { _ in true }),
       let admin = await adminPort.first(where: { _ in true })
-    else {
-      throw CancellationError()
-    }
+    else { throw CancellationError() }
     let endpoints = SimulatorEndpoints(
       host: configuration.host, apnsPort: apnsServer.boundPort ?? 0, fcmPort: fcmServer.boundPort ?? 0,
-      httpsPort: https,
-      adminPort: admin)
+      httpsPort: https, adminPort: admin)
     google.setOwnURL(endpoints.googleTokenURL)
     logger.info(
       "Push simulator listening",

@@ -148,9 +148,7 @@ extension SimulatorCredentials {
       issuerPrivateKey: .init(authorityKey))
   }
 
-  private static func identifier() -> String {
-    Identifier<SimulatorCredentials>.random().description
-  }
+  private static func identifier() -> String { Identifier<SimulatorCredentials>.random().description }
 
   fileprivate static func randomText(
     _ count: Int, of alphabet: String = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

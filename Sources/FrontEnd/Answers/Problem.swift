@@ -42,8 +42,7 @@ struct Problem {
   /// The complete answer.
   var response: Response {
     Response(
-      status: refusal.code.answer.status, headers: headers,
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: document)))
+      status: refusal.code.answer.status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: document)))
   }
 }
 

@@ -69,9 +69,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var endedResponses = 0
   private var parserError: HTTPParserError?
 
-  init(limits: Limits) {
-    self.limits = limits
-  }
+  init(limits: Limits) { self.limits = limits }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     // Further requests must not be carried out, nor count as open: they could not be answered.
@@ -194,9 +192,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     timers.body = nil
     guard isReadingBody else { return }
     if openRequests == 1, !isWritingResponse {
-      write(
-        Refusal(.requestTimeout, "the body did not arrive within \(limits.bodyTimeout)"),
-        context: context)
+      write(Refusal(.requestTimeout, "the body did not arrive within \(limits.bodyTimeout)"), context: context)
       context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
     context.close(promise: nil)

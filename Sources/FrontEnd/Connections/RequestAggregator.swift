@@ -45,9 +45,7 @@ final class RequestAggregator: ChannelDuplexHandler {
   private var context: ChannelHandlerContext?
 
   /// Collects requests whose bodies have at most `maximumBodySize` bytes.
-  init(maximumBodySize: Int) {
-    self.maximumBodySize = maximumBodySize
-  }
+  init(maximumBodySize: Int) { self.maximumBodySize = maximumBodySize }
 
   /// Returns the next request, or nil when the connection is closed.
   /// Call it on the event loop, after the previous request was answered.
@@ -61,9 +59,7 @@ final class RequestAggregator: ChannelDuplexHandler {
   }
 
   /// Writes the head of an answer, or a part of its body.
-  func write(_ part: HTTPResponsePart) {
-    context?.write(wrapOutboundOut(part), promise: nil)
-  }
+  func write(_ part: HTTPResponsePart) { context?.write(wrapOutboundOut(part), promise: nil) }
 
   /// Ends the answer to the request of `next()`; `isLast`: the client wants no further answer.
   func finish(trailers: HTTPFields?, isLast: Bool) {
@@ -96,9 +92,7 @@ final class RequestAggregator: ChannelDuplexHandler {
     receive(.part(unwrapInboundIn(data)), context)
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    receive(.error(error), context)
-  }
+  func errorCaught(context: ChannelHandlerContext, error: any Error) { receive(.error(error), context) }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     guard let change = event as? ChannelEvent, change == .inputClosed else {

@@ -6,9 +6,7 @@ package import Hummingbird
 struct AccessControl: Sendable {
   private let hubs: [HubName: HubEntry]
 
-  init(hubs: [HubEntry]) {
-    self.hubs = Dictionary(uniqueKeysWithValues: hubs.map { ($0.name, $0) })
-  }
+  init(hubs: [HubEntry]) { self.hubs = Dictionary(uniqueKeysWithValues: hubs.map { ($0.name, $0) }) }
 
   /// Returns the caller if it has one of the roles; without roles, any authenticated user.
   ///

@@ -47,9 +47,7 @@ struct HubMetrics: Sendable {
   }
 
   /// Counts a refused send.
-  func refuse(_ code: ProblemCode) {
-    refused[code]?.increment()
-  }
+  func refuse(_ code: ProblemCode) { refused[code]?.increment() }
 
   /// Runs an operation that accepts one send, and counts a refusal if it throws.
   func countingRefusals<Value>(_ operation: () async throws -> Value) async throws -> Value {
@@ -79,9 +77,7 @@ final class SenderQuotas: Sendable {
   private let quota: SendQuota
   private let state = Mutex(State())
 
-  init(_ quota: SendQuota) {
-    self.quota = quota
-  }
+  init(_ quota: SendQuota) { self.quota = quota }
 
   /// The number of remembered senders, including idle ones until the next sweep.
   var senders: Int { state.withLock { $0.arrivals.count } }

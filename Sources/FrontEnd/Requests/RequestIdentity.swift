@@ -41,10 +41,8 @@ enum RequestIdentity {
       && token.utf8.allSatisfy { byte in
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"),
-          UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"), UInt8(ascii: "/"),
-          UInt8(ascii: "+"),
-          UInt8(ascii: "="), UInt8(ascii: "@"):
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
+          UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "="), UInt8(ascii: "@"):
           true
         default: false
         }
@@ -72,7 +70,5 @@ enum Identities {
   }
 
   /// Returns the id of a send that is accepted now (UUID version 7).
-  static func send(at now: UnixTime) -> SendID {
-    generator.withLock { .timeOrdered(at: now, using: &$0) }
-  }
+  static func send(at now: UnixTime) -> SendID { generator.withLock { .timeOrdered(at: now, using: &$0) } }
 }

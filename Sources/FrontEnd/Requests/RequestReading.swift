@@ -88,9 +88,7 @@ struct Query {
         continue
       }
       guard let high = rest.popFirst().flatMap(Hexadecimal.value), let low = rest.popFirst().flatMap(Hexadecimal.value)
-      else {
-        return nil
-      }
+      else { return nil }
       bytes.append(high << 4 | low)
     }
     return String(validating: bytes, as: UTF8.self)

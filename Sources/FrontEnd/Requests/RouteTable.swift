@@ -26,9 +26,7 @@ final class RouteTable: Sendable {
     }
     // A path can match two patterns, of which the router prefers the literal one. The method may then belong to the
     // other one.
-    guard !methods.isEmpty, !methods.contains(method) else {
-      return Refusal(.notFound, "there is no such route")
-    }
+    guard !methods.isEmpty, !methods.contains(method) else { return Refusal(.notFound, "there is no such route") }
     var refusal = Refusal(.methodNotAllowed, "this path does not have the method \(method.rawValue)")
     refusal.allowedMethods = methods.sorted { $0.rawValue < $1.rawValue }
     return refusal

@@ -60,9 +60,7 @@ struct Idempotency: Sendable {
 
   /// Records that the whole request is durable.
   /// Call it before answering: an answered request must not be sent again.
-  func settle(_ claim: SendClaim) async throws {
-    try await store.settle(claim)
-  }
+  func settle(_ claim: SendClaim) async throws { try await store.settle(claim) }
 }
 
 /// The value of an `Idempotency-Key` field: 1 to 255 printable ASCII characters, usually a UUID.
@@ -79,8 +77,7 @@ struct IdempotencyKey: Hashable, Sendable {
     guard values.count == 1 else { throw Refusal(.malformedRequest, "Idempotency-Key must be given once") }
     guard (1...Self.maximumLength).contains(value.utf8.count), value.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
     else {
-      throw Refusal(
-        .malformedRequest, "Idempotency-Key must be 1 to \(Self.maximumLength) printable ASCII characters")
+      throw Refusal(.malformedRequest, "Idempotency-Key must be 1 to \(Self.maximumLength) printable ASCII characters")
     }
     text = value
   }

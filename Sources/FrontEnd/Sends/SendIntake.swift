@@ -19,9 +19,7 @@ struct SendIntake: Sendable {
   ///
   /// `prepare` runs after all checks and before the send is produced. Throws a refusal, or the error of `prepare` or of
   /// the schedule.
-  func accept(
-    _ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}
-  ) async throws {
+  func accept(_ submission: Submission, into hub: HubEntry, prepare: () async throws -> Void = {}) async throws {
     if !submission.isHeld { try requireRoom() }
     if let (taken, seconds) = Self.takePermits(for: [submission], in: hub), taken == 0 {
       throw Refusal.overQuota(retryAfter: seconds)
@@ -139,9 +137,7 @@ struct SendIntake: Sendable {
   }
 
   private func requireRoom() throws(Refusal) {
-    guard hasRoom() else {
-      throw Refusal(.overloaded, "too many sends are waiting in Kafka; nothing was accepted")
-    }
+    guard hasRoom() else { throw Refusal(.overloaded, "too many sends are waiting in Kafka; nothing was accepted") }
   }
 
   /// Takes permits of a sender's quota, see `SenderQuotas.take`; nil if there is no quota.

@@ -84,9 +84,7 @@ extension Submission {
   ///
   /// If `sendAt` has passed, the send is produced at once. With an `Idempotency-Key` (`isRepeatable`) it is held
   /// nevertheless: at the first request the time may not have passed, and the schedule ignores ids that it has already.
-  init(
-    reading body: ArraySlice<UInt8>, from origin: SendOrigin, isRepeatable: Bool
-  ) throws(Refusal) {
+  init(reading body: ArraySlice<UInt8>, from origin: SendOrigin, isRepeatable: Bool) throws(Refusal) {
     let now = origin.receivedAt
     var fields = SendFields()
     var sendAt: UnixTime?

@@ -154,9 +154,7 @@ extension ClientConnection: SessionDelegate {
     } else if settings.keptHeaders.contains(where: { $0.span.isEqual(to: name) }) {
       // A small block can expand to a huge list, so fields beyond the announced size are dropped.
       guard let size = streams[slot]?.headers.listSize, size + name.count + value.count <= Self.maximumHeaderListSize
-      else {
-        return
-      }
+      else { return }
       streams.change(slot) { $0.headers.append(name: name, value: value) }
     }
   }
@@ -178,9 +176,7 @@ extension ClientConnection: SessionDelegate {
 
   func sessionDidCloseStream(streamID: Int32, slot: Int?, code: HTTP2ErrorCode) {
     guard let slot, let stream = streams.remove(slot) else { return }
-    if code == .refusedStream {
-      return resend(stream, after: history.peerGoAway == nil ? .refused : .goAway)
-    }
+    if code == .refusedStream { return resend(stream, after: history.peerGoAway == nil ? .refused : .goAway) }
     let error = HTTP2RequestError(.streamReset(code), wasPossiblyProcessed: code != .http11Required)
     completions.add(HTTP2Completion(ticket: stream.request.ticket, result: .failure(error)), for: stream.submission)
   }

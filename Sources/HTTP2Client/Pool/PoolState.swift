@@ -305,9 +305,7 @@ struct PoolState<Handle: Sendable> {
     var spare = usable - configuration.minimumConnections
     for index in connections.indices.reversed() where spare > 0 && connections[index].phase == .ready {
       guard let idleSince = connections[index].idleSince, now - idleSince >= TimeAmount(configuration.idleShrinkTime)
-      else {
-        continue
-      }
+      else { continue }
       connections[index].phase = .draining
       actions.append(.drain(connections[index].handle))
       spare -= 1

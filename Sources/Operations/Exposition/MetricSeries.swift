@@ -141,9 +141,7 @@ struct MetricSnapshot: Sendable {
       self.value = value
     }
 
-    init(labels: MetricLabels, value: Double) {
-      self.init(labels: labels.text, value: value)
-    }
+    init(labels: MetricLabels, value: Double) { self.init(labels: labels.text, value: value) }
   }
 
   let name: String

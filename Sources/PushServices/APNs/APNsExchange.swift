@@ -45,13 +45,8 @@ package struct APNsRequestWriter {
       headers.append(field.name, field.value, indexing: .withoutIndexing)
     }
     return HTTP2Request(
-      ticket: push.ticket,
-      shared: fields[APNsRenderer.Class(of: push.rendering)],
-      headers: headers,
-      body: push.rendering.body,
-      timeout: timeout,
-      patience: expiry?.patience,
-      isBulk: push.isBulk)
+      ticket: push.ticket, shared: fields[APNsRenderer.Class(of: push.rendering)], headers: headers,
+      body: push.rendering.body, timeout: timeout, patience: expiry?.patience, isBulk: push.isBulk)
   }
 }
 
@@ -74,8 +69,7 @@ struct APNsAnswer: Sendable {
     let verdict = reason?.verdict ?? (status >= 500 || status == 429 || status == 408 ? .retryLater : .rejected)
     outcome = PushOutcome(
       verdict,
-      reason: reason?.rawValue ?? "UnknownReason",
-      status: status,
+      reason: reason?.rawValue ?? "UnknownReason", status: status,
       retryAfter: verdict == .retryLater ? retryAfter.flatMap { RetryAfter.duration($0, now: now) } : nil,
       since: verdict == .deviceGone ? error.timestamp : nil)
   }

@@ -94,9 +94,7 @@ struct ProviderTokenState: Sendable {
     return token
   }
 
-  private func maySign(now: UnixTime) -> Bool {
-    lastSignedAt.map { age($0, now) >= Self.minimumAge } ?? true
-  }
+  private func maySign(now: UnixTime) -> Bool { lastSignedAt.map { age($0, now) >= Self.minimumAge } ?? true }
 
   private func age(_ moment: UnixTime, _ now: UnixTime) -> Duration {
     isAhead(moment, now) ? Self.maximumAge : now - moment

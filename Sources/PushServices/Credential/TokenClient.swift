@@ -85,9 +85,7 @@ extension HTTPClient {
     tls: TLSConfiguration, maximumConnectionsPerHost: Int, _ body: (HTTPClient) async -> Void
   ) async {
     var configuration = HTTPClient.Configuration(
-      tlsConfiguration: tls,
-      redirectConfiguration: .disallow,
-      timeout: .init(connect: .seconds(5)))
+      tlsConfiguration: tls, redirectConfiguration: .disallow, timeout: .init(connect: .seconds(5)))
     configuration.httpVersion = .http1Only
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = maximumConnectionsPerHost
     configuration.connectionPool.retryConnectionEstablishment = false
@@ -153,8 +151,7 @@ enum TokenAnswer: Sendable {
   /// The error codes of RFC 6749 §5.2, and Google's for a disabled client.
   private static let knownErrors: Set = [
     "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
-    "invalid_scope",
-    "disabled_client",
+    "invalid_scope", "disabled_client",
   ]
 }
 

@@ -95,9 +95,7 @@ struct SenderGauges: Sendable {
     credentialExpiry = Gauge(label: "fanfare_push_credential_expiry_timestamp_seconds", dimensions: dimensions)
   }
 
-  func record(credentialExpiresAt moment: UnixTime) {
-    credentialExpiry.record(moment.seconds)
-  }
+  func record(credentialExpiresAt moment: UnixTime) { credentialExpiry.record(moment.seconds) }
 
   /// Records requests in flight over connections that carry one each (HTTP/1.1).
   func record(requests: Int) {

@@ -10,9 +10,7 @@ package struct WNSRequestWriter: Sendable {
   private let connectTo: (host: String, port: Int)?
 
   /// Requests go to the channel's host, or to `connectTo` (see `WNSConfiguration.connectTo`).
-  package init(connectTo: (host: String, port: Int)? = nil) {
-    self.connectTo = connectTo
-  }
+  package init(connectTo: (host: String, port: Int)? = nil) { self.connectTo = connectTo }
 
   /// Builds the request for a push; nil if the channel's URI would not be sent byte for byte.
   package func request(for push: Push, channel: ChannelURI, token: String, now: UnixTime) -> HTTPClient.Request? {

@@ -83,8 +83,7 @@ final class APNsService: Sendable {
     }
     return ServiceAnswer(
       status: fault.status, headers: identity + [HeaderField("content-type", "application/json")] + fault.headers,
-      body: body,
-      label: "\(fault.status) \(reason)")
+      body: body, label: "\(fault.status) \(reason)")
   }
 }
 

@@ -161,9 +161,7 @@ struct AdminRoutes: Sendable {
 struct JSONResponse: ResponseGenerator {
   private let body: ByteBuffer
 
-  init(_ bytes: [UInt8]) {
-    body = ByteBuffer(bytes: bytes)
-  }
+  init(_ bytes: [UInt8]) { body = ByteBuffer(bytes: bytes) }
 
   func response(from request: Request, context: some RequestContext) -> Response {
     Response(

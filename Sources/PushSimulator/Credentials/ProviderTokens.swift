@@ -42,9 +42,7 @@ final class ProviderTokens: Sendable {
   }
 
   /// Throws if the key is not a P-256 key in PEM.
-  init(_ app: SimulatorCredentials.APNsApp) throws {
-    state = Mutex(State(issuer: try Issuer(app)))
-  }
+  init(_ app: SimulatorCredentials.APNsApp) throws { state = Mutex(State(issuer: try Issuer(app))) }
 
   /// The id of the key.
   var keyID: String { state.withLock { $0.issuer.keyID } }
@@ -154,9 +152,7 @@ final class AccessTokens: Sendable {
   }
 
   /// Expires all tokens.
-  func expireAll() {
-    state.withLock { $0 = State() }
-  }
+  func expireAll() { state.withLock { $0 = State() } }
 }
 
 /// A JSON Web Token in compact form, parsed but not verified (RFC 7515 §3.1).

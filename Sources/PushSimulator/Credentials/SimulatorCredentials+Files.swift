@@ -65,8 +65,7 @@ extension SimulatorCredentials {
     let apns = try decoder.decode(APNsFile.self, from: read(FileName.apns))
     let account = try decoder.decode(ServiceAccountFile.self, from: read(FileName.serviceAccount))
     self.init(
-      authorityPEM: try text(FileName.authority),
-      certificatePEM: try text(FileName.certificate),
+      authorityPEM: try text(FileName.authority), certificatePEM: try text(FileName.certificate),
       certificateKeyPEM: try text(FileName.certificateKey),
       apns: APNsApp(
         privateKeyPEM: try text(FileName.apnsKey), keyID: apns.keyID, teamID: apns.teamID, bundleIDs: apns.bundleIDs),
@@ -84,9 +83,7 @@ extension SimulatorCredentials {
   private static func write(_ data: Data, to path: String, permissions: Int) throws {
     // The empty file gets its permissions before it has content; the second write keeps them.
     guard FileManager.default.createFile(atPath: path, contents: Data(), attributes: [.posixPermissions: permissions])
-    else {
-      throw CocoaError(.fileWriteUnknown)
-    }
+    else { throw CocoaError(.fileWriteUnknown) }
     try data.write(to: URL(filePath: path))
   }
 }

@@ -50,14 +50,10 @@ struct StoreStripe {
   }
 
   /// Counts without keeping anything.
-  mutating func countAccepted(_ service: SimulatedService) {
-    accepted[service.index] += 1
-  }
+  mutating func countAccepted(_ service: SimulatedService) { accepted[service.index] += 1 }
 
   /// Corrects the counts: an accepted push or token request got no answer.
-  mutating func countUnanswered(_ service: SimulatedService) {
-    unanswered[service.index] += 1
-  }
+  mutating func countUnanswered(_ service: SimulatedService) { unanswered[service.index] += 1 }
 
   /// Counts an answer that accepted nothing.
   mutating func count(_ label: String, by service: SimulatedService) {
@@ -162,9 +158,7 @@ struct RecentIdentities {
   private var current: Set<Int> = []
   private var previous: Set<Int> = []
 
-  init(window: Int) {
-    self.window = max(window, 1)
-  }
+  init(window: Int) { self.window = max(window, 1) }
 
   /// Adds a hash; returns false if it was remembered already.
   mutating func insert(_ hash: Int) -> Bool {

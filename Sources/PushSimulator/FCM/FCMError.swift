@@ -33,30 +33,6 @@ struct FCMError: Error, Sendable {
   /// Another path.
   static let notFound = FCMError(status: 404, name: "NOT_FOUND", code: nil, message: "Method not found.")
 
-  /// The usual error of a status, with the code of a fault.
-  init(status: Int, code: String?) {
-    let (name, usual, message) =
-      switch status {
-      case 400: ("INVALID_ARGUMENT", "INVALID_ARGUMENT", "The registration token is not a valid FCM registration token")
-      case 401: ("UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR", "Auth error from APNS or Web Push Service")
-      case 403: ("PERMISSION_DENIED", "SENDER_ID_MISMATCH", "SenderId mismatch")
-      case 404: ("NOT_FOUND", "UNREGISTERED", "Requested entity was not found.")
-      case 429: ("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "Quota exceeded for quota metric 'FCM v1 send requests'.")
-      case 503: ("UNAVAILABLE", "UNAVAILABLE", "The service is currently unavailable.")
-      default: ("INTERNAL", "INTERNAL", "Internal error encountered.")
-      }
-    self.init(
-      status: status, name: name, code: code ?? usual, message: message, field: status == 400 ? "message.token" : nil)
-  }
-
-  private init(status: Int, name: String, code: String?, message: String, field: String? = nil) {
-    self.status = status
-    self.name = name
-    self.code = code
-    self.message = message
-    self.field = field
-  }
-
   var body: [UInt8] {
     JSONWriter.object { json in
       json.object("error") { json in
@@ -96,5 +72,23 @@ struct FCMError: Error, Sendable {
     if let field, !field.isEmpty { details.append(.badRequest(field: field, description: message)) }
     if let code { details.append(.fcmError(code: code)) }
     return details
+  }
+}
+
+extension FCMError {
+  /// The usual error of a status, with the code of a fault.
+  init(status: Int, code: String?) {
+    let (name, usual, message) =
+      switch status {
+      case 400: ("INVALID_ARGUMENT", "INVALID_ARGUMENT", "The registration token is not a valid FCM registration token")
+      case 401: ("UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR", "Auth error from APNS or Web Push Service")
+      case 403: ("PERMISSION_DENIED", "SENDER_ID_MISMATCH", "SenderId mismatch")
+      case 404: ("NOT_FOUND", "UNREGISTERED", "Requested entity was not found.")
+      case 429: ("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "Quota exceeded for quota metric 'FCM v1 send requests'.")
+      case 503: ("UNAVAILABLE", "UNAVAILABLE", "The service is currently unavailable.")
+      default: ("INTERNAL", "INTERNAL", "Internal error encountered.")
+      }
+    self.init(
+      status: status, name: name, code: code ?? usual, message: message, field: status == 400 ? "message.token" : nil)
   }
 }

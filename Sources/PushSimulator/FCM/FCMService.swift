@@ -61,8 +61,7 @@ final class FCMService: Sendable {
       store.accept(
         ReceivedNotification(
           platform: .fcm, handle: message.handle, time: now, pushID: message.pushID, headers: request.kept,
-          payload: request.body)
-      )
+          payload: request.body))
     }
     let id = isDryRun ? "fake_message_id" : "0:\(now.milliseconds)%\(UInt64.random(in: .min ... .max))"
     let body = JSONWriter.object { $0.member("name", "projects/\(projectID)/messages/\(id)") }
@@ -76,8 +75,7 @@ final class FCMService: Sendable {
   private static func answer(_ error: FCMError, headers: [HeaderField] = []) -> ServiceAnswer {
     ServiceAnswer(
       status: error.status, headers: jsonHeaders + headers, body: error.body,
-      label: "\(error.status) \(error.code ?? error.name)"
-    )
+      label: "\(error.status) \(error.code ?? error.name)")
   }
 
   private static func answer(_ fault: FaultAnswer) -> ServiceAnswer {
@@ -106,9 +104,7 @@ struct FCMRequest {
   var kept: [HeaderField] = []
   var body: [UInt8]
 
-  init(body: [UInt8]) {
-    self.body = body
-  }
+  init(body: [UInt8]) { self.body = body }
 
   /// Adds a header field other than a pseudo field.
   mutating func add(_ name: String, _ value: String) {

@@ -88,13 +88,9 @@ struct Reaction: Sendable {
   /// The connection's new stream limit.
   var streamLimit: Int?
 
-  init(_ answer: ServiceAnswer) {
-    ending = .answer(answer)
-  }
+  init(_ answer: ServiceAnswer) { ending = .answer(answer) }
 
-  init(ending: Ending) {
-    self.ending = ending
-  }
+  init(ending: Ending) { self.ending = ending }
 }
 
 /// An HTTP answer of a service.

@@ -50,9 +50,7 @@ final class GoogleToken: Sendable {
   }
 
   /// Accepts this URL as an audience.
-  func setOwnURL(_ url: String) {
-    ownURL.withLock { $0 = url }
-  }
+  func setOwnURL(_ url: String) { ownURL.withLock { $0 = url } }
 
   func react(to form: FormBody) -> Reaction {
     injector.reaction(

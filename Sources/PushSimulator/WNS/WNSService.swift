@@ -44,8 +44,7 @@ final class WNSService: Sendable {
 
   private static func answer(
     _ status: Int, state: String? = nil, error: String? = nil, trace: Trace, isAccepted: Bool = false,
-    label: String? = nil,
-    extra: [HeaderField] = []
+    label: String? = nil, extra: [HeaderField] = []
   ) -> ServiceAnswer {
     var headers = trace.headers
     if let state {
@@ -177,16 +176,12 @@ enum WNSRules {
       guard let value = request[name] else { continue }
       guard (1...16).contains(value.utf8.count),
         value.unicodeScalars.allSatisfy({ $0.isASCII && $0.properties.isAlphanumeric })
-      else {
-        return bad("The \(name) header must have 1 to 16 alphanumeric characters.")
-      }
+      else { return bad("The \(name) header must have 1 to 16 alphanumeric characters.") }
     }
     return nil
   }
 
-  private static func bad(_ description: String) -> Refusal {
-    Refusal(status: 400, description: description)
-  }
+  private static func bad(_ description: String) -> Refusal { Refusal(status: 400, description: description) }
 }
 
 extension Unicode.Scalar.Properties {

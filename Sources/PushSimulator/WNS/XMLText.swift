@@ -18,9 +18,7 @@ struct XMLText {
     return reader.readDocument()
   }
 
-  private init(bytes: [UInt8]) {
-    self.bytes = bytes
-  }
+  private init(bytes: [UInt8]) { self.bytes = bytes }
 
   private mutating func readDocument() -> String? {
     if starts(with: "\u{FEFF}") { position += 3 }
@@ -155,9 +153,7 @@ struct XMLText {
     return true
   }
 
-  private func starts(with text: String) -> Bool {
-    bytes[position...].starts(with: text.utf8)
-  }
+  private func starts(with text: String) -> Bool { bytes[position...].starts(with: text.utf8) }
 
   private static func isNameByte(_ byte: UInt8, isFirst: Bool) -> Bool {
     switch byte {
