@@ -93,14 +93,13 @@ extension DeviceProgress {
     _ = passFirstAttempt()
     switch device {
     case .done(let result):
-      history.attempts = result.attempts
+      tried(RetryPolicy.History(attempts: result.attempts))
       finish(as: result.outcome, reason: result.reason, status: result.status)
     case .waiting(let device):
-      history.attempts = device.attempts
-      history.heldAttempts = device.heldAttempts
-      history.waits = device.waits
-      history.wasUnanswered = device.wasUnanswered
-      history.contradictions = device.contradictions
+      tried(
+        RetryPolicy.History(
+          attempts: device.attempts, waits: device.waits, wasUnanswered: device.wasUnanswered,
+          heldAttempts: device.heldAttempts, contradictions: device.contradictions))
       refused(reason: device.reason, status: device.status)
       // A clock that was behind may have put the first attempt before the acceptance.
       let first = device.firstAttemptAt.map {

@@ -127,7 +127,7 @@ extension Dispatcher {
       repeatLater(ticket, decision, outcome, history, at: now, into: &effects)
       return
     }
-    items[slot][device: index].history = history
+    items[slot][device: index].tried(history)
     // Refused for the configuration and not held: the fault is the push's own, and says nothing about the service.
     if outcome.verdict == .configurationError { lanes[sender].ignoreProbe() }
     finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
@@ -145,7 +145,7 @@ extension Dispatcher {
     // Not when the policy says, but with all others that wait for the service, behind the older ones.
     if outcome.isOutage, lanes[sender].breaker.isOut, let delay = outageDelay(of: slot, index, at: now) {
       history.waits += 1
-      items[slot][device: index].history = history
+      items[slot][device: index].tried(history)
       return deferInOrder(slot, index, for: delay, at: now, into: &effects)
     }
     if case .wait(let delay) = decision { keepOrder(slot, index, during: delay, outcome, at: now) }
@@ -157,7 +157,7 @@ extension Dispatcher {
       if !isPaused { lanes[sender].enqueueFirst(ticket) }
     case .wait(let delay) where delay > deferral.longestRest(isBulk: items[slot].isBulk) && deferral.hasRetryTopics:
       history.waits += 1
-      items[slot][device: index].history = history
+      items[slot][device: index].tried(history)
       return deferDevice(slot, index, for: delay, at: now, into: &effects)
     case .wait(let delay):
       history.waits += 1
@@ -173,7 +173,7 @@ extension Dispatcher {
         changed(sender, change, reason: outcome.reason, at: now, into: &effects)
       }
     }
-    items[slot][device: index].history = history
+    items[slot][device: index].tried(history)
     passFirstAttempt(slot, index)
   }
 

@@ -10,14 +10,15 @@ import RDKafka
 ///
 /// Phases of an item:
 /// ```
-/// record     vacant ──▶ queued ──its lane's turn──▶ resolving ──devices found──▶ dispatching ──last device closed──▶
-///            settling ──acknowledged──▶ vacant
-///            first in its lane, or in none: vacant ──▶ resolving
-///            expired, no device, cancelled, deferred again, or planned as a broadcast: resolving ──▶ settling
-///            cannot be used: vacant ──▶ settling
-/// segment    vacant ──▶ walking ⇄ settling (pages that end without being pushed); after its last page ──▶ vacant
-/// page       vacant ──▶ dispatching ──exhausted, last device closed──▶ settling ──noted by the store──▶ vacant
-/// any        its partition is lost or given back ──▶ vacant, unsettled
+/// record   vacant ──▶ queued ──its lane's turn──▶ resolving ──devices found──▶ dispatching
+///          dispatching ──last device closed──▶ settling ──acknowledged──▶ vacant
+///          first in its lane, or in none: vacant ──▶ resolving
+///          expired, no device, cancelled, deferred again, or planned as a broadcast: resolving ──▶ settling
+///          cannot be used: vacant ──▶ settling
+/// segment  vacant ──▶ walking ⇄ settling (pages that end without being pushed)
+///          after its last page: walking ──▶ vacant
+/// page     vacant ──▶ dispatching ──exhausted, last device closed──▶ settling ──noted by the store──▶ vacant
+/// any      its partition is lost or given back ──▶ vacant, unsettled
 /// ```
 /// Phases of a device, all while its item is dispatching:
 ///
@@ -36,9 +37,12 @@ import RDKafka
 /// | queued | expired | done |
 /// | queued, checking | broadcast cancelled before its first attempt | withdrawn |
 ///
-/// Invariants, checked by `checkInvariants` after every turn of every test: those of the components; each item that is
-/// vacant is known to no component; the places of a lane are those of its devices in flight and checked, plus those of
-/// items given up since; an offset settles only after its item's records are acknowledged, and in its epoch.
+/// Invariants, checked by `checkInvariants` in the tests:
+/// - those of the components; each item that is vacant is known to no component;
+/// - the places of a lane are those of its devices in flight and checked, plus those of items given up since;
+/// - an offset settles only after its item's records are acknowledged, and in its epoch;
+/// - credit and held records stay within the limits, but for what `HeldMemory.exempt` allows and for one record;
+/// - at most one item of a key is in its first attempts.
 ///
 /// One task owns it, calls the methods named after events with everything that has gathered, and ends each turn with
 /// `finishTurn`.
@@ -144,14 +148,16 @@ struct Dispatcher: Sendable {
   mutating func unregistered() { lanes.unregistered() }
 
   #if DEBUG
-  /// Violations of the invariants, between two turns.
+  /// Violations of the invariants, between two turns. Looks at every item, device and unsettled offset.
   func checkInvariants() -> [String] {
     var violations =
-      items.checkInvariants() + partitions.checkInvariants() + lookUps.checkInvariants() + lanes.checkInvariants()
+      checkCounters() + items.checkInvariants() + partitions.checkInvariants() + lookUps.checkInvariants()
       + deferral.checkInvariants() + readmissions.checkInvariants(items: items)
       + broadcasts.checkInvariants(items: items)
+    for sender in lanes.indices { violations += lanes[sender].order.checkInvariants() }
     var (inFlight, checking) = (Array(repeating: 0, count: lanes.count), Array(repeating: 0, count: lanes.count))
-    for slot in items.indices where items[slot].phase == .dispatching {
+    for slot in items.indices {
+      violations += checkOffsets(of: slot)
       for device in items[slot].devices where device.sender >= 0 {
         if device.phase == .inFlight { inFlight[device.sender] += 1 }
         if device.phase == .checking { checking[device.sender] += 1 }
@@ -159,12 +165,36 @@ struct Dispatcher: Sendable {
     }
     for sender in lanes.indices {
       let places = lanes[sender].places
-      // The pushes of items that were given up hold their places until they are answered.
+      // The pushes of items that were given up hold their places until they are answered. Only the driver knows these:
+      // it checks that all that are unanswered are those it has handed over.
       if places.checking != checking[sender] || places.unanswered < inFlight[sender] {
         violations.append("lane \(sender) has \(places), its devices \(inFlight[sender]) and \(checking[sender])")
       }
     }
     return violations
+  }
+
+  /// Violations that the counters alone show. Its cost does not depend on the number of items.
+  func checkCounters() -> [String] {
+    var violations = lanes.checkInvariants()
+    // Credit is not reduced while partitions are given back.
+    if partitions.mayTake {
+      violations += items.checkCredit(unresponsive: lanes.unresponsivePushes, limits: configuration.limits)
+    }
+    return violations
+  }
+
+  /// Violations that one item shows.
+  func checkInvariants(ofItem slot: Int) -> [String] { items.checkInvariants(slot) + checkOffsets(of: slot) }
+
+  /// While the item is worked on, none of its offsets is settled in the epoch it came in. As each assignment counts its
+  /// records alone, one that settles in another epoch takes the place of a record there.
+  private func checkOffsets(of slot: Int) -> [String] {
+    guard items[slot].phase != .vacant else { return [] }
+    let isSettled =
+      partitions.offsets.isSettled(items[slot].origin)
+      || items[slot].source.followers.contains { partitions.offsets.isSettled($0) }
+    return isSettled ? ["slot \(slot) is \(items[slot].phase), and its offset settled"] : []
   }
   #endif
 }

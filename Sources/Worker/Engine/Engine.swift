@@ -61,6 +61,10 @@ struct Engine {
       turn(mail, in: &group)
       if mail.hasEnded { break }
     }
+    #if DEBUG
+    let violations = dispatcher.checkInvariants()
+    assert(violations.isEmpty, "\(violations)")
+    #endif
     return failure.map { .failure($0) } ?? .success(())
   }
 

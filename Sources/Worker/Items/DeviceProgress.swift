@@ -32,7 +32,7 @@ struct DeviceProgress: Sendable {
   let isRegistered: Bool
   private(set) var phase = Phase.queued
   /// What was tried so far.
-  var history = RetryPolicy.History()
+  private(set) var history = RetryPolicy.History()
   /// Whether the first attempt has its outcome, or cannot be made because the sender is stopped.
   private(set) var isFirstAttemptOver = false
   /// Uptime of the first attempt, or of the first one after it was held: the age of later attempts counts from it.
@@ -107,6 +107,9 @@ struct DeviceProgress: Sendable {
     history.attempts += 1
     phase = .inFlight
   }
+
+  /// Remembers what was tried, after an answer.
+  mutating func tried(_ history: RetryPolicy.History) { self.history = history }
 
   /// Remembers the service's answer to an attempt that will be repeated.
   mutating func refused(reason: String, status: Int) { answer = Answer(reason: reason, status: status) }

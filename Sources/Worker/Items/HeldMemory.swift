@@ -80,6 +80,26 @@ struct RecordCredit: Sendable {
     return change
   }
 
+  #if DEBUG
+  /// Violations after a grant. Records that were under way when credit was taken back may exceed the limit, but then no
+  /// credit is left.
+  func checkInvariants(
+    _ held: HeldMemory, exempt: (records: Int, bytes: Int), limits: WorkerConfiguration.Limits
+  ) -> [String] {
+    guard outstanding > 0 else { return [] }
+    var violations: [String] = []
+    if outstanding + held.records > limits.maximumRecords + exempt.records {
+      violations.append(
+        "\(held.records) records and credit for \(outstanding) exceed \(limits.maximumRecords) + \(exempt.records)")
+    }
+    let room = limits.maximumBytes + exempt.bytes - held.bytes
+    if room <= 0 || outstanding > max(1, typicalSize.records(in: room)) {
+      violations.append("credit for \(outstanding) records exceeds the room of \(room) bytes")
+    }
+    return violations
+  }
+  #endif
+
   /// Whether the consumer is to deliver segments from now on; nil: no change.
   mutating func pauseSegments(_ held: HeldMemory, hasReachedSpan: Bool, limits: WorkerConfiguration.Limits) -> Bool? {
     let hasRoom =

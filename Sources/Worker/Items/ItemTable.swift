@@ -12,6 +12,7 @@ import RDKafka
 /// - The vacant slots are those on the free list, each once.
 /// - Each lane has exactly one leader, and a lane's items resolve their devices only as leaders: at most one item of a
 ///   key is in its first attempts.
+/// - After a grant, credit and held records stay within the limits: see `RecordCredit`.
 /// - Each item counts its open devices, first attempts and unacknowledged records rightly.
 struct ItemTable: Sendable, RandomAccessCollection {
   private var slots: [WorkItem] = []
@@ -196,25 +197,20 @@ struct ItemTable: Sendable, RandomAccessCollection {
   private var nextSlot: Int { vacant.last ?? slots.count }
 
   #if DEBUG
+  /// Violations of the invariants. Looks at every item.
   func checkInvariants() -> [String] {
     var violations: [String] = []
     var found = HeldMemory()
     var (free, leaders) = (0, 0)
+    var trying: Set<UInt64> = []
     for slot in slots.indices {
       if slots[slot].phase == .vacant { free += 1 } else { found.add(slots[slot], times: 1) }
       found.devices += slots[slot].devices.count
-      let turn = slots[slot].turn
-      if turn.leads { leaders += 1 }
-      if turn.lane != nil, slots[slot].phase == .resolving, !turn.leads {
-        violations.append("slot \(slot) resolves before its turn")
+      if slots[slot].turn.leads { leaders += 1 }
+      if let lane = slots[slot].turn.lane, slots[slot].isInFirstAttempts, !trying.insert(lane).inserted {
+        violations.append("slot \(slot) is not the only one of its key in its first attempts")
       }
-      if turn.leads, slots[slot].phase == .queued || slots[slot].phase == .settling {
-        violations.append("slot \(slot) leads its lane while \(slots[slot].phase)")
-      }
-      if turn.lane != nil, !turn.leads, slots[slot].phase == .dispatching, slots[slot].progress.openFirstAttempts > 0 {
-        violations.append("slot \(slot) is in its first attempts before its turn")
-      }
-      violations += slots[slot].checkInvariants().map { "slot \(slot): \($0)" }
+      violations += checkInvariants(slot)
     }
     if found != held { violations.append("\(held) counted, \(found) found") }
     if free != vacant.count || Set(vacant).count != free || vacant.contains(where: { slots[$0].phase != .vacant }) {
@@ -222,6 +218,29 @@ struct ItemTable: Sendable, RandomAccessCollection {
     }
     if leaders != lastInLane.count { violations.append("\(leaders) leaders of \(lastInLane.count) lanes") }
     return violations
+  }
+
+  /// Violations of the invariants of one item.
+  func checkInvariants(_ slot: Int) -> [String] {
+    var violations: [String] = []
+    let turn = slots[slot].turn
+    if let lane = turn.lane {
+      if slots[slot].isInFirstAttempts, !turn.leads {
+        violations.append("slot \(slot) is in its first attempts before its turn")
+      }
+      if turn.leads || slots[slot].phase == .queued, lastInLane[lane] == nil {
+        violations.append("slot \(slot) is in a lane that does not exist")
+      }
+    }
+    if turn.leads, slots[slot].phase == .queued || slots[slot].phase == .settling {
+      violations.append("slot \(slot) leads its lane while \(slots[slot].phase)")
+    }
+    return violations + slots[slot].checkInvariants().map { "slot \(slot): \($0)" }
+  }
+
+  /// Violations of the limits of credit, after a grant.
+  func checkCredit(unresponsive: Int, limits: WorkerConfiguration.Limits) -> [String] {
+    credit.checkInvariants(held, exempt: held.exempt(forPushes: unresponsive, limits: limits), limits: limits)
   }
   #endif
 }

@@ -120,15 +120,17 @@ struct WorkItem: Sendable {
     @inline(__always) _modify { yield &devices[index] }
   }
 
-  // The item's own transitions.
+  // The item's own transitions. Each asserts the phases in which it may occur.
 
   mutating func occupy(_ source: Source, kind: Kind) {
+    assert(phase == .vacant)
     self.source = source
     self.kind = kind
     phase = .resolving
   }
 
   mutating func vacate() {
+    assert(phase != .vacant)
     let next = generation &+ 1
     self = WorkItem()
     generation = next
@@ -141,6 +143,7 @@ struct WorkItem: Sendable {
 
   /// Takes its place in a lane: as the first, or behind others.
   mutating func enter(_ lane: UInt64, asFirst leads: Bool) {
+    assert(phase == .resolving && turn.lane == nil)
     turn.lane = lane
     turn.leads = leads
     if !leads { phase = .queued }
@@ -150,6 +153,7 @@ struct WorkItem: Sendable {
 
   /// Its turn in the lane has come.
   mutating func start() {
+    assert(phase == .queued)
     phase = .resolving
     if turn.lane != nil { turn.leads = true }
   }
@@ -160,7 +164,10 @@ struct WorkItem: Sendable {
     return Int(turn.next)
   }
 
-  mutating func abandon() { turn.isAbandoned = true }
+  mutating func abandon() {
+    assert(phase == .queued)
+    turn.isAbandoned = true
+  }
 
   /// Another record of the same send settles with this one.
   mutating func join(_ origin: Origin) { source.followers.append(origin) }
@@ -174,12 +181,14 @@ struct WorkItem: Sendable {
 
   /// Its devices are known. Their first attempts are open unless it was deferred before.
   mutating func dispatch(_ devices: [DeviceProgress], isBulk: Bool = false) {
+    assert(phase == .resolving)
     phase = .dispatching
     if isBulk { self.isBulk = true }
     add(devices)
   }
 
   mutating func add(_ found: [DeviceProgress]) {
+    assert(phase == .dispatching)
     if devices.isEmpty { devices = found } else { devices += found }
     progress.openDevices += found.count
     for index in found.indices where !found[index].isFirstAttemptOver { progress.openFirstAttempts += 1 }
@@ -193,19 +202,27 @@ struct WorkItem: Sendable {
 
   /// The deferred record is held, and will be treated as one that comes back.
   mutating func arriveAgain() {
+    assert(phase == .settling || phase == .resolving)
     resumed = nil
     kind = .send
     phase = .resolving
     progress.unacknowledged = 0
   }
 
-  mutating func becomePlan() { kind = .plan }
+  mutating func becomePlan() {
+    assert(phase == .settling && kind == .send)
+    kind = .plan
+  }
 
   /// A segment whose next pages are in hand.
-  mutating func walk() { phase = .walking }
+  mutating func walk() {
+    assert(kind == .segment && (phase == .resolving || phase == .walking || phase == .settling))
+    phase = .walking
+  }
 
   /// Its records are on their way. `keepsSend`: a segment goes on with its next pages afterwards.
   mutating func settle(records: Int, keepsSend: Bool = false) {
+    assert(phase == .resolving || phase == .walking || phase == .dispatching)
     phase = .settling
     devices = []
     renderings = []
@@ -215,6 +232,7 @@ struct WorkItem: Sendable {
 
   /// Kafka has one of its records. Returns whether it was the last.
   mutating func acknowledge() -> Bool {
+    assert(phase == .settling && progress.unacknowledged > 0)
     progress.unacknowledged -= 1
     return progress.unacknowledged == 0
   }
@@ -223,6 +241,7 @@ struct WorkItem: Sendable {
 
   /// A device is handed to its sender. Returns whether it is the item's first.
   mutating func submit(_ index: Int, at uptime: Int64) -> Bool {
+    assert(phase == .dispatching)
     devices[index].submit(at: uptime)
     defer { progress.hasStarted = true }
     return !progress.hasStarted
@@ -230,12 +249,14 @@ struct WorkItem: Sendable {
 
   /// One device has its result or is deferred. Returns whether it was the last open one.
   mutating func closeDevice() -> Bool {
+    assert(phase == .dispatching && progress.openDevices > 0)
     progress.openDevices -= 1
     return progress.openDevices == 0
   }
 
   /// Nothing is sent to the device, and nothing is reported of it.
   mutating func withdraw(_ index: Int) {
+    assert(phase == .dispatching && progress.openDevices > 0)
     devices[index].withdraw()
     progress.openDevices -= 1
   }
@@ -248,6 +269,11 @@ struct WorkItem: Sendable {
   }
 
   #if DEBUG
+  /// Whether its devices are looked up or pushed to for the first time.
+  var isInFirstAttempts: Bool {
+    phase == .resolving || (phase == .dispatching && progress.openFirstAttempts > 0)
+  }
+
   /// Violations of the item's own invariants.
   func checkInvariants() -> [String] {
     guard phase != .vacant else { return devices.isEmpty && send == nil ? [] : ["a vacant slot holds data"] }

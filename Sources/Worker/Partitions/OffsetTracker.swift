@@ -26,6 +26,11 @@ struct OffsetTracker: Sendable {
 
   private static let gone = Int64.min
 
+  #if DEBUG
+  /// Sequence numbers below this one may be of entries that the log has lost.
+  private var lostBelow: Int64 = 0
+  #endif
+
   /// The distance from the first unsettled record to the last one taken, in records.
   var span: Int { entries.count }
 
@@ -50,12 +55,12 @@ struct OffsetTracker: Sendable {
 
   /// Whether a record with that offset belongs to another log: the topic was made again, or an election has cut its
   /// end.
-  func isAnew(_ offset: Int64) -> Bool { offset < next }
+  func isOfNewLog(_ offset: Int64) -> Bool { offset < next }
 
   /// Begins a record, in the order of delivery. Returns the number to settle it by; nil when an earlier owner has
   /// settled it. `timestamp`: when it was written, in milliseconds since 1970; negative when unknown.
   mutating func begin(_ offset: Int64, timestamp: Int64 = -1) -> Int64? {
-    if isAnew(offset) { startOver(at: offset) }
+    if isOfNewLog(offset) { startOver(at: offset) }
     if timestamp >= 0, times.last.map({ abs(timestamp - $0.timestamp) >= 1000 }) ?? true {
       if entries.isEmpty { times.removeAll(keepingCapacity: true) }
       times.append((base + Int64(entries.count), timestamp))
@@ -117,6 +122,9 @@ struct OffsetTracker: Sendable {
   /// The log goes on at `offset`: entries from there on are lost, and settle nothing any more. Entries before it may
   /// still be there, and stay unsettled until they settle.
   private mutating func startOver(at offset: Int64) {
+    #if DEBUG
+    lostBelow = base + Int64(entries.count)
+    #endif
     for (index, entry) in entries.enumerated() where entry != Self.gone && (entry < 0 ? ~entry : entry) >= offset {
       if entry >= 0 { unsettled -= 1 }
       entries[index] = Self.gone
@@ -137,6 +145,13 @@ struct OffsetTracker: Sendable {
   }
 
   #if DEBUG
+  /// Whether the record has settled, and not because the log has lost it.
+  func isSettled(_ sequence: Int64) -> Bool {
+    guard sequence >= base else { return sequence >= lostBelow }
+    let index = Int(sequence - base)
+    return index < entries.count && entries[index] < 0 && entries[index] != Self.gone
+  }
+
   func checkInvariants() -> [String] {
     var violations: [String] = []
     if entries.count(where: { $0 >= 0 }) != unsettled { violations.append("\(unsettled) unsettled records counted") }

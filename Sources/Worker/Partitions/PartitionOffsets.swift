@@ -89,7 +89,7 @@ package struct PartitionOffsets: Sendable {
   package mutating func begin(_ record: ConsumedRecord) -> Origin? {
     guard let slot = slot(of: record), !assignments[slot].isClosing else { return nil }
     if record.timestamp >= 0 { assignments[slot].lastTimestamp = record.timestamp }
-    if assignments[slot].offsets.isAnew(record.offset) { note(slot) }
+    if assignments[slot].offsets.isOfNewLog(record.offset) { note(slot) }
     guard let sequence = assignments[slot].offsets.begin(record.offset, timestamp: record.timestamp) else {
       skipped += 1
       note(slot)
@@ -201,6 +201,11 @@ package struct PartitionOffsets: Sendable {
   }
 
   #if DEBUG
+  /// Whether the record has settled in the assignment it came with.
+  func isSettled(_ origin: Origin) -> Bool {
+    isOwned(origin) && assignments[Int(origin.slot)].offsets.isSettled(origin.sequence)
+  }
+
   func owns(_ partition: TopicPartition) -> Bool { slots[partition] != nil }
   func isOpen(_ partition: TopicPartition) -> Bool { slots[partition].map { !assignments[$0].isClosing } ?? false }
 

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Worker
 
-/// A state machine on a table: time moves by hand, answers come when the test gives them, and everything it wants done
-/// is kept to be looked at.
+/// A state machine on a table: time moves by hand, answers come when the test gives them, and all actions are kept for
+/// the test to examine.
 struct Desk {
   static let partition = TopicPartition(topic: "fanfare.sends", partition: 0)
   /// The headers of every record.
@@ -15,7 +15,7 @@ struct Desk {
   var dispatcher: Dispatcher
   var wall = UnixTime(milliseconds: 1_800_000_000_000)
   var uptime: Int64 = 0
-  /// Who is reached, by audience.
+  /// The devices of each audience.
   var registry: [Audience: [Target]] = [:]
   /// Since when a registration has been its user's; always, unless it says so here.
   var createdAt: [RegistrationID: UnixTime] = [:]
@@ -43,7 +43,7 @@ struct Desk {
   var segments: [SegmentRecord] = []
   /// Whether commits are answered at once.
   var answersCommits = true
-  /// Whether questions about what the group has committed are answered at once.
+  /// Whether questions about committed positions are answered at once.
   var answersResumptions = true
   /// The positions that the group has.
   var group: [TopicPartition: PartitionOffset] = [:]
@@ -57,9 +57,23 @@ struct Desk {
   var credit = 0
   var mostPushes = 0
   var isToLeave = false
-  private var turns = 0
   /// By its ticket: the sender that each push was handed to, and how many answers it will give.
   private var open: [UInt64: (sender: Int, count: Int)] = [:]
+  /// The unanswered pushes of each sender.
+  private var unanswered: [Int]
+  /// By ticket: the items whose records Kafka has not acknowledged.
+  private var unsettled: [Ticket: Unsettled] = [:]
+  /// The turns since all invariants were checked, and the slot whose item is checked next.
+  private var check = (turns: 0, slot: 0)
+
+  /// An item whose records are on their way to Kafka.
+  private struct Unsettled {
+    let origins: [Origin]
+    /// Records that are not acknowledged.
+    var records = 0
+    /// Those among them that were refused and not produced again.
+    var refused = 0
+  }
   private var nextOffset: [TopicPartition: Int64] = [:]
 
   init(
@@ -73,6 +87,7 @@ struct Desk {
     configure(&configuration)
     dispatcher = Dispatcher(
       configuration: configuration, table: SenderTable(senders), topics: Topics(retryDelays: retryDelays), seed: 1)
+    unanswered = Array(repeating: 0, count: dispatcher.lanes.count)
     if assign { turn { $0.dispatcher.assign([Self.partition], Rebalance {}, at: $0.now, into: &$1) } }
   }
 
@@ -83,11 +98,11 @@ struct Desk {
     var effects = Effects(senders: dispatcher.lanes.count)
     events(&self, &effects)
     dispatcher.finishTurn(at: now, into: &effects)
+    note(effects)
     checkInvariants()
     mostPushes = max(mostPushes, dispatcher.lanes.pushes)
-    for (sender, submitted) in effects.submissions.enumerated() {
+    for submitted in effects.submissions {
       pushes += submitted
-      for push in submitted { open[push.ticket] = (sender, (open[push.ticket]?.count ?? 0) + 1) }
     }
     drops += effects.unregistrations.map(\.device)
     if !effects.unregistrations.isEmpty { dispatcher.unregistered() }
@@ -118,14 +133,78 @@ struct Desk {
     if acknowledges, !unacknowledged.isEmpty { acknowledge() }
   }
 
-  /// After every turn; with many devices in work, which makes it slow, after some of them.
+  /// Notes what was handed over: independently of the dispatcher, which counts the same.
+  private mutating func note(_ effects: Effects) {
+    for (sender, submitted) in effects.submissions.enumerated() where !submitted.isEmpty {
+      unanswered[sender] += submitted.count
+      for push in submitted { open[push.ticket] = (sender, (open[push.ticket]?.count ?? 0) + 1) }
+    }
+    for (production, _) in effects.productions {
+      if unsettled[production.ticket] == nil {
+        let source = dispatcher.items[production.ticket.slot].source
+        // An item that was given up in this very turn settles nothing.
+        let isCurrent = dispatcher.items.isCurrent(production.ticket)
+        unsettled[production.ticket] = Unsettled(origins: isCurrent ? [source.origin] + source.followers : [])
+      }
+      if unsettled[production.ticket]?.refused ?? 0 > 0 {
+        unsettled[production.ticket]?.refused -= 1
+      } else {
+        unsettled[production.ticket]?.records += 1
+      }
+    }
+  }
+
+  /// Checks the counters and a few items after every turn, and everything as often as its cost allows: after every turn
+  /// of a small test.
   private mutating func checkInvariants() {
     #if DEBUG
-    turns += 1
-    guard turns % (1 + (dispatcher.items.count + dispatcher.items.held.devices) / 128) == 0 else { return }
-    for violation in dispatcher.checkInvariants() { Issue.record("\(violation)") }
+    check.turns += 1
+    let size = dispatcher.items.count + dispatcher.items.held.devices + unsettled.count
+    guard check.turns * 128 < size else {
+      check.turns = 0
+      for violation in violations() { Issue.record("\(violation)") }
+      return
+    }
+    for violation in dispatcher.checkCounters() + miscountedLanes { Issue.record("\(violation)") }
+    for _ in 0..<min(8, dispatcher.items.count) {
+      check.slot = (check.slot + 1) % dispatcher.items.count
+      guard dispatcher.items[check.slot].devices.count <= 128 else { continue }
+      for violation in dispatcher.checkInvariants(ofItem: check.slot) { Issue.record("\(violation)") }
+    }
     #endif
   }
+
+  #if DEBUG
+  /// Violations of the dispatcher's invariants, and of those that only its driver can see.
+  func violations() -> [String] {
+    var violations = dispatcher.checkInvariants() + miscountedLanes
+    for (ticket, item) in unsettled where item.origins.contains(where: dispatcher.partitions.offsets.isSettled) {
+      violations.append("slot \(ticket.slot) has settled before its \(item.records) records were acknowledged")
+    }
+    var inFlight = unanswered.map { _ in 0 }
+    var orphans = inFlight
+    for (ticket, push) in open where dispatcher.items.phase(of: Ticket(rawValue: ticket)) == nil {
+      orphans[push.sender] += push.count
+    }
+    for slot in dispatcher.items.indices {
+      for device in dispatcher.items[slot].devices where device.phase == .inFlight { inFlight[device.sender] += 1 }
+    }
+    for sender in inFlight.indices where inFlight[sender] + orphans[sender] != unanswered[sender] {
+      let found = "\(inFlight[sender]) devices and \(orphans[sender]) given up"
+      violations.append("lane \(sender) has \(unanswered[sender]) pushes, of \(found)")
+    }
+    return violations
+  }
+
+  /// Lanes whose places are not those of the pushes that were handed over and not answered.
+  private var miscountedLanes: [String] {
+    dispatcher.lanes.indices.compactMap { sender in
+      let counted = dispatcher.lanes[sender].places.unanswered
+      return counted == unanswered[sender]
+        ? nil : "lane \(sender) counts \(counted) unanswered pushes of \(unanswered[sender])"
+    }
+  }
+  #endif
 
   /// The group has the positions, or refuses them.
   mutating func answerCommit(_ error: RDKafkaError? = nil) {
@@ -135,7 +214,7 @@ struct Desk {
     turn { desk, _ in desk.dispatcher.committed(offsets, error, at: desk.now) }
   }
 
-  /// The group says what it has committed, or does not answer.
+  /// The group answers with its committed positions, or not at all.
   mutating func answerResumption(fails: Bool = false) {
     guard let question = openResumption else { return }
     openResumption = nil
@@ -144,7 +223,7 @@ struct Desk {
     turn { $0.dispatcher.recover(question.number, from: fails ? nil : committed, kept: kept, into: &$1) }
   }
 
-  /// The store answers what it was asked about broadcasts.
+  /// The store answers all open questions about broadcasts.
   mutating func answerQuestions() {
     let asked = questions
     questions = []
@@ -176,8 +255,11 @@ struct Desk {
     for (index, (production, record)) in productions.enumerated() {
       if let error, indices?.contains(index) ?? true {
         refused.append((index, error))
+        unsettled[production.ticket]?.refused += 1
         continue
       }
+      unsettled[production.ticket]?.records -= 1
+      if unsettled[production.ticket]?.records == 0 { unsettled[production.ticket] = nil }
       // Each record is one of the four; the other readings fail.
       if let segment = try? SegmentRecord.decode(record.value[...], recordTime: wall) { segments.append(segment) }
       if let status = try? StatusRecord.decode(record.value[...]) { statuses.append(status) }
@@ -217,10 +299,17 @@ struct Desk {
   mutating func answer(_ push: Push, _ outcome: PushOutcome, from sender: Int) {
     // A service answers a push once.
     guard let count = open[push.ticket]?.count, count > 0 else { return turn() }
-    open[push.ticket]?.count = count - 1
-    turn {
-      $0.dispatcher.receive([PushResult(ticket: push.ticket, outcome: outcome)], from: sender, at: $0.now, into: &$1)
+    answer([PushResult(ticket: push.ticket, outcome: outcome)], from: sender)
+  }
+
+  /// A service answers pushes that it has.
+  mutating func answer(_ results: [PushResult], from sender: Int) {
+    for result in results {
+      open[result.ticket]?.count -= 1
+      if open[result.ticket]?.count == 0 { open[result.ticket] = nil }
     }
+    unanswered[sender] -= results.count
+    turn { $0.dispatcher.receive(results, from: sender, at: $0.now, into: &$1) }
   }
 
   /// Answers every push handed over since the number given.
@@ -273,7 +362,7 @@ struct Desk {
   /// When the first of those that wait is looked at.
   var nextWaiting: Int64? { dispatcher.lanes.compactMap(\.waiting.next).min() }
 
-  /// The partitions that were given back although what has settled in them last is not committed.
+  /// The partitions that were given back without their last positions.
   var positionsLeft: [[TopicPartition]] {
     alarms.compactMap { alarm in if case .positionsLeft(let partitions, _) = alarm { partitions } else { nil } }
   }

@@ -80,7 +80,7 @@ struct HeldPushTests {
     var desk = desk(maximumPushes: 1)
     for user in ["b", "bad", "a"] { desk.deliver(desk.send(to: .user(user))) }
     let slot = desk.dispatcher.items.firstIndex { $0.send?.audience == .user("bad") } ?? 0
-    desk.dispatcher.items[slot][device: 0].history.contradictions = 2
+    desk.dispatcher.items[slot][device: 0].contradict(2)
     desk.dispatcher.items[slot][device: 0].hold(recoveries: -1)
     desk.answer(desk.pushes[0], Self.refusal)
     desk.advance(.seconds(16))
@@ -114,5 +114,14 @@ struct HeldPushTests {
     desk.answer(desk.pushes[desk.pushes.count - 1], PushOutcome(.accepted, status: 200))
     #expect(desk.statuses.flatMap(\.devices).map(\.outcome) == [.delivered, .delivered])
     #expect(desk.position == 2)
+  }
+}
+
+extension DeviceProgress {
+  /// Makes it known as held that often while its sender worked for other pushes.
+  fileprivate mutating func contradict(_ times: Int) {
+    var history = history
+    history.contradictions = times
+    tried(history)
   }
 }

@@ -4,9 +4,8 @@ import Support
 
 @testable import Worker
 
-/// One worker, its retry pumps and their topics through an outage of APNs, in simulated time: what is accepted goes to
-/// APNs and to FCM, whatever is deferred comes back through the topics, and the order in which everything arrives is
-/// kept.
+/// One worker, its retry pumps and their topics through an outage of APNs, in simulated time. Accepted sends go to
+/// APNs and to FCM, deferred records come back through the topics, and the order of arrival is kept.
 struct OutageSimulation {
   private static let step = Duration.milliseconds(100)
   private static let partitions = 4
@@ -46,7 +45,7 @@ struct OutageSimulation {
     var turn = 0
   }
 
-  /// A moment at which nothing is on its way and APNs works. The worker holds so many records, and each pump.
+  /// Begins with nothing in flight and APNs working. `records`: the most that the worker holds, and each pump.
   init(users: Int, rate: Int, speed: Int, records: Int) {
     (self.users, self.rate, self.speed) = (users, rate, speed)
     let delays = [2, 15, 60, 300]
@@ -116,7 +115,7 @@ struct OutageSimulation {
     }
   }
 
-  /// The pumps read their topics, in fetches of one partition after another, and release what is due.
+  /// The pumps read their topics, in fetches of one partition after another, and release due records.
   private mutating func bringBack() {
     for index in pumps.indices {
       var steps: [PumpStep] = [.tick]
@@ -177,7 +176,7 @@ struct OutageSimulation {
   private mutating func answer(_ pushes: [Push], _ outcome: PushOutcome, from sender: Int) {
     guard !pushes.isEmpty else { return }
     let results = pushes.map { PushResult(ticket: $0.ticket, outcome: outcome) }
-    desk.turn { $0.dispatcher.receive(results, from: sender, at: $0.now, into: &$1) }
+    desk.answer(results, from: sender)
   }
 
   private mutating func arrive(_ push: Push) {
