@@ -52,7 +52,7 @@ import Testing
     return (end?.position, end?.metadata)
   }
 
-  /// What happens to a worker, and so what it writes.
+  /// Events that make a worker write each kind of record.
   private static let events: [(name: String, happen: @Sendable (inout Desk) -> Void)] = [
     (
       "each outcome that ends at once",
@@ -168,8 +168,9 @@ import Testing
       var records: [String] = []
       while !desk.unacknowledged.isEmpty {
         records += desk.unacknowledged.map { _, record in
-          "\(record.topic)/\(record.partition.map(String.init) ?? "-") "
-            + "\(record.key.map { String(decoding: $0, as: UTF8.self) } ?? "-") \(String(decoding: record.value, as: UTF8.self))"
+          let key = record.key.map { String(decoding: $0, as: UTF8.self) } ?? "-"
+          let value = String(decoding: record.value, as: UTF8.self)
+          return "\(record.topic)/\(record.partition.map(String.init) ?? "-") \(key) \(value)"
         }
         desk.acknowledge()
       }

@@ -53,7 +53,7 @@ struct AssignmentTests {
     desk.advance(.milliseconds(100))
     #expect(completions.count == 1)
     #expect(desk.workLeft == [1])
-    // It comes back to this worker, and is done again.
+    // The partition is assigned to this worker again, and its record is done again.
     desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     desk.answer(desk.pushes[1], PushOutcome(.accepted), from: 1)
     #expect(desk.position == 1)
@@ -89,7 +89,7 @@ struct AssignmentTests {
     #expect(completions.count == 1)
     // What only waited had not begun.
     #expect(desk.workLeft == [1])
-    // It comes back to this worker, while the first push has no answer yet.
+    // The partition is assigned to this worker again while the first push has no answer yet.
     desk.turn { $0.dispatcher.assign([Desk.partition], completions.rebalance(), at: $0.now, into: &$1) }
     desk.deliver(older, younger)
     desk.answer(desk.pushes[0], PushOutcome(.accepted), from: 1)

@@ -7,8 +7,8 @@ import Testing
 
 /// The next page begins while the last pushes of the one before it are out.
 extension BroadcastTests {
-  /// How many devices of the next page may be pushed to before one of so many is finished: of pages of eight with two
-  /// of the next one, ten together.
+  /// How many devices of the next page may be pushed to before a page of `devices` is finished. Pages have eight, and two
+  /// of the next one may begin: at most ten together.
   static func headStart(behind devices: Int) -> Int { min(2, max(0, 10 - devices)) }
 
   /// A desk with two pages under way, neither of them with an answer: how many of the first have been pushed, and how

@@ -59,7 +59,7 @@ extension BroadcastTests {
         && desk.dispatcher.items.held.segments == 0)
   }
 
-  /// Those that are finished already lie between, and at the end of, what is taken in hand.
+  /// The pages finished before lie between those taken in hand, and at their end.
   @Test func aSegmentOfManyPagesIsPushedToItsLast() {
     var desk = Self.desk(devices: 200)
     let most = SegmentWalk.mostPages

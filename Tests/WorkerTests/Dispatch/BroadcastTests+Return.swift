@@ -7,7 +7,7 @@ import Testing
 
 /// Deferred records of a broadcast are readmitted and pushed again.
 extension BroadcastTests {
-  @Test func whatAPagePutOffWaitsNoLongerInMemoryThanThePageDid() {
+  @Test func deferredPageRecordRestsNoLongerThanItsPage() {
     var desk = Desk(retryDelays: [2, 15])
     let record = StoppedRoomTests.page(&desk, devices: 20)
     desk.deliver([record.encoded(at: desk.wall)])
@@ -17,7 +17,7 @@ extension BroadcastTests {
     #expect(desk.retries.count == 1 && desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func ofWhatComesBackNoMoreThanAPageIsRepeatedAfterACrash() {
+  @Test func crashRepeatsAtMostOnePageOfReadmittedRecords() {
     var desk = Desk(retryDelays: [2, 15]) { $0.broadcasts.pageDevices = 50 }
     let records = (0..<8).map { StoppedRoomTests.page(&desk, number: $0, devices: 40).encoded(at: desk.wall) }
     desk.deliver(records)
@@ -29,7 +29,7 @@ extension BroadcastTests {
         desk.answer(desk.pushes[answered], PushOutcome(.accepted, status: 200))
         answered += 1
       }
-      // Records without room even to wait come back.
+      // Records without room even to wait are deferred again, and come back.
       for retry in desk.retries { desk.deliver([retry.value]) }
       desk.retries = []
       desk.advance(.milliseconds(500))
@@ -95,7 +95,7 @@ extension BroadcastTests {
     #expect(other.segments.map(\.range.count).reduce(0, +) == (isAnnounced ? 0 : send.pages(in: other)))
   }
 
-  @Test func aPageIsNoLargerThanWhatCanBePutOffInOneRecord() throws {
+  @Test func pageIsNoLargerThanOneDeferredRecord() throws {
     var configuration = WorkerConfiguration()
     configuration.broadcasts.pageDevices = 25_000
     try configuration.check()

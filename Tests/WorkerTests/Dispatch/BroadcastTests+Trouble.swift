@@ -92,7 +92,7 @@ extension BroadcastTests {
     }
     #expect(desk.dispatcher.items.held.segments == 9 && desk.dispatcher.items.credit.pausesSegments)
     let full = desk.credit
-    for _ in 0..<4 { desk.deliver(desk.send(to: .user("nobody"))) }
+    for _ in 0..<4 { desk.deliver(desk.send(to: .user("unregistered"))) }
     #expect(desk.credit > full)
     for other in others { desk.broadcasts.steerings[other] = BroadcastControl(.cancelled, because: .caller) }
     for _ in 0..<5 { desk.advance(.seconds(2)) }

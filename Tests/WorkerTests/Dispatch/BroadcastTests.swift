@@ -10,7 +10,7 @@ import Testing
   /// Where the segments come from.
   static let partition = TopicPartition(topic: "fanfare.segments", partition: 0)
 
-  /// A desk whose tag `news` reaches so many devices, all with iPhones but every fourth.
+  /// A desk whose tag `news` reaches that number of devices: all are iPhones but every fourth.
   static func desk(
     devices: Int, retryDelays: [Int] = [], seed: UInt64 = 7, configure: (inout WorkerConfiguration) -> Void = { _ in }
   ) -> Desk {
@@ -33,7 +33,7 @@ import Testing
     return desk
   }
 
-  /// Posts a send to `news`, and delivers what it is divided into.
+  /// Posts a send to `news`, and delivers its segments.
   static func divided(_ desk: inout Desk, rate: Int? = nil, timeToLive: Int? = nil) -> SendRequest {
     let send = SendRequest(
       id: .random(), sender: "tester", acceptedAt: desk.wall, audience: .tag("news"),
@@ -284,7 +284,7 @@ import Testing
     #expect(desk.pushes.isEmpty && !desk.segments.isEmpty)
   }
 
-  @Test func aBroadcastThatIsCancelledEndsWithWhatItHasReached() throws {
+  @Test func cancelledBroadcastReportsDevicesItHasReached() throws {
     var desk = Self.desk(devices: 200) { $0.limits.maximumPushes = 3 }
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -335,7 +335,7 @@ import Testing
     #expect(desk.group[Self.partition]?.offset == 3)
     let retry = try RetryRecord.decode(desk.retries[0].value[...], recordTime: desk.wall)
     #expect(retry.devices.count == 1 && retry.counts[.delivered] > 0)
-    // Whoever gets it tells of the whole page.
+    // The status of the readmitted record reports the whole page.
     desk.registry[.registration(desk.target(of: desk.pushes[0]).registration)] = [desk.target(of: desk.pushes[0])]
     desk.advance(.seconds(30))
     desk.deliver([desk.retries[0].value])
@@ -372,7 +372,7 @@ import Testing
     #expect(desk.pushes.count == 200)
   }
 
-  @Test func whoTakesTheSegmentsOverDoesWhatIsLeft() throws {
+  @Test func nextOwnerOfSegmentsPushesRemainingPages() throws {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
     Self.begin(&desk)

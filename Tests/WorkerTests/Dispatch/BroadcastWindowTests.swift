@@ -5,8 +5,8 @@ import Testing
 @testable import Worker
 
 @Suite struct BroadcastWindowTests {
-  /// A sender that answers so many pushes in a millisecond, in their order, each after a delay at the earliest, and
-  /// broadcasts that fill whatever room there is.
+  /// A sender that answers `perMillisecond` pushes in a millisecond, in their order, each after a delay at the earliest,
+  /// and broadcasts that fill all room.
   private struct Line {
     let perMillisecond: Int
     let delay: ClosedRange<Int64>
@@ -29,7 +29,7 @@ import Testing
 
     init(perMillisecond: Int, delay: Int64) { self.init(perMillisecond: perMillisecond, delay: delay...delay) }
 
-    /// Lets so many milliseconds pass.
+    /// Lets a number of milliseconds pass.
     mutating func pass(_ milliseconds: Int) {
       for _ in 0..<milliseconds {
         now += 1
@@ -65,7 +65,7 @@ import Testing
     #expect(line.inFlight.count == 1000)
   }
 
-  /// Also where it takes long until what was in flight before is answered.
+  /// Also when pushes that were in flight before are answered late.
   @Test(arguments: [(5, 200), (40, 300), (100, 600)])
   func windowFollowsMillisecondsOfMachineWhileSingleSendsCome(rate: Int, bound: Int) {
     var line = Line(perMillisecond: rate, delay: 1)
@@ -123,7 +123,7 @@ import Testing
     #expect(window.limit(singleAt: later, at: later) == 10, "it is tried again")
     window.submitted(bulk(4), inFlight: 1, at: later)
     window.ended(bulk(4), isAnswer: true, isMostlyBulk: true, at: later + 1)
-    /// Eight answers that take so long, in between others, which are not timed.
+    /// Eight answers after that time, among others that are not timed.
     func round(of time: Int64) -> Int {
       for number in 5..<13 {
         window.submitted(bulk(number), inFlight: 100, at: later + 1)

@@ -242,7 +242,7 @@ struct CommitTests {
     desk.advance(.milliseconds(1))
     #expect(completions.count == 1)
     guard case .recoveryTimedOut([Desk.partition])? = desk.alarms.first else {
-      Issue.record("nobody was told: \(desk.alarms)")
+      Issue.record("no alarm names the partition: \(desk.alarms)")
       return
     }
     // The word comes too late: work may have begun.

@@ -31,7 +31,7 @@ struct DeferralTests {
     desk.answer(desk.pushes[1], PushOutcome(.accepted, status: 200))
     #expect(desk.retries.map(\.topic) == ["fanfare.retry.300s"])
     #expect(desk.statuses.isEmpty)
-    #expect(desk.position == 1, "Kafka has what was put off")
+    #expect(desk.position == 1, "Kafka has the deferred record")
     let record = try retry(desk)
     #expect(record.send == send)
     #expect(record.notBefore >= desk.wall + .seconds(100) && record.notBefore <= desk.wall + .seconds(110))
@@ -226,7 +226,7 @@ struct DeferralTests {
     #expect(desk.position == 1)
   }
 
-  /// A record that is due, of so many times the device.
+  /// A retry record that is due, with the device listed `times` times.
   private func comeBack(_ desk: Desk, to target: Target, times: Int = 1) -> RetryRecord {
     let waiting = RetryRecord.Waiting(
       registration: target.registration, platform: target.platform, notBefore: desk.wall, attempts: 0, heldAttempts: 0,
@@ -263,7 +263,7 @@ struct DeferralTests {
     let second = try retry(desk, 1)
     #expect(!second.cameEarly)
     let wait = try RetryRecord.wait(of: desk.retries[1].value[...], at: second.notBefore)
-    #expect(wait == .zero, "whoever reads it only then need not hold it")
+    #expect(wait == .zero, "a record that is due is not held")
     desk.deliver([desk.retries[1].value])
     #expect(try retry(desk, 2).cameEarly, "but for this one the clock is wrong")
   }

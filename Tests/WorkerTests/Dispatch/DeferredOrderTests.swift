@@ -43,7 +43,7 @@ struct DeferredOrderTests {
 
   private func bodies(_ sends: [SendRequest]) -> [[UInt8]] { sends.map { Array("\($0.id)".utf8) } }
 
-  /// Answers what was sent to the user's phone as soon as it is sent, and lets the next come, until no more comes.
+  /// Answers each push to the user's phone at once, until no further push is made.
   private func drain(_ desk: inout Desk) {
     var answered = desk.pushes.count { $0.handle == "bob-0" }
     for push in desk.pushes where push.handle == "bob-0" { desk.answer(push, Self.accepted, from: 0) }
@@ -71,7 +71,7 @@ struct DeferredOrderTests {
     for value in back.reversed() { desk.deliver([value]) }
     drain(&desk)
     #expect(order(desk) == bodies(sends + [fresh]))
-    #expect(desk.dispatcher.lanes[0].order.count == 1, "only what has not come back")
+    #expect(desk.dispatcher.lanes[0].order.count == 1, "only the push that was not readmitted")
     #expect(
       Set(desk.statuses.filter { $0.devices.contains { $0.platform == .fcm } }.map(\.send))
         == Set((sends + [fresh]).map(\.id)))
@@ -100,7 +100,7 @@ struct DeferredOrderTests {
     desk.deliver([back])
     for _ in 0...fresh.count { desk.answer(desk.pushes[desk.pushes.count - 1], Self.accepted, from: 0) }
     #expect(order(desk).elementsEqual(bodies(sends + fresh)))
-    #expect(desk.dispatcher.lanes[0].order.count == 1, "another user's, which has not come back")
+    #expect(desk.dispatcher.lanes[0].order.count == 1, "another user's, which was not readmitted")
   }
 
   @Test func waitingPushIsDeferredWhenHalfOfBytesAreHeld() {
@@ -235,7 +235,7 @@ struct DeferredOrderTests {
     let sends = broken(&desk, sends: 3)
     let first = desk.retries.map(\.value)
     desk.advance(.seconds(15))
-    // Only the second of them has come back when the service does.
+    // Only the second of them is readmitted when the service works again.
     desk.deliver([first[first.count - 2]])
     desk.advance(.seconds(1))
     let again = desk.retries[first.count...].map(\.value)
@@ -313,7 +313,7 @@ struct DeferredOrderTests {
       for value in desk.retries.suffix(1).map(\.value) { desk.deliver([value]) }
       desk.advance(.seconds(1))
     }
-    #expect(desk.statuses.isEmpty, "nobody is given up")
+    #expect(desk.statuses.isEmpty, "no send is given up")
     #expect(Set(tried).count > 1)
   }
 

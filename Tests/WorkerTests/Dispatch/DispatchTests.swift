@@ -91,7 +91,7 @@ struct DispatchTests {
 
   @Test func sendWithoutDevicesSettlesWithoutError() {
     var desk = Desk()
-    desk.deliver(desk.send(to: .user("nobody")))
+    desk.deliver(desk.send(to: .user("unregistered")))
     #expect(desk.statuses.map(\.state) == [.noTarget])
     #expect(desk.position == 1)
     #expect(desk.pushes.isEmpty)
@@ -187,7 +187,7 @@ struct DispatchTests {
     desk.deliver(send)
     desk.answerAll()
     let first = try desk.unacknowledged.map { try StatusRecord.decode($0.record.value[...]) }
-    // The partition is lost with these on their way, comes back, and a device has gone by then.
+    // The partition is lost with these pushes in flight, and assigned again after a device was unregistered.
     desk.turn { $0.dispatcher.lose([Desk.partition], Rebalance {}, into: &$1) }
     desk.turn { $0.dispatcher.assign([Desk.partition], Rebalance {}, at: $0.now, into: &$1) }
     desk.registry[.user("bob")]?.removeLast()
@@ -209,7 +209,7 @@ struct DispatchTests {
     for number in 0..<200 { desk.register("user\(number)", number < 100 ? .apns : .fcm) }
     for number in 0..<200 { desk.deliver(desk.send(to: .user("user\(number)"))) }
     #expect(desk.dispatcher.lanes.map(\.places.inFlight) == [30, 30, 0])
-    // One that does not answer holds up nobody else.
+    // A service that does not answer delays no other.
     let first = desk.pushes.filter {
       desk.dispatcher.items.device(Ticket(rawValue: $0.ticket))?.target.platform == .fcm
     }
@@ -238,7 +238,7 @@ struct DispatchTests {
     #expect(desk.credit == 100)
     desk.register("bob", .fcm)
     for number in 0..<100 { desk.deliver(desk.send(to: .user("user\(number)"))) }
-    // Nobody is registered, so all have settled and there is room again.
+    // No device is registered, so all sends have settled and there is room again.
     #expect(desk.credit >= 190)
     desk.acknowledges = false
     let before = desk.credit
@@ -299,7 +299,7 @@ struct DispatchTests {
       }
       desk.register("bob", .fcm)
       desk.acknowledges = false
-      desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("nobody")))
+      desk.deliver(desk.send(to: .user("bob")), desk.send(to: .user("unregistered")))
       desk.useUpCredit()
       let before = desk.credit
       desk.turn()

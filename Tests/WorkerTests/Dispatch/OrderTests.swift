@@ -120,7 +120,7 @@ struct OrderTests {
     var desk = Desk()
     desk.register("bob", .fcm)
     let send = desk.send(to: .user("bob"))
-    desk.deliver(send, send, desk.send(to: .user("nobody")))
+    desk.deliver(send, send, desk.send(to: .user("unregistered")))
     #expect(desk.pushes.count == 1)
     #expect(desk.position == 0)
     desk.answerAll()

@@ -5,7 +5,7 @@ import Testing
 /// Deferred records circulate through the retry topics while an outage lasts.
 struct OutageRoundTests {
   /// Far more waits than the worker and its pumps may hold, much of it for one device; and the worker is fast, or not
-  /// as fast as everything comes back.
+  /// as fast as all records come back.
   @Test(arguments: [5_000, 300])
   func afterOutageDevicesGetPushesInOrderOfAcceptance(
     speed: Int

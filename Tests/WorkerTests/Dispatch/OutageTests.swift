@@ -20,7 +20,7 @@ struct OutageTests {
     for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).dropLast() {
       desk.answer(push, Self.silence, from: 0)
     }
-    #expect(desk.dispatcher.lanes[0].breaker.state == .closed, "all at once is no outage")
+    #expect(desk.dispatcher.lanes[0].breaker.state == .closed, "failures all at once are no outage")
     desk.advance(.seconds(3))
     for push in desk.pushes.filter({ $0.handle.hasSuffix("-0") }).suffix(1) { desk.answer(push, Self.silence, from: 0) }
     #expect(desk.dispatcher.lanes[0].breaker.state == .open)
@@ -61,7 +61,7 @@ struct OutageTests {
     var desk = desk()
     breakDown(&desk)
     desk.advance(.seconds(180))
-    // So many that a round takes more than a minute.
+    // Enough sends that a round takes more than a minute.
     for number in 0..<100 { desk.register("i\(number)", .apns) }
     for second in 0..<4 {
       for number in 0..<1_700 { desk.deliver(desk.send(to: .user("i\((second + number) % 100)"))) }
@@ -111,7 +111,7 @@ struct OutageTests {
         probes.removeFirst()
       }
     }
-    // What has come in the time that a push waits until it tries, and until it is given up.
+    // All but the records of the time that a push waits for its attempt and until it is given up.
     let position = try #require(desk.position)
     #expect(Int(position) > read * 2 / 3)
   }
@@ -216,7 +216,7 @@ struct OutageTests {
     #expect(desk.dispatcher.lanes[0].breaker.state == .open, "long before their time is up")
     #expect(
       desk.alarms.contains { if case .serviceUnavailable(sender: 0, reason: "Silence") = $0 { true } else { false } })
-    // What it says late counts all the same.
+    // A late answer counts all the same.
     for push in pushes("-0") { desk.answer(push, PushOutcome(.accepted, status: 200), from: 0) }
     for push in pushes("-1")[40...] { desk.answer(push, PushOutcome(.accepted, status: 200), from: 1) }
     #expect(desk.statuses.count == 60)

@@ -193,7 +193,7 @@ struct OutcomeTests {
     #expect(desk.drops.count == 5)
     #expect(desk.drops.allSatisfy { $0.since == since && $0.reason == "Unregistered" && $0.hub == .default })
     #expect(desk.drops.map(\.handle).sorted() == (0..<5).map { "user\($0)-0" })
-    // Held back, the next ones are kept when it turns out that everything looks dead.
+    // The next suspects are held for a second, and kept registered because nearly all devices look dead by then.
     die(5..<60)
     desk.advance(.seconds(1))
     #expect(desk.drops.count == 5)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-/// A device belongs to the last user who logged in on it, also for what was on its way when she did.
+/// A device belongs to the last user who logged in on it, also for pushes that were in flight when she did.
 struct OwnershipTests {
   @Test func pushThatWaitedIsNotSentToNewOwner() {
     var desk = Desk { $0.limits.maximumPushes = 1 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-/// Paused broadcasts leave room to everything else, and follow what is wanted of them.
+/// Paused broadcasts leave room to everything else, and follow their controls.
 struct PausedRoomTests {
   private func steer(_ course: BroadcastControl.State, _ broadcast: BroadcastID, _ desk: inout Desk) {
     desk.broadcasts.steerings[broadcast] = BroadcastControl(course, because: .caller)
@@ -229,7 +229,7 @@ struct PausedRoomTests {
     desk.advance(.seconds(1))
     #expect(!desk.dispatcher.partitions.spans.isFarBehind && desk.dispatcher.items.credit.pausesSegments)
     let before = desk.credit
-    for _ in 0..<4 { desk.deliver(desk.send(to: .user("nobody"))) }
+    for _ in 0..<4 { desk.deliver(desk.send(to: .user("unregistered"))) }
     #expect(desk.credit > before)
     steer(.running, broadcast, &desk)
     BroadcastTests.answerAll(&desk)

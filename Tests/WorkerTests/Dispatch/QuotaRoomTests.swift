@@ -25,7 +25,7 @@ struct QuotaRoomTests {
     return desk
   }
 
-  /// Posts a broadcast to so many devices of the hub, and lets its segments come.
+  /// Posts a broadcast to that number of devices of the hub, and lets its segments come.
   private func broadcast(to devices: Int, of hub: HubName, on platform: Platform, _ desk: inout Desk) -> SendRequest {
     var generator = SeededGenerator(seed: UInt64(devices))
     let targets = (0..<devices).map { number in
@@ -44,7 +44,7 @@ struct QuotaRoomTests {
     return send
   }
 
-  /// Answers pushes for so many steps of 50 ms.
+  /// Answers pushes for a number of steps of 50 ms.
   private func run(_ desk: inout Desk, steps: Int) {
     for _ in 0..<steps {
       BroadcastTests.answerAll(&desk)

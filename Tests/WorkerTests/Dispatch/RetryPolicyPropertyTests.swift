@@ -17,7 +17,7 @@ struct RetryPolicyPropertyTests {
       var now = Duration.zero
       var history = History()
       var end: DeviceResult.Outcome?
-      // So many are enough: attempts that count are bounded, and this push is never held.
+      // Enough rounds: attempts that count are bounded, and this push is never held.
       for _ in 0...policy.maximumAttempts {
         history.attempts += 1
         history.age = now
@@ -34,7 +34,7 @@ struct RetryPolicyPropertyTests {
           #expect(outcome.verdict == .retryHere && history.quickRetries <= policy.quickRetries)
         case .wait(let delay):
           history.waits += 1
-          #expect(delay < life - now, "nobody waits past the end of the send's life")
+          #expect(delay < life - now, "no push waits past the end of the send's life")
           #expect(delay <= policy.maximumDelay && delay >= .zero && history.age <= policy.maximumAge)
           if outcome.verdict != .unknown, let least = outcome.retryAfter {
             #expect(delay >= least, "the service's word is obeyed")
@@ -62,7 +62,7 @@ struct RetryPolicyPropertyTests {
         outcome, on: Platform.allCases.randomElement(using: &generator) ?? .apns, history: history,
         remaining: remaining,
         jitter: Double.random(in: 0..<1, using: &generator))
-      // From the surest to the least sure: what the service has decided is final, and nothing else is taken for it.
+      // From the surest to the least sure: only an answer of the service is a final result.
       let final: DeviceResult.Outcome? =
         switch outcome.verdict {
         case .accepted: .delivered

@@ -24,7 +24,7 @@ import Testing
 
   private func send(_ desk: inout Desk) { desk.deliver(desk.send(to: .user("alice"))) }
 
-  /// Asks the store what the worker wants to know.
+  /// Puts the open questions of the worker to the store.
   private func answer(_ desk: inout Desk, by store: any PushQuotaStore) async throws {
     while !desk.questions.isEmpty {
       let question = desk.questions.removeFirst()
@@ -69,7 +69,7 @@ import Testing
     #expect(desks.allSatisfy { $0.pushes.count > 3000 }, "by both of them")
   }
 
-  @Test func aStoreThatTakesASecondToAnswerStopsNobody() async throws {
+  @Test func storeThatAnswersAfterASecondStopsNoPush() async throws {
     let temporary = try TemporaryRegistry()
     var desk = worker(devices: 300)
     var answers: [(step: Int, answer: BroadcastAnswer)] = []
@@ -92,7 +92,7 @@ import Testing
     #expect(desk.pushes.count == 300)
   }
 
-  @Test func whoIsFarFromTheQuotaAsksRarely() async throws {
+  @Test func workerFarFromItsQuotaAsksRarely() async throws {
     let temporary = try TemporaryRegistry()
     var desk = worker(devices: 1, perMinute: 600_000)
     var questions = 0
@@ -108,7 +108,7 @@ import Testing
     #expect(questions <= 60, "in twenty seconds: \(questions)")
   }
 
-  @Test func withoutAQuotaNothingIsAsked() {
+  @Test func platformWithoutQuotaAsksNothing() {
     var desk = Desk()
     desk.answersQuestions = false
     desk.registry = [.user("alice"): [Desk.target("t", .fcm)]]

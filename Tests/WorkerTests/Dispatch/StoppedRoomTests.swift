@@ -17,8 +17,8 @@ struct StoppedRoomTests {
     return desk
   }
 
-  /// One of so many pages, which was put off and is due, or will be after so long: so many devices, with iPhones unless
-  /// said otherwise; the others of the page are counted.
+  /// A deferred record of one of `parts` pages, with `devices` devices; the others of the page are counted. The devices
+  /// are iPhones and due at once, unless the caller says otherwise.
   static func page(
     _ desk: inout Desk, number: Int = 0, parts: Int = 50, devices: Int, of hub: HubName = .default,
     on platform: Platform = .apns, rate: Int? = nil, after delay: Duration = .zero, timeToLive: Int? = nil,
@@ -244,7 +244,7 @@ struct StoppedRoomTests {
   }
 
   @Test(arguments: [1, 50], [400, 780, 1000])
-  func registrySlowerThanReservationStarvesNobody(sends: Int, milliseconds: Int64) {
+  func registrySlowerThanReservationStarvesNoPush(sends: Int, milliseconds: Int64) {
     var desk = Desk { $0.pushesPerMinute = [.default: [.fcm: 6000]] }
     desk.answersQuestions = false
     for number in 0..<sends {

@@ -9,7 +9,7 @@ struct TokenOutageTests {
   /// As senders report it.
   private static let unavailable = PushOutcome(.retryLater, reason: "TokenUnavailable")
 
-  /// So many sends through an outage of so long; how the devices end, who have an hour.
+  /// Runs sends with an hour to live through an outage. Returns the devices' outcomes.
   private func outcomes(sends: Int, outage: Duration) -> [DeviceResult.Outcome] {
     var desk = Desk()
     for number in 0..<sends {

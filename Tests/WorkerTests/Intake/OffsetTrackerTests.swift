@@ -44,7 +44,7 @@ struct OffsetTrackerTests {
     tracker.learn(SettledRuns("settled1:BB", from: 2), below: 2)
     let passed = (0..<5).filter { tracker.begin($0) == nil }
     #expect(passed == [0, 1, 3])
-    // Work has begun: what comes now is too late.
+    // Work has begun: a recovery now is too late.
     tracker.learn(SettledRuns(), below: 9)
     _ = try begin(5, in: &tracker)
   }
@@ -171,8 +171,8 @@ struct OffsetTrackerTests {
     }
   }
 
-  /// One owner after another dies with whatever it has committed last. Nothing is lost; nothing that a commit said is
-  /// done again, except what was cut off.
+  /// One owner after another dies with its last commit. No record is lost, and none that a commit calls settled is
+  /// repeated, unless the metadata's limit has cut it off.
   @Test(arguments: 0..<40) func chainOfOwnersLosesNothingAndRepeatsOnlyUncommittedRecords(seed: UInt64)
     throws
   {
@@ -213,7 +213,7 @@ struct OffsetTrackerTests {
         let ranges = Array(SettledRuns(end.metadata, from: end.position).ranges)
         let isSaid = { (offset: Int64) in offset < end.position || ranges.contains { $0.contains(offset) } }
         try #require(log.allSatisfy { !isSaid($0) || settled.contains($0) })
-        // With room for everything, everything is said: what has settled in this life, and what was said before.
+        // With room for everything, the metadata names all records settled in this life and in earlier ones.
         if limit == 3_500 { try #require(known.allSatisfy(isSaid)) }
         said = Set(log.filter(isSaid))
         committed = end

@@ -121,7 +121,7 @@ struct PartitionOffsetsTests {
     #expect(ledger.oldestTimestamp(of: first) == 1_000)
     ledger.settle(origins[0])
     #expect(ledger.oldestTimestamp(of: first) == 121_000)
-    // What is waiting now, if anything is, was written after the last one.
+    // Records that wait now, if there are any, were written after the last one.
     ledger.settle(origins[2])
     #expect(ledger.oldestTimestamp(of: first) == 121_000)
     _ = try begin(first, 3, at: 500_000, in: &ledger)

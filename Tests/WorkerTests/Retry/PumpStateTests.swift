@@ -14,7 +14,7 @@ struct PumpStateTests {
   init() {
     var limits = RetryPump.Limits()
     limits.records = 4
-    // What is due is released on the second.
+    // Due records are released on the second.
     state = PumpState(delay: .seconds(20), limits: limits)
     credit = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0)).credit
   }
@@ -23,7 +23,7 @@ struct PumpStateTests {
     Moment(wall: start + .seconds(seconds), uptime: Int64(seconds) * 1000)
   }
 
-  /// Records due after so many seconds each, at the offsets from the first one on.
+  /// Records due after that number of seconds each, with ascending offsets.
   private func records(_ due: [Int], from first: Int64 = 0, cameEarly: Bool = false) -> [ConsumedRecord] {
     due.enumerated().map { number, seconds in
       let send = SendRequest(

@@ -5,7 +5,8 @@ import Testing
 
 @testable import Worker
 
-/// Two producers write for a worker: one that gathers records, and one for what the rest of a broadcast waits for.
+/// Two producers write for a worker: one that gathers records, and one for the
+/// records that the rest of a broadcast waits for.
 struct BroadcastProducerTests {
   @Test func whatABroadcastWaitsForIsNotGathered() async throws {
     let registry = try TemporaryRegistry()

@@ -3,8 +3,8 @@ import Synchronization
 
 @testable import Worker
 
-/// A partition, and a group that keeps what is committed for it: members come one after another, each taking up where
-/// the one before has left.
+/// A partition, and a group that keeps what is committed for it: members come one after another, and each begins at the
+/// committed position.
 final class MemoryGroup: Sendable {
   static let partition = TopicPartition(topic: "fanfare.sends", partition: 0)
 

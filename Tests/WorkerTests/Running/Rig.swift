@@ -193,7 +193,7 @@ final class HeldSink: RecordSink {
     }
   }
 
-  /// Returns when Kafka has acknowledged so many records in all.
+  /// Returns when Kafka has acknowledged `count` records in all.
   func waitForAcknowledgements(_ count: Int) async {
     await withCheckedContinuation { continuation in
       let isThere = state.withLock { state in
@@ -204,7 +204,7 @@ final class HeldSink: RecordSink {
     }
   }
 
-  /// Lets everything through, what was kept back first.
+  /// Lets all acknowledgements through, the held ones first.
   func open() {
     let held = state.withLock { state in
       state.isOpen = true

@@ -53,7 +53,7 @@ struct WorkerTests {
       let (worker, consumer) = try rig.worker(sink: sink) { $0.times.drainDeadline = .milliseconds(200) }
       let run = Task { try await worker.run() }
       await sink.waitForAcknowledgements(10)
-      // All is pushed and written; only the word of it has not come back. The worker leaves in good order, and has
+      // All is pushed and written; only the acknowledgements are missing. The worker leaves in good order, and has
       // nothing to commit.
       worker.shutDown()
       try await within(.seconds(30)) { try await run.value }
@@ -164,7 +164,7 @@ struct WorkerTests {
       let run = Task { try await worker.run() }
       let statuses = try await rig.statuses(2)
       #expect(statuses.flatMap(\.devices).map(\.outcome) == [.deviceGone, .deviceGone])
-      // What was called dead is handed to the registry before the worker ends.
+      // Dead devices are unregistered before the worker ends.
       worker.shutDown()
       try await within(.seconds(30)) { try await run.value }
     }
