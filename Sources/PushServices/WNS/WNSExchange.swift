@@ -74,7 +74,10 @@ enum WNSCorrelation {
   /// The correlation vector of a push: 22 characters of base64, the length of a base in version 2, and the first
   /// extension.
   static func vector(of id: PushID) -> String {
-    Data(id.bytes).base64EncodedString(options: .omitPaddingCharacter) + ".0"
+    // Sixteen bytes make 22 characters and "==", which the extension replaces in place: no second string per push.
+    var text = Data(id.bytes).base64EncodedString()
+    text.replaceSubrange(text.index(text.endIndex, offsetBy: -2)..., with: ".0")
+    return text
   }
 }
 
