@@ -145,7 +145,7 @@ import Testing
     let log = LogRecorder()
     let count = try await run(second, group: group, until: history.count, deadline: .seconds(1), logger: log.logger) {
       _ in
-      while log.count(of: "A rebalance takes effect although the application has not completed it") == 0 {
+      while log.count(of: "Rebalance takes effect before the application has completed it") == 0 {
         await Task.yield()
       }
       second.returnPositions()
