@@ -8,13 +8,15 @@ import ServiceLifecycle
 
 /// The front end as a role.
 package enum APIRole {
-  /// Waits for the broker that is started beside the role.
+  /// Waits for a broker that starts at the same time.
   package static func awaitOthers(_ runtime: Runtime) async throws {
     try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
   }
 
-  /// The whole role. `backlog` tells how much waits on the sends topic, on a cluster that drops what it has no room for:
-  /// the front end then refuses sends instead.
+  /// Creates all services of the role.
+  ///
+  /// `backlog` measures the lag of the sends topic on a cluster that drops records when it is full. The front end then
+  /// refuses sends before records are dropped.
   package static func services(_ runtime: Runtime, backlog: BacklogMonitor? = nil) async throws -> RoleServices {
     let settings = runtime.settings
     let registry = try await settings.registry.open(role: "api", waits: true, logger: runtime.logger)
@@ -53,12 +55,12 @@ package enum APIRole {
     }
     let checks: [any ReadinessCheck] = [
       NamedCheck("backlog") { [isInformed] in
-        isInformed() ? nil : "the cluster has not been asked yet how much is waiting"
+        isInformed() ? nil : "the lag of the sends topic has not been measured yet"
       },
-      NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
-      NamedCheck("ledger") { await RoleServices.complaint { try await history.check() } },
+      NamedCheck("registry") { await RoleServices.problem { try await registry.check() } },
+      NamedCheck("ledger") { await RoleServices.problem { try await history.check() } },
       NamedCheck("kafka") {
-        await RoleServices.complaint {
+        await RoleServices.problem {
           _ = try await producer.prepare(topics: [settings.kafka.topics.sends], timeout: .seconds(2))
         }
       },

@@ -10,8 +10,9 @@ package struct CommonOptions: ParsableArguments {
 
   package init() {}
 
-  /// The settings of the file and the environment; prints the variables that have no effect. `readFurther` reads the
-  /// keys that only the calling program has. Throws `SettingsError`.
+  /// Loads the settings from the file and the environment, and prints the variables that have no effect.
+  ///
+  /// `readFurther` reads the keys that only the calling program has. Throws `SettingsError`.
   package func settings(
     readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
   ) async throws -> Settings {
@@ -22,19 +23,21 @@ package struct CommonOptions: ParsableArguments {
     let settings = try await Settings.load(file: file, environment: environment, readFurther: readFurther)
     if !settings.unknownVariables.isEmpty {
       let names = settings.unknownVariables.joined(separator: ", ")
-      Console.error("fanfare: no key has the variable \(names); deploy/fanfare.yaml lists all keys")
+      Console.error("fanfare: unknown environment variables: \(names); deploy/fanfare.yaml lists all keys")
     }
     return settings
   }
 
-  /// The process that the settings describe, with logging and metrics set up.
+  /// Loads the settings and sets up logging and metrics.
   package func runtime(_ role: String) async throws -> Runtime {
     try Runtime(role: role, settings: try await settings())
   }
 }
 
 extension AsyncParsableCommand {
-  /// Runs the command line of a program. Settings that cannot be used end it with status 78, EX_CONFIG of sysexits.h.
+  /// Runs the command line of a program.
+  ///
+  /// Unusable settings end it with status 78, EX_CONFIG of sysexits.h.
   package static func runProgram(named name: String) async {
     do {
       var command = try parseAsRoot()
@@ -43,9 +46,9 @@ extension AsyncParsableCommand {
       } else {
         try command.run()
       }
-      // Status 0 would tell a script that it has all of the output.
+      // Status 0 would tell a script that the output is complete.
       if let failure = Console.outputFailure {
-        Console.error("\(name): standard output is not whole: \(failure)")
+        Console.error("\(name): standard output is incomplete: \(failure)")
         exit(withError: ExitCode.failure)
       }
     } catch {
@@ -56,7 +59,7 @@ extension AsyncParsableCommand {
   }
 }
 
-/// Versions of this program and of what it was built with.
+/// The versions of this program and of its compiler and libraries.
 package enum Build {
   package static let version = "0.1.0"
 

@@ -1,13 +1,14 @@
 import Foundation
 import Synchronization
 
-/// Unbuffered output for the person or script at the terminal. Logs also go to standard error, but through the logger.
+/// Unbuffered output for a user or a script. Logs also go to standard error, but through the logger.
 package enum Console {
   /// The first error of standard output.
   private static let failure = Mutex<String?>(nil)
 
-  /// The reason why standard output is incomplete; nil if it is complete. Never contains the output itself. A closed
-  /// pipe is not a failure: its reader wants no more.
+  /// The reason why standard output is incomplete; nil if it is complete.
+  ///
+  /// Never contains the output itself. A closed pipe is not a failure: its reader has ended.
   package static var outputFailure: String? { failure.withLock { $0 } }
 
   /// Writes a line to standard output.
@@ -55,7 +56,7 @@ package enum Console {
       guard handle.fileDescriptor == STDOUT_FILENO else { return }
       let error = error as NSError
       let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError ?? error
-      // A closed pipe: the reader is gone and needs no report.
+      // The pipe is closed: its reader has ended and needs no report.
       guard cause.domain != NSPOSIXErrorDomain || cause.code != Int(EPIPE) else { return }
       let reason = cause.localizedDescription
       failure.withLock { $0 = $0 ?? reason }

@@ -4,10 +4,12 @@ import Logging
 import PushServices
 import ServiceLifecycle
 
-/// Gives a sender a new credential when its files change, without a restart and without loss of requests in flight.
+/// Gives a sender its new credential when the credential's files change.
+///
+/// No restart is needed, and requests in flight are not lost.
 ///
 /// It reads the files once a second and compares their contents, because a credential often lies behind a symbolic
-/// link. A credential that cannot be used is logged, and the old one stays in use.
+/// link. If the new credential is unusable, the watch logs the error and the sender keeps the old one.
 struct CredentialWatch: Service {
   let hub: HubName
   let platform: Platform
@@ -21,8 +23,8 @@ struct CredentialWatch: Service {
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      // The files may have changed since the start, so the first contents count as new. The sender ignores what it
-      // already has.
+      // The files may have changed since the start, so the first contents count as new. The sender ignores a credential
+      // that it already has.
       var known: [Data] = []
       while true {
         // A file that cannot be read may be in the middle of a replacement; the old credential stays in use.

@@ -4,10 +4,10 @@ import Metrics
 import Registry
 import ServiceLifecycle
 
-/// Removes the registrations of apps that have not been heard from for the configured time.
+/// Removes the registrations of apps that have not contacted the front end for the configured time.
 ///
-/// One step a second; after all registrations have been checked, it starts again an hour later. A failed step is
-/// repeated after a minute. Several processes may run it on one registry.
+/// It takes one step a second. After it has checked all registrations, it starts again an hour later. It repeats a
+/// failed step after a minute. Several processes may run it on one registry.
 struct ExpiryService: Service {
   private static let betweenSteps: Duration = .seconds(1)
   private static let afterFailure: Duration = .seconds(60)

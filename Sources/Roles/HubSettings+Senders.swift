@@ -22,14 +22,15 @@ extension HubSettings {
     return try Self.senders(apns: apns, fcm: fcm, wns: wns, keys: keys, runtime: runtime)
   }
 
-  /// The keys of fields whose names differ from their keys, because the values come from files or from two keys.
+  /// Maps field names to configuration keys where they differ, because values come from files or from two keys.
   package static let keys = [
     "privateKey": "keyFile", "secret": "secretFile", "trustRoots": "trustRootsFile", "connectTo.host": "connectHost",
     "connectTo.port": "connectPort",
   ]
 
-  /// Creates the senders of the configurations that are not nil. Throws an error that names the key, taken from `keys`
-  /// where the field has another name.
+  /// Creates a sender for each configuration that is not nil.
+  ///
+  /// Throws an error that names the configuration key; `keys` maps field names to keys.
   package static func senders(
     apns: APNsConfiguration?, fcm: FCMConfiguration?, wns: WNSConfiguration?, keys: [String: String] = Self.keys,
     runtime: Runtime
@@ -59,7 +60,7 @@ extension HubSettings {
     return senders
   }
 
-  /// The authenticator for the hub's callers, for a front end bound to the given address.
+  /// Creates the authenticator of the hub's callers, for a front end bound to the given address.
   package func authenticator(boundTo host: String, logger: Logger) throws -> any Authenticator {
     let prefix = "hub.\(name).authentication"
     do {

@@ -2,11 +2,11 @@ import ArgumentParser
 import Foundation
 package import UnixSignals
 
-/// Runs `body` and cancels it on SIGINT, SIGTERM or SIGHUP (see `UnixSignal.ending`), so that it can end its child
-/// processes and remove its directories.
+/// Runs `body` and cancels it on SIGINT, SIGTERM or SIGHUP (see `UnixSignal.ending`).
 ///
-/// After such a signal it throws `ExitCode` with the status that a shell reports for a process ended by it. A second
-/// signal, at least a second later, ends the process at once.
+/// After the cancellation `body` can end its child processes and remove its directories. The function then throws
+/// `ExitCode` with the status that a shell reports for a process that the signal ended. A second signal, at least a
+/// second later, ends the process at once.
 package func endingWithSignals(_ body: @escaping @Sendable () async throws -> Void) async throws {
   let signals = await UnixSignalsSequence(trapping: UnixSignal.ending)
   let work = Task { try await body() }
@@ -18,8 +18,8 @@ package func endingWithSignals(_ body: @escaping @Sendable () async throws -> Vo
         work.cancel()
         continue
       }
-      // Cancellation did not end the work, and the user has lost patience. A second signal within a second is the same
-      // one again: timeout(1), for example, sends it to the process and to its group.
+      // Cancellation did not end the work, and the user insists. A second signal within a second is a copy of the
+      // first: timeout(1), for example, signals the process and then its group.
       if ContinuousClock.now - first.at >= .seconds(1) { exit(128 + signal.rawValue) }
     }
     return first?.signal
@@ -34,8 +34,8 @@ package func endingWithSignals(_ body: @escaping @Sendable () async throws -> Vo
 extension UnixSignal {
   /// The signals with which a user ends a program: SIGINT, SIGTERM and, when the terminal closes, SIGHUP.
   ///
-  /// SIGHUP is left out if the process was started with that signal ignored, as by nohup(1): trapping it would undo
-  /// that. Read this before any signal is trapped.
+  /// SIGHUP is excluded if the process was started with that signal ignored, as nohup(1) does: a handler would override
+  /// nohup. Read this property before you trap any signal.
   package static var ending: [UnixSignal] { outlivesItsTerminal ? [.sigint, .sigterm] : [.sigint, .sigterm, .sighup] }
 
   /// Whether this process was started with SIGHUP ignored, as nohup(1) does; see proc_pid_status(5).

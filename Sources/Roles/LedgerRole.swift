@@ -6,7 +6,7 @@ import ServiceLifecycle
 
 /// The ledger as a role.
 package enum LedgerRole {
-  /// Waits for the broker that is started beside the role.
+  /// Waits for a broker that starts at the same time.
   package static func awaitOthers(_ runtime: Runtime) async throws {
     try await runtime.settings.kafka.awaitedFile?.appear(logger: runtime.logger)
   }
@@ -18,7 +18,7 @@ package enum LedgerRole {
     return role
   }
 
-  /// The ledger without an operations server, and the store it writes.
+  /// Creates the ledger without an operations server, and returns the store it writes.
   package static func services(_ runtime: Runtime, client: KafkaClientConfiguration) throws -> (
     RoleServices, any LedgerStorage
   ) {
@@ -31,9 +31,9 @@ package enum LedgerRole {
     // An idle ledger does not notice by itself that its store is unavailable.
     let check = NamedCheck("ledger") {
       if let problem = ledger.readinessProblem { return problem }
-      return await RoleServices.complaint { try await store.check() }
+      return await RoleServices.problem { try await store.check() }
     }
-    let kafka = NamedCheck("kafka") { await RoleServices.complaint { try await ledger.checkKafka() } }
+    let kafka = NamedCheck("kafka") { await RoleServices.problem { try await ledger.checkKafka() } }
     return (RoleServices(services: [ledger], checks: [check, kafka]), store)
   }
 }

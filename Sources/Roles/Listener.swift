@@ -40,14 +40,13 @@ package struct Listener: Service {
   }
 }
 
-/// Announces a role's address once it listens: on standard output as `name address`, in the log, and in a file if
-/// configured.
+/// Announces a role's address once it listens. Runs as long as the role.
 ///
-/// Runs as long as the role.
+/// The address goes to standard output as `name address`, to the log, and to a file if one is configured.
 package struct Announcement: Service {
   /// The name of the listener.
   let name: String
-  /// The file that receives the address, written atomically; nil for none. Configured by `announceFile` under the name.
+  /// The file that receives the address, written atomically; nil for none. The key is `announceFile` under `name`.
   let file: String?
   let logger: Logger
   /// Suspends until the role listens, and returns its address.

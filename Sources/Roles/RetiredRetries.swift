@@ -4,11 +4,10 @@ import RDKafka
 import ServiceLifecycle
 import Worker
 
-/// Readmits the records in retry topics that are no longer configured: nothing is written to them any more, but
-/// deferred records remain.
+/// Readmits the records that remain in retry topics that are no longer configured.
 ///
-/// It looks for such topics once, at the start, and runs their pumps until the end: an idle pump costs little, and
-/// another worker may still have the old configuration.
+/// It looks for such topics once, at the start, and runs their pumps until shutdown: an idle pump costs little, and
+/// another worker with the old configuration may still defer records to them.
 struct RetiredRetries: Service {
   private static let pause = Duration.seconds(5)
 
@@ -37,14 +36,14 @@ struct RetiredRetries: Service {
     }
   }
 
-  /// Asks until the cluster answers; returns no topics if the role ends before.
+  /// Finds these topics. Repeats the request until the cluster answers; returns none if the role ends before.
   private func retired() async -> [Topics.Retry] {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         do {
           return topics.retired(among: try await LogReader(client: client, logger: logger).topics())
         } catch {
-          // Components that depend on Kafka report its absence.
+          // Other components report that Kafka is unavailable.
           do { try await Task.sleep(for: Self.pause) } catch { break }
         }
       }

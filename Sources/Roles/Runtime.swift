@@ -18,8 +18,8 @@ package struct Runtime: Sendable {
 
   /// The event loops of connections to push services, for the life of the process.
   ///
-  /// One loop makes some hundred thousand pushes a second to APNs, more than the rest of a worker supplies. Two loops
-  /// on shared cores only get smaller batches, and each push costs more.
+  /// One loop makes some hundred thousand pushes a second to APNs, more than the rest of a worker can supply. Two loops
+  /// on shared cores get smaller batches, so each push costs more.
   static let pushEventLoopGroup = MultiThreadedEventLoopGroup(numberOfThreads: max(1, System.coreCount / 4))
 
   /// Sets up logging to standard error and metrics for `/metrics`. Call it once per process.
@@ -47,8 +47,9 @@ package struct Runtime: Sendable {
     ).run()
   }
 
-  /// The operations server of a role that has no HTTP server of its own, and its announcement. `liveness` adds checks
-  /// to the one of the event loops.
+  /// Creates an operations server and its announcement, for a role that has no HTTP server of its own.
+  ///
+  /// The liveness checks are that of the event loops and those in `liveness`.
   package func operations(checks: [any ReadinessCheck], liveness: [any ReadinessCheck] = []) -> [any Service] {
     let server = OperationsServer(
       host: settings.operations.host, port: settings.operations.port,

@@ -2,24 +2,25 @@ package import FanfareCore
 import FoundationEssentials
 package import PushServices
 
-/// The directory that a running simulator of the push services announces itself in: where it listens, and the
-/// credentials that it accepts.
+/// The directory in which a running simulator writes its addresses and the credentials that it accepts.
 ///
-/// The files are named and shaped as each vendor hands them out; the simulator writes them, this only reads.
+/// The files have the names and formats in which each vendor issues them. The simulator writes them; this type only
+/// reads.
 package struct SimulatorDirectory: Sendable {
   let path: String
 
   package init(path: String) { self.path = path }
 
-  /// Where the simulator listens; written last.
+  /// The file with the simulator's addresses, which it writes last.
   var endpointsFile: String { file("endpoints.json") }
-  /// The APNs key, and the ids that belong to it.
+  /// The files with the APNs key and its ids.
   var apnsFiles: [String] { [file("apns.p8"), file("apns.json")] }
-  /// Google's service account, with the simulator as its token endpoint.
+  /// The file with Google's service account, whose token endpoint is the simulator.
   var serviceAccountFile: String { file("service-account.json") }
 
-  /// The configurations that make a hub push to the simulator. Throws the errors of the file system, of the decoder and
-  /// `PushConfigurationError`.
+  /// The configurations with which a hub pushes to the simulator.
+  ///
+  /// Throws `PushConfigurationError` and the errors of the file system and of the decoder.
   package func configurations(of hub: HubName) throws -> (
     apns: APNsConfiguration, fcm: FCMConfiguration, wns: WNSConfiguration
   ) {
@@ -40,7 +41,7 @@ package struct SimulatorDirectory: Sendable {
     return (apns, fcm, wns)
   }
 
-  /// The APNs key that is accepted now, and its id.
+  /// The APNs key that the simulator accepts now, and its id.
   func apnsKey() throws -> (privateKey: String, id: String) {
     (try text(file("apns.p8")), try decode(APNsIDs.self, file("apns.json")).keyID)
   }
@@ -52,7 +53,7 @@ package struct SimulatorDirectory: Sendable {
     try JSONDecoder().decode(type, from: try contents(file))
   }
 
-  /// Where the simulator listens. Its host is an IPv4 address or a name.
+  /// The simulator's addresses. The host is an IPv4 address or a name.
   struct Endpoints: Decodable {
     let host: String
     let apnsPort: Int

@@ -6,7 +6,7 @@ import Worker
 
 /// A worker as a role.
 package enum WorkerRole {
-  /// Waits for the broker and the simulators that are started beside the role.
+  /// Waits for a broker and simulators that start at the same time.
   package static func awaitOthers(_ runtime: Runtime) async throws {
     let files = [runtime.settings.kafka.awaitedFile] + runtime.settings.hubs.map(\.awaitedFile)
     for file in files { try await file?.appear(logger: runtime.logger) }
@@ -30,7 +30,7 @@ package enum WorkerRole {
     return role
   }
 
-  /// The worker without an operations server, over an open registry and senders.
+  /// Creates the worker without an operations server, over an open registry and senders.
   package static func services(
     _ runtime: Runtime, client: KafkaClientConfiguration,
     registry: any DeviceRegistry & BroadcastStore & PushQuotaStore,
@@ -44,12 +44,12 @@ package enum WorkerRole {
     consumer.instanceID = settings.worker.instance
     var production = ProducerConfiguration(client: client)
     production.maximumRecordBytes = StatusRecord.maximumRecordSize
-    // A batch costs the same per partition whether it holds three records or twenty. But a send counts against the
-    // worker's memory limits until its status record is acknowledged. Measured from 4 to 40 ms with 16 partitions: up
-    // to 12 ms were fastest.
+    // A batch of three records costs as much per partition as one of twenty. But a send counts against the worker's
+    // memory limits until its status record is acknowledged. Measured with 4 to 40 ms and 16 partitions: values up to
+    // 12 ms were fastest.
     production.linger = .milliseconds(10)
     let producer = try Producer(configuration: production, logger: runtime.logger)
-    // A broadcast waits for its segments and for the status of each page.
+    // A broadcast waits for the acknowledgement of its segments and of each page's status record.
     production.linger = .zero
     let broadcastProducer = try Producer(configuration: production, logger: runtime.logger)
     let worker = try Worker(
@@ -80,9 +80,9 @@ package enum WorkerRole {
           let problems = worker.readinessProblems
           return problems.isEmpty ? nil : problems.joined(separator: "; ")
         },
-        NamedCheck("registry") { await RoleServices.complaint { try await registry.check() } },
+        NamedCheck("registry") { await RoleServices.problem { try await registry.check() } },
         NamedCheck("kafka") {
-          await RoleServices.complaint {
+          await RoleServices.problem {
             _ = try await producer.prepare(topics: [settings.kafka.topics.sends], timeout: .seconds(2))
           }
         },
@@ -91,8 +91,8 @@ package enum WorkerRole {
 }
 
 extension RoleServices {
-  /// The description of the error that the check threw; nil if it threw none.
-  package static func complaint(_ check: () async throws -> Void) async -> String? {
+  /// Runs a readiness check and returns the description of its error; nil if it throws none.
+  package static func problem(_ check: () async throws -> Void) async -> String? {
     do {
       try await check()
       return nil

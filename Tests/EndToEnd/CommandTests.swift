@@ -91,7 +91,7 @@ import Testing
   /// A letter too few, and somebody believes in a limit that is not there.
   @Test func unknownVariableIsNamed() async throws {
     let (_, _, errors) = try await run(["audit"], environment: ["FANFARE_WORKER_MAXIMUM_RECORD": "1"])
-    #expect(errors.hasPrefix("fanfare: no key has the variable FANFARE_WORKER_MAXIMUM_RECORD; "), "\(errors)")
+    #expect(errors.hasPrefix("fanfare: unknown environment variables: FANFARE_WORKER_MAXIMUM_RECORD; "), "\(errors)")
   }
 
   private static let kafka = ["FANFARE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"]
@@ -153,7 +153,7 @@ import Testing
       (
         command: command,
         environment: demo.merging(["FANFARE_KAFKA_PROPERTIES": property]) { $1 },
-        message: "kafka.properties must be properties that this librdkafka and this program take: \(reason)"
+        message: "kafka.properties must be properties that librdkafka and Fanfare accept: \(reason)"
       )
     }
   }
@@ -163,7 +163,7 @@ import Testing
       (
         command: [role], environment: kafka.merging(["FANFARE_\(file.uppercased())_PATH": path]) { $1 },
         message:
-          "\(file).path must be a \(file), or a new file in a directory that can be written: cannot open the \(file) \(path): "
+          "\(file).path must be a \(file), or a new file in a writable directory: cannot open the \(file) \(path): "
       )
     }
   }

@@ -215,7 +215,7 @@ import Testing
 
   @Test func fullDiskFailsTheCommand() async throws {
     let full = try await report(to: ">/dev/full")
-    #expect(full.status == 1 && full.errors.contains("fanfare: standard output is not whole: "), "\(full.errors)")
+    #expect(full.status == 1 && full.errors.contains("fanfare: standard output is incomplete: "), "\(full.errors)")
     let whole = try await report(to: ">/dev/null")
     #expect(whole.status == 0 && !whole.errors.contains("standard output"), "\(whole.errors)")
   }

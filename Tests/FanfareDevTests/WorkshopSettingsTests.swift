@@ -40,7 +40,7 @@ import Yams
     ("kafka: {embedded: perhaps}", "kafka.embedded must be true or false"),
     ("simulator: {host: '::1'}", "simulator.host must be 127.0.0.1 or localhost"),
     ("broker: {brokers: 10}", "broker.brokers must be a whole number from 1 to 9"),
-    ("simulator: {port: 1}", "simulator.port is not a key that means anything; deploy/fanfare.yaml lists them all"),
+    ("simulator: {port: 1}", "simulator.port is not a known key; deploy/fanfare.yaml lists all keys"),
   ])
   func badValueIsNamedByItsKey(yaml: String, message: String) async throws {
     let error = await #expect(throws: SettingsError.self) { try await Self.load(yaml) }

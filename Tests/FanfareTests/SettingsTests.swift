@@ -117,7 +117,7 @@ import Yams
     ("kafka: {passwordFile: /nonexistent/x}", "kafka.passwordFile names a file that cannot be read: /nonexistent/x"),
     (
       "kafka: {bootstrapServer: x}",
-      "kafka.bootstrapServer is not a key that means anything; deploy/fanfare.yaml lists them all"
+      "kafka.bootstrapServer is not a known key; deploy/fanfare.yaml lists all keys"
     ),
     ("api: {port: 70000}", "api.port must be a whole number from 0 to 65535"),
     ("api: {host: ''}", "api.host must not be empty"),
@@ -152,7 +152,7 @@ import Yams
     ),
     (
       "hub: {other: {simulator: x}}",
-      "hub.other.simulator is not a key that means anything; deploy/fanfare.yaml lists them all"
+      "hub.other.simulator is not a known key; deploy/fanfare.yaml lists all keys"
     ),
     (
       "hub: {default: {apns: {keyID: ABCDEFGHIJ}}}",

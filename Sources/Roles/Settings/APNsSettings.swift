@@ -1,16 +1,18 @@
 import FanfareCore
 import PushServices
 
-/// A hub's app at Apple; there when `apns.keyFile` is. All keys are under `hub.NAME.`.
+/// A hub's credentials and connections for APNs. It exists if `apns.keyFile` is set.
+///
+/// All keys are under `hub.NAME.`.
 ///
 /// - `apns.keyFile` (text): the `.p8` file; `apns.keyID`, `apns.teamID` (text): ten characters each; `apns.topic`
 ///   (text): the bundle id.
-/// - `apns.keyIDFile` (text): instead of `apns.keyID`, a file with it, so that another key can be used without a
-///   restart.
+/// - `apns.keyIDFile` (text): a file with the key id, instead of `apns.keyID`. With it the key can be replaced without
+///   a restart.
 /// - `apns.host` (text, default `api.push.apple.com`; development builds: `api.sandbox.push.apple.com`), `apns.port`
 ///   (1…65535, default 443)
 /// - `apns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
-/// - `apns.maximumConnections` (1…1000, default 4), to a simulator, too
+/// - `apns.maximumConnections` (1…1000, default 4): also applies to a simulator.
 struct APNsSettings: Sendable {
   let configuration: APNsConfiguration
   /// The key file and, if configured, the file with the key's id.

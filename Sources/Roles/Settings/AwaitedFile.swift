@@ -3,21 +3,20 @@ package import Logging
 import NIOCore
 import NIOPosix
 
-/// A file that another process writes once it listens, and that a role waits for.
+/// A file that another process writes once it listens. A role waits for it.
 package struct AwaitedFile: Sendable {
   /// The key that names the file.
   let key: String
   let path: String
-  /// The addresses in the contents, of which at least one must accept connections; empty if it has none.
+  /// Reads the addresses from the contents. At least one of them must accept connections.
   let addresses: @Sendable (Data) -> [(host: String, port: Int)]
 
   private static let interval = Duration.milliseconds(100)
 
-  /// Suspends until the file has contents and the address in them accepts connections: a file of an earlier run is
-  /// ignored.
+  /// Suspends until the file names an address that accepts connections.
   ///
-  /// Logs the wait once. Returns without an error after `patience`: the reader of the file then reports what is wrong
-  /// with it. Throws when cancelled.
+  /// A file of an earlier run names an address that does not, so it is ignored. Logs the wait once. Returns without an
+  /// error after `patience`: the reader of the file then reports its error. Throws when cancelled.
   package func appear(within patience: Duration = .seconds(30), logger: Logger) async throws {
     guard await !isThere() else { return }
     logger.notice(
@@ -71,7 +70,7 @@ extension HubSettings {
     simulator.map { directory in
       AwaitedFile(key: "hub.\(name).simulator", path: SimulatorDirectory(path: directory).endpointsFile) {
         content in
-        // The user of the file reports what is wrong with it.
+        // The reader of the file reports its error.
         (try? SimulatorDirectory.Endpoints(content)).map { [($0.host, $0.adminPort)] } ?? []
       }
     }

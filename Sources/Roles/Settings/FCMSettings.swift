@@ -1,24 +1,24 @@
 import FanfareCore
 import PushServices
 
-/// A hub's Firebase project; there when `fcm.serviceAccountFile` is. All keys are under `hub.NAME.`.
+/// A hub's Firebase project. It exists if `fcm.serviceAccountFile` is set. All keys are under `hub.NAME.`.
 ///
 /// - `fcm.serviceAccountFile` (text): the service account's JSON key file.
 /// - `fcm.host` (text, default `fcm.googleapis.com`), `fcm.port` (1…65535, default 443)
-/// - `fcm.tokenEndpoint` (text): where access tokens come from, instead of the key file's `token_uri`.
+/// - `fcm.tokenEndpoint` (text): the URL for access tokens, instead of the key file's `token_uri`.
 /// - `fcm.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
-/// - `fcm.maximumConnections` (1…1000, default 10), to a simulator, too
-/// - `fcm.maximumPerMinute` (1…100000000, default 600000): the project's quota, which all workers share. They make no
-///   more pushes in any 60 seconds. Hubs of one project each have a part of it, to be set here. A simulator has no
-///   quota but one that is set here.
+/// - `fcm.maximumConnections` (1…1000, default 10): also applies to a simulator.
+/// - `fcm.maximumPerMinute` (1…100000000, default 600000): the quota, the most pushes of all workers together in any 60
+///   seconds. If several hubs use one project, divide its quota among them. A simulator has no quota unless this key is
+///   set.
 struct FCMSettings: Sendable {
   let configuration: FCMConfiguration
   /// The service account's key file.
   let file: String
-  /// The most pushes of all workers in any 60 seconds.
+  /// The most pushes of all workers together in any 60 seconds.
   let maximumPerMinute: Int
 
-  /// What Google gives a project that has not asked for more.
+  /// Google's default quota for a project.
   static let defaultQuota = 600_000
 
   init?(hub: HubName, from reader: SettingsReader) throws(SettingsError) {
@@ -51,12 +51,12 @@ struct FCMSettings: Sendable {
     try reader.int("hub.\(hub).fcm.maximumConnections", default: 10, in: 1...1000)
   }
 
-  /// The hub's `fcm.maximumPerMinute`, or the default where nothing is said.
+  /// The hub's `fcm.maximumPerMinute`, or the default if the key is absent.
   static func quota(of hub: HubName, default fallback: Int, from reader: SettingsReader) throws(SettingsError) -> Int {
     try reader.int("hub.\(hub).fcm.maximumPerMinute", default: fallback, in: 1...100_000_000)
   }
 
-  /// The account whose key file lies there, read anew. Throws when it cannot be used.
+  /// Reads the service account's key file again. Throws when the file is unusable.
   static func account(at file: String) throws -> ServiceAccountKey {
     try ServiceAccountKey(json: Array(try SettingsReader.contents(of: file, key: "fcm.serviceAccountFile").utf8))
   }

@@ -1,21 +1,21 @@
 package import FanfareCore
 package import FrontEnd
 
-/// One hub: who its callers are, and its credentials at the push services. All keys are under `hub.NAME.`.
+/// One hub: its callers, and its credentials at the push services. All keys are under `hub.NAME.`.
 ///
-/// - `simulator` (text): a directory of `fanfare-dev simulator`: all three platforms go there, and the keys below are not
-///   needed. A worker waits half a minute for a simulator that is starting.
-/// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` takes every user whose password equals
-///   the name, and refuses to serve anything but a loopback address unless `authentication.allowRemote` is true.
+/// - `simulator` (text): the directory of a `fanfare-dev simulator`, which then replaces all three push services; the
+///   platforms' keys are not needed. A worker waits half a minute for a simulator that is starting.
+/// - `authentication.method` (`htpasswd` or `demo`, default `htpasswd`): `demo` accepts every user whose password is the
+///   name. It requires that the front end listens on a loopback address, unless `authentication.allowRemote` is true.
 /// - `authentication.file` (text): the htpasswd file; bcrypt, yescrypt or SHA-512.
-/// - `authentication.operators` (list of users): may look up everybody's sends.
-/// - `authentication.everyone` (list of `device` and `sender`, default both): what every authenticated user may do.
-/// - `quota.sendsPerSecond` (0…1000000, default 0: none): what each sender may post at each front end; a line of a
-///   batch counts as a send.
-/// - `quota.burst` (0…1000000, default 0: as many as in a second): what a sender may post at once.
+/// - `authentication.operators` (list of users): users that may look up the sends of all senders.
+/// - `authentication.everyone` (list of `device` and `sender`, default both): the roles of every authenticated user.
+/// - `quota.sendsPerSecond` (0…1000000, default 0: no quota): the most sends of one sender at each front end; each line
+///   of a batch counts as a send.
+/// - `quota.burst` (0…1000000, default 0: the same as `sendsPerSecond`): the most sends that a sender may post at once.
 /// - `apns.…`, `fcm.…`, `wns.…`: see `APNsSettings`, `FCMSettings`, `WNSSettings`.
 package struct HubSettings: Sendable {
-  /// How callers are recognised.
+  /// The method that authenticates callers.
   enum AuthenticationMethod: String, CaseIterable, Sendable { case htpasswd, demo }
 
   package let name: HubName
@@ -27,11 +27,10 @@ package struct HubSettings: Sendable {
   package let quota: SendQuota?
   let apns: APNsSettings?
   let fcm: FCMSettings?
-  /// The most pushes to FCM of all workers in any 60 seconds; nil: as many as they can, to a simulator that was given
-  /// no quota.
+  /// The most pushes to FCM of all workers in any 60 seconds; nil for no limit, the default with a simulator.
   let fcmPushesPerMinute: Int?
   let wns: WNSSettings?
-  /// The most connections of a process to APNs, and to FCM; to a simulator's, too.
+  /// The most connections of one process to APNs and to FCM, or to a simulator of them.
   let maximumConnections: (apns: Int, fcm: Int)
 
   init(_ name: HubName, from reader: SettingsReader) throws(SettingsError) {

@@ -1,22 +1,21 @@
 package import FanfareCore
 package import RDKafka
 
-/// How to reach Kafka, and what its topics are like.
+/// The connection to Kafka, and the properties of the topics.
 ///
-/// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. This or `kafka.bootstrapServersFile`
-///   must be there for a role that talks to Kafka, and not both, unless one is in the environment: it goes over the
-///   other in the file.
-/// - `kafka.bootstrapServersFile` (text): a file that holds them, as `fanfare-dev broker` writes it; read when the role
-///   starts. The api, the worker and the ledger wait half a minute for it.
-/// - `kafka.topicPrefix` (text, default `fanfare`): what all topics and consumer groups begin with.
+/// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. A role that uses Kafka needs this key or
+///   `kafka.bootstrapServersFile`. Both together are an error, except that a key in the environment overrides the other
+///   one in the file.
+/// - `kafka.bootstrapServersFile` (text): a file with these addresses, as `fanfare-dev broker` writes it. A role reads
+///   it at its start; the api, the worker and the ledger wait half a minute for it.
+/// - `kafka.topicPrefix` (text, default `fanfare`): the beginning of the names of all topics and consumer groups.
 /// - `kafka.retryDelays` (list of whole seconds, 1…86400, default 15, 60, 300): the delays of the retry topics, one
-///   topic each; an empty list lets everything wait in the workers' memory.
-/// - `kafka.partitions` (1…1000, default 64): of each topic that `fanfare topics create` makes; the
-///   status topic has a quarter of it, a retry topic an eighth, rounded down and at least one. So many workers, and a
-///   quarter of so many ledgers, share the work.
-/// - `kafka.replicationFactor` (1…10, default 3): of each topic that `fanfare topics create` makes.
-/// - `kafka.properties` (list of `key=value`): any further librdkafka property, for example
-///   `security.protocol=SASL_SSL`.
+///   topic each. With an empty list all retries wait in the workers' memory.
+/// - `kafka.partitions` (1…1000, default 64): the partitions of each topic that `fanfare topics create` makes. Only the
+///   status topic has a quarter of them and a retry topic an eighth, rounded down and at least one. This many workers,
+///   and a quarter of this many ledgers, can share the work.
+/// - `kafka.replicationFactor` (1…10, default 3): the replicas of each topic that `fanfare topics create` makes.
+/// - `kafka.properties` (list of `key=value`): further librdkafka properties, for example `security.protocol=SASL_SSL`.
 /// - `kafka.passwordFile` (text): a file with the value of `sasl.password`.
 package struct KafkaSettings: Sendable, CustomReflectable {
   let bootstrapServers: String?
@@ -25,7 +24,7 @@ package struct KafkaSettings: Sendable, CustomReflectable {
   let partitions: Int
   package let replicationFactor: Int
   let properties: [String: String]
-  /// The kind of cluster; no key of the product sets it.
+  /// The kind of cluster. No configuration key of the product sets it.
   package var profile = ClusterProfile()
 
   init(from reader: SettingsReader) throws(SettingsError) {
@@ -61,7 +60,7 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     self.properties = properties
   }
 
-  /// The client of one role. Throws when it is not said where the cluster is.
+  /// The client configuration of one role. Throws when the cluster's address is missing.
   package func client(_ role: String) throws(SettingsError) -> KafkaClientConfiguration {
     var servers = bootstrapServers
     if servers == nil, let bootstrapServersFile {
@@ -72,14 +71,15 @@ package struct KafkaSettings: Sendable, CustomReflectable {
     }
     guard let servers, !servers.isEmpty else {
       throw SettingsError(
-        "kafka.bootstrapServers", "is missing: host:port of a Kafka broker, or what `fanfare-dev broker` prints")
+        "kafka.bootstrapServers",
+        "is missing: host:port of a Kafka broker, or the address that `fanfare-dev broker` prints")
     }
     return KafkaClientConfiguration(
       bootstrapServers: servers, clientID: "fanfare-\(role)", properties: properties,
       profile: profile)
   }
 
-  /// Keeps the properties, which hold a password, out of everything that prints the settings.
+  /// Hides the values of the properties, which may contain a password, when the settings are printed.
   package var customMirror: Mirror {
     Mirror(
       self,
@@ -90,15 +90,15 @@ package struct KafkaSettings: Sendable, CustomReflectable {
       ])
   }
 
-  /// The topics to be made, on a cluster of the given replication factor.
+  /// The topics to create, with the given replication factor.
   package func specifications(replicationFactor: Int) -> [TopicSpecification] {
     topics.all.map { name in
       var configuration = ["retention.ms": name == topics.deadLetter ? "2592000000" : "604800000"]
-      // Whatever the cluster's default is: compaction would leave one send of each user.
+      // Overrides the cluster's default: compaction would keep only one send of each user.
       configuration["cleanup.policy"] = "delete"
-      // Kafka's default of a megabyte is less than the results of a large send may need.
+      // The results of a large send may exceed Kafka's default of a megabyte.
       configuration["max.message.bytes"] = "\(StatusRecord.maximumRecordSize)"
-      // Kafka's default of 1 would let the leader alone acknowledge a send.
+      // With Kafka's default of 1 the leader alone could acknowledge a send.
       if replicationFactor >= 3 { configuration["min.insync.replicas"] = "2" }
       return TopicSpecification(
         name: name, partitions: Int32(topics.partitions(of: name, ofSends: partitions)),
@@ -108,11 +108,12 @@ package struct KafkaSettings: Sendable, CustomReflectable {
 }
 
 extension Topics {
-  /// How many partitions the topic is made with, where that of the sends has so many. Every partition costs its broker
-  /// and its clients something, in each batch that goes to it.
+  /// The number of partitions to create for a topic, if the sends topic has `partitions`.
+  ///
+  /// Each partition of a batch costs work at the broker and at the clients.
   package func partitions(of name: String, ofSends partitions: Int) -> Int {
-    // One ledger takes in what several workers settle, and to each of fewer partitions a worker writes less often and
-    // more at a time. What is put off is little.
+    // One ledger consumes the status records of several workers, and with fewer partitions a worker writes fewer and
+    // larger batches. Few records are deferred.
     if name == status { return max(1, partitions / 4) }
     return retries.contains { $0.name == name } ? max(1, partitions / 8) : partitions
   }

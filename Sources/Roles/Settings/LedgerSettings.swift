@@ -3,14 +3,14 @@ import Ledger
 import Logging
 import PostgreSQL
 
-/// Where the account is kept, and what of it: a SQLite file on this machine, or a PostgreSQL database that several
-/// ledgers share.
+/// The ledger's store: a SQLite file on this machine, or a PostgreSQL database that several ledgers share.
 ///
-/// - `ledger.path` (text, default `fanfare-ledger.sqlite`): the file, where there is no `ledger.postgres.url`.
+/// - `ledger.path` (text, default `fanfare-ledger.sqlite`): the file, used if `ledger.postgres.url` is absent.
 /// - `ledger.postgres.*`: the database; see `PostgreSQLConfiguration`. `maximumConnections` is 4 by default, and at
-///   least 2: old days are dropped on one of them while sends are written.
-/// - `ledger.retentionDays` (1…3650, default 30): how long a settled send can be looked up.
-/// - `ledger.devicesKept` (0…100000, default 100): a send to more devices keeps its counts only.
+///   least 2: one of them drops old days while another writes sends.
+/// - `ledger.retentionDays` (1…3650, default 30): the time for which a settled send can be looked up.
+/// - `ledger.devicesKept` (0…100000, default 100): the most devices of a send whose outcomes are kept one by one; of a
+///   larger send only the counts are kept.
 package struct LedgerSettings: Sendable {
   /// The file, used if there is no database.
   let store: LedgerStoreConfiguration
@@ -29,13 +29,12 @@ package struct LedgerSettings: Sendable {
     self.postgreSQL = postgreSQL
   }
 
-  /// Opens the store that the ledger writes. Throws when a file cannot be used. A database is connected to on first
-  /// use.
+  /// Opens the store that the ledger writes. Throws when the file is unusable. Connects to a database on first use.
   func open(clock: any WallClock, logger: Logger) throws -> any LedgerStorage {
     try database(role: "ledger", clock: clock, logger: logger) ?? LedgerStore(store, clock: clock)
   }
 
-  /// The history that the front end reads. It need not exist yet.
+  /// The history that the front end reads. The store need not exist yet.
   func history(logger: Logger) throws -> any SendHistory {
     try database(role: "api", clock: SystemWallClock(), logger: logger) ?? LedgerReader(store)
   }

@@ -1,15 +1,16 @@
 import PostgreSQL
 
 extension PostgreSQLConfiguration {
-  /// The database under a section's name, `ledger.postgres`; nil where it has no `url`. Throws where anything else
-  /// there says that a database is meant.
+  /// Reads the database of a section such as `ledger.postgres`; nil if the section has no `url`.
+  ///
+  /// Throws if the section has no `url`, but other keys show that a database is wanted.
   ///
   /// - `url` (text): libpq's connection string, `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
-  /// - `passwordFile` (text): a file with the password, where the connection string has none.
-  /// - `maximumConnections` (1…1000): of each process.
-  /// - `connectSeconds` (seconds, default 5): until one attempt to connect is given up.
-  /// - `statementSeconds` (seconds, default 10): until the server breaks off a statement.
-  /// - `waitSeconds` (seconds, default 5): until who waits for a connection is told that there is none.
+  /// - `passwordFile` (text): a file with the password, if the connection string has none.
+  /// - `maximumConnections` (1…1000): the most connections of each process.
+  /// - `connectSeconds` (seconds, default 5): the time limit of one attempt to connect.
+  /// - `statementSeconds` (seconds, default 10): the time limit of a statement, after which the server cancels it.
+  /// - `waitSeconds` (seconds, default 5): the time limit of a wait for a free connection.
   init?(
     _ section: String, connections: Int, fewest: Int = 1, from reader: SettingsReader
   ) throws(SettingsError) {

@@ -4,16 +4,17 @@ package import Logging
 import PostgreSQL
 package import Registry
 
-/// Where devices are registered: a SQLite file on this machine, or a PostgreSQL database that many machines share.
+/// The registry's store: a SQLite file on this machine, or a PostgreSQL database that many machines share.
 ///
-/// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, where there is no `registry.postgres.url`.
+/// - `registry.path` (text, default `fanfare-registry.sqlite`): the file, used if `registry.postgres.url` is absent.
 /// - `registry.postgres.url` (text): libpq's connection string,
 ///   `postgresql://user@host/database?sslmode=verify-full&sslrootcert=…`.
-/// - `registry.postgres.passwordFile` (text): a file with the password, where the connection string has none.
-/// - `registry.postgres.maximumConnections` (1…1000, default 8): of each process.
-/// - `registry.postgres.connectSeconds` (seconds, default 5): until one attempt to connect is given up.
-/// - `registry.postgres.statementSeconds` (seconds, default 10): until the server breaks off a statement.
-/// - `registry.postgres.waitSeconds` (seconds, default 5): until who waits for a connection is told that there is none.
+/// - `registry.postgres.passwordFile` (text): a file with the password, if the connection string has none.
+/// - `registry.postgres.maximumConnections` (1…1000, default 8): the most connections of each process.
+/// - `registry.postgres.connectSeconds` (seconds, default 5): the time limit of one attempt to connect.
+/// - `registry.postgres.statementSeconds` (seconds, default 10): the time limit of a statement, after which the server
+///   cancels it.
+/// - `registry.postgres.waitSeconds` (seconds, default 5): the time limit of a wait for a free connection.
 package struct RegistrySettings: Sendable {
   /// The requirements on a registration store.
   package typealias Store = DeviceRegistry & RegistrationDirectory & SecurePayloadStore & SendClaimStore
@@ -33,8 +34,8 @@ package struct RegistrySettings: Sendable {
 
   /// Opens the store for a role.
   ///
-  /// Throws when it is unavailable, unless the role `waits` and the store is a database. `patience` is the least limit
-  /// for a statement and for the wait for a connection or another process. A missing file is created unless it
+  /// Throws when the store is unavailable, unless it is a database and the role `waits`. `patience` is the minimum time
+  /// limit of a statement and of a wait for a connection or another process. A missing file is created unless it
   /// `mustExist`.
   package func open(
     role: String, patience: Duration = .zero, waits: Bool = false, mustExist: Bool = false, logger: Logger

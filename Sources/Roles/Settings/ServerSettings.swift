@@ -1,13 +1,13 @@
 import FanfareCore
 package import FrontEnd
 
-/// How the front end listens and what it takes.
+/// The front end's address and limits.
 ///
 /// - `api.host` (text, default `127.0.0.1`), `api.port` (0…65535, default 8080)
 /// - `api.maximumConnections` (1…1000000, default 8192)
-/// - `api.securePayloadSeconds` (1…2419200, default 86400): how long a secure payload waits for its recipient.
-/// - `api.announceFile` (text): where the role writes its `host:port` once it listens, for scripts that let the kernel
-///   choose the port.
+/// - `api.securePayloadSeconds` (1…2419200, default 86400): the time for which a recipient can fetch a secure payload.
+/// - `api.announceFile` (text): the file in which the role writes its `host:port` once it listens, for scripts that let
+///   the kernel choose the port.
 package struct APISettings: Sendable {
   package let frontEnd: FrontEndConfiguration
   let announceFile: String?
@@ -25,10 +25,12 @@ package struct APISettings: Sendable {
   }
 }
 
-/// Where a worker and a ledger answer `/healthz`, `/readyz` and `/metrics`; the front end does so on its own port.
+/// The address at which a worker or a ledger answers `/healthz`, `/readyz` and `/metrics`.
+///
+/// The front end answers them on its own port.
 ///
 /// - `operations.host` (text, default `127.0.0.1`)
-/// - `operations.port` (0…65535, default 0): 0 lets the kernel choose; the role logs where it listens.
+/// - `operations.port` (0…65535, default 0): 0 lets the kernel choose; the role logs its address.
 struct OperationsSettings: Sendable {
   let host: String
   let port: Int

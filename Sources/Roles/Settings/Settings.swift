@@ -12,7 +12,7 @@ import Yams
 package struct Settings: Sendable {
   package var kafka: KafkaSettings
   package let registry: RegistrySettings
-  /// The age without contact at which a registration expires; nil for never.
+  /// The time without contact after which a registration expires; nil for never.
   let registrationLifetime: Duration?
   package let ledger: LedgerSettings
   package let api: APISettings
@@ -28,7 +28,7 @@ package struct Settings: Sendable {
   /// The consumer group that all workers share.
   package var workerGroup: String { worker.group ?? "\(kafka.topics.prefix).workers" }
 
-  /// Throws an error that names the key of the first value that cannot be used.
+  /// Throws an error that names the key of the first unusable value.
   init(from reader: SettingsReader) throws(SettingsError) {
     kafka = try KafkaSettings(from: reader)
     registry = try RegistrySettings(from: reader)
@@ -56,11 +56,10 @@ package struct Settings: Sendable {
     self.hubs = hubs
   }
 
-  /// Loads the file, if any, overridden by the environment. `readFurther` reads the keys that only the calling program
-  /// has.
+  /// Loads the file, if any. Environment variables override its values.
   ///
-  /// Throws `SettingsError`, also for an unknown key of the file. Unknown variables are collected in
-  /// `unknownVariables`.
+  /// `readFurther` reads the keys that only the calling program has. Throws `SettingsError`, also for an unknown key of
+  /// the file. Collects unknown variables in `unknownVariables`.
   package static func load(
     file: String?, environment: [String: String],
     readFurther: (SettingsReader) throws(SettingsError) -> Void = { _ in }
@@ -91,7 +90,7 @@ package struct Settings: Sendable {
     var settings = try Settings(from: reader)
     try readFurther(reader)
     if let unknown = fileKeys.subtracting(reader.keys).min() {
-      throw SettingsError(unknown, "is not a key that means anything; deploy/fanfare.yaml lists them all")
+      throw SettingsError(unknown, "is not a known key; deploy/fanfare.yaml lists all keys")
     }
     let known = Set(reader.keys.map(variable)).union(["FANFARE_CONFIG"])
     settings.unknownVariables = environment.keys.filter {
@@ -106,13 +105,14 @@ package struct Settings: Sendable {
     return "FANFARE_" + String(words.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
   }
 
-  /// The spelling that swift-configuration expects: it looks for `keyIDFile` under KEY_IDFILE, because it starts no new
-  /// word between two capitals.
+  /// The spelling of a variable that swift-configuration expects.
+  ///
+  /// It looks for `keyIDFile` under KEY_IDFILE, because it starts no new word between two capitals.
   private static func spelling(of name: String) -> String {
     name.hasSuffix("_APNS_KEY_ID_FILE") ? "\(name.dropLast("_FILE".count))FILE" : name
   }
 
-  /// The position and kind of a YAML error, never the text there, which may be a password.
+  /// The position and kind of a YAML error, without the text at that position, which may be a password.
   private static func place(of error: any Error) -> String {
     switch error {
     case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
@@ -124,8 +124,9 @@ package struct Settings: Sendable {
     }
   }
 
-  /// The dotted keys of all values in a file's text; empty for an empty document. Throws `YamlError` for invalid YAML,
-  /// `SettingsError` for YAML that is no configuration.
+  /// The dotted keys of all values in a file's text; empty for an empty document.
+  ///
+  /// Throws `YamlError` for invalid YAML, `SettingsError` for YAML that is no configuration.
   private static func keys(of text: String, at file: String) throws -> Set<String> {
     // A file of comments has no document; `---` alone is an empty one.
     guard let document = try Yams.compose(yaml: text), document.null == nil else { return [] }
@@ -135,8 +136,9 @@ package struct Settings: Sendable {
     return Set(try keys(of: document))
   }
 
-  /// The dotted keys of all values below a YAML node. A list is one value. Throws for a value of the wrong shape,
-  /// naming only its key: the value may be a password.
+  /// The dotted keys of all values below a YAML node. A list is one value.
+  ///
+  /// The error for a value of the wrong shape names only its key: the value may be a password.
   static func keys(of node: Yams.Node, under prefix: String = "") throws(SettingsError) -> [String] {
     guard let mapping = node.mapping else {
       // The provider would read `null` or `~` as text.

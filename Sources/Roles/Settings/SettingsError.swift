@@ -4,7 +4,7 @@ import RDKafka
 import Registry
 import Worker
 
-/// An unusable configuration value: the key, and what was expected. Never contains the value of a secret.
+/// An unusable configuration value: its key and the expectation. Never contains the value of a secret.
 package struct SettingsError: Error, Hashable, CustomStringConvertible {
   /// The key as the configuration file writes it: `kafka.bootstrapServers`.
   package let key: String
@@ -20,21 +20,20 @@ package struct SettingsError: Error, Hashable, CustomStringConvertible {
 }
 
 extension SettingsError {
-  /// Translates an error of another target into one about the key of the value it was given; nil if the settings are
-  /// not the cause.
+  /// Translates an error of another target into one that names the key; nil if the settings are not the cause.
   init?(cause: any Error) {
     switch cause {
     case let error as SettingsError: self = error
     case let error as RDKafkaError where error.code == .configuration:
-      self.init("kafka.properties", "must be properties that this librdkafka and this program take: \(error.message)")
+      self.init("kafka.properties", "must be properties that librdkafka and Fanfare accept: \(error.message)")
     case let error as RegistryFileError:
-      self.init("registry.path", "must be a registry, or a new file in a directory that can be written: \(error)")
+      self.init("registry.path", "must be a registry, or a new file in a writable directory: \(error)")
     case let error as PostgreSQLError where error.code == .configuration || error.code == .programming:
-      self.init("registry.postgres.url", "must lead to a database of which the user may make and use tables: \(error)")
+      self.init("registry.postgres.url", "must name a database in which the user may create and use tables: \(error)")
     case let error as LedgerError where error.code == .unusable:
-      self.init("ledger.path", "must be a ledger, or a new file in a directory that can be written: \(error)")
+      self.init("ledger.path", "must be a ledger, or a new file in a writable directory: \(error)")
     case let error as LedgerError where error.code == .unusableDatabase:
-      self.init("ledger.postgres.url", "must lead to a database of which the user may make and use tables: \(error)")
+      self.init("ledger.postgres.url", "must name a database in which the user may create and use tables: \(error)")
     case let error as WorkerConfiguration.Problem:
       self.init("worker.\(error.property)", "must be \(error.expected)")
     default: return nil

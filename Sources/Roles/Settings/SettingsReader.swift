@@ -5,8 +5,8 @@ import Synchronization
 
 /// Reads typed values by key; every problem becomes an error that names the key.
 ///
-/// swift-configuration treats a value of the wrong type as absent and reports it only to its access reporter, so this
-/// type is the access reporter too. The reports also show which keys exist.
+/// swift-configuration treats a value of the wrong type as absent and reports it only to its access reporter. So this
+/// type is also the access reporter, and it learns from the reports which keys exist.
 package final class SettingsReader: AccessReporter {
   /// The report on a key.
   private struct Heard {
@@ -46,7 +46,7 @@ package final class SettingsReader: AccessReporter {
     try optionalString(key) ?? fallback
   }
 
-  /// Text that must be present. `expectation` says what it is for.
+  /// Text that must be present. The error contains `expectation`.
   package func requiredString(_ key: String, _ expectation: String) throws(SettingsError) -> String {
     guard let value = try optionalString(key) else { throw SettingsError(key, "is missing: \(expectation)") }
     return value
@@ -60,8 +60,9 @@ package final class SettingsReader: AccessReporter {
     return value
   }
 
-  /// The texts of two mutually exclusive keys, one of them nil. The environment's value of either overrides the file's
-  /// values of both.
+  /// The texts of two mutually exclusive keys, one of them nil.
+  ///
+  /// The environment's value of either key overrides the file's values of both.
   func oneOf(_ first: String, _ second: String) throws(SettingsError) -> (first: String?, second: String?) {
     let values = (first: try optionalString(first), second: try optionalString(second))
     let levels = heard.withLock { ($0[first]?.level, $0[second]?.level) }
@@ -70,7 +71,7 @@ package final class SettingsReader: AccessReporter {
     return one < other ? (values.first, nil) : (nil, values.second)
   }
 
-  /// A list of texts; in the environment separated by commas.
+  /// A list of texts; the environment separates them by commas.
   func strings(_ key: String, default fallback: [String] = []) throws(SettingsError) -> [String] {
     let value = config.stringArray(forKey: ConfigKey(key))
     try check(key, "must be a list of texts")
@@ -135,8 +136,9 @@ package final class SettingsReader: AccessReporter {
     return choice
   }
 
-  /// The text of the file that a key names; nil if the key is absent. Keys, certificates and secrets come only from
-  /// files.
+  /// The text of the file that a key names; nil if the key is absent.
+  ///
+  /// Private keys, certificates and secrets come only from files.
   func contents(ofFileAt key: String) throws(SettingsError) -> String? {
     guard let path = try optionalString(key) else { return nil }
     return try Self.contents(of: path, key: key)

@@ -1,14 +1,14 @@
 import FanfareCore
 import PushServices
 
-/// A hub's app at Microsoft; there when `wns.secretFile` is. All keys are under `hub.NAME.`.
+/// A hub's credentials and connections for WNS. It exists if `wns.secretFile` is set. All keys are under `hub.NAME.`.
 ///
 /// - `wns.secretFile` (text): a file with the app's secret.
-/// - `wns.packageSID` (text): for an app of the Store; or `wns.tenant` and `wns.applicationID` (text): for one
-///   registered in Entra ID.
-/// - `wns.tokenEndpoint` (text): where access tokens come from, instead of Microsoft.
-/// - `wns.connectHost` (text), `wns.connectPort` (1…65535, default 443): a test double to connect to, whatever channel
-///   URIs say.
+/// - `wns.packageSID` (text): the id of an app of the Store. An app registered in Entra ID has `wns.tenant` and
+///   `wns.applicationID` (text) instead.
+/// - `wns.tokenEndpoint` (text): the URL for access tokens, instead of Microsoft's.
+/// - `wns.connectHost` (text), `wns.connectPort` (1…65535, default 443): a test server that replaces the hosts of all
+///   channel URIs.
 /// - `wns.trustRootsFile` (text): certificates (PEM) to trust instead of the system's.
 /// - `wns.maximumConnections` (1…1000, default 64)
 struct WNSSettings: Sendable {

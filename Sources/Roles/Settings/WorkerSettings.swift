@@ -1,24 +1,23 @@
 import Worker
 
-/// What one worker process may hold, and how patient it is.
+/// The limits and times of one worker process.
 ///
 /// - `worker.group` (text): the consumer group that all workers share; default `<kafka.topicPrefix>.workers`.
 /// - `worker.instance` (text): a name that survives restarts, for static membership: a restart then moves no partition.
-/// - `worker.maximumRecords` (1…262144, default 5000): records taken and not settled.
-/// - `worker.maximumBytes` (65536…1073741824, default 4194304): the bytes of such records, as they lie in Kafka;
-///   decoded and rendered they take several times as many.
-/// - `worker.maximumPushes` (1…1000000, default 10000): pushes handed to push services and not answered.
-/// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the same for one platform of one hub.
-/// - `worker.maximumBulkPushesPerSender` (1…1000000, default 1000): those of them that may be broadcasts'; fewer
-///   while single sends come, where they would only stand in line.
-/// - `worker.pageDevices` (1…25000, default 5000): how many devices a page of a broadcast and the head start of the
-///   next one are to have: what a crash repeats at most.
-/// - `worker.broadcastFailureShare` (0…1, default 0.5): the share of a page whose failure pauses its broadcast.
-/// - `worker.defaultTimeToLive` (seconds, default 86400): the life of a send that names none.
-/// - `worker.drainSeconds` (seconds, default 20): from SIGTERM until what is in flight is given up.
-/// - `worker.longestRest` (seconds, default 10): what must wait longer goes through a retry topic instead of waiting in
-///   memory.
-/// - `worker.maximumAttempts` (1…100, default 8): how often one push is handed over before it is given up.
+/// - `worker.maximumRecords` (1…262144, default 5000): the most records consumed and not settled.
+/// - `worker.maximumBytes` (65536…1073741824, default 4194304): the most bytes of these records as stored in Kafka.
+///   Decoded and rendered they take several times as much memory.
+/// - `worker.maximumPushes` (1…1000000, default 10000): the most pushes in flight.
+/// - `worker.maximumPushesPerSender` (1…1000000, default 5000): the most pushes in flight for one platform of one hub.
+/// - `worker.maximumBulkPushesPerSender` (1…1000000, default 1000): the most of them that belong to broadcasts. The
+///   limit shrinks while single sends arrive, as far as that does not slow the broadcasts.
+/// - `worker.pageDevices` (1…25000, default 5000): the target number of devices in a page of a broadcast together with
+///   the head start of the next one; a crash repeats at most these pushes.
+/// - `worker.broadcastFailureShare` (0…1, default 0.5): the share of failed devices of a page that pauses a broadcast.
+/// - `worker.defaultTimeToLive` (seconds, default 86400): the time to live of a send without one of its own.
+/// - `worker.drainSeconds` (seconds, default 20): the time limit for settling pushes in flight after SIGTERM.
+/// - `worker.longestRest` (seconds, default 10): the longest wait in memory; a longer one goes through a retry topic.
+/// - `worker.maximumAttempts` (1…100, default 8): the most attempts at one push.
 struct WorkerSettings: Sendable {
   let configuration: WorkerConfiguration
   let group: String?

@@ -12,15 +12,15 @@ import Testing
     let topic = try await kafka.topic()
     try await kafka.withProducer { producer in
       // As the check `kafka` of the api and the worker asks.
-      func complaint(within patience: Duration) async -> String? {
-        await RoleServices.complaint { _ = try await producer.prepare(topics: [topic], timeout: patience) }
+      func problem(within patience: Duration) async -> String? {
+        await RoleServices.problem { _ = try await producer.prepare(topics: [topic], timeout: patience) }
       }
-      #expect(await complaint(within: .seconds(30)) == nil)
+      #expect(await problem(within: .seconds(30)) == nil)
       try kafka.cluster?.setBroker(isUp: false)
-      let words = await complaint(within: .seconds(1))
+      let words = await problem(within: .seconds(1))
       #expect(words?.contains(topic) == true, "\(words ?? "ready")")
       try kafka.cluster?.setBroker(isUp: true)
-      #expect(await complaint(within: .seconds(60)) == nil)
+      #expect(await problem(within: .seconds(60)) == nil)
     }
     kafka.cluster?.close()
   }
@@ -28,7 +28,7 @@ import Testing
   @Test func roleIsNotReadyWithoutBroker() async throws {
     let client = KafkaClientConfiguration(bootstrapServers: "127.0.0.1:1", clientID: "test", profile: .embedded)
     let producer = try Producer(configuration: ProducerConfiguration(client: client), logger: TestKafka.quietLogger)
-    let words = await RoleServices.complaint {
+    let words = await RoleServices.problem {
       _ = try await producer.prepare(topics: ["sends"], timeout: .milliseconds(200))
     }
     #expect(words != nil)
