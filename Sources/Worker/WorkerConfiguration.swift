@@ -100,7 +100,7 @@ package struct WorkerConfiguration: Sendable {
     package var resumeDeadline = Duration.milliseconds(5_000)
     /// The shortest time between two commits; 0: a commit begins as soon as the one before has ended.
     package var commitInterval = Duration.milliseconds(250)
-    /// How often the worker asks what is wanted of the broadcasts under way.
+    /// How often the worker asks for the controls of the broadcasts in work.
     package var steeringInterval = Duration.milliseconds(500)
     /// How often a platform that refuses the configuration is probed.
     package var probeInterval = Duration.seconds(15)

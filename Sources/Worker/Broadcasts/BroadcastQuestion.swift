@@ -13,9 +13,9 @@ enum BroadcastQuestion: Sendable {
   case finishedPages(Ticket, BroadcastID, Range<Int>)
   /// The next devices of a page.
   case page(Ticket, AudienceQuery, RegistrationSlice, createdBefore: UnixTime, askedAt: Int64)
-  /// When may so many devices of a page be pushed to?
+  /// When may a number of devices of a page be pushed to?
   case reserve(Ticket, Int, BroadcastID, perSecond: Int)
-  /// When may so many devices of a readmitted record be pushed to?
+  /// When may a number of devices of a readmitted record be pushed to?
   case permits(Ticket, Int, BroadcastID, perSecond: Int)
   /// These pages are finished.
   case finish(Ticket, BroadcastID, [Int])

@@ -36,7 +36,7 @@ struct BroadcastWalker: Sendable {
   private var steering = SteeringRequest()
   private var backlog = StoreBacklog()
 
-  /// The request for what is wanted of the broadcasts.
+  /// The request for the broadcasts' controls.
   private struct SteeringRequest: Sendable {
     var isOpen = false
     var due: Int64 = 0
@@ -176,7 +176,7 @@ struct BroadcastWalker: Sendable {
     return Array(broadcasts)
   }
 
-  /// It is known what is wanted of these broadcasts: the segments of those that are not paused any more get their turn.
+  /// The controls of these broadcasts are known: the segments of those that are not paused any more get their turn.
   mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], items: ItemTable, at now: Moment) {
     steering.isOpen = false
     controls = Dictionary(zip(broadcasts, answers.map(\.state))) { _, last in last }

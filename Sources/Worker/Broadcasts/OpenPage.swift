@@ -135,7 +135,7 @@ struct OpenPage: Sendable {
 enum PageTurn: Hashable, Sendable {
   /// Look up its devices, and wait.
   case none
-  /// Be pushed to so many devices while the page before it is finished.
+  /// Be pushed to that many devices while the page before it is finished.
   case headStart(Int)
   /// Be pushed to its end.
   case whole

@@ -75,7 +75,7 @@ struct Readmissions: Sendable {
 
   // Awaiting a slot.
 
-  /// Whether so many further bytes would take the room of everything else.
+  /// Whether that many further bytes would take the room of everything else.
   func isCrowded(by bytes: Int, limits: WorkerConfiguration.Limits) -> Bool {
     !awaitingSlot.isEmpty && awaitingBytes + bytes > limits.maximumBytes / 4
   }

@@ -64,7 +64,7 @@ extension Dispatcher {
     }
   }
 
-  /// The first devices of the audience are known, what is wanted of the broadcast, and the pages it is divided into.
+  /// The survey is answered: the first devices of the audience, the broadcast's control, and its pages.
   private mutating func surveyed(
     _ ticket: Ticket, _ broadcast: BroadcastID, _ found: AudiencePage?, _ control: BroadcastControl.State, pages: Int,
     at now: Moment, into effects: inout Effects
@@ -135,7 +135,7 @@ extension Dispatcher {
     }
   }
 
-  /// It is known what is wanted of these broadcasts.
+  /// The controls of these broadcasts are known.
   private mutating func steered(_ broadcasts: [BroadcastID], _ answers: [BroadcastControl], at now: Moment) {
     self.broadcasts.steered(broadcasts, answers, items: items, at: now)
     // The next pause is another one.

@@ -8,7 +8,8 @@ import FanfareCore
 /// again would never end. So once a registration has returned, pushes for the previous user can arrive only if they
 /// were handed over by then, or a look-up for them was asked within the window before, or is still open.
 ///
-/// A send to a tag is for whoever has the tag when it is dispatched, and may have too many devices to look up twice.
+/// A send to a tag is for the devices that have the tag when it is dispatched, and may have too many to look
+/// them up twice.
 /// Repetitions are looked up again all the same, and first attempts later than twice `freshness` after the look-up:
 /// that long devices may wait to be queued, and as long again in the queue. The request asks whether they are still
 /// registered, and were the same user's when the send was accepted.

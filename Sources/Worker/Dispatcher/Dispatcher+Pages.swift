@@ -4,7 +4,7 @@ import RDKafka
 
 /// The devices of an open page: looked up, pushed, and reported.
 extension Dispatcher {
-  /// Does with an open page what is wanted of its broadcast.
+  /// Applies the control of its broadcast to an open page.
   mutating func follow(_ control: BroadcastControl.State, _ slot: Int) {
     guard items[slot].phase == .dispatching, let state = broadcasts[page: slot]?.state else { return }
     switch control {

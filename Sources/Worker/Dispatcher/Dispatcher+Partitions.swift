@@ -12,7 +12,7 @@ extension Dispatcher {
       into: &effects.group)
   }
 
-  /// The group has answered what it has committed and what it has refused; nil: it could not be asked.
+  /// The group has answered with its committed and its refused positions; nil: it could not be asked.
   mutating func recover(
     _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset] = [], into effects: inout Effects
   ) {
@@ -98,7 +98,7 @@ extension Dispatcher {
     giveUpUnowned()
   }
 
-  /// Reports what the next owner of these partitions will repeat.
+  /// Reports the work that the next owner of these partitions will repeat.
   private func reportLeftWork(in partitions: [TopicPartition], into effects: inout Effects) {
     if let (uncommitted, reason) = self.partitions.uncommitted(in: partitions) {
       effects.alarm(.positionsLeft(uncommitted, reason: reason))

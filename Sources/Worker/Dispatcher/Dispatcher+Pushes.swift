@@ -105,7 +105,7 @@ extension Dispatcher {
     }
   }
 
-  /// Does what the retry policy decides about an outcome of the service, or of rendering.
+  /// Follows the retry policy's decision on an outcome of the service, or of rendering.
   private mutating func judge(_ ticket: Ticket, _ outcome: PushOutcome, at now: Moment, into effects: inout Effects) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender

@@ -2,7 +2,7 @@ import FanfareCore
 import RDKafka
 
 /// Deferred records that have come back: their devices go on where they were, each after its owner was looked up again.
-/// What a page of a broadcast has deferred also follows what is wanted of the broadcast.
+/// Records that a page has deferred also follow the control of their broadcast.
 extension Dispatcher {
   /// Pushes that a broadcast's rate allows, from a moment on.
   struct Permits: Sendable {
@@ -39,7 +39,7 @@ extension Dispatcher {
     }
   }
 
-  /// It is known what is wanted of the broadcast whose record has come back.
+  /// The control of the broadcast whose record has come back is known.
   mutating func steered(
     _ ticket: Ticket, _ control: BroadcastControl.State, at now: Moment, into effects: inout Effects
   ) {
@@ -167,7 +167,7 @@ extension Dispatcher {
     }
   }
 
-  /// It is known from when on so many devices of a readmitted record may be pushed to.
+  /// The permits of a readmitted record are known.
   mutating func permitted(_ ticket: Ticket, _ permits: Permits, at now: Moment, into effects: inout Effects) {
     guard items.isResolving(ticket), let retry = readmissions.take(ticket.slot) else { return }
     resume(retry, in: ticket.slot, permits: permits, at: now, into: &effects)

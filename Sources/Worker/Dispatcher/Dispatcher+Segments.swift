@@ -38,7 +38,7 @@ extension Dispatcher {
     if broadcasts[walk: ticket.slot]?.rest.isEmpty == true { takePages(ticket.slot, into: &effects) }
   }
 
-  /// Goes on with the open pages, opens the next ones, and asks what is wanted of the broadcasts.
+  /// Goes on with the open pages, opens the next ones, and asks for the broadcasts' controls.
   mutating func walkSegments(at now: Moment, into effects: inout Effects) {
     guard !broadcasts.isIdle else { return }
     broadcasts.forgetClosedPages(items: items)
@@ -52,7 +52,7 @@ extension Dispatcher {
     if !partitions.isShuttingDown { openPages(at: now, into: &effects) }
   }
 
-  /// Does with the open pages what is wanted of their broadcasts.
+  /// Applies the controls of their broadcasts to the open pages.
   private mutating func steerPages(at now: Moment, into effects: inout Effects) {
     var paused = 0
     for ticket in broadcasts.openPages {

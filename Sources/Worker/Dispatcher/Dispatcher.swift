@@ -76,7 +76,7 @@ struct Dispatcher: Sendable {
     generator = SplitMix64(seed: seed)
   }
 
-  /// Ends a turn: hands out work as far as there is room, and collects what has become due.
+  /// Ends a turn: hands out work as far as there is room, and collects the actions that have become due.
   mutating func finishTurn(at now: Moment, into effects: inout Effects) {
     walkSegments(at: now, into: &effects)
     if readmissions.hasAwaitingDevices { readmitAwaitingDevices(at: now, into: &effects) }

@@ -32,7 +32,7 @@ struct Mail: Sendable {
     let devices: [RegistrationID]?
   }
 
-  /// The group's answer on what it has committed.
+  /// The group's answer: its committed positions.
   struct Recovered: Sendable {
     /// The number of the question.
     let number: Int

@@ -85,7 +85,7 @@ struct WorkerMetrics {
     lookUps.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
   }
 
-  /// Updates the gauges of what is in flight, and of the circuits.
+  /// Updates the gauges of pushes in flight and of the circuits.
   func show(_ dispatcher: Dispatcher) {
     sendsInFlight.record(dispatcher.items.held.records)
     for (number, lane) in dispatcher.lanes.enumerated() where table.senders[number] != nil {

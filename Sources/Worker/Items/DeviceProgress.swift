@@ -108,7 +108,7 @@ struct DeviceProgress: Sendable {
     phase = .inFlight
   }
 
-  /// Remembers what was tried, after an answer.
+  /// Remembers the attempts made, after an answer.
   mutating func tried(_ history: RetryPolicy.History) { self.history = history }
 
   /// Remembers the service's answer to an attempt that will be repeated.

@@ -25,7 +25,7 @@ struct HeldMemory: Hashable, Sendable {
     }
   }
 
-  /// Whether more than so many quarters of the room for records are taken.
+  /// Whether more than that many quarters of the room for records are taken.
   func exceeds(quarters: Int, of limits: WorkerConfiguration.Limits) -> Bool {
     records > limits.maximumRecords / 4 * quarters || bytes > limits.maximumBytes / 4 * quarters
   }

@@ -21,7 +21,7 @@ struct ItemTable: Sendable, RandomAccessCollection {
   private var lastInLane: [UInt64: Int32] = [:]
   private var recent: RecentSends
   private(set) var held = HeldMemory()
-  /// Consumer credit, granted by what is held.
+  /// Consumer credit, granted by the room that is left.
   private(set) var credit = RecordCredit()
 
   init(rememberedSends: Int) {
@@ -188,7 +188,7 @@ struct ItemTable: Sendable, RandomAccessCollection {
     slots[slot].add(devices)
   }
 
-  /// The item has its end, and so many records to be acknowledged: frees what is not needed until then.
+  /// The item has its end, and `records` to be acknowledged: frees all data that is not needed until then.
   mutating func settle(_ slot: Int, records: Int, keepsSend: Bool = false) {
     held.devices -= slots[slot].devices.count
     slots[slot].settle(records: records, keepsSend: keepsSend)

@@ -121,13 +121,13 @@ package struct PartitionOffsets: Sendable {
     isOwned(origin) && !assignments[Int(origin.slot)].isClosing
   }
 
-  /// Stops taking from the partition; what was begun may still settle.
+  /// Stops taking from the partition; records begun may still settle.
   mutating func beginClosing(_ partition: TopicPartition) {
     guard let slot = slots[partition] else { return }
     assignments[slot].isClosing = true
   }
 
-  /// Ends the assignment, and forgets what is not handed out for a commit.
+  /// Ends the assignment, and forgets positions that are not handed out for a commit.
   package mutating func close(_ partition: TopicPartition) {
     guard let slot = slots.removeValue(forKey: partition) else { return }
     if assignments[slot].hasChanged { changed.removeAll { $0 == slot } }

@@ -118,7 +118,7 @@ struct PartitionTracker: Sendable {
     actions.recoveries.append(Effects.OffsetQuestion(number: lastRecovery, partitions: partitions))
   }
 
-  /// The group has answered what it has committed and what it has refused; nil: it could not be asked. An answer after
+  /// The group has answered with its committed and its refused positions; nil: it could not be asked. An answer after
   /// the deadline is ignored: work has begun by then.
   mutating func recover(
     _ number: Int, from committed: [PartitionOffset]?, kept: [PartitionOffset],

@@ -31,7 +31,7 @@ struct PlatformLane: Sendable {
     fileprivate(set) var isNoticed = false
   }
 
-  /// A change of what the lane is trusted with.
+  /// A change of the lane's circuit breaker.
   enum Change: Sendable {
     /// The service works again.
     case recovered
@@ -182,7 +182,7 @@ struct PlatformLane: Sendable {
   /// The service refuses the configuration.
   mutating func stop(at uptime: Int64) -> Change? { breaker.fail(at: uptime) ? .stopped : nil }
 
-  /// Looks whether the service has been silent for long. `crowd`: so many single sends for it take the room of others.
+  /// Looks whether the service has been silent for long. `crowd`: more single sends for it take the room of others.
   mutating func watchSilence(patience: Duration, crowd: Int, at uptime: Int64) -> (isNoticed: Bool, change: Change?) {
     guard let since = silence.since, places.unanswered > 0 else { return (false, nil) }
     let duration = uptime - since

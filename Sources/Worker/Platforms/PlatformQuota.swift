@@ -70,7 +70,7 @@ struct PlatformQuota: Sendable {
     return (quota, size, lead)
   }
 
-  /// The store has reserved so many pushes, from that moment on.
+  /// The store has reserved `pushes`, from that moment on.
   mutating func grant(_ pushes: Int, from moment: UnixTime, at now: UnixTime) {
     let wait = askedAt.map { now - $0 } ?? .zero
     lead = wait < PushQuota.lifetime / 2 ? .zero : min(wait, .seconds(5))
@@ -83,7 +83,7 @@ extension PushQuota {
   /// How many pushes it lets through in that time, from all workers together.
   func pushes(in time: Duration) -> Int { perMinute * Int(min(time, .seconds(3600)).milliseconds) / 61_000 }
 
-  /// In what time it lets so many pushes through.
+  /// The time in which it lets that many pushes through.
   func time(of pushes: Int) -> Duration { .milliseconds(Int64(pushes) * 61_000 / Int64(perMinute)) }
 }
 

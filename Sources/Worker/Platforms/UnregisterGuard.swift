@@ -6,7 +6,7 @@ import FanfareCore
 /// *Trusting*: devices called dead are held for a moment and then unregistered. *Suspended*: too many look dead; they
 /// are reported and stay registered. It becomes trusting again when the share has fallen to half of the limit.
 struct UnregisterGuard: Sendable {
-  /// When so many devices look dead that the fault must be ours: a wrong environment, key or project.
+  /// The share of dead devices at which the fault must be ours: a wrong environment, key or project.
   private let policy: UnregisterPolicy
   private var answers: Deque<Bool> = []
   private var gone = 0

@@ -7,8 +7,8 @@ import Testing
 
 /// The next page begins while the last pushes of the one before it are out.
 extension BroadcastTests {
-  /// How many devices of the next page may be pushed to before a page of `devices` is finished. Pages have eight, and two
-  /// of the next one may begin: at most ten together.
+  /// How many devices of the next page may be pushed to before a page of `devices` is finished. Pages have eight,
+  /// and two of the next one may begin: at most ten together.
   static func headStart(behind devices: Int) -> Int { min(2, max(0, 10 - devices)) }
 
   /// A desk with two pages under way, neither of them with an answer: how many of the first have been pushed, and how
@@ -25,7 +25,7 @@ extension BroadcastTests {
     return (desk, send, first, slots.count - first)
   }
 
-  @Test(arguments: 0..<20) func aPageAndTheHeadStartOfTheNextAreNoMoreThanACrashMayRepeat(seed: UInt64) {
+  @Test(arguments: 0..<20) func crashRepeatsAtMostAPageAndTheHeadStartOfTheNext(seed: UInt64) {
     let (desk, _, first, second) = Self.twoPagesUnderWay(seed: seed)
     #expect(desk.statuses.isEmpty && first > 0)
     // Slices happen to hold more or fewer devices; the next one may hold less than its head start.
@@ -33,12 +33,12 @@ extension BroadcastTests {
     #expect(first > 8 || second > 0)
   }
 
-  @Test func whatHasARateGetsNoHeadStart() {
+  @Test func broadcastWithRateGetsNoHeadStart() {
     let (desk, _, first, second) = Self.twoPagesUnderWay(rate: 1000)
     #expect(desk.statuses.isEmpty && first > 0 && second == 0)
   }
 
-  @Test func aHeadStartIsPausedAndCancelledLikeTheRest() throws {
+  @Test func headStartIsPausedAndCancelledLikeTheRest() throws {
     for course in [BroadcastControl.State.paused, .cancelled] {
       var (desk, _, first, second) = Self.twoPagesUnderWay()
       let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -61,7 +61,7 @@ extension BroadcastTests {
     }
   }
 
-  @Test func aHeadStartIsFinishedBeforeItsPartitionIsGivenBack() {
+  @Test func headStartIsFinishedBeforeItsPartitionIsGivenBack() {
     var (desk, _, first, second) = Self.twoPagesUnderWay()
     desk.turn { desk, _ in desk.dispatcher.revoke([Self.partition], Rebalance {}, at: desk.now) }
     Self.answerAll(&desk)

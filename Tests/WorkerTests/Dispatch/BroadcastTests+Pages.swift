@@ -16,7 +16,7 @@ extension BroadcastTests {
   }
 
   /// A record of a few hundred bytes stands for any number of pages.
-  @Test(arguments: [1, 3]) func whatHasExpiredEndsAFewPagesAtATime(segments: Int) {
+  @Test(arguments: [1, 3]) func expiredSegmentsEndAFewPagesAtATime(segments: Int) {
     var desk = Self.desk(devices: 20)
     desk.acknowledges = false
     let records = (0..<segments).map { _ in Self.segment(desk, pages: 1_000_000, timeToLive: 0).encoded(at: desk.wall) }
@@ -44,7 +44,7 @@ extension BroadcastTests {
     #expect(desk.statuses.count == 1200 && desk.group[Self.partition]?.offset == 30)
   }
 
-  @Test(arguments: [false, true]) func aSegmentOfManyPagesEndsWithItsLast(isCancelled: Bool) {
+  @Test(arguments: [false, true]) func segmentOfManyPagesEndsWithItsLast(isCancelled: Bool) {
     var desk = Self.desk(devices: 20)
     let pages = SegmentWalk.mostPages * 2 + 1
     let segment = Self.segment(desk, pages: pages, timeToLive: isCancelled ? nil : 0)
@@ -60,7 +60,7 @@ extension BroadcastTests {
   }
 
   /// The pages finished before lie between those taken in hand, and at their end.
-  @Test func aSegmentOfManyPagesIsPushedToItsLast() {
+  @Test func segmentOfManyPagesIsPushedToItsLast() {
     var desk = Self.desk(devices: 200)
     let most = SegmentWalk.mostPages
     let segment = Self.segment(desk, pages: most * 4)

@@ -37,7 +37,7 @@ extension BroadcastTests {
     #expect(desk.pushes.count == 320 && desk.statuses.count == 8 && desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func whatComesBackForAStoppedServiceLeavesAgainAtOnce() {
+  @Test func pageRecordForStoppedServiceIsDeferredAgainAtOnce() {
     var desk = Desk(retryDelays: [2, 15]) { $0.broadcasts.pageDevices = 50 }
     desk.register("bob", .apns)
     desk.deliver(desk.send(to: .user("bob")))
@@ -47,7 +47,7 @@ extension BroadcastTests {
       desk.retries.count == 8 && desk.dispatcher.items.held.records == 1 && desk.dispatcher.items.held.devices == 1)
   }
 
-  @Test func whatComesBackKeepsItsRate() {
+  @Test func readmittedRecordKeepsItsRate() {
     var desk = Desk(retryDelays: [2, 15])
     let record = StoppedRoomTests.page(&desk, devices: 200, rate: 20)
     desk.deliver([record.encoded(at: desk.wall)])
@@ -75,7 +75,7 @@ extension BroadcastTests {
     return (desk.broadcasts, send)
   }
 
-  @Test(arguments: [true, false]) func whatIsPlannedAndHasExpiredIsLeftToItsPages(isAnnounced: Bool) throws {
+  @Test(arguments: [true, false]) func expiredPlannedBroadcastIsLeftToItsPages(isAnnounced: Bool) throws {
     let (broadcasts, send) = Self.planned(Self.desk(devices: 200), timeToLive: 60, isAnnounced: isAnnounced)
     var other = Self.desk(devices: 200)
     other.broadcasts = broadcasts
@@ -85,7 +85,7 @@ extension BroadcastTests {
     #expect(other.segments.map(\.range.count).reduce(0, +) == (isAnnounced ? 0 : send.pages(in: other)))
   }
 
-  @Test(arguments: [true, false]) func whatIsPlannedIsNotDispatchedInOnePieceToo(isAnnounced: Bool) throws {
+  @Test(arguments: [true, false]) func plannedBroadcastIsNotDispatchedInOnePieceToo(isAnnounced: Bool) throws {
     let (broadcasts, send) = Self.planned(Self.desk(devices: 200), timeToLive: nil, isAnnounced: isAnnounced)
     // Most devices are gone meanwhile.
     var other = Self.desk(devices: 10)

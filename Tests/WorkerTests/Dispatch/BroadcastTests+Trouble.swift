@@ -19,7 +19,7 @@ extension BroadcastTests {
     return (try #require(desk.broadcasts.plans.keys.first), try #require(desk.retries.first).value)
   }
 
-  @Test func whatIsCancelledIsNotSentWhenItComesBack() throws {
+  @Test func recordOfCancelledBroadcastIsNotPushedAfterItsReturn() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     let (broadcast, record) = try Self.deferred(&desk)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.cancelled, because: .caller)
@@ -32,7 +32,7 @@ extension BroadcastTests {
     #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages && desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func whatIsPausedExpiresWithoutBeingPushed() throws {
+  @Test func recordOfPausedBroadcastExpiresWithoutBeingPushed() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     var (broadcast, record) = try Self.deferred(&desk, timeToLive: 60)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
@@ -47,7 +47,7 @@ extension BroadcastTests {
     #expect(desk.statuses.last?.devices.map(\.outcome) == [.expired])
   }
 
-  @Test func whatIsPausedGoesRoundUntilItIsResumed() throws {
+  @Test func recordOfPausedBroadcastIsDeferredAgainUntilItIsResumed() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     var (broadcast, record) = try Self.deferred(&desk)
     desk.broadcasts.steerings[broadcast] = BroadcastControl(.paused, because: .caller)
@@ -99,7 +99,7 @@ extension BroadcastTests {
     #expect(desk.dispatcher.items.held.segments == 3 && !desk.dispatcher.items.credit.pausesSegments)
   }
 
-  @Test func aSlowBroadcastDoesNotHoldUpAnother() throws {
+  @Test func slowBroadcastDoesNotDelayAnother() throws {
     var desk = Self.desk(devices: 200)
     let slow = Self.divided(&desk, rate: 1)
     Self.begin(&desk)
@@ -125,7 +125,7 @@ extension BroadcastTests {
         && desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func aSlowBroadcastIsPushedPageByPage() {
+  @Test func slowBroadcastIsPushedPageByPage() {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk, rate: 40)
     Self.begin(&desk)
@@ -137,7 +137,7 @@ extension BroadcastTests {
     #expect(desk.pushes.count == 200)
   }
 
-  @Test func whatExpiresWhileItWaitsForItsRateEndsAtOnce() {
+  @Test func pageThatExpiresWhileItWaitsForItsRateEndsAtOnce() {
     var desk = Self.desk(devices: 200)
     let send = Self.divided(&desk, rate: 1, timeToLive: 3)
     Self.begin(&desk)
@@ -155,7 +155,7 @@ extension BroadcastTests {
         && desk.dispatcher.lanes.pushes == 0)
   }
 
-  @Test func aStatusThatIsTooLargeOnlyCountsItsDevices() throws {
+  @Test func statusThatIsTooLargeOnlyCountsItsDevices() throws {
     var desk = Self.desk(devices: 200)
     desk.acknowledges = false
     let send = Self.divided(&desk)
@@ -172,7 +172,7 @@ extension BroadcastTests {
     #expect(desk.pushes.count > pushed, "the next page")
   }
 
-  @Test func whatExpiresWhileTheRegistryCannotBeAskedEndsOnceItCan() {
+  @Test func broadcastThatExpiresDuringRegistryOutageEndsAfterIt() {
     var desk = Self.desk(devices: 200)
     desk.broadcasts.isDown = true
     desk.answersQuestions = false
@@ -186,7 +186,7 @@ extension BroadcastTests {
     #expect(desk.dispatcher.broadcasts.openSurveys == 0 && desk.dispatcher.items.held.records == 0)
   }
 
-  @Test func aPageThatIsGivenUpIsBegunAgainWhereItsSegmentStays() throws {
+  @Test func pageThatIsGivenUpIsBegunAgainWhereItsSegmentStays() throws {
     var desk = Self.desk(devices: 200) { $0.limits.maximumPushes = 3 }
     let other = TopicPartition(topic: "fanfare.segments", partition: 1)
     desk.turn { $0.dispatcher.assign([other], Rebalance {}, at: $0.now, into: &$1) }

@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func aSmallAudienceIsDispatchedInOnePiece() {
+  @Test func smallAudienceIsDispatchedInOnePiece() {
     var desk = Self.desk(devices: 20)
     _ = Self.divided(&desk)
     #expect(desk.segments.isEmpty && desk.pushes.count == 20)
@@ -91,7 +91,7 @@ import Testing
     #expect(desk.pushes.count == 20)
   }
 
-  @Test func aLargeAudienceIsDividedOnce() throws {
+  @Test func largeAudienceIsDividedOnce() throws {
     var desk = Self.desk(devices: 200)
     desk.answersQuestions = false
     let send = Self.divided(&desk)
@@ -133,7 +133,7 @@ import Testing
         && desk.dispatcher.lanes.pushes == 0)
   }
 
-  @Test func theNextPageHasNoMoreThanAHeadStartBeforeTheStoreKnowsThatTheLastIsFinished() {
+  @Test func nextPageHasOnlyItsHeadStartBeforeTheLastIsNotedAsFinished() {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
     Self.begin(&desk)
@@ -154,7 +154,7 @@ import Testing
     #expect(desk.pushes.count == 200)
   }
 
-  @Test func whatIsFinishedIsNotBegunAgain() throws {
+  @Test func finishedPageIsNotBegunAgain() throws {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -166,7 +166,7 @@ import Testing
     #expect(desk.group[Self.partition]?.offset == 3)
   }
 
-  @Test func aBroadcastThatIsPausedGoesOnWhereItWas() throws {
+  @Test func resumedBroadcastGoesOnWhereItWasPaused() throws {
     var desk = Self.desk(devices: 200) { $0.limits.maximumPushes = 3 }
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -183,7 +183,7 @@ import Testing
     #expect(desk.group[Self.partition]?.offset == 3)
   }
 
-  @Test func aPausedBroadcastDoesNotHoldUpAnother() throws {
+  @Test func pausedBroadcastDoesNotDelayAnother() throws {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
     let broadcast = try #require(desk.broadcasts.plans.keys.first)
@@ -197,7 +197,7 @@ import Testing
     #expect(desk.pushes.count == 200 && desk.statuses.allSatisfy { $0.send == other.id })
   }
 
-  @Test func aPageThatIsPausedInFullSwingDoesNotHoldUpAnotherBroadcast() throws {
+  @Test func pageThatIsPausedWhilePushedDoesNotDelayAnotherBroadcast() throws {
     var desk = Self.desk(devices: 200) {
       $0.limits.maximumPushes = 3
       $0.broadcasts.lookUpPage = 100
@@ -224,7 +224,7 @@ import Testing
         && Set(desk.statuses.filter { $0.send == first.id }.map(\.part)).count == first.pages(in: desk))
   }
 
-  @Test func whatIsPausedAsksAgainWhoseTheDevicesAre() throws {
+  @Test func resumedPageLooksUpItsDevicesAgain() throws {
     var desk = Self.desk(devices: 200) {
       $0.limits.maximumPushes = 3
       $0.broadcasts.lookUpPage = 100
@@ -248,7 +248,7 @@ import Testing
     #expect(desk.group[Self.partition]?.offset == 3)
   }
 
-  @Test func whatExpiresWhilePausedEnds() throws {
+  @Test func broadcastThatExpiresWhilePausedEnds() throws {
     var desk = Self.desk(devices: 200) {
       $0.limits.maximumPushes = 3
       $0.broadcasts.lookUpPage = 100
@@ -265,7 +265,7 @@ import Testing
     #expect(Set(desk.statuses.map(\.part)).count == desk.segments[0].pages)
   }
 
-  @Test func aSlowRegistryIsNotAskedForEver() {
+  @Test func slowRegistryIsNotAskedForEver() {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk)
     desk.answersQuestions = false
@@ -278,7 +278,7 @@ import Testing
     #expect(desk.pushes.count == 200 && Set(desk.pushes.map(\.handle)).count == 200)
   }
 
-  @Test func aSmallAudienceKeepsItsRate() {
+  @Test func smallAudienceKeepsItsRate() {
     var desk = Self.desk(devices: 20)
     _ = Self.divided(&desk, rate: 10)
     #expect(desk.pushes.isEmpty && !desk.segments.isEmpty)
@@ -300,7 +300,7 @@ import Testing
         && desk.dispatcher.items.held.devices == 0)
   }
 
-  @Test func whatHasExpiredIsNotBegun() {
+  @Test func expiredBroadcastIsNotBegun() {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk, timeToLive: 60)
     desk.advance(.seconds(61))
@@ -309,7 +309,7 @@ import Testing
     #expect(desk.statuses.count == desk.segments[0].pages)
   }
 
-  @Test func aRateIsKept() {
+  @Test func broadcastKeepsItsRate() {
     var desk = Self.desk(devices: 200)
     _ = Self.divided(&desk, rate: 40)
     Self.begin(&desk)
@@ -323,7 +323,7 @@ import Testing
     #expect(desk.pushes.count == 200)
   }
 
-  @Test func aDeviceThatMustWaitDoesNotHoldUpTheBroadcast() throws {
+  @Test func deviceThatMustWaitDoesNotDelayTheBroadcast() throws {
     var desk = Self.desk(devices: 200, retryDelays: [15])
     let send = Self.divided(&desk)
     Self.begin(&desk)
@@ -357,7 +357,7 @@ import Testing
     #expect(isAlarm)
   }
 
-  @Test func aStoreThatCannotBeAskedIsAskedAgain() {
+  @Test func failedStoreIsAskedAgain() {
     var desk = Self.desk(devices: 200)
     desk.broadcasts.isDown = true
     desk.answersQuestions = false

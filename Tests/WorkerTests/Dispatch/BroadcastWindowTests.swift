@@ -5,8 +5,8 @@ import Testing
 @testable import Worker
 
 @Suite struct BroadcastWindowTests {
-  /// A sender that answers `perMillisecond` pushes in a millisecond, in their order, each after a delay at the earliest,
-  /// and broadcasts that fill all room.
+  /// A sender that answers `perMillisecond` pushes in a millisecond, in their order, each after a delay at the
+  /// earliest, and broadcasts that fill all room.
   private struct Line {
     let perMillisecond: Int
     let delay: ClosedRange<Int64>

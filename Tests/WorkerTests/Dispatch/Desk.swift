@@ -133,7 +133,7 @@ struct Desk {
     if acknowledges, !unacknowledged.isEmpty { acknowledge() }
   }
 
-  /// Notes what was handed over: independently of the dispatcher, which counts the same.
+  /// Notes the pushes and records handed over: independently of the dispatcher, which counts the same.
   private mutating func note(_ effects: Effects) {
     for (sender, submitted) in effects.submissions.enumerated() where !submitted.isEmpty {
       unanswered[sender] += submitted.count

@@ -116,7 +116,7 @@ import Testing
     #expect(desk.pushes.count == 1 && desk.questions.isEmpty)
   }
 
-  @Test func aStoreThatCannotBeAskedIsAskedAgain() {
+  @Test func failedStoreIsAskedAgain() {
     var desk = worker(devices: 1)
     send(&desk)
     #expect(desk.pushes.isEmpty && desk.questions.count == 1)

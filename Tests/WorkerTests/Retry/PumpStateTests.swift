@@ -82,7 +82,7 @@ struct PumpStateTests {
     #expect((state.held, credit) == (4, 6))
   }
 
-  @Test mutating func whatIsDueAtNearlyTheSameTimeIsReleasedTogether() {
+  @Test mutating func recordsDueAtNearlyTheSameTimeAreReleasedTogether() {
     var state = PumpState(delay: .seconds(300), limits: RetryPump.Limits())
     _ = state.advance(.event(.assigned([Self.partition], Rebalance {})), at: Self.moment(0))
     #expect(
@@ -103,7 +103,7 @@ struct PumpStateTests {
     #expect(state.advance(.tick, at: Self.moment(105)).due.map(\.origin.slot) == [0])
   }
 
-  @Test mutating func whatCameTooEarlyIsHeldForItsTimeHoweverWrongTheClockIs() {
+  @Test mutating func earlyRecordIsHeldForItsTimeHoweverWrongTheClockIs() {
     // This pump's clock is an hour ahead of the writer's: on its own word it would give the record back at once, again
     // and again.
     func ahead(_ seconds: Int) -> Moment {
@@ -126,14 +126,14 @@ struct PumpStateTests {
     #expect(state.held == 0)
   }
 
-  @Test mutating func whatKafkaRefusesIsReleasedAgain() {
+  @Test mutating func recordRefusedByKafkaIsReleasedAgain() {
     let due = state.advance(.event(.records(records([0]))), at: Self.moment(0)).due
     #expect(due.count == 1)
     #expect(state.advance(.acknowledged([(due[0], false)], nil), at: Self.moment(0)).positions.isEmpty)
     #expect(state.advance(.tick, at: Self.moment(1)).due.count == 1)
   }
 
-  @Test mutating func whatCannotBeReadIsReleasedAtOnceForTheWorkerToSetAside() {
+  @Test mutating func unreadableRecordIsReleasedAtOnceForTheWorkerToDeadLetter() {
     #expect(state.advance(.event(.records([record(Array("junk".utf8), at: 0)])), at: Self.moment(0)).due.count == 1)
   }
 
@@ -144,7 +144,7 @@ struct PumpStateTests {
     #expect(state.advance(.acknowledged(due.map { ($0, true) }, nil), at: Self.moment(15)).credit == 4)
   }
 
-  @Test mutating func aRevocationWaitsForCopiesOnTheirWayAndForgetsTheRest() {
+  @Test mutating func revocationWaitsForCopiesInFlightAndForgetsTheRest() {
     let due = state.advance(.event(.records(records([0, 15]))), at: Self.moment(0)).due
     #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
     let effects = state.advance(.acknowledged([(due[0], true)], nil), at: Self.moment(0))
@@ -153,7 +153,7 @@ struct PumpStateTests {
     #expect(state.held == 0)
   }
 
-  @Test mutating func aDrainThatIsLateLeavesTheNextAssignmentAlone() {
+  @Test mutating func lateDrainLeavesTheNextAssignmentAlone() {
     _ = state.advance(.event(.records(records([0]))), at: Self.moment(0))
     #expect(state.advance(.event(.revoked([Self.partition], Rebalance {})), at: Self.moment(0)).completed.isEmpty)
     // A process that was stopped for long hears of both at once.
@@ -162,7 +162,7 @@ struct PumpStateTests {
     #expect(state.advance(.event(.records(records([0]))), at: Self.moment(2)).due.count == 1)
   }
 
-  @Test mutating func aShutdownWaitsForCopiesOnTheirWayButNotForEver() {
+  @Test mutating func shutdownWaitsForCopiesInFlightButNotForEver() {
     _ = state.advance(.event(.records(records([0]))), at: Self.moment(0))
     #expect(!state.advance(.shutDown, at: Self.moment(0)).hasDrained)
     #expect(state.advance(.tick, at: Self.moment(2)).hasDrained)

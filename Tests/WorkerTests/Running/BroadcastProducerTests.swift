@@ -8,7 +8,7 @@ import Testing
 /// Two producers write for a worker: one that gathers records, and one for the
 /// records that the rest of a broadcast waits for.
 struct BroadcastProducerTests {
-  @Test func whatABroadcastWaitsForIsNotGathered() async throws {
+  @Test func recordThatABroadcastWaitsForIsNotGathered() async throws {
     let registry = try TemporaryRegistry()
     let now = SystemWallClock().now()
     for user in 0..<3 { try await registry.register("user\(user)", .fcm, "token\(user)", at: now) }
