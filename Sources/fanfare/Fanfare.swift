@@ -1,6 +1,6 @@
 import ArgumentParser
-// Linked for its malloc. Records are allocated on one thread and freed on another; the C library's malloc makes the
-// threads wait for each other then.
+// Linked for its malloc. Records are allocated on one thread and freed on another. With the C library's malloc these
+// threads would wait for each other.
 import CJemalloc
 import Roles
 

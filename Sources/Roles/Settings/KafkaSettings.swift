@@ -3,7 +3,7 @@ package import RDKafka
 
 /// The connection to Kafka, and the properties of the topics.
 ///
-/// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. A role that uses Kafka needs this key or
+/// - `kafka.bootstrapServers` (text): `host:port`, several separated by commas. A role that uses Kafka needs this or
 ///   `kafka.bootstrapServersFile`. Both together are an error, except that a key in the environment overrides the other
 ///   one in the file.
 /// - `kafka.bootstrapServersFile` (text): a file with these addresses, as `fanfare-dev broker` writes it. A role reads

@@ -2,14 +2,14 @@ import FanfareCore
 
 /// Sums up the records of a deployment's topics, in any order. A pure value.
 ///
-/// It holds about 75 bytes per send, and more for dead letters and for sends with an incomplete set of parts.
+/// It takes about 75 bytes per send, and more for dead letters and for sends with an incomplete set of parts.
 struct Account {
   private struct Send {
-    /// The first place of its record; until that is known, of its first status record.
+    /// The first place of the send's record; until that is known, of its first status record.
     var partition = Int32.max
     var marks: Marks = []
     var offset = Int64.max
-    /// The log's timestamp of its first record.
+    /// The log's timestamp of the send's first record.
     var time = UnixTime(milliseconds: .max)
   }
 
@@ -18,7 +18,7 @@ struct Account {
     static let accepted = Marks(rawValue: 1)
     static let hasStatus = Marks(rawValue: 2)
     static let settled = Marks(rawValue: 4)
-    /// A record of it has not been consumed yet.
+    /// A record of the send has not been consumed yet.
     static let waits = Marks(rawValue: 8)
     static let waitsInRetryTopic = Marks(rawValue: 16)
     static let isDeadLetter = Marks(rawValue: 32)
@@ -31,7 +31,7 @@ struct Account {
 
   private let topics: Topics
   private let positions: [String: [Int32: Int64]]
-  /// By hub, so that a key takes 16 bytes.
+  /// The sends, by hub so that a key takes 16 bytes.
   private var hubs: [HubName: [SendID: Send]] = [:]
   /// The settled parts of sends that are not settled yet.
   private var parts: [SendKey: [Attempt: Set<Int>]] = [:]
@@ -43,8 +43,10 @@ struct Account {
   private var problems: [AuditProblem] = []
   private var unreadable = 0
 
+  /// Creates an empty account.
+  ///
   /// `positions` are the committed positions of the workers and, on the retry topics, of the pumps, by topic and
-  /// partition. Without a position nothing of a partition is done.
+  /// partition. If a partition has no position, none of its records has been consumed.
   init(topics: Topics, positions: [String: [Int32: Int64]]) {
     self.topics = topics
     self.positions = positions
@@ -74,7 +76,7 @@ struct Account {
         // A segment has no status record; the broadcast ends when the segment is redriven.
         change(send) { $0.marks.insert(.waits) }
       } else if origin.topic == topics.sends, !isAhead(origin) {
-        // Before the commit the status record may not be written yet.
+        // The status record may be missing until the dead-lettered record is committed.
         change(send) { $0.marks.insert(.isDeadLetter) }
       }
     case .poison:
@@ -85,10 +87,12 @@ struct Account {
     }
   }
 
-  /// The result. `isCutAtStart`: the cluster has deleted the beginning of the sends topic. `statusesFrom`: the status
-  /// topic is complete from this time on; earlier sends may have had a status that was deleted.
-  /// `isDeadLetterTopicWhole`: nothing of the dead-letter topic was deleted. All three as of the end of reading.
-  /// `deleted`: the places and numbers of records deleted unread.
+  /// Computes the result.
+  ///
+  /// `isCutAtStart`: the cluster has deleted the beginning of the sends topic. `statusesFrom`: the status topic is
+  /// complete from this time on; the statuses of earlier sends may have been deleted. `isDeadLetterTopicWhole`: no
+  /// record of the dead-letter topic was deleted. These three hold for the end of the reading. `deleted`: the places
+  /// and numbers of records deleted unread.
   func report(
     isCutAtStart: Bool = false, statusesFrom: UnixTime? = nil, isDeadLetterTopicWhole: Bool = true,
     deleted: [(place: AuditPlace, records: Int64)] = []
@@ -144,7 +148,7 @@ struct Account {
     }
   }
 
-  /// Whether the topic's reader has not reached the place yet.
+  /// Whether the topic's consumers have not reached the place yet.
   private func isAhead(_ place: AuditPlace) -> Bool {
     guard let position = positions[place.topic]?[place.partition] else { return true }
     return place.offset >= position
@@ -177,7 +181,7 @@ struct Account {
     change(key) { $0.marks.insert(.settled) }
   }
 
-  /// Adds a problem up to the maximum; they are sorted at the end.
+  /// Adds a problem up to the maximum. `report` sorts the problems.
   private mutating func note(_ kind: AuditProblem.Kind, of send: SendKey? = nil, at place: AuditPlace) {
     guard problems.count < AuditReport.maximumProblems else { return }
     problems.append(

@@ -4,26 +4,26 @@ import RDKafka
 import Roles
 import Worker
 
-/// Compares what was accepted with what became of it, over the whole log.
+/// Compares the accepted sends with their outcomes, over the whole log.
 ///
-/// The answer is right while the system runs because of the order in which it asks:
+/// The result is correct even while the system runs, because the audit reads in this order:
 ///
-/// 1. *The committed positions.* A worker commits a record only after its status record, the retry record of what is
-///    left of it, or all segments of the broadcast that it is, are acknowledged; a pump commits a retry record only
-///    after its copy on the sends topic is. So whatever lies below a position by now has its successor in the log by
-///    now, and the successors of a send end in its status or in a record at or above a position. What is neither is
-///    lost.
-/// 2. *The end of the status topic*, and so of what counts as settled: it has every status of the records below the
-///    positions.
-/// 3. *The ends of the other topics*: they have every retry record and copy of step 1, and the record of every send
-///    with a status below the end of step 2. A send that came after step 1 lies above the positions, and is in flight.
+/// 1. *The committed positions.* A worker commits a record only after Kafka has acknowledged its successors: the status
+///    record, the retry record of the deferred rest, or all segments of a broadcast. A pump commits a retry record only
+///    after Kafka has acknowledged its copy on the sends topic. So every record below a position has its successors in
+///    the log already. The successors of a send end in its status, or in a record at or above a position; a send with
+///    neither is lost.
+/// 2. *The end of the status topic.* Status records below it count as settled. They include those of all records below
+///    the positions.
+/// 3. *The ends of the other topics.* Below them are all retry records and copies of step 1, and the record of each send
+///    that has a status below the end of step 2. A send accepted after step 1 lies above the positions and is in flight.
 struct Audit {
   let settings: Settings
   let logger: Logger
   /// The age at which the cluster deletes a status record; nil on a cluster that deletes by size.
   let retention: Duration?
 
-  /// By default the topics keep records for as long as those that `fanfare topics create` makes.
+  /// Creates an audit that assumes the retention with which `fanfare topics create` makes the topics.
   init(settings: Settings, logger: Logger) {
     let topic = settings.kafka.specifications(replicationFactor: 1).first { $0.name == settings.kafka.topics.status }
     let retention = topic?.configuration["retention.ms"].flatMap { Int64($0) }.map { Duration.milliseconds($0) }
@@ -66,7 +66,7 @@ struct Audit {
     }
     let deleted = Self.deletedUnread(
       others.filter { $0.partition.topic != topics.deadLetter }, committed: committed, statuses: statuses)
-    // Records that the cluster deletes during the scan may be missing from it.
+    // The cluster may have deleted records during the scan, before they were read.
     let left = try await reader.spans(of: [topics.sends, topics.status, topics.deadLetter])
     func isCut(_ topic: String) -> Bool { left.contains { $0.partition.topic == topic && $0.start > 0 } }
     return account.report(
@@ -77,8 +77,9 @@ struct Audit {
 
   /// The places and numbers of records that were deleted before their consumers reached them.
   ///
-  /// Without a committed position nothing was read if there has never been a status record. Otherwise it is unknown:
-  /// the cluster forgets the positions of a group after a long absence, and has a new one only after a new record.
+  /// If a partition has no committed position and there has never been a status record, none of its records was read.
+  /// If there has been one, the position is unknown: the cluster deletes the positions of a group that is inactive for
+  /// long, and the group commits again only after a new record.
   static func deletedUnread(
     _ spans: [LogSpan], committed: [String: [Int32: Int64]], statuses: [LogSpan]
   ) -> [(place: AuditPlace, records: Int64)] {
@@ -94,9 +95,9 @@ struct Audit {
 
   /// The time from which on all status records exist; nil if none was ever deleted.
   ///
-  /// A status record is written after its send. So deleted ones belong to sends no younger than the oldest remaining
-  /// record of their partition, and at least as old as the retention: after a silence the oldest remaining record may
-  /// be of today.
+  /// A status record is written after its send. So the sends of deleted status records were accepted no later than the
+  /// time of the oldest remaining record of the partition. They are also at least as old as the retention; this bound
+  /// matters after a silence, when the oldest remaining record may be of today.
   func beginning(of spans: [LogSpan], _ reader: LogReader) async throws -> UnixTime? {
     let cut = spans.filter { $0.start > 0 }
     guard !cut.isEmpty else { return nil }
@@ -111,9 +112,9 @@ struct Audit {
         return firsts.count < filled.count
       }
     }
-    // An empty partition gives no information.
+    // An empty partition has no oldest record.
     let youngest = firsts.count < cut.count ? nil : firsts.values.max()
-    // Computed after reading: records deleted meanwhile may be as young as this.
+    // Computed after the reading, because records as young as this may have been deleted meanwhile.
     let old = retention.map { SystemWallClock().now() + (.zero - $0) }
     return [youngest, old].compactMap(\.self).min() ?? UnixTime(milliseconds: .max)
   }

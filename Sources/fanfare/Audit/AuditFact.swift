@@ -9,15 +9,16 @@ enum AuditFact: Equatable {
   case deferred(SendKey)
   /// A part of a send has ended.
   case settled(SendKey, part: Int, parts: Int, attempt: AttemptID?)
-  /// A record was dead-lettered. The send is known if the record is one, or the rest of one, or (`isPart`) one of
-  /// several parts of one.
+  /// A record was dead-lettered.
+  ///
+  /// The send is known if the record is a send, the deferred rest of one, or (`isPart`) one of several parts of one.
   case deadLettered(AuditPlace, SendKey?, isPart: Bool)
   /// A record of the sends topic that workers cannot read.
   case poison
   /// A status record or dead letter that cannot be read.
   case unreadable
 
-  /// Reads a record of any topic like the workers and the ledger do; nil for one without meaning here.
+  /// Reads a record of any topic as the workers and the ledger do; nil if the account ignores it.
   init?(_ record: ConsumedRecord, topics: Topics) {
     switch record.topic {
     case topics.status:
@@ -50,15 +51,15 @@ enum AuditFact: Equatable {
       guard let send = Self.sendOfSegment(record.value) else { return nil }
       self = .deferred(send)
     default:
-      // An unreadable record is copied to the sends topic and counts there.
+      // The pump copies an unreadable record to the sends topic, where it is counted.
       guard let send = Self.send(record.value) else { return nil }
       self = .deferred(send.key)
     }
   }
 
-  /// The send that the value is or is the rest of; nil if it is neither.
+  /// The send in the value, or the send of which the value is the deferred rest; nil if it is neither.
   private static func send(_ value: ArraySlice<UInt8>) -> (key: SendKey, isNew: Bool, isPart: Bool)? {
-    // Decoding needs a time, but the account uses no time that is not in the record.
+    // Decoding needs the present time, but the account uses only times that are in the record.
     let time = UnixTime(milliseconds: 0)
     do throws(RecordError) {
       let send = try SendRequest.decode(value, recordTime: time)

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// The result of an audit; all numbers as of one moment between its beginning and its end.
+/// The result of an audit. All numbers hold for one moment between its beginning and its end.
 struct AuditReport: Encodable, Equatable {
   /// The most problems that are listed.
   static let maximumProblems = 1000
@@ -15,7 +15,7 @@ struct AuditReport: Encodable, Equatable {
   var waitingInRetryTopics = 0
   /// Dead-lettered records, each once.
   var deadLettered = 0
-  /// Repeated status records: of a part or an attempt that had already settled.
+  /// Repeated status records: those of a part or an attempt that had already settled.
   var repeated = 0
   /// Accepted sends that are neither settled nor in flight.
   var lost = 0
@@ -27,10 +27,11 @@ struct AuditReport: Encodable, Equatable {
   var unreadable = 0
   /// Records that the cluster deleted before they were read.
   var deletedUnread = 0
-  /// Sends with a status whose own record the cluster may have deleted for its age: no problem, and in no other number.
+  /// Sends with a status whose own record the cluster may have deleted for its age. No problem; in no other number.
   var recordDeleted = 0
-  /// Accepted sends whose status record the cluster may have deleted for its age: no problem, and in no other number
-  /// but accepted.
+  /// Accepted sends whose status record the cluster may have deleted for its age.
+  ///
+  /// They are no problem, and of the other numbers only `accepted` includes them.
   var statusDeleted = 0
   /// The problems, sorted by kind and place; at most `maximumProblems`.
   var problems: [AuditProblem] = []
@@ -76,7 +77,7 @@ struct AuditProblem: Encodable, Equatable {
   enum Kind: String, Encodable, CaseIterable {
     /// An accepted send that is neither settled nor in flight. The place is its record's.
     case lost
-    /// The same for a dead-lettered send that has no status record.
+    /// A dead-lettered send that has no status record. The place is its record's.
     case deadLetterWithoutStatus
     /// A status record of a send that was never accepted. The place is the status record's.
     case unannounced

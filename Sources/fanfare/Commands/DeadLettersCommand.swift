@@ -123,7 +123,7 @@ struct DeadLettersCommand: AsyncParsableCommand {
     @Flag(help: "Include letters that were redriven before.")
     var again = false
 
-    @Flag(help: "Change nothing, and report what would be done.")
+    @Flag(help: "Change nothing; only report the result that the command would have.")
     var dryRun = false
 
     @Flag(help: "Print one JSON object instead of text.")

@@ -14,8 +14,8 @@ extension RegistrationsCommand {
         A line is the answer of GET /api/registrations/{id}: id, user, platform, handle, installation (if any), tags, \
         registeredAt, createdAt, lastSeen. `fanfare registrations import` restores the same registrations from it. Ids \
         that were issued and never completed are left out. The registry is read page by page while it is in use: a \
-        registration that changes meanwhile is exported before or after the change. Handles are what pushes are sent \
-        by: protect the output like the database.
+        registration that changes meanwhile is exported before or after the change. Anyone with the app's credentials can \
+        push to a handle: protect the output like the database.
         """)
 
     @OptionGroup var common: CommonOptions
@@ -59,7 +59,7 @@ extension RegistrationsCommand {
     /// Opens the output file.
     private static func file(at path: String) throws -> ReplacedFile {
       do { return try ReplacedFile(path: path) } catch is ReplacedFile.Irregular {
-        throw ValidationError("--output: names something that is not a regular file: \(path)")
+        throw ValidationError("--output: must be a regular file: \(path)")
       } catch {
         throw ValidationError("--output: cannot be written: \(path)")
       }

@@ -11,7 +11,7 @@ extension RegistrationsCommand {
       commandName: "import",
       abstract: "Imports registrations from a file with one JSON object per line.",
       discussion: """
-        A line is what `fanfare registrations export` writes and GET /api/registrations/{id} answers:
+        A line has the format that `fanfare registrations export` writes and GET /api/registrations/{id} answers:
 
           {"id":"7a0c…","user":"alice","platform":"apns","handle":"<hex>","tags":["news"],"installation":"phone-1",
            "registeredAt":"2026-11-21T08:00:00.000Z","createdAt":"2026-01-01T00:00:00Z","lastSeen":"2026-11-21T09:00:00Z"}
@@ -36,7 +36,7 @@ extension RegistrationsCommand {
         may register and workers send meanwhile.
         """)
 
-    /// The limit for a batch in the database; no caller waits for it.
+    /// The time limit of a batch in the database. It is long, because no caller waits for the batch.
     private static let patience: Duration = .seconds(600)
 
     @OptionGroup var common: CommonOptions

@@ -7,7 +7,7 @@ import Roles
 /// `fanfare registrations`
 struct RegistrationsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "registrations", abstract: "What an operator may ask about the devices of a hub, and do with them.",
+    commandName: "registrations", abstract: "Imports, exports and inspects the registrations of a hub.",
     subcommands: [Import.self, Export.self, Tombstones.self])
 
   /// `fanfare registrations tombstones`
@@ -27,10 +27,10 @@ struct RegistrationsCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var target: RegistrationTarget
 
-    @Option(help: ArgumentHelp("Only what went at this time or later (RFC 3339).", valueName: "time"))
+    @Option(help: ArgumentHelp("Only registrations that went at this time or later (RFC 3339).", valueName: "time"))
     var since: TimeArgument?
 
-    @Option(help: "Only what went for this cause.")
+    @Option(help: "Only registrations that went for this cause.")
     var cause: Tombstone.Cause?
 
     @Flag(help: "Print one JSON object a line instead of text.")
@@ -75,15 +75,16 @@ struct TombstoneLine: Encodable {
 
 /// The option that selects a hub's registrations.
 struct RegistrationTarget: ParsableArguments {
-  @Option(help: "The hub whose registrations are meant.")
+  @Option(help: "The hub of the registrations.")
   var hub = HubName.default.rawValue
 
   func validate() throws {
     guard HubName(hub) != nil else { throw ValidationError("--hub must be a hub's name: \(HubName.rule)") }
   }
 
-  /// Opens the store; `patience` and `mustExist` as in `RegistrySettings.open`. Throws if the deployment has no such
-  /// hub.
+  /// Opens the store. Throws if the deployment has no such hub.
+  ///
+  /// `patience` and `mustExist` are those of `RegistrySettings.open`.
   func open(
     _ common: CommonOptions, patience: Duration = .zero, mustExist: Bool = false
   ) async throws -> (HubName, any RegistrySettings.Store) {

@@ -38,7 +38,7 @@ struct ReplayCommand: AsyncParsableCommand {
   )
   var failedOnly = false
 
-  @Flag(help: "Change nothing, and report what would be done.")
+  @Flag(help: "Change nothing; only report the result that the command would have.")
   var dryRun = false
 
   @Flag(help: "Print one JSON object instead of text.")
@@ -58,7 +58,8 @@ struct ReplayCommand: AsyncParsableCommand {
       }
     } else if user != nil, hubs.count > 1 {
       throw ValidationError(
-        "--user: a user of which hub? Give --hub, one of \(hubs.map(\.rawValue).sorted().joined(separator: ", "))")
+        "--user needs --hub, because there are several hubs: one of \(hubs.map(\.rawValue).sorted().joined(separator: ", "))"
+      )
     }
     let selection = ReplaySelection(
       accepted: from.time..<to.time, platform: platform?.platform, user: user, hub: name, failedOnly: failedOnly)

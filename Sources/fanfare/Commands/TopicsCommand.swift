@@ -14,7 +14,7 @@ struct TopicsCommand: AsyncParsableCommand {
       abstract: "Creates the topics that are missing.",
       discussion: """
         Needs kafka.bootstrapServers, and a cluster with kafka.replicationFactor brokers. Topics that exist with enough partitions are left \
-        as they are; one line per topic says what became of it. Status 0 only if all are there.
+        as they are; one line per topic gives the result. Status 0 only if all topics exist.
         """)
 
     @OptionGroup var common: CommonOptions

@@ -9,7 +9,7 @@ struct DeadLetterBox {
   private let topic: String
   private let scan: TopicScan
 
-  /// Contacts no broker yet.
+  /// Creates a reader. It contacts no broker yet.
   init(_ kafka: KafkaSettings, logger: Logger) throws {
     topic = kafka.topics.deadLetter
     scan = TopicScan(
@@ -24,8 +24,9 @@ struct DeadLetterBox {
     let record: ArraySlice<UInt8>
   }
 
-  /// Passes on every letter, or only the one at the place. `take` returns whether to continue. Returns the number of
-  /// unreadable records.
+  /// Passes every letter, or only the one at the place, to `take`, which returns whether to continue.
+  ///
+  /// Returns the number of unreadable records.
   func read(only place: LogPlace? = nil, _ take: (Item) async throws -> Bool) async throws -> Int {
     var spans = try await scan.reader.spans(of: [topic])
     if let place {
@@ -54,13 +55,13 @@ struct LetterFilter: ParsableArguments {
   @Option(help: "Only letters with this reason.")
   var reason: ReasonArgument?
 
-  @Option(help: "Only sends that have something for this platform; what cannot be read as a send has no platform.")
+  @Option(help: "Only sends with content for this platform; a record that cannot be read as a send has no platform.")
   var platform: PlatformArgument?
 
-  @Option(help: ArgumentHelp("Only letters set aside at this time or later (RFC 3339).", valueName: "time"))
+  @Option(help: ArgumentHelp("Only records dead-lettered at this time or later (RFC 3339).", valueName: "time"))
   var from: TimeArgument?
 
-  @Option(help: ArgumentHelp("Only letters set aside before this time (RFC 3339).", valueName: "time"))
+  @Option(help: ArgumentHelp("Only records dead-lettered before this time (RFC 3339).", valueName: "time"))
   var to: TimeArgument?
 
   func validate() throws {

@@ -4,10 +4,10 @@ import RDKafka
 import Roles
 import Worker
 
-/// Redrives dead letters: produces their records to their original topics with the same key and bytes, and so with the
-/// same ids.
+/// Redrives dead letters: produces their records to their original topics again.
 ///
-/// A header of the record names the letter, so that no letter is redriven twice by mistake.
+/// Key and bytes stay the same, and so the ids. A header of the record names the letter, so that no letter is redriven
+/// twice by mistake.
 struct Redrive {
   /// The name of the header that holds the letter's place.
   static let header = "fanfare-redriven"
@@ -18,11 +18,11 @@ struct Redrive {
   let isRepeated: Bool
   let logger: Logger
 
-  /// The numbers of letters by what was done with them.
+  /// The numbers of letters by result.
   struct Outcome: Encodable {
-    /// Records redriven, or that would be in a dry run.
+    /// The redriven records; in a dry run, the records that a real run would redrive.
     var redriven = 0
-    /// Letters redriven before, and now skipped.
+    /// Letters skipped because they were redriven before.
     var redrivenBefore = 0
     /// Letters with a truncated value, which cannot be redriven.
     var cut: [String] = []
@@ -36,7 +36,7 @@ struct Redrive {
   struct Interruption: Error, CustomStringConvertible {
     /// The largest number of records that may have been redriven.
     let redriven: Int
-    /// Whether the same command would put them back once more.
+    /// Whether the same command would redrive them again.
     let isRepeated: Bool
     let cause: any Error
 
@@ -45,8 +45,9 @@ struct Redrive {
     }
   }
 
-  /// Redrives the letters and returns when Kafka has acknowledged all records. Throws an `Interruption` if some may
-  /// have been produced.
+  /// Redrives the letters and returns when Kafka has acknowledged all records.
+  ///
+  /// Throws an `Interruption` if some records may have been produced.
   func run(only place: LogPlace?, where matches: (DeadLetter) -> Bool) async throws -> Outcome {
     let box = try DeadLetterBox(kafka, logger: logger)
     let before = isRepeated ? [] : try await redrivenBefore()
@@ -80,7 +81,7 @@ struct Redrive {
     return outcome
   }
 
-  /// The places of the letters redriven before, as far as the log still has their records.
+  /// The places of the letters redriven before. Only those are found whose redriven records are still in the log.
   private func redrivenBefore() async throws -> Set<String> {
     let reader = try LogReader(client: try kafka.client("dead-letters"), logger: logger)
     let spans = try await reader.spans(of: [kafka.topics.sends, kafka.topics.segments])

@@ -3,20 +3,20 @@ import Logging
 import RDKafka
 import Roles
 
-/// Produces records that were in the log before, in batches that fit the producer's queue.
+/// Produces records of the log again, in batches that fit into the producer's queue.
 struct LogWriter {
   /// The most records of a batch.
   private static let batchRecords = 64
 
   private let producer: Producer
-  /// The most bytes of a batch of more than one record: half of the producer's queue, which also counts headers. The
-  /// largest record has 8 MiB.
+  /// The most bytes of a batch of more than one record: half of the producer's queue, which also counts headers.
+  ///
+  /// The largest record has 8 MiB.
   private let batchBytes: Int
   private var waiting: [ProducerRecord] = []
   private var waitingBytes = 0
 
-  /// Runs the body with a writer. Returns when Kafka has acknowledged everything that was added, and throws when it has
-  /// not.
+  /// Runs the body with a writer and returns when Kafka has acknowledged all added records. Throws if it has not.
   static func with<Value>(
     _ kafka: KafkaSettings, command: String, logger: Logger, _ body: (inout LogWriter) async throws -> Value
   ) async throws -> Value {
@@ -43,7 +43,7 @@ struct LogWriter {
     self.batchBytes = batchBytes
   }
 
-  /// Adds a record. Returns when Kafka has acknowledged the batch before, if the record does not fit into it.
+  /// Adds a record. If it does not fit into the current batch, first waits until Kafka has acknowledged that batch.
   mutating func add(_ record: ProducerRecord) async throws {
     let bytes = record.value.count + (record.key?.count ?? 0)
     if waiting.count == Self.batchRecords || waitingBytes + bytes > batchBytes { try await flush() }

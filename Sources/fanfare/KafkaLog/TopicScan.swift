@@ -1,17 +1,18 @@
 import RDKafka
 import Roles
 
-/// Reads spans of topics to their ends, and reports progress on standard error if it takes long.
+/// Reads spans of topics to their ends, and reports progress of long scans on standard error.
 struct TopicScan {
-  /// The command's name, for the progress.
+  /// The command's name, for progress reports.
   let command: String
   let reader: LogReader
 
   /// The interval between progress reports.
   private static let patience = Duration.seconds(3)
 
-  /// Passes on every record of the spans, in order within a partition. Records behind the ends are not read. `take`
-  /// returns whether to continue.
+  /// Passes every record of the spans to `take`, in order within a partition. `take` returns whether to continue.
+  ///
+  /// Records beyond the ends are not read.
   func read(_ spans: [LogSpan], _ take: ([ConsumedRecord]) async throws -> Bool) async throws {
     let scan = try reader.scan(spans)
     let total = spans.reduce(0) { $0 + $1.count }

@@ -8,10 +8,10 @@ struct ImportSource {
   let handle: FileHandle
   /// The size in bytes; nil for a pipe.
   let size: Int64?
-  /// The identity of the file's contents, with which an interrupted import continues; nil if it cannot continue.
+  /// The identity of the file's contents, by which an interrupted import continues; nil if it cannot continue.
   let identity: ImportID?
 
-  /// The length of the samples from the beginning and the end.
+  /// The size in bytes of the two samples, from the beginning and the end.
   private static let sample = 64 * 1024
 
   /// Opens the file, or standard input if nil. Throws when it cannot be read.
@@ -22,7 +22,7 @@ struct ImportSource {
       return
     }
     size = status.size
-    // A changed file is a different source. The path is left out, because one file can have several.
+    // A changed file is a different source. The path does not count, because one file can have several.
     var digest = SHA256()
     digest.update(data: Data("\(status.size) \(status.modified)\n".utf8))
     for offset in [0, max(0, status.size - Int64(Self.sample))] {

@@ -2,8 +2,9 @@ import FanfareCore
 import Foundation
 import Registry
 
-/// Splits a file of lines into batches, and skips the finished ones. Memory holds little more than one batch, whatever
-/// the length of lines.
+/// Splits a file of lines into batches, and skips the finished ones.
+///
+/// It keeps little more than one batch in memory, even if lines are very long.
 struct LineBatches {
   /// Consecutive lines.
   struct Batch {
@@ -33,8 +34,9 @@ struct LineBatches {
   /// The counts of the skipped batches.
   private(set) var passedOver = ImportCounts()
 
-  /// Reads a file from its beginning in batches of about `batchBytes`. `finished` must be empty for a file that cannot
-  /// seek.
+  /// Reads a file from its beginning in batches of about `batchBytes`.
+  ///
+  /// `finished` must be empty for a file that cannot seek.
   init(_ file: FileHandle, batchBytes: Int, finished: [FinishedImportBatch] = []) {
     self.file = file
     self.batchBytes = max(1, batchBytes)

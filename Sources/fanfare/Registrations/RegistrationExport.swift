@@ -2,8 +2,9 @@ import FanfareCore
 import Foundation
 import Registry
 
-/// Writes a hub's registrations in ascending order of ids, one per line. Reads page by page; each page is current when
-/// it is read.
+/// Writes a hub's registrations in ascending order of ids, one per line.
+///
+/// It reads them page by page. Each page is current at the moment of its query.
 struct RegistrationExport {
   /// Registrations per query.
   private static let page = 5000
@@ -15,8 +16,9 @@ struct RegistrationExport {
   /// Only those of these platforms.
   let platforms: PlatformSet
 
-  /// Writes all registrations. After each page it reports the count and the share of the id space. Throws when
-  /// cancelled.
+  /// Writes all registrations and returns their number. Throws when cancelled.
+  ///
+  /// After each page it reports the count so far and the finished share of the id space.
   func run(to write: ([UInt8]) throws -> Void, report: (_ count: Int, _ share: Double) -> Void) async throws -> Int {
     var (rest, count): (RegistrationSlice?, Int) = (.whole, 0)
     var output: [UInt8] = []

@@ -3,19 +3,18 @@ import Foundation
 import Registry
 import Roles
 
-/// Imports a file of registrations in batches of lines, a few of them at the same time.
+/// Imports a file of registrations in batches of lines, a few batches at the same time.
 ///
 /// One task reads and checks the file in order while the store writes earlier batches. Batches that share an id, a
-/// handle or an installation are written one after the other, so that the last of several lines for a device wins. Only
-/// a line with a device's id and another with its former handle, which the registry alone connects, may be written in
-/// either order.
+/// handle or an installation are written one after the other, so that the last of several lines for a device wins. One
+/// case has no order: one line has a device's id and another its former handle, and only the registry connects the two.
 struct RegistrationImport {
   /// The import skipped more lines than allowed.
   struct TooManyErrors: Error, CustomStringConvertible {
     let maximum: Int
 
     var description: String {
-      "more than \(maximum) lines were skipped (--max-errors); the file is imported up to about there"
+      "more than \(maximum) lines were skipped (--max-errors); the file is imported up to about that line"
     }
   }
 
@@ -26,7 +25,7 @@ struct RegistrationImport {
   let clock: any WallClock
   /// Called for each skipped line, with the reason.
   let complain: (_ line: Int, _ reason: String) -> Void
-  /// Called after each batch, with the counts of this run and the offset that was reached.
+  /// Called after each batch, with the counts of this run and the offset reached so far.
   let report: (_ counts: ImportCounts, _ offset: Int64) -> Void
 
   /// A batch in progress.
@@ -35,8 +34,9 @@ struct RegistrationImport {
     let keys: Set<Int>
   }
 
-  /// Imports all unfinished batches and returns their counts. Throws `TooManyErrors` and the store's errors; finished
-  /// batches stay finished.
+  /// Imports all unfinished batches and returns their counts.
+  ///
+  /// Throws `TooManyErrors` and the store's errors; finished batches stay finished.
   func run(_ batches: inout LineBatches, of file: ImportID?) async throws -> ImportCounts {
     let limit = store.importShape.batches
     return try await withThrowingTaskGroup(of: (number: Int, outcome: ImportOutcome).self) { group in
@@ -121,9 +121,9 @@ struct ImportSummary: Encodable {
   let skipped: Int
   /// Lines read by earlier runs.
   let readBefore: Int
-  /// Of this run.
+  /// The duration of this run.
   let seconds: Double
-  /// Registrations a second of this run.
+  /// The registrations per second of this run.
   let perSecond: Double
 
   init(_ counts: ImportCounts, before: Int, seconds: Double) {

@@ -1,12 +1,11 @@
 import Foundation
 import Roles
 
-/// A file that is written next to its final path and moved there when it is complete, so that no reader sees a part of
-/// it.
+/// A file that is written next to its final path and moved there when it is complete.
 ///
-/// If the path is a symbolic link, its target is replaced.
+/// So no reader sees an incomplete file. If the path is a symbolic link, its target is replaced.
 final class ReplacedFile {
-  /// The path is taken by something other than a regular file.
+  /// The path exists and is not a regular file.
   struct Irregular: Error {}
 
   /// The kernel's limit of symbolic links to follow.
@@ -16,8 +15,9 @@ final class ReplacedFile {
   private let partial: String
   private let handle: FileHandle
 
-  /// Creates the file, readable by its owner alone. Throws `Irregular` when the path is taken by something else, other
-  /// errors when no file can be created.
+  /// Creates the file, readable only by its owner.
+  ///
+  /// Throws `Irregular` if the path exists and is not a regular file, and other errors if no file can be created.
   init(path: String) throws {
     target = try Self.place(path)
     partial = "\(target).\(ProcessInfo.processInfo.processIdentifier).partial"
@@ -27,7 +27,7 @@ final class ReplacedFile {
     handle = try FileHandle(forWritingTo: URL(fileURLWithPath: partial))
   }
 
-  /// Writes more of it.
+  /// Appends bytes to the file.
   func write(_ bytes: [UInt8]) throws {
     try handle.write(contentsOf: bytes)
   }

@@ -1,8 +1,9 @@
 import Foundation
 import Roles
 
-/// Shows the progress of an import or export: a bar on a terminal, elsewhere a line every few seconds. For one task
-/// only.
+/// Shows the progress of an import or export: a bar on a terminal, elsewhere a line every few seconds.
+///
+/// Only one task may use it.
 final class TransferProgress {
   /// The progress at some moment.
   struct State {

@@ -13,7 +13,7 @@ struct Replay {
   struct Outcome: Encodable {
     /// The id of the replay.
     let replay: String
-    /// Sends produced again, or that would be in a dry run.
+    /// The sends produced again; in a dry run, the sends that a real run would produce.
     var replayed = 0
     /// Sends skipped because they were cancelled.
     var cancelled = 0
@@ -21,8 +21,8 @@ struct Replay {
 
   /// Runs the replay and returns when Kafka has acknowledged all records.
   ///
-  /// Positions are read before ends, as in `Audit`: every record below a position then has its status record, or its
-  /// retry record, below the ends.
+  /// It reads the positions before the ends, as `Audit` does. So the status record or retry record of each record below
+  /// a position lies below the ends.
   func run(_ selection: ReplaySelection) async throws -> Outcome {
     var selection = selection
     let topics = settings.kafka.topics
@@ -64,7 +64,7 @@ struct Replay {
           do throws(RecordError) {
             send = try SendRequest.decode(record.value, recordTime: UnixTime(milliseconds: max(0, record.timestamp)))
           } catch {
-            // A dead letter, or not a send as it was accepted.
+            // The record is poisoned, or it is not a send as accepted by the front end.
             continue
           }
           guard let again = selection.replay(send, by: id) else { continue }

@@ -1,7 +1,8 @@
 import FanfareCore
 
-/// Decides which logged sends are dispatched again, and on which platforms. A pure value: it first learns what waits
-/// and what has settled, then is asked about each send.
+/// Decides which logged sends are dispatched again, and on which platforms.
+///
+/// A pure value. The caller first notes the waiting and the settled sends, then asks about each logged send.
 struct ReplaySelection {
   /// The range of acceptance times.
   let accepted: Range<UnixTime>
@@ -11,14 +12,14 @@ struct ReplaySelection {
   let user: String?
   /// Only sends of this hub; nil for all.
   let hub: HubName?
-  /// Only platforms on which the last status has a device without success, and sends without a status.
+  /// Whether to include only platforms with a failed device in the last status, and sends without a status.
   let failedOnly: Bool
 
   /// The status records of one attempt at a send.
   private struct Ending {
     let attempt: AttemptID?
     var settledAt: UnixTime
-    /// The platforms they report on, and those that failed.
+    /// The platforms in these records, and those on which a device failed.
     var met: PlatformSet = []
     var failed: PlatformSet = []
 
@@ -58,12 +59,14 @@ struct ReplaySelection {
   /// Notes that a record of the send is not processed yet.
   mutating func noteWaiting(_ send: SendKey) { waiting.insert(send) }
 
-  /// Notes a settled part of a send. Records of one send lie in several partitions and come in any order. A later
-  /// attempt replaces an earlier one's result for a platform.
+  /// Notes a settled part of a send.
+  ///
+  /// Records of one send are in several partitions and come in any order. The result of a later attempt replaces that
+  /// of an earlier one for the same platform.
   mutating func note(_ status: StatusRecord) {
     guard accepted.contains(status.acceptedAt) else { return }
     let key = SendKey(hub: status.hub, id: status.send)
-    // A cancelled send must not arrive, whatever its other records say.
+    // A cancelled send must not arrive, even if other records report other outcomes.
     if status.state == .cancelled { cancelledSends.insert(key) }
     guard failedOnly else { return }
     var ending = Ending(attempt: status.attempt, settledAt: status.settledAt)
@@ -86,13 +89,13 @@ struct ReplaySelection {
     }
   }
 
-  /// The send to produce, or nil to skip it. Each send is returned once, however often it is in the log.
+  /// The send to produce, or nil to skip it. Returns each send only once, even if the log has it several times.
   mutating func replay(_ send: SendRequest, by id: ReplayID) -> SendRequest? {
     guard send.replay == nil, hub == nil || send.hub == hub, accepted.contains(send.acceptedAt) else { return nil }
-    // Compared as bytes, as everywhere: names that only look equal belong to two users.
+    // Compared as bytes, as everywhere: names that are equal only in Unicode's sense belong to different users.
     if let user, send.audience.tag.flatMap(Tag.user(of:))?.utf8.elementsEqual(user.utf8) != true { return nil }
     let key = SendKey(hub: send.hub, id: send.id)
-    // It is still to be dispatched anyway.
+    // A worker will dispatch this send anyway.
     guard !waiting.contains(key) else { return nil }
     var platforms = platform.map { PlatformSet($0) } ?? .all
     if failedOnly, let failed = failed(key) { platforms.formIntersection(failed) }

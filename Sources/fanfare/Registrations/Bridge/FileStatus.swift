@@ -2,12 +2,12 @@ import Glibc
 
 /// The size and modification time of an open file.
 struct FileStatus {
-  /// In bytes.
+  /// The size in bytes.
   let size: Int64
   /// The modification time: seconds and nanoseconds since the epoch.
   let modified: (seconds: Int, nanoseconds: Int)
 
-  /// Nil unless it is a regular file, which has a size and can be read from any offset.
+  /// Reads the status of an open file. Nil unless it is a regular file, which has a size and can be read at any offset.
   init?(of descriptor: Int32) {
     var status = stat()
     guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
