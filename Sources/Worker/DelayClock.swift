@@ -1,6 +1,7 @@
 import FanfareCore
 
-/// The clock of delays and deadlines. A seam, so that a test can let an hour pass without waiting for it.
+/// The clock of delays and deadlines. A protocol, so that a test can let an hour pass without
+/// waiting.
 package protocol DelayClock: Sendable {
   /// Milliseconds since some fixed moment; never goes back. Callable from any thread.
   func uptime() -> Int64

@@ -2,8 +2,8 @@ package import FanfareCore
 
 /// Turns a push service's outcome into the worker's next action; no other place does.
 ///
-/// The action follows from the outcome, the attempts before it, and the time until the send expires. Whether a wait is
-/// spent in memory or in a retry topic is decided by the dispatcher.
+/// The action follows from the outcome, the attempts before it, and the time until the send expires. The dispatcher
+/// decides whether a wait is spent in memory or in a retry topic.
 package struct RetryPolicy: Hashable, Sendable {
   /// Delays that grow.
   package struct Schedule: Hashable, Sendable {
@@ -20,13 +20,14 @@ package struct RetryPolicy: Hashable, Sendable {
       self.limit = limit
     }
 
-    /// The delay before the repetition of that number, from 0: between half and all of the scheduled one, so that
-    /// pushes that failed together do not come back together.
+    /// The delay before the repetition with that number, from 0: between half and all of the
+    /// scheduled one, so that pushes that failed together do not return together.
     func delay(_ number: Int, jitter: Double) -> Duration {
       .milliseconds(Int64(milliseconds(number) * (0.5 + jitter / 2)))
     }
 
-    /// The same for pushes that must not come back sooner: between the scheduled delay and a tenth more.
+    /// The delay for pushes that must not return sooner: between the scheduled delay and a tenth
+    /// more.
     func wholeDelay(_ number: Int, jitter: Double) -> Duration {
       .milliseconds(Int64(milliseconds(number) * (1 + jitter / 10)))
     }
@@ -39,7 +40,7 @@ package struct RetryPolicy: Hashable, Sendable {
     }
   }
 
-  /// The attempts for one device before the outcome that is judged.
+  /// The attempts for one device up to the outcome that is judged.
   struct History: Hashable, Sendable {
     /// How often it was handed over, the judged attempt included.
     var attempts = 0
@@ -51,11 +52,11 @@ package struct RetryPolicy: Hashable, Sendable {
     var hasReauthenticated = false
     /// Whether an earlier attempt had no answer, so that the device may have it already.
     var wasUnanswered = false
-    /// How many of the attempts were made before it was last held: they do not count against it.
+    /// How many of the attempts were made before it was last held. They do not count against it.
     var heldAttempts = 0
-    /// How often it was held, and its sender worked for another push afterwards.
+    /// How often it was held although its sender then worked for another push.
     var contradictions = 0
-    /// From the first attempt, or the first since it was last held, until now.
+    /// The time since the first attempt, or since the first one after it was last held.
     var age = Duration.zero
 
     /// The history of a push that is held: once the sender works again, the push has all its attempts.
@@ -75,18 +76,19 @@ package struct RetryPolicy: Hashable, Sendable {
     case again
     /// Send again after that time.
     case wait(Duration)
-    /// The sender cannot work: stop it, and keep this push, behind the others, until it can.
+    /// Stop the sender, which cannot work, and keep this push behind the others until it can.
     case hold
   }
 
-  /// How often a push is repeated at once when the service certainly has not seen it.
+  /// How often a push is repeated at once if the service certainly has not received it.
   package var quickRetries = 3
-  /// The most times one push is handed to a service that works. Attempts up to the last one it was held for do not
-  /// count: while the configuration is refused, a push is kept until the send expires, however often it is the one that
-  /// tries.
+  /// The most times one push is handed to a service that works. Attempts up to the last one for
+  /// which it was held do not count: while the configuration is refused, a push is kept until the send expires, however
+  /// often it is the probe.
   package var maximumAttempts = 8
-  /// How often a push may be held although its sender then worked for others. Once more, and the fault is its own: it
-  /// fails by the reason the service gave, and the sender goes on. So one push stops the others at most so many times.
+  /// How often a push may be held although its sender then worked for others. After one more
+  /// refusal the push itself is at fault: it fails with the service's reason, and the sender continues. This bounds how
+  /// often one push stops the others.
   package var maximumContradictions = 3
   /// The longest single wait. If a service asks for more, the push is given up.
   package var maximumDelay = Duration.seconds(60 * 60)
@@ -98,8 +100,8 @@ package struct RetryPolicy: Hashable, Sendable {
   package var unanswered = Schedule(first: .seconds(2), growth: 2, limit: .seconds(30))
   /// The delays of a push that never reached the service, which may be back at any time.
   package var unreachable = Schedule(first: .seconds(5), growth: 2, limit: .seconds(10 * 60))
-  /// The delays where the service names none. Apple asks for 15 minutes after an error of its own, which is reached in
-  /// three steps; Google documents 10 s doubling for FCM; WNS throttles channels for minutes.
+  /// The delays if the service names none. Apple asks for 15 minutes after an error of its own,
+  /// which is reached in three steps; Google documents 10 s doubling for FCM; WNS throttles channels for minutes.
   package var refused: [Platform: Schedule] = [
     .apns: Schedule(first: .seconds(30), growth: 5, limit: .seconds(15 * 60)),
     .fcm: Schedule(first: .seconds(10), growth: 2, limit: .seconds(10 * 60)),
@@ -109,7 +111,7 @@ package struct RetryPolicy: Hashable, Sendable {
   package var throttled: [Platform: Schedule] = [
     .fcm: Schedule(first: .seconds(60), growth: 2, limit: .seconds(40 * 60))
   ]
-  /// The least delays when the service names one: a time in the past comes from another clock.
+  /// The least delays if the service names one: a time in the past comes from another clock.
   package var leastAsked = Schedule(first: .seconds(1), growth: 2, limit: .seconds(60))
   /// The delays of a platform that `refused` does not name.
   package var refusedElsewhere = Schedule(first: .seconds(30), growth: 2, limit: .seconds(15 * 60))
@@ -141,9 +143,9 @@ package struct RetryPolicy: Hashable, Sendable {
     }
   }
 
-  /// The delay before the next attempt. The delay asked for by the service is kept. If the service refuses again after
-  /// it, it was too short, and all attempts would be used up in vain: so there is a least delay that grows, unless the
-  /// send would expire before its end.
+  /// The delay before the next attempt. A delay that the service asks for is kept. If the service
+  /// refuses again after that delay, it was too short, and repeating it would use up all attempts in vain. So a least
+  /// delay applies that grows, unless the send would expire before its end.
   private func delay(
     after outcome: PushOutcome, on platform: Platform, waits: Int, remaining: Duration, jitter: Double
   ) -> Duration {

@@ -4,8 +4,8 @@ import Metrics
 package import RDKafka
 import ServiceLifecycle
 
-/// The source of the pump's records. It commits stored positions itself: soon, and at the latest when their partitions
-/// are given back. `Consumer` is the implementation.
+/// The source of the pump's records. It commits stored positions itself: soon, and at the latest
+/// when their partitions are given back. `Consumer` is the implementation.
 package protocol StoringSource: RecordSource {
   /// Stores positions. Throws `.notAssigned` for a partition that has another owner.
   func store(_ offsets: [PartitionOffset]) throws(RDKafkaError)
@@ -13,19 +13,21 @@ package protocol StoringSource: RecordSource {
 
 extension Consumer: StoringSource {}
 
-/// Brings deferred records back: reads one retry topic, holds each record until it is due, and copies it to the sends
-/// topic.
+/// Brings deferred records back: reads one retry topic, holds each record until it is due, and
+/// copies it to the sends topic.
 ///
-/// A record's offset is stored when its copy and those of all records before it are acknowledged. So none is lost;
-/// copies that a crash repeats are recognised by the record's identity, except across a rebalance.
+/// A record's offset is stored when its copy and those of all records before it are acknowledged, so no record is lost.
+/// Copies that a crash repeats are recognised by the record's identity, except across a rebalance.
 package final class RetryPump: Service {
-  /// How much it may hold, and its times.
+  /// The pump's limits of memory and time.
   package struct Limits: Sendable {
-    /// The most records held. If more wait, a due record may lie in the log behind others, and comes late.
+    /// The most records held. If more wait, a due record may lie in the log behind others and
+    /// return late.
     package var records = 20_000
     /// The most bytes of records held; one fetch may exceed it.
     package var bytes = 32 << 20
-    /// How exact the times are. With long delays they are exact to a twentieth of the delay, five seconds at most.
+    /// The accuracy of release times. Long delays are accurate to a twentieth of the delay, at most
+    /// five seconds.
     package var tickInterval = Duration.milliseconds(100)
     /// From a shutdown or a revocation until unacknowledged copies are given up.
     package var drainDeadline = Duration.milliseconds(1_200)
@@ -61,8 +63,8 @@ package final class RetryPump: Service {
     (steps, post) = AsyncStream.makeStream()
   }
 
-  /// How late a due record may be released: those due within this time are released together, so that Kafka gets fewer
-  /// and larger batches.
+  /// How late a due record may be released. Records due within this time are released together, so
+  /// that Kafka gets fewer and larger batches.
   static func lateness(of delay: Duration) -> Duration { max(.milliseconds(1), min(delay / 20, .seconds(5))) }
 
   /// The group of all pumps of a retry topic. Each topic has its own, so that long delays do not hold up short ones.
@@ -73,7 +75,7 @@ package final class RetryPump: Service {
     var configuration = ConsumerConfiguration(client: client, groupID: group(retry), topics: [retry.name])
     configuration.prefetchRecords = 1_000
     configuration.prefetchBytes = 8 << 20
-    // Deferred records wait for a second at least; the embedded cluster answers every idle fetch after this time.
+    // Deferred records wait for at least a second; the embedded cluster answers every idle fetch after this time.
     configuration.fetchWait = .milliseconds(250)
     return configuration
   }

@@ -4,7 +4,7 @@ package import RDKafka
 import ServiceLifecycle
 import Synchronization
 
-/// Takes sends from Kafka, looks up their devices, pushes, and writes what became of each before it commits their
+/// Takes sends from Kafka, pushes them to their devices, and writes the results before it commits
 /// offsets.
 ///
 /// A send is settled when every device has its result and the status record is acknowledged. An offset is committed
@@ -25,10 +25,11 @@ package final class Worker: Service {
   private let mailbox = Mailbox()
   private let ownProblems = Mutex<[String]>([])
 
-  /// Makes a worker; nothing happens before `run()`. Throws `WorkerConfiguration.Problem` for a value out of range.
+  /// Makes a worker; it does nothing before `run()`. Throws `WorkerConfiguration.Problem` for a
+  /// value out of range.
   ///
-  /// `broadcastProducer` writes segments of broadcasts and statuses of pages, which the rest of each broadcast waits
-  /// for: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
+  /// `broadcastProducer` writes segments of broadcasts and statuses of pages, for which the rest of each broadcast
+  /// waits: it should not linger. The worker owns the consumer (see `WorkerConfiguration.consumer`): it runs and closes
   /// it. Producers and senders must run before the worker does, and until it has ended.
   package init(
     configuration: WorkerConfiguration, consumer: any RecordSource, producer: any RecordSink,
@@ -51,8 +52,8 @@ package final class Worker: Service {
     self.logger = logger
   }
 
-  /// Why the worker is not ready, one short sentence each; empty when it is. Names hubs and platforms, never sends or
-  /// devices. From any thread.
+  /// Why the worker is not ready, one short sentence each; empty if it is. Names hubs and
+  /// platforms, never sends or devices. From any thread.
   package var readinessProblems: [String] {
     var problems = ownProblems.withLock { $0 }
     for (number, sender) in table.senders.enumerated() {
@@ -62,9 +63,9 @@ package final class Worker: Service {
     return problems
   }
 
-  /// The lifetime. On graceful shutdown the worker takes no more records, settles those in flight within
-  /// `drainDeadline`, commits, leaves the group, and returns. On cancellation it leaves at once, and others repeat what
-  /// was in flight. Throws when the consumer fails for good.
+  /// Runs the worker. On graceful shutdown it takes no more records, settles those in flight within
+  /// `drainDeadline`, commits, leaves the group, and returns. On cancellation it leaves at once, and others repeat the
+  /// sends in flight. Throws when the consumer fails for good.
   package func run() async throws {
     var engine = Engine(
       configuration: configuration, source: source, sink: sink, broadcastSink: broadcastSink, registry: registry,
@@ -79,7 +80,7 @@ package final class Worker: Service {
         group.addTask { await source.run() }
         group.addTask {
           for await event in source.events { mailbox.post { $0.events.append(event) } }
-          // Also when cancelled: no further event comes, so the engine ends.
+          // Also on cancellation: no further event comes, so the engine ends.
           mailbox.post { $0.hasEnded = true }
         }
         group.addTask { [self] in await tick() }

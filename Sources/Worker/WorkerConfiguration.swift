@@ -1,7 +1,7 @@
 package import FanfareCore
 package import RDKafka
 
-/// How much a worker may hold, how long things may take, and how it deals with refusals. Every limit is per process.
+/// The worker's limits, times and policies. Every limit is per process.
 package struct WorkerConfiguration: Sendable {
   /// The consumer group that all workers of a deployment share.
   package var consumerGroup = "fanfare-workers"
@@ -14,32 +14,35 @@ package struct WorkerConfiguration: Sendable {
   package var pushesPerMinute: [HubName: [Platform: Int]] = [:]
   /// When the circuit of a push service opens.
   package var circuit = CircuitPolicy()
-  /// What outcomes mean.
+  /// The meaning of push outcomes.
   package var retry = RetryPolicy()
-  /// When dead devices stop being believed.
+  /// When the worker stops believing that devices are dead.
   package var unregisterPolicy = UnregisterPolicy()
 
-  /// How much a worker may hold.
+  /// The most that a worker may hold.
   package struct Limits: Sendable {
-    /// The most records taken and not settled. Those in flight at an unresponsive service are exempt, up to as many
-    /// again.
+    /// The most records taken and not settled. Those in flight at an unresponsive service are
+    /// exempt, up to the same number again.
     package var maximumRecords = 5_000
-    /// The most bytes of such records; decoded and rendered they take several times as many. Credit is granted by the
-    /// typical size: if records suddenly become larger, records under way exceed the limit before credit is taken back.
+    /// The most bytes of such records; decoded and rendered they take several times as much. Credit
+    /// is granted by the typical size: if records suddenly become larger, those under way exceed the limit before
+    /// credit is taken back.
     package var maximumBytes = 4 << 20
-    /// The most devices of sends being dispatched. Checked before a look-up, so one batch of look-ups, or one deferred
-    /// record, may exceed it. With retry topics, pages of paused broadcasts keep a quarter of it at most.
+    /// The most devices of sends being dispatched. Checked before a look-up, so one batch of
+    /// look-ups, or one deferred record, may exceed it. With retry topics, pages of paused broadcasts keep a quarter of
+    /// it at most.
     package var maximumDevices = 200_000
     /// The most pushes in flight, on all platforms together.
     package var maximumPushes = 10_000
     /// The most pushes in flight on one platform, so that one without answers cannot take every place. At least as many
     /// as its connections have streams.
     package var maximumPushesPerSender = 5_000
-    /// The farthest that work in one partition may run ahead of its first unsettled record; then no further records are
-    /// taken. For the segments topic, where paused broadcasts stay unsettled, only no further segments.
+    /// The farthest that work in one partition may run ahead of its first unsettled record; then no
+    /// further records are taken. In the segments topic, where paused broadcasts stay unsettled, it stops only further
+    /// segments.
     package var maximumSpan = 100_000
-    /// The most segments of broadcasts taken and not finished, apart from records of single sends: paused ones stay
-    /// while they are paused.
+    /// The most segments of broadcasts taken and not finished, apart from records of single sends.
+    /// Paused segments stay while they are paused.
     package var maximumSegments = 20_000
     /// The most bytes of such segments.
     package var maximumSegmentBytes = 64 << 20
@@ -58,21 +61,21 @@ package struct WorkerConfiguration: Sendable {
 
   /// How broadcasts are divided and pushed.
   package struct Broadcasts: Sendable {
-    /// The most devices of a send to a tag, an expression or everyone that is dispatched in one piece; a larger one is
-    /// divided into pages.
+    /// The most devices of a send to a tag, an expression or everyone that is dispatched in one
+    /// piece; a larger one is divided into pages.
     package var undividedDevices = 2_000
-    /// How many devices a page and the head start of the next one have, or a little more if a page's slice happens to
-    /// hold more: what a crash repeats. Each page costs a status record and a row in the registry. No more than fit
-    /// into one retry record of 8 MiB, at some 250 bytes each.
+    /// How many devices a page and the next page's head start have together, or slightly more if a
+    /// page's slice happens to hold more. A crash repeats them. Each page costs a status record and a row in the
+    /// registry. At most as many as fit into one retry record of 8 MiB, at some 250 bytes each.
     package var pageDevices = 5_000
-    /// How many devices the next page may push to while the last pushes of the page before are answered and noted.
+    /// How many devices the next page may push to while the page before is being finished.
     var headStart: Int { pageDevices / 5 }
     /// The most devices looked at in one question about a page.
     package var lookUpPage = 2_500
-    /// Into how many segments a broadcast is divided at most: workers share these.
+    /// The most segments of a broadcast: the workers share them.
     package var segments = 64
-    /// The most pushes of broadcasts in flight on one platform: the rest of its room is for single sends. While these
-    /// come, it may be fewer (see `BroadcastWindow`).
+    /// The most pushes of broadcasts in flight on one platform: the rest of its room is for single
+    /// sends. While single sends arrive, it may be fewer (see `BroadcastWindow`).
     package var maximumBulkPushesPerSender = 1_000
     /// The share of a page's devices whose failure pauses its broadcast, 0…1; dead devices and expiry do not count.
     package var broadcastFailureShare = 0.5
@@ -82,21 +85,21 @@ package struct WorkerConfiguration: Sendable {
     package init() {}
   }
 
-  /// How long things may take.
+  /// The worker's times and intervals.
   package struct Times: Sendable {
-    /// The life of a send that names none.
+    /// The time to live of a send that names none.
     package var defaultTimeToLive = Duration.seconds(24 * 60 * 60)
-    /// A push is handed over at most this long after the request that found its device among the user's; if the
-    /// registry takes longer, when it answers.
+    /// A push is handed over at most this long after the request that found its device among the
+    /// user's; if the registry takes longer, as soon as it answers.
     package var ownershipWindow = Duration.milliseconds(250)
     /// From a shutdown until work in flight is given up.
     package var drainDeadline = Duration.seconds(20)
-    /// From a revocation until work in flight is given up. Meanwhile the consumer reads nothing.
+    /// From a revocation until work in flight is given up. Meanwhile the consumer reads no records.
     package var revokeDeadline = Duration.milliseconds(3_000)
     /// From then on until partitions are released, whether or not their last positions are committed.
     package var lastCommitDeadline = Duration.milliseconds(1_500)
-    /// How long partitions wait for the group's answer on what their last owner has settled. Without it settled records
-    /// are repeated.
+    /// How long partitions wait for the group's answer about the offsets their last owner has
+    /// settled. Without an answer settled records are repeated.
     package var resumeDeadline = Duration.milliseconds(5_000)
     /// The shortest time between two commits; 0: a commit begins as soon as the one before has ended.
     package var commitInterval = Duration.milliseconds(250)
@@ -108,7 +111,7 @@ package struct WorkerConfiguration: Sendable {
     package var outageProbeInterval = Duration.seconds(5)
     /// The longest wait in memory: with retry topics, a push that must wait longer is deferred.
     package var longestRest = Duration.seconds(10)
-    /// How exact delays are.
+    /// The accuracy of delays.
     package var tickInterval = Duration.milliseconds(50)
 
     package init() {}
@@ -159,8 +162,8 @@ package struct WorkerConfiguration: Sendable {
     }
   }
 
-  /// The configuration of a worker's consumer: its group and topics, no commits but the worker's own, and a rebalance
-  /// deadline that leaves room for the worker's.
+  /// The configuration of a worker's consumer: its group and topics, no automatic commits, and a
+  /// rebalance deadline that leaves room for the worker's own.
   package func consumer(client: KafkaClientConfiguration, topics: Topics) -> ConsumerConfiguration {
     var configuration = ConsumerConfiguration(
       client: client, groupID: consumerGroup, topics: [topics.sends, topics.segments])
@@ -170,7 +173,7 @@ package struct WorkerConfiguration: Sendable {
     configuration.autoCommitInterval = nil
     configuration.readsHeaders = false
     configuration.pausableTopics = [topics.segments]
-    // Prefetched records, and what a fetch becomes when it is decompressed, come on top of the worker's limits.
+    // Prefetched records, and the decompressed size of a fetch, add to the worker's limits.
     (configuration.prefetchRecords, configuration.prefetchBytes) = (5_000, 2 << 20)
     configuration.fetchBytes = 256 << 10
     return configuration

@@ -1,11 +1,13 @@
 import FanfareCore
 
-/// A question or an order to the store about broadcasts and shared quotas. Each is repeated until it is answered.
+/// A question or an order to the store about broadcasts and shared quotas. The worker repeats each
+/// one until the store answers it.
 enum BroadcastQuestion: Sendable {
-  /// The first devices of the audience, what is wanted of the broadcast, and whether it is divided already: tells a
-  /// small audience from one to be divided. Without a query for a send that has expired, whose devices do not matter.
+  /// Asks for the first devices of the audience, the broadcast's control state and its number of
+  /// pages. These tell a small audience from one that must be divided. An expired send has no query: its devices do not
+  /// matter.
   case survey(Ticket, AudienceQuery?, BroadcastID, createdBefore: UnixTime)
-  /// Fixes the number of the broadcast's pages, unless it is fixed.
+  /// Fixes the number of the broadcast's pages, unless it is already fixed.
   case plan(Ticket, BroadcastID, pages: Int)
   /// All segments of the broadcast are durable.
   case announce(Ticket, BroadcastID)
@@ -19,14 +21,14 @@ enum BroadcastQuestion: Sendable {
   case permits(Ticket, Int, BroadcastID, perSecond: Int)
   /// These pages are finished.
   case finish(Ticket, BroadcastID, [Int])
-  /// What is wanted of these broadcasts?
+  /// The control states of these broadcasts?
   case courses([BroadcastID])
-  /// What is wanted of the broadcast whose deferred record has come back?
+  /// The control state of the broadcast whose deferred record has come back?
   case course(Ticket, BroadcastID)
   /// Pauses, resumes or cancels a broadcast.
   case steer(BroadcastID, BroadcastControl)
-  /// When may a sender make so many pushes of a quota that all workers share? Not before `lead` from now, when the
-  /// answer will be there.
+  /// When may a sender make this number of pushes of a quota that all workers share? Not before
+  /// `lead` from now, when the answer will have arrived.
   case quota(sender: Int, Int, PushQuota, lead: Duration)
 
   /// Asks the stores. Throws their errors.
@@ -42,7 +44,7 @@ enum BroadcastQuestion: Sendable {
         devices = try await registry.page(
           query, of: .whole, createdBefore: createdBefore, limit: limits.undividedDevices)
       }
-      // After the devices: a small audience is dispatched as soon as this is known.
+      // After the devices: a small audience is dispatched as soon as this answer is there.
       let progress = try await broadcasts.progress(of: broadcast, at: now)
       return .survey(devices, progress?.control.state ?? .running, pages: progress?.pages ?? 0)
     case .plan(_, let broadcast, let pages):

@@ -1,20 +1,21 @@
 import DequeModule
 import FanfareCore
 
-/// The broadcasts in work: the surveys of their audiences, the segments and open pages of this worker, and what is
-/// wanted of each broadcast.
+/// The broadcasts in work: surveys of their audiences, this worker's segments and open pages, and
+/// the control state of each broadcast.
 ///
-/// A broadcast is *surveyed*, and small audiences are dispatched like other sends. A larger one is *planned*: divided
-/// into segments, which any worker takes. A segment is *walked* page by page; segments of paused broadcasts are set
-/// apart so that they are not looked at in every turn. A page is *open* until the store knows that it is finished. All
-/// questions to the store are asked again until they are answered, after a delay that grows.
+/// A broadcast is *surveyed*, and a small audience is dispatched like other sends. A larger one is *planned*: divided
+/// into segments, which any worker takes. A segment is *walked* page by page. Segments of paused broadcasts are kept
+/// apart, so that not every turn looks at them. A page is *open* until the store knows that it is finished. The worker
+/// repeats each question to the store until it is answered, after a growing delay.
 ///
-/// Invariants: `walks` are those of the items that are segments, `pages` those of the items that are pages; at most
-/// `mostSurveys` surveys are open.
+/// Invariants: `walks` holds exactly the walks of the segments' items, `pages` exactly the pages of the pages' items;
+/// at most `mostSurveys` surveys are open.
 struct BroadcastWalker: Sendable {
   /// How many audiences are surveyed at a time.
   static let mostSurveys = 4
-  /// How many pages wait for their rate or a quota at a time without keeping others from their turn.
+  /// The most pages that may wait for their rate or a quota at a time without taking another page's
+  /// turn.
   static let mostSlowPages = 8
 
   private var toSurvey: Deque<Ticket> = []
@@ -25,13 +26,13 @@ struct BroadcastWalker: Sendable {
   private var walks: [Int: SegmentWalk] = [:]
   /// Segments in the order in which each gets its next page.
   private(set) var segments: Deque<Ticket> = []
-  /// Segments whose broadcast was paused when last asked for.
+  /// Segments whose broadcast was paused at the last look.
   private(set) var pausedSegments: Deque<Ticket> = []
   /// By the slot of their item.
   private var pages: [Int: OpenPage] = [:]
   /// Open pages in their order: the first is being pushed, the next is looked up meanwhile and gets a head start.
   private(set) var openPages: Deque<Ticket> = []
-  /// What is wanted of each broadcast that has a segment here, as last heard.
+  /// The control state of each broadcast that has a segment here, as of the store's last answer.
   private(set) var controls: [BroadcastID: BroadcastControl.State] = [:]
   private var steering = SteeringRequest()
   private var backlog = StoreBacklog()
@@ -40,14 +41,14 @@ struct BroadcastWalker: Sendable {
   private struct SteeringRequest: Sendable {
     var isOpen = false
     var due: Int64 = 0
-    /// Whether segments have come since the last request.
+    /// Whether segments have arrived since the last request.
     var hasNewSegments = false
   }
 
-  /// Questions that the store could not be asked.
+  /// Questions that could not be put to the store.
   private struct StoreBacklog: Sendable {
     var questions = DeadlineQueue<BroadcastQuestion>()
-    /// How often in a row that was so.
+    /// How often in a row the store could not be asked.
     var failures = 0
   }
 
@@ -70,14 +71,14 @@ struct BroadcastWalker: Sendable {
     backlog.questions.insert(question, due: due)
   }
 
-  /// Takes out a question to be asked again.
+  /// Takes out a question that is due again.
   mutating func popDueQuestion(at uptime: Int64) -> BroadcastQuestion? { backlog.questions.popDue(at: uptime) }
 
   // Surveys and plans.
 
   mutating func appendSurvey(_ ticket: Ticket) { toSurvey.append(ticket) }
 
-  /// Takes out the next item to survey; nil: none waits, or enough surveys are open.
+  /// Takes out the next item to survey; nil if none waits or enough surveys are open.
   mutating func popSurvey() -> Ticket? { openSurveys < Self.mostSurveys ? toSurvey.popFirst() : nil }
   mutating func beginSurvey() { openSurveys += 1 }
   mutating func endSurvey() { openSurveys -= 1 }
@@ -87,14 +88,14 @@ struct BroadcastWalker: Sendable {
 
   // Segments.
 
-  /// A segment has come.
+  /// Adds a segment that has arrived.
   mutating func begin(_ walk: SegmentWalk, _ ticket: Ticket) {
     walks[ticket.slot] = walk
     segments.append(ticket)
     steering.hasNewSegments = true
   }
 
-  /// The walk of a segment; nil of any other item. Can be changed in place.
+  /// The walk of a segment; nil for any other item. Can be changed in place.
   subscript(walk slot: Int) -> SegmentWalk? {
     get { walks[slot] }
     _modify { yield &walks[slot] }
@@ -105,12 +106,12 @@ struct BroadcastWalker: Sendable {
   /// Puts a segment behind the others.
   mutating func appendSegment(_ ticket: Ticket) { segments.append(ticket) }
 
-  /// The broadcast of the last segment is paused: sets the segment apart.
+  /// Keeps the last segment apart, because its broadcast is paused.
   mutating func setLastSegmentApart() {
     if let ticket = segments.popLast() { pausedSegments.append(ticket) }
   }
 
-  /// How many pages of segments end without having been pushed.
+  /// How many pages of segments are ending without being pushed.
   func endingPages(items: ItemTable) -> Int {
     segments.reduce(0) { sum, ticket in
       guard items.isCurrent(ticket), let walk = walks[ticket.slot], walk.phase == .ending else { return sum }
@@ -125,7 +126,7 @@ struct BroadcastWalker: Sendable {
     openPages.append(ticket)
   }
 
-  /// An open page; nil of any other item. Can be changed in place.
+  /// An open page; nil for any other item. Can be changed in place.
   subscript(page slot: Int) -> OpenPage? {
     get { pages[slot] }
     _modify { yield &pages[slot] }
@@ -134,15 +135,15 @@ struct BroadcastWalker: Sendable {
   /// Whether the item is a page whose devices are in no queue because its broadcast is paused.
   func isPaused(_ slot: Int) -> Bool { pages[slot]?.isPaused == true }
 
-  /// Removes the pages that were given up from the order.
+  /// Removes pages that were given up from the order.
   mutating func forgetClosedPages(items: ItemTable) {
     openPages.removeAll { !items.isCurrent($0) }
   }
 
-  /// The store knows that the page is finished.
+  /// Closes a page that the store has noted as finished.
   mutating func close(_ ticket: Ticket) { openPages.removeAll { $0 == ticket } }
 
-  /// The item is vacated: forgets its plan, walk or page.
+  /// Forgets the plan, walk or page of an item that is vacated.
   mutating func release(_ slot: Int) {
     plans[slot] = nil
     walks[slot] = nil
@@ -151,10 +152,10 @@ struct BroadcastWalker: Sendable {
 
   // What is wanted of the broadcasts.
 
-  /// The broadcast whose segment or page the item is; nil of any other item.
+  /// The broadcast to which the segment or page belongs; nil for any other item.
   func broadcast(of slot: Int) -> BroadcastID? { walks[slot]?.broadcast ?? pages[slot]?.broadcast }
 
-  /// The broadcasts to ask for now; nil: none.
+  /// The broadcasts whose control state to ask for now; nil if none.
   mutating func requestSteering(items: ItemTable, interval: Duration, at uptime: Int64) -> [BroadcastID]? {
     guard !steering.isOpen, steering.hasNewSegments || uptime >= steering.due else { return nil }
     steering.hasNewSegments = false
@@ -165,7 +166,7 @@ struct BroadcastWalker: Sendable {
       }
     }
     guard !broadcasts.isEmpty else {
-      // None of them is this worker's any more: the next look would find the same.
+      // This worker has none of these segments any more: the next look would find the same.
       segments.removeAll()
       pausedSegments.removeAll()
       controls = [:]
@@ -190,7 +191,7 @@ struct BroadcastWalker: Sendable {
     }
   }
 
-  /// Something else is wanted of one broadcast.
+  /// Handles a new control state of one broadcast.
   mutating func steered(_ broadcast: BroadcastID, _ answer: BroadcastControl?) {
     if controls[broadcast] != nil { controls[broadcast] = answer?.state }
   }

@@ -1,10 +1,11 @@
 import FanfareCore
 
-/// A page of a broadcast in work: a fixed slice of the registrations' id space, gone through in the order of the ids.
+/// A page of a broadcast in work: a fixed slice of the registration ids, walked in the order of the
+/// ids.
 ///
-/// *Running* ⇄ *paused*: its devices are taken out of their queues. *Paused* → *leaving*: there is no room for it, and
-/// its devices are deferred. *Running* again after a pause from either. Any → *cut*: its broadcast was cancelled, and
-/// it ends with the devices that have been pushed to.
+/// *Running* ⇄ *paused*: its devices are taken out of their queues. *Paused* → *leaving*: room is short, and its
+/// devices are deferred. Both become *running* again after the pause. Any → *cut*: its broadcast was cancelled, and it
+/// ends with the devices that have been pushed to.
 struct OpenPage: Sendable {
   enum State: Sendable {
     case running
@@ -15,9 +16,9 @@ struct OpenPage: Sendable {
 
   /// Pushes that the broadcast's rate allows.
   struct Permits: Sendable {
-    /// How many devices may be taken before the rate is asked for again.
+    /// How many devices may be taken before the next request for permits.
     fileprivate(set) var count = 0
-    /// Permits that count from a moment on.
+    /// Permits that are valid from a moment on.
     fileprivate(set) var reserved: (count: Int, from: UnixTime)?
     fileprivate(set) var isAsking = false
   }
@@ -29,7 +30,7 @@ struct OpenPage: Sendable {
   /// How many pages the broadcast has.
   let pages: Int
   private(set) var state = State.running
-  /// The part of the slice still to be looked up; nil: none.
+  /// The part of the slice that is still to be looked up; nil if none.
   private(set) var slice: RegistrationSlice?
   private(set) var isLookingUp = false
   /// The targets of the last look-up, in ascending order.
@@ -71,14 +72,14 @@ struct OpenPage: Sendable {
     (found, taken) = ([], 0)
   }
 
-  /// The slice to look up next; nil: none, or devices wait, or a look-up is open.
+  /// Begins the next look-up; nil if nothing is left, devices wait, or a look-up is open.
   mutating func beginLookUp() -> RegistrationSlice? {
     guard let slice, !isLookingUp, waiting == 0 else { return nil }
     isLookingUp = true
     return slice
   }
 
-  /// The look-up of a slice has ended. A page that was paused or cut meanwhile has no use for the devices.
+  /// Ends the look-up of a slice. A page that was paused or cut meanwhile ignores the devices.
   mutating func endLookUp(_ page: AudiencePage, in slice: RegistrationSlice, checkedAt: Int64) {
     isLookingUp = false
     guard state == .running || state == .leaving else { return }
@@ -107,7 +108,8 @@ struct OpenPage: Sendable {
     (found, taken) = ([], 0)
   }
 
-  /// Uses the permits whose time has come. Returns how many to ask for: a quarter of a second's at most; nil: none.
+  /// Uses permits that have become valid. Returns how many to ask for, at most a quarter of a
+  /// second's; nil: none.
   mutating func requestPermits(rate: Int, at now: Moment) -> Int? {
     if let reserved = permits.reserved {
       if reserved.from <= now.wall { permits.count += reserved.count }
@@ -119,13 +121,13 @@ struct OpenPage: Sendable {
     return min(waiting, max(1, rate / 4))
   }
 
-  /// So many permits are reserved from that moment on.
+  /// Keeps `count` permits that are valid from `moment` on.
   mutating func reserve(_ count: Int, from moment: UnixTime) {
     permits.isAsking = false
     permits.reserved = (count, moment)
   }
 
-  /// Whether it can take no device before its broadcast's rate allows more pushes.
+  /// Whether it can take no device until its broadcast's rate allows more pushes.
   func waitsForRate(at now: Moment) -> Bool {
     permits.count == 0 && (permits.isAsking || permits.reserved.map { $0.from > now.wall } == true)
   }
@@ -133,10 +135,10 @@ struct OpenPage: Sendable {
 
 /// What an open page may do now.
 enum PageTurn: Hashable, Sendable {
-  /// Look up its devices, and wait.
+  /// Only look up its devices.
   case none
   /// Be pushed to that many devices while the page before it is finished.
   case headStart(Int)
-  /// Be pushed to its end.
+  /// Push to all its devices.
   case whole
 }

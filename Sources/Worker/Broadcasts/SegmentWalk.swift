@@ -1,12 +1,12 @@
 import FanfareCore
 
-/// How far a segment of a broadcast is: its pages are pushed one after another.
+/// The progress of a segment of a broadcast, whose pages are pushed one after another.
 ///
-/// *Asking* which of its next pages were finished before → *ready* → *busy* (a page is open) → *ready* → … → *asking*
-/// for the next ones. *Ready* → *ending*: its pages in hand end without being pushed → *asking*.
+/// *Asking* (which of its next pages are already finished?) → *ready* → *busy* (a page is open) → *ready* → … →
+/// *asking* for the next ones. *Ready* → *ending*: its pages in hand end without being pushed → *asking*.
 struct SegmentWalk: Sendable {
-  /// How many pages are in hand at a time, and how many of all segments together end at a time without being pushed: a
-  /// record of a few hundred bytes may stand for millions.
+  /// The most pages in hand at a time, and the most of all segments that may be ending without
+  /// being pushed. A record of a few hundred bytes may stand for millions of pages.
   static let mostPages = 1000
 
   enum Phase: Sendable {
@@ -22,7 +22,7 @@ struct SegmentWalk: Sendable {
   /// The segment's pages that are not in hand yet.
   private var ahead: Range<Int>
   private(set) var phase = Phase.asking
-  /// The pages in hand that are neither finished nor open; the last one is next.
+  /// The pages in hand that are neither finished nor open; the last element is next.
   private(set) var rest: [Int] = []
 
   init(broadcast: BroadcastID, pages: Int, ahead: Range<Int>) {
@@ -31,7 +31,7 @@ struct SegmentWalk: Sendable {
     self.ahead = ahead
   }
 
-  /// Takes the next pages in hand; nil: there are none left.
+  /// Takes the next pages in hand; nil if none are left.
   mutating func takePages() -> Range<Int>? {
     guard !ahead.isEmpty else { return nil }
     let next = ahead.prefix(Self.mostPages)
@@ -40,20 +40,20 @@ struct SegmentWalk: Sendable {
     return next
   }
 
-  /// It is known which of the pages taken are finished.
+  /// Handles the answer: `finished` are the finished pages among those taken.
   mutating func resume(_ range: Range<Int>, finished: Set<Int>) {
     rest = range.reversed().filter { !finished.contains($0) }
     phase = .ready
   }
 
-  /// Opens the next page; nil: there is none.
+  /// Opens the next page; nil if there is none.
   mutating func openPage() -> Int? {
     guard let number = rest.popLast() else { return nil }
     phase = .busy
     return number
   }
 
-  /// The open page was given up: it will be opened again.
+  /// Puts back an open page that was given up, so that it will be opened again.
   mutating func reopen(_ page: Int) {
     guard phase == .busy else { return }
     rest.append(page)

@@ -4,40 +4,41 @@ import RDKafka
 /// When a push leaves the worker's memory for a retry topic, and for how long.
 ///
 /// A push is deferred when it would wait longer than `longestRest`, when it waits for a stopped platform or behind
-/// others in an outage, when it exceeds what a quota lets through, when its broadcast is paused and room is short, and
-/// when its partition is given back. Without retry topics nothing is deferred; a page's record from a topic that is no
-/// longer configured is held in memory instead.
+/// others in an outage, when it exceeds a quota, when its broadcast is paused and room is short, and when its partition
+/// is given back. Without retry topics nothing is deferred; a page's record from a topic that is no longer configured
+/// is held in memory instead.
 ///
-/// State: when everything was looked through last, and the pauses this worker knows of. A pause is *known* from the
-/// first deferral because of it until the broadcast runs or is cancelled, or nothing of it has come back in time.
+/// State: the time of the last sweep, and the pauses this worker knows of. A pause is *known* from the first deferral
+/// that it causes until the broadcast runs or is cancelled, or until none of its records has come back in time.
 ///
-/// Invariant: a known pause is forgotten at some time after it began.
+/// Invariant: a known pause expires after it began.
 struct DeferralPolicy: Sendable {
-  /// A paused broadcast of which something was deferred.
+  /// A paused broadcast with deferred pushes.
   private struct Pause: Sendable {
     /// Uptime when this worker learned of it.
     let since: Int64
-    /// By then something of it must have come back.
+    /// Uptime by which one of its records must have come back.
     let until: Int64
   }
 
   /// The longest deferral for an outage.
   static let longestDelay = Duration.seconds(300)
-  /// How many deferred pushes of a stopped platform come back a second, only to be deferred again: each costs Kafka two
-  /// more records.
+  /// How many deferred pushes of a stopped platform may come back each second, only to be deferred
+  /// again. Each one costs Kafka two more records.
   private static let rounds = 100
-  /// The most that may, so that none comes back long after the outage; and that many do when they had no room after it.
+  /// The upper limit of `rounds`: it keeps pushes from returning long after the outage. Pushes that
+  /// had no room after the outage return at this rate.
   private static let mostRounds = 1000
-  /// The time for one push after the other to a device when the service works.
+  /// The assumed time between successive pushes to one device when the service works.
   private static let answerTime = Duration.milliseconds(50)
   /// The longest deferral of a push that would expire before its turn.
   private static let longestLastDelay = Duration.seconds(60)
-  /// This long before it would expire, a push stops waiting for older ones.
+  /// How long before its expiry a push stops waiting for older ones.
   static let lastCall = Duration.seconds(2)
-  /// How often a push that waits in memory is looked at although none of those before it has ended, in milliseconds:
-  /// that they never will is rare.
+  /// How often to check a push that waits in memory if no push before it ends, in milliseconds.
+  /// Pushes that never end are rare.
   static let patience: Int64 = 10_000
-  /// The same for a push that is not remembered in the order, so that nothing wakes it.
+  /// The same for a push that the order does not remember, and that therefore gets no wake-up.
   static let shortPatience: Int64 = 250
   /// The shortest time for which a page's deferred record is held in memory when there are no retry topics.
   static let shortestHold = Duration.seconds(1)
@@ -59,31 +60,32 @@ struct DeferralPolicy: Sendable {
   /// How many pauses are known.
   var knownPauses: Int { pauses.count }
 
-  /// Whether everything is to be looked through now, as it is every second.
+  /// Whether the sweep over all items is due, which happens every second.
   mutating func isSweepDue(at uptime: Int64) -> Bool {
     guard uptime >= sweepDue else { return false }
     sweepDue = uptime + 1000
     return true
   }
 
-  /// How much later than after this delay a deferred record may come back.
+  /// How late a record deferred for this delay may come back.
   func lateness(of delay: Duration) -> Duration {
     topics.retry(for: delay).map { RetryPump.lateness(of: $0.delay) } ?? .zero
   }
 
-  /// When a record that is deferred for the shortest delay is back at the latest.
+  /// The latest time at which a record that is deferred for the shortest delay comes back.
   func backAgain(at now: Moment) -> UnixTime? { shortest.map { now.wall + $0 + RetryPump.lateness(of: $0) } }
 
-  /// The longest that a device rests in memory. A single send delays no other; but all of a broadcast waits for its
-  /// page, and deferred records of other pages wait for a readmitted one.
+  /// The longest time a device rests in memory. A single send delays no other; but a resting page
+  /// holds up its whole broadcast, and a readmitted record holds up deferred records of other pages.
   func longestRest(isBulk: Bool) -> Duration { isBulk ? min(longestRest, .seconds(1)) : longestRest }
 
   // Outages.
 
-  /// How long a push that waits for its platform is deferred: until right behind the push before it to the same device,
-  /// so that all come back in their order and hardly any meets an older one that is still away. While the platform is
-  /// stopped, it is at least a round after it was here last. A push that would expire before its turn comes back
-  /// earlier, and ever more often. nil: it would expire even so, or there are no retry topics.
+  /// How long to defer a push that waits for its platform; nil: it would expire even so, or there
+  /// are no retry topics. The push comes back right behind the push before it to the same device. So all return in
+  /// their order, and hardly any meets an older one that is still deferred. While the platform is stopped, the push
+  /// stays away for at least a round. A push that would expire before its turn comes back earlier, and more often as
+  /// its expiry approaches.
   func outageDelay(
     _ lane: borrowing PlatformLane, _ place: DeferredOrder.Place?, isBulk: Bool, life: Duration, at now: Moment
   ) -> Duration? {
@@ -101,29 +103,29 @@ struct DeferralPolicy: Sendable {
     }
     let remaining = life - Self.lastCall
     if delay + lateness(of: delay) < remaining { return delay }
-    // Late in its life, and so seldom: whenever the service comes back, it is tried once more.
+    // Late in its life, and rarely: whenever the service comes back, the push gets one more attempt.
     let last = max(shortest, min(remaining / 4 * 3, Self.longestLastDelay))
     return last + lateness(of: last) < remaining ? last : nil
   }
 
-  /// How long all pushes that wait for the platform take to come back once. Few come back soon after the outage; many
-  /// take longer, to leave room for others; but no longer than half of the outage so far, unless too many would come
-  /// back a second. For broadcasts, which are not counted here, it is that half.
+  /// How long it takes until all pushes that wait for the platform have come back once. A few come
+  /// back soon after the outage. Many take longer, to leave room for others, but no longer than half of the outage so
+  /// far, unless too many would come back each second. For broadcasts, which are not counted here, it is that half.
   private func timeOfRound(_ lane: borrowing PlatformLane, isBulk: Bool, at now: Moment) -> Duration {
     let count = lane.order.count
     func time(at rounds: Int) -> Duration { .seconds(count) / rounds }
     guard lane.isStopped else { return time(at: Self.mostRounds) }
     let half = Duration.milliseconds(now.uptime - lane.breaker.openedAt) / 2
     if isBulk { return half }
-    // A full order does not know how many there are.
+    // A full order does not know how many pushes wait.
     return max(time(at: Self.mostRounds), lane.order.isFull ? half : min(time(at: Self.rounds), half))
   }
 
-  /// How many older pushes to a device a push may have and still wait in memory; nil: any number.
+  /// How many older pushes to a device may precede a push that waits in memory; nil: any number.
   ///
   /// None while the platform is stopped or reading has run far ahead. With half of the room taken, the devices share
-  /// the other half, so that each keeps its oldest pushes here and those that come back meet the ones they wait for;
-  /// with three quarters taken, only pushes that are here already (`isHere`) stay, until they are looked at.
+  /// the other half: each keeps its oldest pushes in memory, so that returning pushes find the ones they wait for. With
+  /// three quarters taken, only pushes that are already in memory (`isHere`) stay, until the next check.
   func longestQueue(
     _ lane: borrowing PlatformLane, isHere: Bool, isFarBehind: Bool, held: HeldMemory, typical: RecordSizeEstimate,
     limits: WorkerConfiguration.Limits
@@ -137,9 +139,9 @@ struct DeferralPolicy: Sendable {
 
   // Pauses.
 
-  /// How long deferred pushes of a paused broadcast stay away: half of the time for which this worker knows of the
-  /// pause, and five minutes at most. So few records circulate however long the pause lasts, and they come back late by
-  /// half of it at most, unless the broadcast ran meanwhile unknown to this worker.
+  /// How long to defer pushes of a paused broadcast: half of the time this worker has known of the
+  /// pause, and at most five minutes. So few records circulate however long the pause lasts, and they return late by at
+  /// most half of it, unless the broadcast ran meanwhile without this worker's knowledge.
   mutating func delay(ofPaused broadcast: BroadcastID, until expiresAt: UnixTime, at now: Moment) -> Duration {
     let (shortest, longest) = (shortest ?? Self.shortestHold, longest ?? longestRest)
     let known = pauses[broadcast]
@@ -151,11 +153,11 @@ struct DeferralPolicy: Sendable {
     return delay
   }
 
-  /// The broadcast runs or is cancelled: its next pause is another one.
+  /// Forgets the pause of a broadcast that runs or is cancelled: its next pause is another one.
   mutating func endPause(of broadcast: BroadcastID) { pauses[broadcast] = nil }
 
-  /// Forgets pauses of which nothing has come back in time: other workers have it, and when something comes again, it
-  /// may be another pause.
+  /// Forgets pauses from which no record has come back in time. Other workers own those records by
+  /// now; if one returns here later, it may belong to another pause.
   mutating func forgetPauses(at now: Moment) {
     guard !pauses.isEmpty else { return }
     pauses = pauses.filter { now.uptime < $0.value.until }
@@ -169,9 +171,9 @@ struct DeferralPolicy: Sendable {
 }
 
 extension WorkItem {
-  /// How the item's push to a device is known in the order of deferred pushes; nil: the order does not matter to it.
-  /// `isRemembered`: only if it is remembered there itself, as sends to one user are: they share one record key. Others
-  /// only wait for those.
+  /// The item's push to a device as `DeferredOrder` knows it; nil if the order does not apply to
+  /// it. With `isRemembered`, nil unless the order also remembers the push. It remembers sends to one user, because
+  /// they share a record key. Others only wait for those.
   func orderedPush(_ index: Int, isRemembered: Bool = true) -> DeferredOrder.Push? {
     guard let send, !isBulk, !isRemembered || send.audience.isOneUser else { return nil }
     return DeferredOrder.Push(

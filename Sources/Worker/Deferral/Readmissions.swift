@@ -1,29 +1,29 @@
 import DequeModule
 import FanfareCore
 
-/// A readmission slot: the share of the room for pages' deferred records that one of them takes.
+/// A readmission slot: one record's share of the room for pages' deferred records.
 struct ReadmissionSlot: Sendable {
-  /// How many devices it pushes to now, no more than a second's if its broadcast has a rate.
+  /// The number of devices it pushes to now; with a rate, at most a second's.
   let weight: Int
-  /// The platforms of those devices: it takes the weight of each, until the whole record is done.
+  /// The platforms of those devices. It occupies its weight on each until the whole record is done.
   let platforms: PlatformSet
-  /// Its broadcast, if that has a rate: of such a broadcast only one record has a slot at a time.
+  /// Its broadcast, if that has a rate: only one record of such a broadcast has a slot at a time.
   let rated: BroadcastID?
 }
 
-/// Deferred records that have come back, decoded once, and when each may go on.
+/// Deferred records that have come back, decoded once, and the decision when each may continue.
 ///
-/// A record is *arriving* (it is asked what is wanted of its broadcast, or when its rate allows pushes) → *awaiting
-/// devices* (there is no room for its devices), or, deferred by a page, *awaiting a slot* → *readmitted*: its devices
-/// are pushed to, and it holds its slot until the item is vacated. A record may be deferred again at any stage but the
-/// last. All that was readmitted for one platform is no more than a page, because a crash repeats it.
+/// A record is *arriving* (the worker asks for the broadcast's control state, or for permits) → *awaiting devices*
+/// (there is no room for its devices) or, if a page deferred it, *awaiting a slot* → *readmitted*: its devices are
+/// pushed to, and it holds its slot until the item is vacated. A record may be deferred again at any stage but the
+/// last. The records readmitted for one platform never exceed a page, because a crash repeats them.
 ///
-/// Invariants: each kept record belongs to one item that is being resolved; those awaiting a slot are counted with
-/// their bytes; the weights of a platform are those of the slots taken of it.
+/// Invariants: each kept record belongs to one item that is being resolved; the number and bytes of awaiting records
+/// are correct; a platform's weight is the sum of its slots' weights.
 struct Readmissions: Sendable {
   struct Record: Sendable {
     let retry: RetryRecord
-    /// The size of the record as it came.
+    /// The size of the record as it was consumed.
     let bytes: Int
   }
 
@@ -32,7 +32,7 @@ struct Readmissions: Sendable {
     let ticket: Ticket
     let slot: ReadmissionSlot
     let bytes: Int
-    /// Uptime since when it waits.
+    /// Uptime at which the wait began.
     let since: Int64
     let expiresAt: UnixTime
   }
@@ -42,7 +42,7 @@ struct Readmissions: Sendable {
   private var awaitingDevices: Deque<Ticket> = []
   private(set) var awaitingSlot: Deque<Awaiting> = []
   private(set) var awaitingBytes = 0
-  /// Whether a slot may be free: something has come or gone since none was.
+  /// Whether a slot may be free: a record has come or gone since the last vain search.
   private(set) var mayAdmit = false
   /// The slots taken, by the slot of the item.
   private var taken: [Int: ReadmissionSlot] = [:]
@@ -57,15 +57,15 @@ struct Readmissions: Sendable {
 
   var hasAwaitingDevices: Bool { !awaitingDevices.isEmpty }
 
-  /// A record has come back: keeps it for its item.
+  /// Keeps a record that has come back, for its item.
   mutating func keep(_ retry: RetryRecord, bytes: Int, for slot: Int) {
     records[slot] = Record(retry: retry, bytes: bytes)
   }
 
-  /// The record of an item; nil of items without one.
+  /// The record of an item; nil for items without one.
   func record(of slot: Int) -> Record? { records[slot] }
 
-  /// The record's devices go on, or it is written again: it is not needed any more.
+  /// Takes out the record when its devices continue or it is written again.
   mutating func take(_ slot: Int) -> RetryRecord? { records.removeValue(forKey: slot)?.retry }
 
   // Awaiting devices.
@@ -86,10 +86,10 @@ struct Readmissions: Sendable {
     mayAdmit = true
   }
 
-  /// Takes out the records that are to be deferred again: those that have waited since before `oldest`, or all, unless
-  /// they would expire before they are `back`.
+  /// Takes out the records to be deferred again: those waiting since before `oldest`, or all of
+  /// them. Records that would expire before they are `back` stay.
   mutating func takeOverdue(items: ItemTable, since oldest: Int64, all: Bool, back: UnixTime) -> [Awaiting] {
-    // Those of items given up meanwhile are to go, too, with the next look.
+    // Records of items given up meanwhile must go too, with the next look.
     mayAdmit = true
     func isOverdue(_ next: Awaiting) -> Bool {
       (all || next.since < oldest) && back < next.expiresAt && items.isResolving(next.ticket)
@@ -101,8 +101,8 @@ struct Readmissions: Sendable {
     return Array(leaving)
   }
 
-  /// Takes out the next record that can have a slot, or whose item was given up. For each platform those that have
-  /// waited longest go first, except while another record of the same rated broadcast has a slot.
+  /// Takes out the next record that can have a slot, or whose item was given up. For each platform
+  /// the record that has waited longest goes first, except while another record of the same rated broadcast has a slot.
   mutating func nextAdmission(items: ItemTable, hubs: Int, most: Int) -> Awaiting? {
     guard mayAdmit else { return nil }
     var full = [PlatformSet](repeating: [], count: hubs)
@@ -131,7 +131,7 @@ struct Readmissions: Sendable {
 
   // Slots.
 
-  /// The item takes a slot until it is vacated.
+  /// Gives the item a slot until it is vacated.
   mutating func occupy(_ slot: ReadmissionSlot, for item: Int, of hub: Int) {
     taken[item] = slot
     if let broadcast = slot.rated { rated.insert(broadcast) }
@@ -140,7 +140,7 @@ struct Readmissions: Sendable {
     }
   }
 
-  /// The item is vacated: frees its slot and forgets its record.
+  /// Frees the slot of a vacated item and forgets its record.
   mutating func release(_ item: Int, of hub: Int) {
     if !records.isEmpty { records[item] = nil }
     guard !taken.isEmpty, let slot = taken.removeValue(forKey: item) else { return }

@@ -1,8 +1,8 @@
 import FanfareCore
 
-/// Between retry records and the devices of work items.
+/// Conversions between retry records and the devices of work items.
 extension RetryRecord {
-  /// The record of these devices of an item: those to be deferred, and the results of the others.
+  /// The record of an item's devices: those to be deferred, and the results of the others.
   init(
     _ devices: ArraySlice<DeviceProgress>, of send: SendRequest, _ part: StatusPart, deferrals: Int,
     cameEarly: Bool = false, at now: Moment
@@ -12,7 +12,7 @@ extension RetryRecord {
       cameEarly: cameEarly, devices: devices.map { Device($0, at: now) }, counts: part.counts)
   }
 
-  /// The same, deferred again: to come back no earlier than that.
+  /// The same record, deferred again: it comes back no earlier than `moment`.
   func deferredAgain(until moment: UnixTime) -> RetryRecord {
     let devices = devices.map { device -> Device in
       guard case .waiting(let device) = device else { return device }
@@ -50,7 +50,7 @@ extension RetryRecord.Device {
         status: device.status, contradictions: device.history.contradictions))
   }
 
-  /// How the device is reported when its broadcast is cancelled; nil: nothing was sent to it.
+  /// The result to report if its broadcast is cancelled; nil if no push was sent to it.
   var whenCancelled: DeviceResult? {
     switch self {
     case .done(let result): result
@@ -59,7 +59,7 @@ extension RetryRecord.Device {
     }
   }
 
-  /// How the device is reported when its record is too large to be deferred.
+  /// The result to report if its record is too large to be deferred.
   var whenTooLarge: DeviceResult {
     switch self {
     case .done(let result): result
@@ -77,8 +77,8 @@ extension RetryRecord.Waiting {
 }
 
 extension DeviceProgress {
-  /// The device of a record that has come back. It has no handle yet, so it is looked up before it is pushed to.
-  /// `longestRest`: what is due later than that is deferred again; nil: nothing is.
+  /// Restores the device of a record that has come back. It has no handle yet, so it is looked up
+  /// before the push. Devices that are due later than `longestRest` are deferred again; nil: none is.
   init(_ device: RetryRecord.Device, sender: Int, acceptedAt: UnixTime, longestRest: Duration?, at now: Moment) {
     let (registration, platform) =
       switch device {
@@ -105,7 +105,7 @@ extension DeviceProgress {
       let first = device.firstAttemptAt.map {
         now.uptime - max(0, (now.wall - max($0, acceptedAt)).milliseconds)
       }
-      // It may be early: another device of the record was due earlier, or the topic's delay is shorter.
+      // The record may be early: another of its devices was due earlier, or the topic's delay is shorter.
       let phase: Phase =
         if device.notBefore <= now.wall {
           .queued

@@ -1,12 +1,13 @@
 import FanfareCore
 import RDKafka
 
-/// Questions to the store and their answers; from a send with a large audience to the segments of a broadcast.
+/// Questions to the store and their answers; the way from a large audience to a broadcast's
+/// segments.
 ///
 /// A send whose audience may be of any size is surveyed first. A small audience is dispatched like any other; a large
 /// one is divided into pages, which all workers push together.
 extension Dispatcher {
-  /// The store has answered, or could not be asked.
+  /// Handles the store's answer, or its failure to answer.
   mutating func answer(_ answer: BroadcastAnswer, at now: Moment, into effects: inout Effects) {
     guard let outcome = answer.outcome else { return broadcasts.failed(answer.question, at: now.uptime) }
     broadcasts.answered()
@@ -19,7 +20,7 @@ extension Dispatcher {
     case (.finishedPages(let ticket, _, let range), .pages(let finished)):
       resumeSegment(ticket, range, finished: finished, into: &effects)
     case (.page(let ticket, _, let slice, _, let askedAt), .devices(let page)):
-      // The answer of a slow registry counts for this moment: asking again would never end.
+      // A slow registry's answer counts from this moment: repeating the question would never end.
       let checkedAt = max(askedAt, now.uptime - Self.freshness)
       if items.isCurrent(ticket), broadcasts[page: ticket.slot]?.isLookingUp == true {
         broadcasts[page: ticket.slot]?.endLookUp(page, in: slice, checkedAt: checkedAt)
@@ -35,13 +36,13 @@ extension Dispatcher {
     case (.steer(let broadcast, _), .courses(let answers)): broadcasts.steered(broadcast, answers.first)
     case (.quota(let sender, let pushes, _, _), .moment(let moment)):
       lanes[sender].grantQuota(pushes, from: moment, at: now)
-    // `ask` answers each question with the outcome that belongs to it.
+    // `ask` answers each question with its own kind of outcome.
     default: preconditionFailure("a question about a broadcast has the answer to another")
     }
   }
 
-  /// Asks a question again. Of a send that has expired meanwhile it only asks whether it has a plan: it must not be
-  /// reported as expired while its pages run.
+  /// Repeats a question. For a send that has expired meanwhile it only asks whether a plan exists:
+  /// the send must not be reported as expired while its pages run.
   mutating func askAgain(_ question: BroadcastQuestion, at now: Moment, into effects: inout Effects) {
     guard case .survey(let ticket, _, let broadcast, let createdBefore) = question, items.isCurrent(ticket),
       now.wall >= items[ticket.slot].expiresAt
@@ -54,8 +55,8 @@ extension Dispatcher {
     while items.held.devices < configuration.limits.maximumDevices, let ticket = broadcasts.popSurvey() {
       guard items.isResolving(ticket), let send = items[ticket.slot].send else { continue }
       broadcasts.beginSurvey()
-      // Only the platforms that the send has content for. An expired send is asked for too: it may have been divided
-      // before a worker died.
+      // Only the platforms that the send has content for. An expired send is surveyed too: a worker that died may have
+      // divided it already.
       let query =
         now.wall < items[ticket.slot].expiresAt
         ? AudienceQuery(hub: send.hub, audience: send.audience, platforms: send.coveredPlatforms) : nil
@@ -71,7 +72,7 @@ extension Dispatcher {
   ) {
     broadcasts.endSurvey()
     guard items.isResolving(ticket), let send = items[ticket.slot].send else { return }
-    // Whatever has become of its audience since: the pages are the send, and devices in none of them do not count.
+    // However its audience has changed since: the pages are the send, and devices outside them do not count.
     guard pages == 0 else { return effects.questions.append(.plan(ticket, broadcast, pages: pages)) }
     guard let found, now.wall < items[ticket.slot].expiresAt else {
       return settle(ticket.slot, as: .expired, at: now, into: &effects)
@@ -87,10 +88,10 @@ extension Dispatcher {
 
   /// The number of pages for an audience that begins with these devices.
   private func pageCount(of found: AudiencePage, rate: Int?) -> Int {
-    // Ids are uniformly distributed: how far the first ones reach tells how many there are.
+    // Ids are uniformly distributed: the id space that the first ones span tells how many there are.
     let share = max(found.last.map { RegistrationSlice.whole.share(upTo: $0) } ?? 1, 1e-12)
     var devicesPerPage = Double(configuration.broadcasts.pageDevices - configuration.broadcasts.headStart)
-    // A page takes about a second, however slow the broadcast: it is what a crash repeats.
+    // A page takes about a second, however slow the broadcast: a crash repeats it.
     if let rate { devicesPerPage = min(Double(configuration.broadcasts.pageDevices), max(100, Double(rate))) }
     // When few of the devices examined match, pages are larger slices, but not without bound.
     let pages =
@@ -98,7 +99,7 @@ extension Dispatcher {
     return Int(min(max(1, pages.rounded(.up)), Double(StatusRecord.maximumParts)))
   }
 
-  /// The number of the send's pages is fixed: writes its segments, unless they have been written.
+  /// Handles the fixed number of pages: writes the send's segments unless they have been written.
   private mutating func planned(
     _ ticket: Ticket, _ broadcast: BroadcastID, pages: Int, isAnnounced: Bool, at now: Moment,
     into effects: inout Effects
@@ -123,7 +124,7 @@ extension Dispatcher {
     }
   }
 
-  /// The records of a plan, a segment or a page are durable: the store is told.
+  /// Tells the store that the records of a plan, a segment or a page are durable.
   func tellStore(_ slot: Int, into effects: inout Effects) {
     let ticket = items.ticket(slot)
     if let broadcast = broadcasts.plan(slot) {

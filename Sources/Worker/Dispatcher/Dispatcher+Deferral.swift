@@ -1,24 +1,25 @@
 import FanfareCore
 import RDKafka
 
-/// What must wait longer than a worker keeps a push is written to a retry topic, and comes back when its time has come.
+/// Writes work that must wait longer than the worker's memory allows to a retry topic until it is
+/// due.
 ///
-/// The part of the send it belongs to has no status record before that, so the send stays open and counts once. The
-/// record's own offset settles as soon as Kafka has the deferred part.
+/// The item's part of the send has no status record before that, so the send stays open and counts once. The record's
+/// own offset settles as soon as Kafka has the deferred part.
 ///
-/// After an outage the oldest comes first: pushes kept from a device are sent in the order of acceptance, one after
-/// another, and a younger send waits for them. Only this worker knows that order. Deferred records come back to it
-/// while it owns their partition, as their key is the same; so the order of sends to users is kept, but not beyond the
-/// end of the worker or a change of the partition's owner.
+/// After an outage the oldest push goes first: delayed pushes to a device are sent in the order of acceptance, one
+/// after another, and a younger send waits for them. Only this worker knows that order. Deferred records come back to
+/// it while it owns their partition, because their key stays the same. So the order of sends to users survives
+/// deferral, but neither the end of the worker nor a change of the partition's owner.
 extension Dispatcher {
   /// How many pushes a stopped platform keeps in memory as probes.
   private static let probesKept = 4
-  /// How many of those that were refused already it keeps: only this worker knows that they were.
+  /// How many refused pushes it keeps as well: only this worker knows that they were refused.
   private static let refusedKept = 64
-  /// Of an item with more devices than this only one refused device is kept.
+  /// An item with more devices than this keeps only one refused device.
   private static let mostDevicesKept = 16
 
-  /// Defers a device. With the last open one the item settles.
+  /// Defers a device. The item settles with its last open device.
   mutating func deferDevice(
     _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
   ) {
@@ -37,8 +38,9 @@ extension Dispatcher {
     deferDevice(slot, index, for: delay, at: now, into: &effects)
   }
 
-  /// Defers a device that is likely to expire before it is back: it takes room that others need, and no other push is
-  /// to wait for it. If it has expired, it ends: it would only be deferred again and again while room is short.
+  /// Defers a device that is likely to expire before it returns, because others need its room. No
+  /// other push waits for it. If it has expired, it ends: otherwise it would be deferred repeatedly while room is
+  /// short.
   private mutating func deferAtRisk(
     _ slot: Int, _ index: Int, for delay: Duration, at now: Moment, into effects: inout Effects
   ) {
@@ -47,7 +49,7 @@ extension Dispatcher {
     deferDevice(slot, index, for: delay, at: now, into: &effects)
   }
 
-  /// How long a push that waits for its platform is deferred: see `DeferralPolicy`.
+  /// How long to defer a push that waits for its platform: see `DeferralPolicy`.
   func outageDelay(of slot: Int, _ index: Int, at now: Moment) -> Duration? {
     let sender = items[slot].devices[index].sender
     let place = items[slot].orderedPush(index).map { lanes[sender].place(of: $0, at: now.uptime) }
@@ -57,28 +59,30 @@ extension Dispatcher {
 
   // The order of deferred pushes.
 
-  /// Remembers that the push is kept from its device, if its order is kept at all. Returns whether it is remembered.
+  /// Remembers that an outage delays the push, if the order applies to it. Returns whether it is
+  /// remembered.
   @discardableResult
   private mutating func remember(_ slot: Int, _ index: Int, due: Int64, waiting: Ticket? = nil) -> Bool {
     guard let push = items[slot].orderedPush(index) else { return false }
     return lanes[items[slot].devices[index].sender].remember(push, due: due, waiting: waiting)
   }
 
-  /// The push has ended, or waits for a reason of its own: no other waits for it.
+  /// Forgets a push that has ended or waits for a reason of its own: no other push waits for it.
   mutating func forgetOrder(_ slot: Int, _ index: Int, at now: Moment) {
     let sender = items[slot].devices[index].sender
     guard sender >= 0, !lanes[sender].order.isEmpty, let push = items[slot].orderedPush(index) else { return }
     if let next = lanes[sender].forget(push, at: now.uptime) { stopWaiting(next) }
   }
 
-  /// Gives the push another time, if it is kept from its device by an outage.
+  /// Changes the due time of the push if an outage delays it.
   private mutating func delayOrder(_ slot: Int, _ index: Int, by delay: Duration, at now: Moment) {
     let sender = items[slot].devices[index].sender
     guard sender >= 0, !lanes[sender].order.isEmpty, let push = items[slot].orderedPush(index) else { return }
     lanes[sender].delay(push, due: now.uptime + max(0, delay.milliseconds))
   }
 
-  /// The push waits because of this outcome. A probe that failed is still waited for by younger pushes.
+  /// Updates the order for a push that waits because of this outcome. Younger pushes still wait for
+  /// a probe that failed.
   mutating func keepOrder(
     _ slot: Int, _ index: Int, during delay: Duration, _ outcome: PushOutcome, at now: Moment
   ) {
@@ -88,28 +92,29 @@ extension Dispatcher {
     delayOrder(slot, index, by: delay, at: now)
   }
 
-  /// The platform works again: pushes that wait for it in memory take their place among the deferred ones.
+  /// Remembers the pushes that waited in memory for a platform that works again, in the order of
+  /// deferred pushes.
   mutating func rememberQueue(of sender: Int, at now: Moment) {
     for ticket in lanes[sender].queued where items.phase(of: ticket) == .queued {
       remember(ticket.slot, ticket.device, due: now.uptime)
     }
   }
 
-  /// Queues a waiting push again: none is before it any more, or it has to be looked at.
+  /// Queues a waiting push again: no older push is left, or it must be checked.
   mutating func stopWaiting(_ ticket: Ticket) {
     guard items.phase(of: ticket) == .waiting else { return }
     items[ticket.slot][device: ticket.device].enqueue()
     lanes[items[ticket.slot].devices[ticket.device].sender].enqueue(ticket)
   }
 
-  /// Keeps back a push that would come before an older one to the same device. Returns whether it does.
+  /// Delays a push that would precede an older one to the same device. Returns whether it does.
   mutating func waitsItsTurn(_ ticket: Ticket, at now: Moment, into effects: inout Effects) -> Bool {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
     let queue = longestQueue(of: sender, isHere: false)
     let older = older(than: slot, index, at: now, limit: max(1, queue.map { $0 + 1 } ?? 1))
     let life = items[slot].expiresAt - now.wall
-    // Rather before an older one than never. An expired push ends at once.
+    // Better before an older one than never. An expired push ends at once.
     guard older > 0, life > (lanes[sender].isStopped ? .zero : DeferralPolicy.lastCall) else { return false }
     if let queue, older > queue, let delay = outageDelay(of: slot, index, at: now) {
       deferInOrder(slot, index, for: delay, at: now, into: &effects)
@@ -124,8 +129,8 @@ extension Dispatcher {
     return true
   }
 
-  /// Looks at the pushes that wait for older ones: those without room, or for a stopped platform, are queued, and so
-  /// will be deferred.
+  /// Checks the pushes that wait for older ones. Those without room or with a stopped platform are
+  /// queued, and so will be deferred.
   mutating func sweepOrder(at now: Moment) {
     for sender in lanes.indices where !lanes[sender].order.isEmpty {
       for ticket in lanes[sender].forgetOverdue(at: now.uptime) { stopWaiting(ticket) }
@@ -140,7 +145,7 @@ extension Dispatcher {
       typical: items.credit.typicalSize, limits: configuration.limits)
   }
 
-  /// How many pushes come to the device before this one, up to `limit`.
+  /// How many pushes precede this one to the device, up to `limit`.
   private func older(than slot: Int, _ index: Int, at now: Moment, limit: Int) -> Int {
     guard let push = items[slot].orderedPush(index, isRemembered: false) else { return 0 }
     return lanes[items[slot].devices[index].sender].older(than: push, at: now.uptime, limit: limit)
@@ -148,12 +153,11 @@ extension Dispatcher {
 
   // Sweeps.
 
-  /// Defers the pushes that wait for stopped platforms, oldest first, but for a few, each of another device, that serve
-  /// as probes.
+  /// Defers the pushes that wait for stopped platforms, oldest first. A few, each to another
+  /// device, stay as probes.
   ///
-  /// Probes are sent in the order they have come in, whatever their age: if the oldest went first, those behind it
-  /// would stay as long as the outage lasts, and with them the positions of their partitions. Refused ones come after
-  /// them.
+  /// Probes go in the order of arrival, whatever their age. If the oldest send went first, those behind it would stay
+  /// for the whole outage and hold the positions of their partitions. Refused pushes follow the probes.
   mutating func deferStopped(at now: Moment, into effects: inout Effects) {
     guard let shortest = deferral.shortest else { return }
     let isShortOfRoom = items.held.isShortOfRoom(configuration.limits)
@@ -174,7 +178,7 @@ extension Dispatcher {
     }
   }
 
-  /// Keeps the probes in the queue of a stopped platform, and takes out all others.
+  /// Keeps the probes in the queue of a stopped platform and takes out all other pushes.
   private mutating func keepProbes(of sender: Int, at now: Moment) -> [Ticket] {
     var (trying, refused, leaving): ([Ticket], [Ticket], [Ticket]) = ([], [], [])
     var largeSlots = Set<Int>()
@@ -183,11 +187,12 @@ extension Dispatcher {
       let isLarge = items[slot].devices.count > Self.mostDevicesKept
       let wasHeld = items[slot].devices[index].heldAt != nil
       if partitions.spans.isFarBehind || items[slot].isBulk {
-        // A page keeps none: all of its broadcast waits for it. Nor does a readmitted record: others wait for its room.
+        // A page keeps none: its whole broadcast waits for it. A readmitted record keeps none either: others wait for
+        // its room.
         leaving.append(ticket)
       } else if wasHeld, refused.count < Self.refusedKept,
-        // Of another large item one, of a few such: they would take all of the room. If the fault is the push's own,
-        // only one that is kept shows it.
+        // One of another large item, and of only a few such items: they would take all of the room. If the push itself
+        // is at fault, only a kept push shows it.
         !isLarge || (largeSlots.count < Self.probesKept && largeSlots.insert(slot).inserted)
       {
         refused.append(ticket)
@@ -210,14 +215,14 @@ extension Dispatcher {
     return dated.sorted { ($0.1, $0.2) < ($1.1, $1.2) }.map(\.0)
   }
 
-  /// Defers the end of the queues for shared quotas, beyond what the quota lets through while anything may rest in
-  /// memory: it would take the room of others. Pages stay: they are small, and all of a broadcast would go through the
-  /// retry topics if they did not. Readmitted records stay too: there is at most a page of them for each platform.
+  /// Defers the end of each queue that exceeds the shared quota for the longest rest in memory: it
+  /// would take the room of others. Pages stay: they are small, and otherwise a whole broadcast would go through the
+  /// retry topics. Readmitted records stay too: each platform has at most a page of them.
   mutating func deferOverQuota(at now: Moment, into effects: inout Effects) {
     guard let shortest = deferral.shortest else { return }
     for sender in lanes.indices where !lanes[sender].isStopped {
       guard let quota = lanes[sender].quota.quota else { continue }
-      // Some stay however small the quota is: records that come back would otherwise leave again before their turn.
+      // Some stay however small the quota is: otherwise records that come back would leave again before their turn.
       let limit = max(PlatformLane.bulkPeriod, quota.pushes(in: configuration.times.longestRest))
       guard lanes[sender].queuedCount > limit else { continue }
       let leaving = keepWithinQuota(of: sender, limit)
@@ -227,7 +232,7 @@ extension Dispatcher {
         if back < items[ticket.slot].expiresAt - now.wall {
           deferInOrder(ticket.slot, ticket.device, for: delay, at: now, into: &effects)
         } else if items.held.isShortOfRoom(configuration.limits) {
-          // It would expire before its turn there, and hardly gets one here.
+          // It would expire in the retry topic before its turn, and hardly gets a turn here.
           deferAtRisk(ticket.slot, ticket.device, for: shortest, at: now, into: &effects)
         } else {
           lanes[sender].enqueue(ticket)
@@ -236,8 +241,8 @@ extension Dispatcher {
     }
   }
 
-  /// Keeps the first `limit` pushes of the queue, and takes out the others. Each lane of the queue keeps its share, and
-  /// the share that the other does not use.
+  /// Keeps the first `limit` pushes of the queue and takes out the others. Each lane of the queue
+  /// keeps its share, and the share that the other lane does not use.
   private mutating func keepWithinQuota(of sender: Int, _ limit: Int) -> [Ticket] {
     let (count, singles) = (lanes[sender].queuedCount, lanes[sender].queuedSingles)
     let share = limit / PlatformLane.bulkPeriod
@@ -252,14 +257,14 @@ extension Dispatcher {
     return leaving
   }
 
-  /// Defers what is to be given back and waits for a moment that will not come in time: the next owner of the record
-  /// would repeat it for the devices that have it.
+  /// Defers devices of partitions to be given back that wait beyond the deadline. The next owner of
+  /// the record would otherwise repeat it for the devices that already have it.
   mutating func deferStuck(at now: Moment, into effects: inout Effects) {
     guard let shortest = deferral.shortest else { return }
     for slot in items.indices
     where items[slot].phase == .dispatching && items[slot].hasStarted && partitions.isClosing(items[slot].origin) {
       for index in items[slot].devices.indices {
-        // With the last device deferred the item is settling, and its devices are gone.
+        // After its last device is deferred the item is settling, and its devices are gone.
         guard items[slot].phase == .dispatching else { break }
         let (phase, sender) = (items[slot].devices[index].phase, items[slot].devices[index].sender)
         let isStuck =

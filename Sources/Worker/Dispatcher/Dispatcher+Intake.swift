@@ -1,10 +1,10 @@
 import FanfareCore
 import RDKafka
 
-/// From a record to an item whose devices are to be looked up.
+/// The intake: turns a record into an item whose devices are to be looked up.
 extension Dispatcher {
-  /// Records have come. Each becomes an item, joins the item of the same send, or is dead-lettered; records of
-  /// partitions that are not owned, or are being given back, are left to the next owner.
+  /// Takes a batch of records. Each becomes an item, joins the item of the same send, or is
+  /// dead-lettered. Records of partitions that are not owned or are being given back are left to the next owner.
   mutating func take(_ batch: [ConsumedRecord], at now: Moment, into effects: inout Effects) {
     items.receive(batch, areSegments: batch.first.map { $0.topic == topics.segments } ?? true)
     for record in batch {
@@ -31,7 +31,7 @@ extension Dispatcher {
     }
   }
 
-  /// Makes an item of a send, unless it is known already.
+  /// Makes an item of a send, unless the send is already known.
   private mutating func begin(_ send: SendRequest, hub: Int, record: ConsumedRecord, origin: Origin) {
     let bytes = record.value.count
     guard let slot = admit(send.identity, hub: hub, origin: origin, bytes: bytes) else { return }
@@ -40,8 +40,8 @@ extension Dispatcher {
     if items.enter(slot, lane: lane) { resolve(slot) }
   }
 
-  /// Puts a record into a slot; nil when its send is known: the record settles with the item that works on it, or at
-  /// once.
+  /// Puts a record into a slot; nil if its send is known: the record settles with the item that
+  /// works on it, or at once.
   mutating func admit(
     _ id: SendID, hub: Int, origin: Origin, bytes: Int, as kind: WorkItem.Kind = .send
   ) -> Int? {
@@ -54,13 +54,12 @@ extension Dispatcher {
     }
   }
 
-  /// When the send expires: nothing of it is delivered from then on.
+  /// When the send expires. No push of it is delivered from then on.
   func expiry(of send: SendRequest) -> UnixTime {
     send.acceptedAt + (send.timeToLive.map { .seconds($0) } ?? configuration.times.defaultTimeToLive)
   }
 
-  /// The lane in which the send must not overtake others: that of its record key, or, without a key, of its user; nil:
-  /// none.
+  /// The lane that keeps sends in order: by record key, or by user if there is no key; nil: none.
   private static func lane(of send: SendRequest, record: ConsumedRecord) -> UInt64? {
     if let key = record.key {
       // FNV-1a: a keyed hasher would cost more than the rest of the intake, and a collision only makes one send wait.
@@ -75,24 +74,25 @@ extension Dispatcher {
     return UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
-  /// The item may be resolved: large audiences have a queue of their own, so that they delay no small one.
+  /// Begins to resolve an item. Large audiences have a queue of their own, so that they delay no
+  /// small one.
   private mutating func resolve(_ slot: Int) {
     let ticket = items.ticket(slot)
     if items[slot].send?.isBroadcast == true { broadcasts.appendSurvey(ticket) } else { lookUps.append(ticket) }
   }
 
-  /// The item is through its first attempts: the next of its lane may be resolved.
+  /// Lets the next item of the lane start after this one's first attempts.
   mutating func advanceLane(_ slot: Int) {
     if let next = items.advanceLane(slot) { resolve(next) }
   }
 
-  /// The device's first attempt has its outcome, or cannot be made now.
+  /// Notes that the device's first attempt has its outcome or cannot be made now.
   mutating func passFirstAttempt(_ slot: Int, _ index: Int) {
     if items[slot].passFirstAttempt(index) { advanceLane(slot) }
   }
 
-  /// Writes a record to the dead-letter topic, and a status record if it is clear which send it was. Its offset settles
-  /// when Kafka has both.
+  /// Writes a record to the dead-letter topic, and a status record if the send can be identified.
+  /// The offset settles when Kafka has both.
   private mutating func deadLetter(
     _ record: ConsumedRecord, error: RecordError, send: SendRequest?, origin: Origin, at now: Moment,
     into effects: inout Effects
@@ -126,7 +126,7 @@ private enum Incoming {
     do throws(RecordError) {
       self = .send(try SendRequest.decode(value, recordTime: written))
     } catch  where error.reason == .unknownType {
-      // A faulty record fails with the error of its own type; one of an unknown type with that of a send.
+      // A faulty record fails with the error of its own type; a record of an unknown type with that of a send.
       do throws(RecordError) {
         self = .retry(try RetryRecord.decode(value, recordTime: written, now: now.wall))
         return
@@ -147,7 +147,8 @@ private enum Incoming {
     }
   }
 
-  /// Whether the record is all of its send. Other parts may be delivered by workers that know the hub.
+  /// Whether the record is its whole send. Other parts may be delivered by workers that know the
+  /// hub.
   var isWholeSend: Bool {
     switch self {
     case .send: true

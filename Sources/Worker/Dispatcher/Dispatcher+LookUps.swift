@@ -1,12 +1,13 @@
 import FanfareCore
 
-/// Only the registry knows the owner of a device, and owners change while sends wait.
+/// Look-ups: only the registry knows the owner of a device, and owners change while sends wait.
 ///
 /// The guarantee: a push of a send to a user is handed over at most `ownershipWindow` after the request that found the
 /// device among that user's. A push that has waited longer is looked up again, and is not sent if the device has
-/// another owner. If the registry alone takes longer than the window, the push is handed over when it answers: asking
-/// again would never end. So once a registration has returned, pushes for the previous user can arrive only if they
-/// were handed over by then, or a look-up for them was asked within the window before, or is still open.
+/// another owner. If the registry alone takes longer than the window, the push is handed over when it answers:
+/// repeating the look-up would never end. After a registration request has returned, pushes for the previous user can
+/// therefore arrive only in three cases: they were already handed over, their look-up was asked within the window
+/// before, or it is still open.
 ///
 /// A send to a tag is for the devices that have the tag when it is dispatched, and may have too many to look
 /// them up twice.
@@ -14,10 +15,10 @@ import FanfareCore
 /// that long devices may wait to be queued, and as long again in the queue. The request asks whether they are still
 /// registered, and were the same user's when the send was accepted.
 extension Dispatcher {
-  /// How long devices that were found may wait to be queued before they are looked up again, in milliseconds.
+  /// How long found devices may wait to be queued before the next look-up, in milliseconds.
   static let freshness: Int64 = 2_000
 
-  /// Puts the next request to the registry, if none is open.
+  /// Puts the next request to the registry if none is open.
   mutating func askRegistry(at now: Moment, into effects: inout Effects) {
     guard lookUps.mayAsk(at: now.uptime) else { return }
     var lookUp = LookUp(askedAt: now.uptime)
@@ -45,12 +46,12 @@ extension Dispatcher {
     }
   }
 
-  /// The registry has answered, or could not be asked.
+  /// Handles the registry's answer, or its failure to answer.
   mutating func answer(_ answer: LookUpAnswer, at now: Moment, into effects: inout Effects) {
     guard let targets = answer.targets else { return lookUps.failed(answer.lookUp, at: now.uptime) }
     lookUps.answered()
     var stopped: [Ticket] = []
-    // The answer of a slow registry counts for this moment only.
+    // A slow registry's answer counts for this moment only.
     let checkedAt = max(answer.lookUp.askedAt, now.uptime - configuration.times.ownershipWindow.milliseconds)
     for entry in answer.lookUp.entries {
       let found = targets[entry.query]
@@ -81,7 +82,7 @@ extension Dispatcher {
     }
   }
 
-  /// The devices of an item are known.
+  /// Handles the devices found for an item.
   mutating func receive(
     _ targets: [Target], for ticket: Ticket, checkedAt: Int64, at now: Moment, into effects: inout Effects
   ) {
@@ -114,8 +115,8 @@ extension Dispatcher {
     }
   }
 
-  /// The owner of a device is known, so it is pushed to. Returns true when its platform was stopped meanwhile, or its
-  /// quota has lapsed: then it is to be queued again.
+  /// Pushes to a device whose owner is confirmed. Returns true if the push is to be queued again
+  /// because its platform was stopped meanwhile or its quota has lapsed.
   private mutating func recheck(
     _ ticket: Ticket, against targets: [Target], checkedAt: Int64, at now: Moment, into effects: inout Effects
   ) -> Bool {
@@ -125,7 +126,7 @@ extension Dispatcher {
     defer { endProbe(ticket, of: sender) }
     if items[slot].isPage, let page = broadcasts[page: slot] {
       if page.isPaused {
-        // It gets into its queue when the page goes on.
+        // It is queued when the page continues.
         items[slot][device: index].enqueue()
         return false
       }

@@ -12,7 +12,7 @@ extension Dispatcher {
       guard state == .paused || state == .leaving else { return }
       broadcasts[page: slot]?.run()
       for index in items[slot].devices.indices where items[slot].devices[index].phase == .queued {
-        // Its owner may be another by now.
+        // It may have another owner by now.
         items[slot][device: index].forgetLookUp()
         enqueue(slot, index)
       }
@@ -44,8 +44,8 @@ extension Dispatcher {
     }
   }
 
-  /// Defers what is left of a paused page: its devices would take the room of everything else while the pause lasts. A
-  /// page that would expire before it is back stays.
+  /// Defers the rest of a paused page: its devices would take the room of all others during the
+  /// pause. A page that would expire before it returns stays.
   mutating func leave(_ slot: Int, at now: Moment, into effects: inout Effects) {
     guard broadcasts[page: slot]?.state == .paused, let back = deferral.backAgain(at: now),
       back < items[slot].expiresAt
@@ -54,7 +54,7 @@ extension Dispatcher {
     deferRest(of: slot, at: now, into: &effects)
   }
 
-  /// Defers the devices of leaving pages that have been answered, or looked up, since.
+  /// Defers the devices of leaving pages that have since been answered or looked up.
   mutating func deferLeavingPages(at now: Moment, into effects: inout Effects) {
     for ticket in broadcasts.openPages
     where items.isCurrent(ticket) && broadcasts[page: ticket.slot]?.state == .leaving {
@@ -73,13 +73,14 @@ extension Dispatcher {
     }
   }
 
-  /// Looks up the next devices of a page, queues them if it is its turn, and ends the page after the last one.
+  /// Looks up the next devices of a page, queues them if it is its turn, and ends an exhausted
+  /// page.
   mutating func goOn(_ slot: Int, _ turn: PageTurn, at now: Moment, into effects: inout Effects) {
     guard var page = broadcasts[page: slot], let send = items[slot].send else { return }
     var room =
       switch turn {
       case .none: 0
-      // A broadcast with a rate does not hurry.
+      // A broadcast with a rate needs no head start.
       case .headStart(let devices): send.maximumPerSecond == nil ? max(0, devices - page.devices) : 0
       case .whole: Int.max
       }
@@ -101,9 +102,9 @@ extension Dispatcher {
     }
   }
 
-  /// What the page behind this one may do, once the last device of this one was handed over: a page and the head start
-  /// of the next are `pageDevices` at most. Pushes that wait for a quota do not count: a page with nothing else left
-  /// has no turn itself.
+  /// What the next page may do after the last device of this one was handed over. A page and the
+  /// head start of the next are at most `pageDevices`. Pushes that wait for a quota do not count: a page with no others
+  /// left has no turn itself.
   func turn(behind slot: Int, at now: Moment) -> PageTurn {
     guard let page = broadcasts[page: slot], page.isExhausted,
       lanes.allSatisfy({ !$0.hasQueuedBulk || $0.quota.isDry(at: now.wall) })
@@ -112,7 +113,7 @@ extension Dispatcher {
       min(configuration.broadcasts.headStart, max(0, configuration.broadcasts.pageDevices - page.devices)))
   }
 
-  /// Makes devices of the item of those found, as many as there is room for.
+  /// Takes as many of the found devices into the item as there is room for.
   private mutating func take(
     _ page: inout OpenPage, _ slot: Int, _ send: SendRequest, room: Int, at now: Moment, into effects: inout Effects
   ) {
@@ -135,7 +136,7 @@ extension Dispatcher {
         target: target, sender: table.sender(hub: hub, platform: target.platform), isRegistered: true,
         checkedAt: checkedAt)
     }
-    // All are open before the first can be closed.
+    // All are open before the first one can be closed.
     items.add(slot, devices)
     for index in first..<first + count {
       if items[slot].devices[index].sender < 0 {
@@ -148,8 +149,8 @@ extension Dispatcher {
     }
   }
 
-  /// Every device of the page has its result, or is deferred: writes its status, or its retry record. Devices that got
-  /// the push are counted, the others listed.
+  /// Writes the page's status or retry record after every device has its result or is deferred.
+  /// Devices that got the push are counted, the others listed.
   private mutating func settlePage(
     _ slot: Int, _ page: OpenPage, _ send: SendRequest, at now: Moment, into effects: inout Effects
   ) {
@@ -176,7 +177,8 @@ extension Dispatcher {
     effects.tallies.pages.append(items[slot].hub)
   }
 
-  /// Pauses a broadcast of which too much fails: its fault is better corrected than repeated a million times.
+  /// Pauses a broadcast if too many of its pushes fail, so that a fault is not repeated a million
+  /// times.
   private func watchFailures(of page: OpenPage, delivered: Int, listed: [DeviceProgress], into effects: inout Effects) {
     let failed = listed.count { device in
       guard device.phase == .done else { return false }

@@ -1,7 +1,7 @@
 import FanfareCore
 import RDKafka
 
-/// What the consumer group's decisions mean for the items in work.
+/// Applies the consumer group's decisions to the items in work.
 extension Dispatcher {
   /// The group assigns partitions to this worker.
   mutating func assign(
@@ -19,7 +19,7 @@ extension Dispatcher {
     partitions.recover(number, from: committed, kept: kept, into: &effects.group)
   }
 
-  /// Lets partitions be read whose recovery was not answered in time.
+  /// Opens partitions whose offset recovery was not answered in time.
   mutating func expireRecoveries(at now: Moment, into effects: inout Effects) {
     for recovery in partitions.expireRecoveries(at: now) {
       effects.alarm(.recoveryTimedOut(recovery.partitions))
@@ -27,31 +27,31 @@ extension Dispatcher {
     }
   }
 
-  /// The group wants partitions back. Items that have not begun are left to the next owner; those in flight may settle
-  /// until the deadline.
+  /// Begins to drain revoked partitions. Items that have not begun are left to the next owner;
+  /// those in flight may settle until the deadline.
   mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, at now: Moment) {
     self.partitions.revoke(partitions, rebalance, deadline: configuration.times.revokeDeadline, at: now)
     giveUpUnstarted()
   }
 
-  /// Partitions have another owner already: nothing more is done for them.
+  /// Gives up partitions that already have another owner.
   mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance, into effects: inout Effects) {
     self.partitions.lose(partitions, rebalance, into: &effects.group)
     giveUpUnowned()
   }
 
-  /// The worker is to end: takes no more records, and settles what is in flight until the deadline.
+  /// Begins to shut down: takes no more records, and settles pushes in flight until the deadline.
   mutating func shutDown(at now: Moment) {
     if partitions.shutDown(within: configuration.times.drainDeadline, at: now) { giveUpUnstarted() }
   }
 
-  /// A commit has ended.
+  /// Handles the end of a commit.
   mutating func committed(_ positions: [PartitionOffset], _ error: RDKafkaError?, at now: Moment) {
     partitions.endCommit(positions, error, at: now)
   }
 
-  /// Ends the wait for work in partitions to be given back, and before the end of the worker, when nothing progresses
-  /// any more or the time is up.
+  /// Ends the wait for work in draining partitions, or before the end of the worker, when no item
+  /// can progress or time is up.
   mutating func finishSettling(at now: Moment, into effects: inout Effects) {
     guard partitions.isSettling else { return }
     deferStuck(at: now, into: &effects)
@@ -65,9 +65,9 @@ extension Dispatcher {
     partitions.finishDraining()
   }
 
-  /// Whether waiting for the item can bring it to its end: not if a device waits for a repetition, or for a stopped
-  /// platform. Further quota may come at any moment; where it will not, and there are retry topics, the device is
-  /// deferred before.
+  /// Whether the item can still end by waiting. It cannot while a device waits for a repetition or
+  /// a stopped platform. Further quota may come at any moment; where it will not, and there are retry topics, the
+  /// device is deferred first.
   private func canProgress(_ slot: Int) -> Bool {
     guard items[slot].isLive, partitions.isClosing(items[slot].origin) else { return false }
     switch items[slot].phase {
@@ -86,7 +86,7 @@ extension Dispatcher {
     }
   }
 
-  /// Gives back the partitions whose last commit has ended, or did not end in time.
+  /// Gives back the partitions whose last commit has ended or timed out.
   mutating func finishDrains(at now: Moment, into effects: inout Effects) {
     let finished = partitions.takeFinishedDrains(grace: configuration.times.lastCommitDeadline, at: now)
     guard !finished.isEmpty else { return }
@@ -123,7 +123,8 @@ extension Dispatcher {
     giveUp(onlyUnstarted: false) { !offsets.isOwned($0) }
   }
 
-  /// Gives up the items all of whose records are unwanted. They do not settle: the next owner works on them.
+  /// Gives up the items whose records are all unwanted. They do not settle: the next owner works on
+  /// them.
   private mutating func giveUp(onlyUnstarted: Bool, where isUnwanted: (Origin) -> Bool) {
     var unwanted: [Int] = []
     for slot in items.indices where items[slot].isLive {

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// From the queue of a platform to its service, and the answer back.
+/// Hands pushes from a platform's queue to its service, and handles the answers.
 extension Dispatcher {
   /// Hands pushes over as far as there is room.
   mutating func handOver(at now: Moment, into effects: inout Effects) {
@@ -72,13 +72,13 @@ extension Dispatcher {
         isBulk: ticket.isBulk))
   }
 
-  /// A push counts against the quota if it is on its way to the service. While it is being looked up it does not yet:
-  /// that may take longer than the reservation lasts.
+  /// Counts a push that is on its way to the service against the quota. A push that is being looked
+  /// up does not count yet: the look-up may outlast the reservation.
   mutating func spendQuota(of sender: Int, for ticket: Ticket) {
     if items.phase(of: ticket) == .inFlight { lanes[sender].spendQuota() }
   }
 
-  /// Lets another push be the probe if this one was it and will not be answered.
+  /// Lets another push be the probe if this one was the probe and will not be answered.
   mutating func endProbe(_ ticket: Ticket, of sender: Int) {
     guard lanes[sender].probe == ticket else { return }
     switch items.phase(of: ticket) {
@@ -87,7 +87,7 @@ extension Dispatcher {
     }
   }
 
-  /// A push service has answered.
+  /// Handles a push service's answers.
   mutating func receive(_ results: [PushResult], from sender: Int, at now: Moment, into effects: inout Effects) {
     for result in results {
       let ticket = Ticket(rawValue: result.ticket)
@@ -128,7 +128,8 @@ extension Dispatcher {
       return
     }
     items[slot][device: index].tried(history)
-    // Refused for the configuration and not held: the fault is the push's own, and says nothing about the service.
+    // Refused for the configuration and not held: the push itself is at fault, and the answer says nothing about the
+    // service.
     if outcome.verdict == .configurationError { lanes[sender].ignoreProbe() }
     finish(slot, index, as: end, reason: outcome.reason, status: outcome.status, at: now, into: &effects)
   }
@@ -139,10 +140,10 @@ extension Dispatcher {
   ) {
     let (slot, index) = (ticket.slot, ticket.device)
     let sender = items[slot].devices[index].sender
-    // A push of a paused page is queued when the page goes on, or deferred with the rest of it.
+    // A push of a paused page is queued when the page continues, or deferred with the rest of it.
     let isPaused = items[slot].isPage && broadcasts.isPaused(slot)
     var history = history
-    // Not when the policy says, but with all others that wait for the service, behind the older ones.
+    // Not at the policy's time, but with all others that wait for the service, behind the older ones.
     if outcome.isOutage, lanes[sender].breaker.isOut, let delay = outageDelay(of: slot, index, at: now) {
       history.waits += 1
       items[slot][device: index].tried(history)
@@ -166,8 +167,8 @@ extension Dispatcher {
     case .hold:
       history = history.held
       items[slot][device: index].hold(recoveries: lanes[sender].breaker.recoveries)
-      // Behind all others, so that another is the next probe, and one push that is refused by itself cannot keep the
-      // service stopped. The order of first attempts, which users are promised, stays that of the queue.
+      // Behind all others, so that another push is the next probe, and one bad push cannot keep the service stopped.
+      // The order of first attempts, which users are promised, stays that of the queue.
       if !isPaused { lanes[sender].enqueue(ticket) }
       if let change = lanes[sender].stop(at: now.uptime) {
         changed(sender, change, reason: outcome.reason, at: now, into: &effects)
@@ -177,7 +178,8 @@ extension Dispatcher {
     passFirstAttempt(slot, index)
   }
 
-  /// Time has passed for a resting device. That of a paused page is queued when the page goes on.
+  /// Queues a device whose rest is over. A device of a paused page is queued when the page
+  /// continues.
   mutating func endRest(_ ticket: Ticket) {
     guard items.phase(of: ticket) == .resting else { return }
     items[ticket.slot][device: ticket.device].enqueue()
@@ -185,7 +187,7 @@ extension Dispatcher {
     lanes[items[ticket.slot].devices[ticket.device].sender].enqueue(ticket)
   }
 
-  /// A platform is trusted more or less than before.
+  /// Handles a change of the lane's circuit breaker.
   private mutating func changed(
     _ sender: Int, _ change: PlatformLane.Change, reason: String, at now: Moment, into effects: inout Effects
   ) {
@@ -210,8 +212,8 @@ extension Dispatcher {
     }
   }
 
-  /// Stops waiting for silent services long before the pushes they have expire: until then every send of a user would
-  /// wait for the one before, on all platforms.
+  /// Stops waiting for silent services long before their pushes expire. Otherwise every send of a
+  /// user would wait for the one before on all platforms until then.
   mutating func watchSilence(at now: Moment, into effects: inout Effects) {
     for sender in lanes.indices {
       let (isNoticed, change) = lanes[sender].watchSilence(
@@ -232,7 +234,7 @@ extension Dispatcher {
     }
   }
 
-  /// Ends the pushes that expire in the queues of stopped platforms: nothing else looks at them.
+  /// Ends the pushes that expire in the queues of stopped platforms: no other step looks at them.
   mutating func expireStopped(at now: Moment, into effects: inout Effects) {
     for sender in lanes.indices where lanes[sender].isStopped {
       for ticket in lanes[sender].takeQueue() where items.phase(of: ticket) == .queued {
@@ -245,8 +247,8 @@ extension Dispatcher {
     }
   }
 
-  /// Notes what an answer says about its device. A device called dead is held for up to a second before it is
-  /// unregistered.
+  /// Notes what the answer says about its device. A device reported dead is held for up to a second
+  /// before it is unregistered.
   private mutating func judgeDevice(
     _ outcome: PushOutcome, from sender: Int, about ticket: Ticket, into effects: inout Effects
   ) {

@@ -10,11 +10,11 @@ extension Dispatcher {
     let from: UnixTime
     let perSecond: Int
 
-    /// How long they may be used: a second's are reserved at a time.
+    /// How long the permits may be used: they are reserved one second at a time.
     static let span = Duration.seconds(1)
   }
 
-  /// A deferred record has come back.
+  /// Takes in a deferred record that has come back.
   mutating func begin(
     _ retry: RetryRecord, hub: Int, record: ConsumedRecord, origin: Origin, at now: Moment, into effects: inout Effects
   ) {
@@ -31,7 +31,7 @@ extension Dispatcher {
     }
   }
 
-  /// Goes on with records that waited for room for their devices, as far as there is some now.
+  /// Continues records that waited for room for their devices, as far as there is room now.
   mutating func readmitAwaitingDevices(at now: Moment, into effects: inout Effects) {
     while items.held.devices < configuration.limits.maximumDevices, let ticket = readmissions.popAwaitingDevices() {
       guard items.isResolving(ticket), let retry = readmissions.take(ticket.slot) else { continue }
@@ -51,7 +51,7 @@ extension Dispatcher {
       deferral.endPause(of: retry.broadcast)
       awaitSlot(ticket, record, at: now, into: &effects)
     case .paused:
-      // What has expired ends like any other record; what expires meanwhile is not pushed before.
+      // An expired record ends like any other; one that expires meanwhile is not pushed first.
       let expiresAt = expiry(of: retry.send)
       guard now.wall < expiresAt else { return readmissions.awaitDevices(ticket) }
       let delay = deferral.delay(ofPaused: retry.broadcast, until: expiresAt, at: now)
@@ -67,8 +67,8 @@ extension Dispatcher {
     }
   }
 
-  /// Lets a page's record wait for a slot. When so many wait that they would take the room of everything else, it is
-  /// deferred again.
+  /// Lets a page's record wait for a slot, or defers it again if the waiting records would take the
+  /// room of others.
   private mutating func awaitSlot(
     _ ticket: Ticket, _ record: Readmissions.Record, at now: Moment, into effects: inout Effects
   ) {
@@ -85,9 +85,9 @@ extension Dispatcher {
         ticket: ticket, slot: room, bytes: record.bytes, since: now.uptime, expiresAt: expiresAt))
   }
 
-  /// Defers again the records that have waited for a slot for long, and all of them when reading has run far ahead: the
-  /// positions of their partitions stand still meanwhile, and it is not asked whether their broadcast still runs. Those
-  /// that would expire before they are back stay.
+  /// Defers again the records that have waited long for a slot, and all of them when reading has
+  /// run far ahead. Meanwhile the positions of their partitions stand still, and the worker does not ask whether their
+  /// broadcast still runs. Records that would expire before they return stay.
   mutating func deferAwaitingSlot(at now: Moment, into effects: inout Effects) {
     guard !readmissions.awaitingSlot.isEmpty, let delay = deferral.shortest, let back = deferral.backAgain(at: now)
     else { return }
@@ -97,7 +97,7 @@ extension Dispatcher {
     for next in overdue { deferAgain(next.ticket.slot, for: delay, at: now, into: &effects) }
   }
 
-  /// Writes the item's record again as it is, to come back after that delay.
+  /// Writes the item's record again unchanged, to come back after that delay.
   private mutating func deferAgain(_ slot: Int, for delay: Duration, at now: Moment, into effects: inout Effects) {
     guard let retry = readmissions.take(slot)?.deferredAgain(until: now.wall + delay) else { return }
     guard deferral.hasRetryTopics else { return hold(retry, in: slot, at: now) }
@@ -105,9 +105,9 @@ extension Dispatcher {
     produce(retry, for: slot, at: now, into: &effects)
   }
 
-  /// Keeps a page's record in memory until it is due, because there are no retry topics: it comes from one that is no
-  /// longer configured. Frees its slot. Then it is asked what is wanted of the broadcast, as for a record that comes
-  /// back. The record's offset settles only with its last device.
+  /// Keeps a page's record in memory until it is due and frees its slot: there are no retry topics.
+  /// The record comes from a topic that is no longer configured. When it is due, the worker asks for the broadcast's
+  /// control state as for a record that comes back. The record's offset settles only with its last device.
   mutating func hold(_ retry: RetryRecord, in slot: Int, at now: Moment) {
     readmissions.release(slot, of: items[slot].hub)
     items[slot].arriveAgain()
@@ -119,8 +119,8 @@ extension Dispatcher {
       at: now.uptime + max(0, (retry.notBefore - now.wall).milliseconds))
   }
 
-  /// The slot that the record takes; nil if none of its devices can be pushed to now or soon, or no page has deferred
-  /// it.
+  /// The slot that the record takes; nil if none of its devices can be pushed to soon, or no page
+  /// deferred it.
   private func room(for retry: RetryRecord, in slot: Int, at now: Moment) -> ReadmissionSlot? {
     guard isOfPage(retry) else { return nil }
     let rate = retry.send.maximumPerSecond
@@ -137,16 +137,16 @@ extension Dispatcher {
       weight: min(count, rate ?? count), platforms: platforms, rated: rate == nil ? nil : retry.broadcast)
   }
 
-  /// Whether a page of a broadcast has deferred the record. The only page of a broadcast, if it is no larger than a
-  /// send in one piece, may pass for one.
+  /// Whether a page of a broadcast has deferred the record. If a broadcast has only one page, no
+  /// larger than a send in one piece, its record may count as an undivided send's.
   private func isOfPage(_ retry: RetryRecord) -> Bool {
     retry.send.isBroadcast
       && (retry.parts > 1 || retry.send.maximumPerSecond != nil
         || retry.devices.count + retry.counts.total > configuration.broadcasts.undividedDevices)
   }
 
-  /// Goes on with pages' records as far as there are slots, and asks when those of broadcasts with a rate may be
-  /// pushed.
+  /// Continues pages' records as far as there are slots, and asks for permits for those of
+  /// broadcasts with a rate.
   mutating func readmitAwaitingSlot(at now: Moment, into effects: inout Effects) {
     while items.held.devices < configuration.limits.maximumDevices,
       let next = readmissions.nextAdmission(
@@ -161,7 +161,7 @@ extension Dispatcher {
         resume(retry, in: slot, at: now, into: &effects)
         continue
       }
-      // A second's at most: the last worker's permits are as far ahead as all workers' reservations together.
+      // At most a second's permits: the last worker's permits reach as far ahead as all workers' reservations together.
       let count = room(for: retry, in: slot, at: now)?.weight ?? 1
       effects.questions.append(.permits(next.ticket, count, retry.broadcast, perSecond: rate))
     }
@@ -173,8 +173,8 @@ extension Dispatcher {
     resume(retry, in: ticket.slot, permits: permits, at: now, into: &effects)
   }
 
-  /// Remembers the part of the send, and takes the readmission slot, until the item is vacated. Has no effect the
-  /// second time.
+  /// Remembers the part of the send and takes the readmission slot until the item is vacated.
+  /// Calling it again has no effect.
   private mutating func holdRoom(for retry: RetryRecord, in slot: Int, _ room: ReadmissionSlot?, at now: Moment) {
     guard items[slot].resumed == nil else { return }
     items[slot].resume(
@@ -185,15 +185,15 @@ extension Dispatcher {
     if let room { readmissions.occupy(room, for: slot, of: items[slot].hub) }
   }
 
-  /// Whether the record came back before it should have been released: at its time, or after the longest delay there
-  /// is.
+  /// Whether the record came back more than `longestRest` too early: before its time and before the
+  /// longest delay had passed.
   private func cameEarly(_ retry: RetryRecord, at now: Moment) -> Bool {
     let longestHold = (retry.writtenAt ?? now.wall) + (deferral.longest ?? .zero)
     return min(retry.notBefore, longestHold) > now.wall + configuration.times.longestRest
   }
 
-  /// Goes on with the record's devices. Of a send with a rate only as many are pushed to, one after another, as have a
-  /// permit.
+  /// Continues the record's devices. With a rate, it pushes only to devices with a permit, one
+  /// after another.
   private mutating func resume(
     _ retry: RetryRecord, in slot: Int, permits: Permits? = nil, at now: Moment, into effects: inout Effects
   ) {
@@ -210,7 +210,7 @@ extension Dispatcher {
     if let rate = retry.send.maximumPerSecond, isOfPage(retry), now.wall < items[slot].expiresAt {
       space(slot, permits ?? Permits(count: 0, from: now.wall, perSecond: rate), at: now)
     }
-    // Every device is open until the last one is looked at here: closing the last open one settles the item.
+    // Every device stays open until the last one is looked at here: closing the last open one settles the item.
     for index in devices.indices {
       let (phase, sender, due) = (
         items[slot].devices[index].phase, items[slot].devices[index].sender, items[slot].devices[index].due
@@ -233,9 +233,10 @@ extension Dispatcher {
     }
   }
 
-  /// Gives each device that can be pushed to within the permits' second its time, as its broadcast's rate allows. Those
-  /// without a permit come back later and ask again: a permit used later would be used together with others. So do
-  /// devices whose time is too far ahead to rest here, and those of stopped platforms, when the outage may be over.
+  /// Spaces the devices that can be pushed to within the permits' second, as the broadcast's rate
+  /// allows. Devices without a permit come back later and ask again: a late permit would be used together with others.
+  /// The same applies to devices whose time is too far ahead to rest here, and to those of stopped platforms, when the
+  /// outage may be over.
   private mutating func space(_ slot: Int, _ permits: Permits, at now: Moment) {
     let shortest = deferral.shortest ?? DeferralPolicy.shortestHold
     let untilProbed = deferral.shortest ?? configuration.times.outageProbeInterval

@@ -2,15 +2,15 @@ import DequeModule
 import FanfareCore
 import RDKafka
 
-/// The worker pushes the pages of its segments one after another, a page of each segment in turn.
+/// Walks segments: pushes their pages one after another, a page of each segment in turn.
 ///
 /// A page is finished when each of its devices has its result, its status record is acknowledged, and the store that
-/// all workers share has noted it. Only then the next page is pushed, except for a head start while the last pushes of
-/// the one before it are answered and noted, so that connections do not fall idle between two pages. A crash repeats at
+/// all workers share has noted it. Only then is the next page pushed, except for a head start while the last pushes of
+/// the page before it are answered and noted, so that connections do not idle between two pages. A crash repeats at
 /// most a page and a head start of each broadcast, the pages that wait for a rate or a quota, and, for each platform,
 /// as many readmitted devices as a page has.
 extension Dispatcher {
-  /// A segment has come.
+  /// Takes in a segment.
   mutating func begin(
     _ segment: SegmentRecord, hub: Int, record: ConsumedRecord, origin: Origin, into effects: inout Effects
   ) {
@@ -23,7 +23,7 @@ extension Dispatcher {
     takePages(slot, into: &effects)
   }
 
-  /// Takes the next pages of a segment in hand. Without further pages the segment is done.
+  /// Takes the next pages of a segment in hand. A segment without further pages is done.
   private mutating func takePages(_ slot: Int, into effects: inout Effects) {
     guard let broadcast = broadcasts[walk: slot]?.broadcast else { return }
     guard let next = broadcasts[walk: slot]?.takePages() else { return conclude(slot) }
@@ -31,7 +31,7 @@ extension Dispatcher {
     effects.questions.append(.finishedPages(items.ticket(slot), broadcast, next))
   }
 
-  /// It is known which of a segment's next pages are finished.
+  /// Handles the answer which of a segment's next pages are finished.
   mutating func resumeSegment(_ ticket: Ticket, _ range: Range<Int>, finished: [Int], into effects: inout Effects) {
     guard items.isCurrent(ticket), broadcasts[walk: ticket.slot] != nil else { return }
     broadcasts[walk: ticket.slot]?.resume(range, finished: Set(finished))
@@ -58,7 +58,7 @@ extension Dispatcher {
     for ticket in broadcasts.openPages {
       let slot = ticket.slot
       let control = broadcasts[page: slot].flatMap { broadcasts.controls[$0.broadcast] } ?? .running
-      // A page that has expired while it was paused ends like any other.
+      // A page that expired while it was paused ends like any other.
       follow(control == .paused && now.wall >= items[slot].expiresAt ? .running : control, slot)
       guard items[slot].phase == .dispatching, broadcasts.isPaused(slot) else { continue }
       let count = items[slot].devices.count
@@ -81,7 +81,7 @@ extension Dispatcher {
         goOn(slot, .whole, at: now, into: &effects)
         continue
       }
-      // A paused page takes no turn, unless nothing is left of it but its status.
+      // A paused page takes no turn, unless only its status is left.
       guard
         !page.isPaused || (page.isExhausted && items[slot].openDevices == 0) || items[slot].phase == .settling
       else { continue }
@@ -100,8 +100,8 @@ extension Dispatcher {
     }
   }
 
-  /// Opens pages until one is being pushed and one is looked up. Paused pages do not count, nor do some of those that
-  /// wait for their rate or a quota.
+  /// Opens pages until one is being pushed and one is looked up. Paused pages do not count; nor do
+  /// a few of the pages that wait for their rate or a quota.
   private mutating func openPages(at now: Moment, into effects: inout Effects) {
     let (pages, slow) = countOpenPages(at: now)
     var open = pages
@@ -140,7 +140,7 @@ extension Dispatcher {
   private func countOpenPages(at now: Moment) -> (open: Int, slow: Set<BroadcastID>) {
     var (open, slow) = (0, Set<BroadcastID>())
     for ticket in broadcasts.openPages {
-      // A page behind one that waits has no turn before it, and is in no other's way.
+      // A page behind one that waits has no turn before it, and blocks no other.
       guard let page = broadcasts[page: ticket.slot], !page.isPaused, !slow.contains(page.broadcast) else { continue }
       if slow.count < BroadcastWalker.mostSlowPages,
         waitsForRate(ticket.slot, page, at: now) || waitsForQuota(ticket.slot, at: now)
@@ -153,7 +153,8 @@ extension Dispatcher {
     return (open, slow)
   }
 
-  /// Whether nothing can be done for the page before its broadcast's rate allows more pushes. An expired page is ended.
+  /// Whether the page can do nothing until its broadcast's rate allows more pushes. An expired page
+  /// is ended.
   private func waitsForRate(_ slot: Int, _ page: OpenPage, at now: Moment) -> Bool {
     items[slot].phase == .dispatching && items[slot].openDevices == 0 && now.wall < items[slot].expiresAt
       && page.waitsForRate(at: now)
@@ -186,7 +187,8 @@ extension Dispatcher {
     broadcasts.open(page, items.ticket(slot))
   }
 
-  /// The pages in hand of a segment end without being pushed: each has its status record, so that the account adds up.
+  /// Ends a segment's pages in hand without pushing them. Each gets a status record, so that the
+  /// account adds up.
   private mutating func endSegment(
     _ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects
   ) {
@@ -199,13 +201,14 @@ extension Dispatcher {
     }
   }
 
-  /// A page is given up: its segment opens it again, if that stays because it has also come from another partition.
+  /// Lets the segment open a page that was given up again, if a second partition keeps the segment.
   mutating func reopenSegment(ofPage slot: Int) {
     guard items[slot].isPage, let page = broadcasts[page: slot], items.isCurrent(page.segment) else { return }
     broadcasts[walk: page.segment.slot]?.reopen(page.number)
   }
 
-  /// The store has noted that a page is finished, or the pages of a segment that ended without being pushed.
+  /// Handles the store's note that a page, or a segment's pages ended without being pushed, are
+  /// finished.
   mutating func finished(_ ticket: Ticket, into effects: inout Effects) {
     guard items.isCurrent(ticket) else { return }
     guard let page = broadcasts[page: ticket.slot] else { return takePages(ticket.slot, into: &effects) }

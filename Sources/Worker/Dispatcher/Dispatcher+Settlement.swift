@@ -1,9 +1,9 @@
 import FanfareCore
 import RDKafka
 
-/// From a device's result to the settled offset.
+/// Settlement: from a device's result to the settled offset.
 extension Dispatcher {
-  /// The device has its result.
+  /// Gives the device its result.
   mutating func finish(
     _ slot: Int, _ index: Int, as outcome: DeviceResult.Outcome, reason: String, status: Int, at now: Moment,
     into effects: inout Effects
@@ -20,14 +20,14 @@ extension Dispatcher {
     closeDevice(slot, at: now, into: &effects)
   }
 
-  /// The device's send has expired.
+  /// Ends a device whose send has expired.
   mutating func expire(_ slot: Int, _ index: Int, at now: Moment, into effects: inout Effects) {
     let (reason, status) = (items[slot].devices[index].reason, items[slot].devices[index].status)
     finish(slot, index, as: .expired, reason: reason, status: status, at: now, into: &effects)
   }
 
-  /// A device has its result, or is deferred. With the last open one the item settles; a page only when its last device
-  /// was looked up, too: see `walkSegments`.
+  /// Closes a device that has its result or is deferred. The item settles with its last open
+  /// device; a page only after its last device was looked up, too: see `walkSegments`.
   mutating func closeDevice(_ slot: Int, at now: Moment, into effects: inout Effects) {
     guard items[slot].closeDevice(), !items[slot].isPage else { return }
     let wasNeverSent =
@@ -36,7 +36,8 @@ extension Dispatcher {
     settle(slot, as: wasNeverSent ? .expired : .settled, at: now, into: &effects)
   }
 
-  /// The item has its end: writes its status and retry records, and frees everything not needed until Kafka has them.
+  /// Ends the item: writes its status and retry records, and frees what is not needed until Kafka
+  /// has them.
   mutating func settle(_ slot: Int, as state: StatusRecord.State, at now: Moment, into effects: inout Effects) {
     guard let send = items[slot].send else { return }
     let resumed = items[slot].resumed
@@ -44,7 +45,7 @@ extension Dispatcher {
       devices: items[slot].devices.count, limit: resumed == nil ? configuration.devicesPerStatus : Int.max)
     var part = StatusPart(
       parts: resumed?.parts ?? pieces.count, attempt: resumed?.attempt, counts: resumed?.counts ?? OutcomeCounts())
-    // A repetition after a crash may find other devices and need other parts: the attempt's id keeps the two apart.
+    // A repetition after a crash may find other devices and need other parts: the attempt's id tells the two apart.
     if resumed == nil, part.parts > 1 { part.attempt = AttemptID.random(using: &generator) }
     var isDeferred = false
     var held: RetryRecord?
@@ -63,7 +64,8 @@ extension Dispatcher {
       }
     }
     items.settle(slot, records: pieces.count)
-    // A send in several parts counts with its first writing only, or it would count once for each deferred part.
+    // A send in several parts counts at its first settlement only; otherwise it would count once for each deferred
+    // part.
     if !isDeferred, resumed == nil || part.parts == 1 {
       effects.tallies.settled.append(Tallies.Settled(hub: items[slot].hub, state: state))
     }
@@ -71,7 +73,7 @@ extension Dispatcher {
     if let held { hold(held, in: slot, at: now) }
   }
 
-  /// Writes what remains to be done for an item to a retry topic.
+  /// Writes an item's remaining work to a retry topic.
   mutating func produce(_ retry: RetryRecord, for slot: Int, at now: Moment, into effects: inout Effects) {
     guard let topic = topics.retry(for: retry.notBefore - now.wall) else { return }
     let key = retry.send.audience.recordKey(of: retry.send.id, hub: retry.send.hub)
@@ -80,8 +82,8 @@ extension Dispatcher {
       ProducerRecord(topic: topic.name, key: key, event: retry.encoded(at: now.wall)))
   }
 
-  /// Writes the status of a send into the partition with its record's number. Sends come in runs of one partition: kept
-  /// together, their statuses fill few batches instead of one for each partition of the topic.
+  /// Writes the status of a send into the partition with its record's number. Sends arrive in runs
+  /// of one partition: their statuses, kept together, fill few batches instead of one for each partition of the topic.
   private func produceStatus(_ status: StatusRecord, for slot: Int, into effects: inout Effects) {
     let partition = partitions.offsets.partition(of: items[slot].origin)?.partition
     produce(status, of: .status, partition: partition, for: slot, into: &effects)
@@ -99,8 +101,8 @@ extension Dispatcher {
       ProducerRecord(topic: topics.status, partition: partition, key: key, event: status.encoded()))
   }
 
-  /// Kafka has answered. An item whose records are all durable settles its offsets; refused records are produced again
-  /// until they are durable.
+  /// Handles Kafka's answer. An item whose records are all durable settles its offsets; refused
+  /// records are produced again until they are durable.
   mutating func acknowledge(_ acknowledgement: Acknowledgement, at now: Moment, into effects: inout Effects) {
     var errors = acknowledgement.refused[...]
     for index in acknowledgement.productions.indices {
@@ -122,7 +124,7 @@ extension Dispatcher {
     }
   }
 
-  /// The item is done: its offsets settle.
+  /// Settles the offsets of an item that is done.
   mutating func conclude(_ slot: Int) {
     partitions.settle(items[slot].origin)
     for follower in items[slot].source.followers { partitions.settle(follower) }
@@ -136,7 +138,7 @@ extension Dispatcher {
     items.vacate(slot)
   }
 
-  /// The item goes: the other components forget it.
+  /// Removes the item from the other components.
   private mutating func release(_ slot: Int) {
     switch items[slot].kind {
     case .send, .readmitted: readmissions.release(slot, of: items[slot].hub)
@@ -180,7 +182,8 @@ extension Dispatcher {
     refusals.keep(production, record, at: now.uptime)
   }
 
-  /// A status record that only counts its devices, for one that lists too many; nil if it lists none.
+  /// A status record that only counts its devices, for one that lists too many; nil if it lists
+  /// none.
   private static func shortened(_ record: ProducerRecord) -> ProducerRecord? {
     do {
       guard let status = try StatusRecord.decode(record.value[...]).shortened else { return nil }
@@ -188,7 +191,7 @@ extension Dispatcher {
       shortened.value = status.encoded()
       return shortened
     } catch {
-      // This worker wrote it a moment ago. Should it not be readable, it is refused like any other record.
+      // This worker wrote it a moment ago. If it is unreadable nevertheless, it is refused like any other record.
       return nil
     }
   }

@@ -1,12 +1,13 @@
 import FanfareCore
 import RDKafka
 
-/// The worker's decisions: takes events, and returns the actions that the `Engine` performs. A composition of small
-/// state machines, each of which owns its state alone; the flows between them, and so the order of a turn, are here.
+/// The worker's decisions: takes events and returns the actions that the `Engine` performs. It is
+/// composed of small state machines, each of which owns only its own state. The flows between them, and so the order of
+/// a turn, are here.
 ///
-/// A record becomes an item. It waits until the earlier sends of its key are through their first attempts; its devices
-/// are looked up; each is queued for its platform, pushed, and its outcome judged. When every device has its result,
-/// the status record is written; when Kafka has acknowledged that, the record's offset settles.
+/// A record becomes an item. The item waits until the earlier sends of its key are through their first attempts. Its
+/// devices are looked up; each is queued for its platform and pushed, and its outcome is judged. When every device has
+/// its result, the status record is written; when Kafka has acknowledged that, the record's offset settles.
 ///
 /// Phases of an item:
 /// ```
@@ -44,7 +45,7 @@ import RDKafka
 /// - credit and held records stay within the limits, but for what `HeldMemory.exempt` allows and for one record;
 /// - at most one item of a key is in its first attempts.
 ///
-/// One task owns it, calls the methods named after events with everything that has gathered, and ends each turn with
+/// One task owns it, calls the methods named after events with all gathered events, and ends each turn with
 /// `finishTurn`.
 struct Dispatcher: Sendable {
   let configuration: WorkerConfiguration
@@ -99,7 +100,7 @@ struct Dispatcher: Sendable {
     }
   }
 
-  /// Time has passed: looks at whatever has become due.
+  /// Handles the passage of time: everything that has become due.
   mutating func tick(at now: Moment, into effects: inout Effects) {
     for sender in lanes.indices {
       while let ticket = lanes[sender].popRested(at: now.uptime) { endRest(ticket) }
@@ -120,7 +121,7 @@ struct Dispatcher: Sendable {
       deferLeavingPages(at: now, into: &effects)
       deferral.forgetPauses(at: now)
     } else if items.held.isShortOfRoom(configuration.limits) {
-      // Not later: a second of consumed records may be more than there is room for.
+      // Not later: a second's consumed records may exceed the room.
       deferStopped(at: now, into: &effects)
     }
     if lanes.isUnregisteringDue(at: now.uptime) { effects.unregistrations += lanes.takeSuspects() }
@@ -144,7 +145,7 @@ struct Dispatcher: Sendable {
     return problems
   }
 
-  /// The devices have been unregistered, or could not be.
+  /// Ends the request to unregister devices, successful or not.
   mutating func unregistered() { lanes.unregistered() }
 
   #if DEBUG

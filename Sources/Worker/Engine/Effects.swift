@@ -17,7 +17,7 @@ struct Effects: Sendable {
   var group = GroupActions()
   /// Consumer credit to grant; negative: to take back.
   var credit = 0
-  /// Whether the consumer is to deliver no segments; nil: as before.
+  /// Whether the consumer delivers no segments; nil: unchanged.
   var pausesSegments: Bool?
   /// For the metrics.
   var tallies = Tallies()
@@ -29,7 +29,7 @@ struct Effects: Sendable {
     let device: DeadDevice
   }
 
-  /// What has the group committed for these partitions?
+  /// Asks which offsets the group has committed for these partitions.
   struct OffsetQuestion: Sendable {
     let number: Int
     let partitions: [TopicPartition]
@@ -41,7 +41,8 @@ struct Effects: Sendable {
     var recoveries: [OffsetQuestion] = []
     /// Rebalances that may take effect.
     var completions: [Rebalance] = []
-    /// Whether everything that can be settled and committed before the end has been: leave the group.
+    /// Whether to leave the group: everything that can be settled and committed before the end has
+    /// been.
     var isToLeave = false
   }
 
@@ -55,7 +56,7 @@ struct Effects: Sendable {
 /// The alarms of a turn: at most 32, because a fault that hits every push must not fill a disk.
 struct Alarms: Sendable {
   private(set) var list: [Alarm] = []
-  /// Alarms left out.
+  /// How many alarms were left out.
   private(set) var suppressed = 0
 
   mutating func append(_ alarm: Alarm) {
@@ -63,11 +64,11 @@ struct Alarms: Sendable {
   }
 }
 
-/// Something an operator should know.
+/// An event that an operator should know of.
 enum Alarm: Sendable {
   /// A push service refuses the configuration; its circuit is open.
   case senderStopped(sender: Int, reason: String)
-  /// A push service does not answer, or says that it cannot work; its circuit is open.
+  /// A push service does not answer, or reports that it cannot work; its circuit is open.
   case serviceUnavailable(sender: Int, reason: String)
   /// A push service works again.
   case senderResumed(sender: Int)
@@ -79,19 +80,22 @@ enum Alarm: Sendable {
   case unregisteringResumed(sender: Int)
   /// A record was dead-lettered.
   case deadLettered(DeadLetter.Origin, reason: DeadLetter.Reason, detail: String)
-  /// A record that must be written was refused, and waiting does not cure it.
+  /// Kafka refused a record that must be written, and waiting does not help.
   case productionRefused(topic: String, reason: String)
   /// Too many devices of a page have failed: its broadcast is paused.
   case broadcastPaused(BroadcastID, failed: Int, of: Int)
-  /// Partitions were given back without their last positions: their next owner may repeat some work.
+  /// Partitions were given back without their last positions: their next owner may repeat some
+  /// work.
   case positionsLeft([TopicPartition], reason: String)
-  /// Partitions were given back before all sends begun had settled: their next owner repeats these.
+  /// Partitions were given back before all sends begun had settled: their next owner repeats them.
   case workLeft([TopicPartition], sends: Int)
-  /// Partitions are read without the group's answer on what their last owner has settled.
+  /// Partitions are read without the group's answer about the offsets that their last owner has
+  /// settled.
   case recoveryTimedOut([TopicPartition])
 }
 
-/// What happened in one turn, for the metrics: small values in arrays, counted outside the state machine.
+/// The events of one turn for the metrics: small values in arrays, counted outside the state
+/// machine.
 struct Tallies: Sendable {
   /// One device's result.
   struct Result: Sendable {

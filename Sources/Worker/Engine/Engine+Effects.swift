@@ -77,7 +77,7 @@ extension Engine {
       var failure: String?
       do {
         let answer = try await registry.resolve(lookUp.queries)
-        // An answer that does not fit the request must not be taken for devices of another send.
+        // An answer that does not fit the request must not be mistaken for devices of another send.
         if answer.count == lookUp.queries.count {
           targets = answer
         } else {
@@ -99,7 +99,7 @@ extension Engine {
       do {
         devices = try await registry.drop(requested.map(\.device), at: now)
       } catch {
-        // The engine logs that there is no answer. Each device will be called dead again with its next push.
+        // The engine logs the missing answer. Each device will be reported dead again with its next push.
         devices = nil
       }
       let end = Mail.Unregistered(requested: requested, devices: devices)

@@ -2,9 +2,9 @@ import FanfareCore
 import Logging
 import RDKafka
 
-/// Drives the dispatcher: feeds it the events gathered in the mailbox, and performs its actions.
+/// Drives the dispatcher: feeds it the mailbox's events and performs its actions.
 ///
-/// One task, one turn per wake-up. Nothing here blocks: whatever must wait is a child task that posts its end.
+/// One task, one turn per wake-up. Nothing here blocks: every wait is a child task that posts its end.
 struct Engine {
   let configuration: WorkerConfiguration
   let source: any RecordSource
@@ -52,8 +52,8 @@ struct Engine {
     reportReadiness(readinessProblems)
   }
 
-  /// Takes turns until the consumer's events end: after a drain, a fatal error of the consumer, or cancellation. Fails
-  /// with the fatal error.
+  /// Takes turns until the consumer's events end: after a drain, a fatal error of the consumer, or
+  /// cancellation. Fails with the fatal error.
   mutating func run(in group: inout DiscardingTaskGroup) async -> Result<Void, RDKafkaError> {
     turn(Mail(), in: &group)
     while true {
@@ -68,7 +68,7 @@ struct Engine {
     return failure.map { .failure($0) } ?? .success(())
   }
 
-  /// One turn: all events that have gathered, then the actions they lead to.
+  /// Takes one turn: handles all gathered events, then performs the actions they lead to.
   private mutating func turn(_ mail: Mail, in group: inout DiscardingTaskGroup) {
     let now = Moment(wall: clock.now(), uptime: delays.uptime())
     var effects = Effects(senders: table.senders.count)

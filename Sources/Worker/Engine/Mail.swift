@@ -2,7 +2,7 @@ import FanfareCore
 import RDKafka
 import Synchronization
 
-/// The events gathered for the engine since its last turn, in the batches they came in.
+/// The events gathered for the engine since its last turn, in batches as they arrived.
 struct Mail: Sendable {
   /// Outcomes of one sender.
   struct Pushed: Sendable {
@@ -28,7 +28,7 @@ struct Mail: Sendable {
   /// The end of a request to unregister devices.
   struct Unregistered: Sendable {
     let requested: [Effects.Unregistration]
-    /// Those unregistered; nil when the registry could not be asked.
+    /// The devices that were unregistered; nil if the registry could not be asked.
     let devices: [RegistrationID]?
   }
 
@@ -45,7 +45,7 @@ struct Mail: Sendable {
   /// The end of a commit.
   struct Committed: Sendable {
     let offsets: [PartitionOffset]
-    /// nil when the broker has them.
+    /// nil if the broker has the positions.
     let error: RDKafkaError?
   }
 
@@ -84,8 +84,8 @@ final class Mailbox: Sendable {
     reader?.resume()
   }
 
-  /// The events since the last call; suspends until there are some. For one caller, which only a post wakes: whoever
-  /// cancels it must post, too.
+  /// The events since the last call; suspends until there are some. For one caller. Only a post
+  /// wakes it: code that cancels the caller must post, too.
   func next() async -> Mail {
     await withCheckedContinuation { continuation in
       let isEmpty = state.withLock { state in

@@ -2,7 +2,7 @@ import FanfareCore
 import Metrics
 import RDKafka
 
-/// The worker's metrics. Handles are made at the first use of a combination of labels, and kept.
+/// The worker's metrics. Handles are made at the first use of a label combination, and kept.
 struct WorkerMetrics {
   private struct ResultLabels: Hashable {
     let sender: Int
@@ -94,8 +94,8 @@ struct WorkerMetrics {
     }
   }
 
-  /// Updates the lag in records, and in the age of the oldest unsettled one. Partitions no longer owned read 0. Tells
-  /// the tracker which partitions have no lag.
+  /// Updates the lag in records and the age of the oldest unsettled one. Partitions no longer owned
+  /// read 0. Tells the tracker which partitions have no lag.
   mutating func show(lag: [TopicPartition: Int64], partitions: inout PartitionTracker, at now: UnixTime) {
     for partition in lags.keys where lag[partition] == nil {
       lags[partition]?.records.record(0)
@@ -116,7 +116,7 @@ struct WorkerMetrics {
   }
 
   private mutating func counter(of result: Tallies.Result) -> Counter {
-    // Reasons are a fixed vocabulary. Should a service invent many, they must not become as many time series.
+    // Reasons are a fixed vocabulary. If a service invents many, they must not become as many time series.
     let isNew =
       results.count >= 1000
       && results[ResultLabels(sender: result.sender, outcome: result.outcome, reason: result.reason)] == nil

@@ -1,6 +1,6 @@
 import FanfareCore
 
-/// How far a send has come on one of its devices. See `Dispatcher` for the transitions between the phases.
+/// The progress of a send on one of its devices. See `Dispatcher` for the phases' transitions.
 struct DeviceProgress: Sendable {
   enum Phase: Sendable {
     /// In the queue of its platform lane, or, while its page is paused, in none.
@@ -17,7 +17,7 @@ struct DeviceProgress: Sendable {
     case done
     /// To be written to a retry topic, with `due` as its time.
     case deferred
-    /// Its broadcast was cancelled before anything was sent to it: it counts as if it had not been found.
+    /// Its broadcast was cancelled before any push to it: it counts as if it had not been found.
     case withdrawn
   }
 
@@ -31,23 +31,24 @@ struct DeviceProgress: Sendable {
   /// Whether the registry knows the device. A handle given by the caller need not be registered.
   let isRegistered: Bool
   private(set) var phase = Phase.queued
-  /// What was tried so far.
+  /// The attempts so far.
   private(set) var history = RetryPolicy.History()
   /// Whether the first attempt has its outcome, or cannot be made because the sender is stopped.
   private(set) var isFirstAttemptOver = false
   /// Uptime of the first attempt, or of the first one after it was held: the age of later attempts counts from it.
   private(set) var firstAttemptAt: Int64 = 0
-  /// The circuit breaker's recoveries when the push was held last; nil when it was sent after a recovery, or never
-  /// held.
+  /// The circuit breaker's recoveries when the push was last held; nil if it was sent after a
+  /// recovery, or never held.
   private(set) var heldAt: Int?
-  /// Uptime of the request that looked the device up last: from then on the answer may be out of date.
+  /// Uptime of the request that last looked the device up: from then on the answer may be out of
+  /// date.
   private(set) var checkedAt: Int64
   /// The result. Meaningful when done.
   private(set) var outcome = DeviceResult.Outcome.failed
   /// The last answer of the service.
   private(set) var answer = Answer()
-  /// Uptime before which it is not to be pushed to. Meaningful when deferred. Uptime, because the wall clock may be set
-  /// while other devices of the item are still open.
+  /// Uptime before which it must not be pushed to. Meaningful when deferred. Uptime, because the
+  /// wall clock may be set while other devices of the item are still open.
   private(set) var due: Int64 = 0
 
   /// The reason and the HTTP status that a push service gave.
@@ -74,7 +75,7 @@ struct DeviceProgress: Sendable {
   var reason: String { answer.reason }
   var status: Int { answer.status }
 
-  /// As the status record shows it.
+  /// The result in the form of the status record.
   var result: DeviceResult {
     DeviceResult(
       registration: target.registration, platform: target.platform, outcome: outcome,
@@ -88,20 +89,20 @@ struct DeviceProgress: Sendable {
   mutating func rest() { phase = .resting }
   mutating func wait() { phase = .waiting }
   mutating func withdraw() { phase = .withdrawn }
-  /// Its item is given up.
+  /// Ends the device because its item is given up.
   mutating func giveUp() { phase = .done }
 
-  /// The look-up has found the device.
+  /// Takes over the device found by a look-up.
   mutating func found(_ target: Target, checkedAt: Int64) {
     self.target = target
     self.checkedAt = checkedAt
     phase = .queued
   }
 
-  /// Makes the next push of it look the device up again.
+  /// Lets its next push look the device up again.
   mutating func forgetLookUp() { checkedAt = Self.never }
 
-  /// It is handed to its sender.
+  /// Notes that it is handed to its sender.
   mutating func submit(at uptime: Int64) {
     if history.attempts == history.heldAttempts { firstAttemptAt = uptime }
     history.attempts += 1
@@ -114,26 +115,26 @@ struct DeviceProgress: Sendable {
   /// Remembers the service's answer to an attempt that will be repeated.
   mutating func refused(reason: String, status: Int) { answer = Answer(reason: reason, status: status) }
 
-  /// The push waits until its stopped sender works again.
+  /// Holds the push until its stopped sender works again.
   mutating func hold(recoveries: Int) {
     heldAt = recoveries
     phase = .queued
   }
 
-  /// The sender has recovered since the push was held. Returns whether that is so.
+  /// Ends the hold if the sender has recovered since. Returns whether it has.
   mutating func endHold(recoveries: Int) -> Bool {
     guard let heldAt, heldAt != recoveries else { return false }
     self.heldAt = nil
     return true
   }
 
-  /// It leaves the worker's memory until that uptime.
+  /// Defers the device until that uptime: it leaves the worker's memory.
   mutating func postpone(until due: Int64) {
     phase = .deferred
     self.due = due
   }
 
-  /// Gives it another time, and the phase that goes with it: to be deferred, resting or queued.
+  /// Changes its due time and phase: deferred, resting or queued.
   mutating func reschedule(to due: Int64, _ phase: Phase) {
     (self.due, self.phase) = (due, phase)
   }
@@ -144,13 +145,13 @@ struct DeviceProgress: Sendable {
     answer = Answer(reason: reason, status: status)
   }
 
-  /// Returns whether the first attempt was not over before.
+  /// Ends the first attempt. Returns false if it was over before.
   mutating func passFirstAttempt() -> Bool {
     defer { isFirstAttemptOver = true }
     return !isFirstAttemptOver
   }
 
-  /// Restores what a retry record says was tried.
+  /// Restores the attempts that a retry record reports.
   mutating func restore(firstAttemptAt: Int64?, due: Int64, _ phase: Phase) {
     if let firstAttemptAt { self.firstAttemptAt = firstAttemptAt }
     (self.due, self.phase) = (due, phase)

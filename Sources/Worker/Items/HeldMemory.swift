@@ -1,7 +1,7 @@
 import FanfareCore
 import RDKafka
 
-/// What the items take of the worker's limits.
+/// The items' share of the worker's limits.
 struct HeldMemory: Hashable, Sendable {
   /// Items, without segments and pages of broadcasts.
   var records = 0
@@ -14,7 +14,7 @@ struct HeldMemory: Hashable, Sendable {
   /// Devices of items that are being dispatched.
   var devices = 0
 
-  /// Counts an item, or, with -1, one less.
+  /// Counts an item, or, with -1, removes it from the count.
   mutating func add(_ item: borrowing WorkItem, times: Int) {
     if item.isOfBroadcast {
       segments += times
@@ -35,12 +35,12 @@ struct HeldMemory: Hashable, Sendable {
     records > limits.maximumRecords * 3 / 4 || bytes > limits.maximumBytes / 4 * 3
   }
 
-  /// Records and bytes exempt from the limits: those of pushes to unresponsive services, at most as much again. The
-  /// worker cannot hurry these pushes; what queues behind them is deferred. An estimate: a record with several such
-  /// pushes counts once for each, and weighs as much as any other.
+  /// Records and bytes exempt from the limits: those of pushes to unresponsive services, at most as
+  /// much again. The worker cannot hurry these pushes, and it defers the sends queued behind them. An estimate: a
+  /// record with several such pushes counts once for each, and is assumed to have the average size.
   func exempt(forPushes pushes: Int, limits: WorkerConfiguration.Limits) -> (records: Int, bytes: Int) {
     guard pushes > 0, records > 0 else { return (0, 0) }
-    // All that is held must find a slot.
+    // Every held item needs a slot.
     let exempt = min(pushes, records, limits.maximumRecords, Ticket.maximumSlots / 8)
     return (exempt, min(bytes / records * exempt, limits.maximumBytes))
   }
@@ -57,14 +57,14 @@ struct RecordCredit: Sendable {
   /// Whether the consumer was told to deliver no further segments.
   private(set) var pausesSegments = false
 
-  /// Records have come.
+  /// Reduces the credit by the records that have arrived.
   mutating func receive(_ count: Int) { outstanding -= count }
 
-  /// Records of sends have come: they show how large the next ones will be.
+  /// Updates the typical size with the sends' records that have arrived.
   mutating func measure(records: Int, bytes: Int) { typicalSize.observe(records: records, bytes: bytes) }
 
-  /// The change of credit to grant; negative: a reduction. Small grants are put together. `mayGrow`: further records
-  /// are wanted.
+  /// The change of credit to grant; negative: a reduction. Small grants are collected. `mayGrow`:
+  /// whether the worker wants further records.
   mutating func grant(
     _ held: HeldMemory, exempt: (records: Int, bytes: Int), mayGrow: Bool, limits: WorkerConfiguration.Limits
   ) -> Int {
@@ -100,7 +100,7 @@ struct RecordCredit: Sendable {
   }
   #endif
 
-  /// Whether the consumer is to deliver segments from now on; nil: no change.
+  /// Whether the consumer must stop or resume delivering segments; nil: no change.
   mutating func pauseSegments(_ held: HeldMemory, hasReachedSpan: Bool, limits: WorkerConfiguration.Limits) -> Bool? {
     let hasRoom =
       held.segments < limits.maximumSegments && held.segmentBytes < limits.maximumSegmentBytes && !hasReachedSpan

@@ -1,19 +1,19 @@
 import FanfareCore
 import RDKafka
 
-/// The work items of a worker by slot, the lanes of their record keys, the sends met lately, and the memory they take.
+/// The worker's items by slot, the lanes of their keys, recent sends, and the memory they take.
 ///
-/// An item is admitted into a free slot and leaves it with `vacate`, which raises the slot's generation: tickets given
-/// before find nothing. Items of one record key form a lane: the first one leads it, and the next starts when the
-/// leader's first attempts are over.
+/// An item is admitted into a free slot and leaves it with `vacate`, which raises the slot's generation, so that
+/// earlier tickets find nothing. Items of one record key form a lane: the first one leads it, and the next starts when
+/// the leader's first attempts are over.
 ///
 /// Invariants:
-/// - `held` equals what the items add up to.
+/// - `held` equals the sum over the items.
 /// - The vacant slots are those on the free list, each once.
-/// - Each lane has exactly one leader, and a lane's items resolve their devices only as leaders: at most one item of a
-///   key is in its first attempts.
+/// - Each lane has exactly one leader, and only leaders resolve their devices: at most one item of a key is in its
+/// first attempts.
 /// - After a grant, credit and held records stay within the limits: see `RecordCredit`.
-/// - Each item counts its open devices, first attempts and unacknowledged records rightly.
+/// - Each item's counts of open devices, first attempts and unacknowledged records are correct.
 struct ItemTable: Sendable, RandomAccessCollection {
   private var slots: [WorkItem] = []
   private var vacant: [Int] = []
@@ -28,13 +28,13 @@ struct ItemTable: Sendable, RandomAccessCollection {
     recent = RecentSends(capacity: rememberedSends)
   }
 
-  /// What becomes of a record.
+  /// The result of admitting a record.
   enum Admission {
     /// It is a new item in that slot.
     case new(Int)
-    /// The send is being worked on: the record settles with it.
+    /// An item already works on the send: the record settles with it.
     case joined
-    /// The send has settled: so does the record.
+    /// The send has settled, and the record settles at once.
     case settled
   }
 
@@ -51,12 +51,12 @@ struct ItemTable: Sendable, RandomAccessCollection {
     @inline(__always) _modify { yield &slots[slot] }
   }
 
-  /// Whether the ticket's item is still the one it was given for.
+  /// Whether the ticket's item still occupies its slot.
   func isCurrent(_ ticket: Ticket) -> Bool {
     slots[ticket.slot].generation & 0x7_FFFF == ticket.generation && slots[ticket.slot].phase != .vacant
   }
 
-  /// Whether the ticket's item is still the one it was given for, and is being resolved.
+  /// Whether the ticket's item still occupies its slot and is being resolved.
   func isResolving(_ ticket: Ticket) -> Bool { isCurrent(ticket) && slots[ticket.slot].phase == .resolving }
 
   /// The ticket's device, if its item is still being dispatched.
@@ -65,8 +65,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
     return slots[ticket.slot].devices[ticket.device]
   }
 
-  /// The phase of the ticket's device; nil if its item is not being dispatched any more. Unlike `device`, copies
-  /// nothing.
+  /// The phase of the ticket's device; nil if its item is no longer dispatching. Unlike `device`,
+  /// copies nothing.
   func phase(of ticket: Ticket) -> DeviceProgress.Phase? {
     guard isCurrent(ticket), slots[ticket.slot].phase == .dispatching else { return nil }
     return slots[ticket.slot].devices[ticket.device].phase
@@ -79,7 +79,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
 
   // Credit.
 
-  /// Records have come. Those of the segments topic have limits of their own, and come in batches of their own.
+  /// Counts records that have arrived. Those of the segments topic have their own limits and arrive
+  /// in their own batches.
   mutating func receive(_ batch: [ConsumedRecord], areSegments: Bool) {
     credit.receive(batch.count)
     if !areSegments { credit.measure(records: batch.count, bytes: batch.reduce(0) { $0 + $1.value.count }) }
@@ -92,7 +93,7 @@ struct ItemTable: Sendable, RandomAccessCollection {
       mayGrow: held.devices < limits.maximumDevices && spanAllows, limits: limits)
   }
 
-  /// Whether the consumer is to deliver segments from now on; nil: no change.
+  /// Whether the consumer must stop or resume delivering segments; nil: no change.
   mutating func pauseSegments(hasReachedSpan: Bool, limits: WorkerConfiguration.Limits) -> Bool? {
     credit.pauseSegments(held, hasReachedSpan: hasReachedSpan, limits: limits)
   }
@@ -114,7 +115,7 @@ struct ItemTable: Sendable, RandomAccessCollection {
     return .new(occupy(WorkItem.Source(origin: origin, bytes: bytes, key: key, hub: hub), as: kind))
   }
 
-  /// Puts an item that is no send of its own into a free slot: a page, or a record to be dead-lettered.
+  /// Occupies a free slot with an item that is no send: a page, or a record to be dead-lettered.
   mutating func occupy(_ source: WorkItem.Source, as kind: WorkItem.Kind = .send) -> Int {
     let slot = nextSlot
     if vacant.popLast() == nil { slots.append(WorkItem()) }
@@ -123,14 +124,14 @@ struct ItemTable: Sendable, RandomAccessCollection {
     return slot
   }
 
-  /// The item's records are durable: its send is remembered as settled.
+  /// Remembers the item's send as settled, because its records are durable.
   mutating func conclude(_ slot: Int) {
     if let key = slots[slot].source.key { recent.settle(key) }
     vacate(slot)
   }
 
-  /// The item is given up unsettled: its send is new when it comes again. An item that waits in its lane keeps its slot
-  /// until its turn comes. Returns whether the slot is to be vacated now.
+  /// Gives the item up unsettled: its send is new when it returns. An item that waits in its lane
+  /// keeps its slot until its turn. Returns whether to vacate the slot now.
   mutating func abandon(_ slot: Int) -> Bool {
     if let key = slots[slot].source.key { recent.forget(key) }
     guard slots[slot].phase == .queued else { return true }
@@ -156,8 +157,8 @@ struct ItemTable: Sendable, RandomAccessCollection {
     return last == nil
   }
 
-  /// The item is through its first attempts. Returns the item of its lane that may start now; nil: none. Frees those
-  /// given up while they waited.
+  /// Ends the item's lead of its lane. Returns the item that may start now; nil: none. Frees items
+  /// that were given up while they waited.
   mutating func advanceLane(_ slot: Int) -> Int? {
     guard slots[slot].turn.leads, let lane = slots[slot].turn.lane else { return nil }
     var next = slots[slot].leaveLane()
@@ -176,13 +177,13 @@ struct ItemTable: Sendable, RandomAccessCollection {
 
   // Devices.
 
-  /// The item's devices are known.
+  /// Begins to dispatch the item to its devices.
   mutating func dispatch(_ slot: Int, _ devices: [DeviceProgress], isBulk: Bool = false) {
     held.devices += devices.count
     slots[slot].dispatch(devices, isBulk: isBulk)
   }
 
-  /// The page has further devices.
+  /// Adds further devices of a page.
   mutating func add(_ slot: Int, _ devices: [DeviceProgress]) {
     held.devices += devices.count
     slots[slot].add(devices)

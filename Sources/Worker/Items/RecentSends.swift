@@ -1,9 +1,9 @@
 import DequeModule
 import FanfareCore
 
-/// The sends met lately: detects a send that its producer, or a redelivery, has put on the topic twice.
+/// Recent sends: detects a send that its producer, or a redelivery, has put on the topic twice.
 ///
-/// Exact for sends in work; of settled ones the last `capacity` are remembered. All records of a send share a key and
+/// Exact for sends in work; of the settled ones it remembers the last `capacity`. All records of a send share a key and
 /// so a partition and a worker, except across a rebalance, where the ledger of the status topic removes duplicates.
 struct RecentSends: Sendable {
   /// A send's id within its hub, so that no hub can make another hub's send look like a duplicate.
@@ -18,14 +18,14 @@ struct RecentSends: Sendable {
   }
 
   private let capacity: Int
-  /// The ticket of the item that works, or worked, on each send. A ticket that is not current says that the send has
-  /// settled, so settling needs no search here.
+  /// The ticket of the item that works, or worked, on each send. A ticket that is not current means
+  /// that the send has settled, so settling needs no search here.
   private var known: [Key: Ticket] = [:]
   private var settled: Deque<Key> = []
 
   init(capacity: Int) {
     self.capacity = capacity
-    // It will be full. Growing on the way would copy it once for each doubling.
+    // The table will be full. Growing it step by step would copy it at each doubling.
     known.reserveCapacity(capacity)
   }
 
@@ -37,12 +37,12 @@ struct RecentSends: Sendable {
     return former
   }
 
-  /// The status record of an open send is acknowledged, and its item ends.
+  /// Notes that an open send's status record is acknowledged and its item ends.
   mutating func settle(_ key: Key) {
     settled.append(key)
     if settled.count > capacity { known.removeValue(forKey: settled.removeFirst()) }
   }
 
-  /// An open send was given up unsettled: when it comes again, it is new.
+  /// Forgets an open send that was given up unsettled: when it returns, it is new.
   mutating func forget(_ key: Key) { known.removeValue(forKey: key) }
 }

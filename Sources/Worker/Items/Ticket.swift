@@ -5,7 +5,7 @@
 struct Ticket: Hashable, Sendable {
   /// The most devices that one work item may have.
   static let maximumDevices = 1 << 24
-  /// After this many items in one slot the generation repeats.
+  /// The number of items in one slot after which the generation repeats.
   static let generations = 1 << 19
   /// The most work items at any time.
   static let maximumSlots = 1 << 20

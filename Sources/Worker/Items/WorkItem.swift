@@ -2,7 +2,7 @@ import FanfareCore
 
 /// One record on its way through the worker, or one page of a broadcast. See `Dispatcher` for its phases.
 ///
-/// Its owner is the `ItemTable`, which keeps the counters that go with `dispatch`, `add`, `settle` and `vacate`.
+/// Its owner is the `ItemTable`, which keeps the counters that belong to `dispatch`, `add`, `settle` and `vacate`.
 struct WorkItem: Sendable {
   enum Phase: Sendable {
     /// The slot holds no item.
@@ -49,11 +49,11 @@ struct WorkItem: Sendable {
   struct Turn: Sendable {
     /// The hash of the key; nil: the item is in no lane.
     var lane: UInt64?
-    /// Whether it is the lane's first: the only one in its first attempts.
+    /// Whether it leads the lane: only the leader is in its first attempts.
     var leads = false
     /// The slot of the item behind it; -1: none.
     var next: Int32 = -1
-    /// Given up while behind others: freed when its turn comes.
+    /// Whether it was given up while behind others. It is freed at its turn.
     var isAbandoned = false
   }
 
@@ -62,13 +62,13 @@ struct WorkItem: Sendable {
     var openDevices = 0
     /// Devices whose first attempt has no outcome.
     var openFirstAttempts = 0
-    /// Records about it that Kafka has not acknowledged.
+    /// Its records that Kafka has not acknowledged.
     var unacknowledged = 0
-    /// Whether anything was handed to a sender: from then on giving the item up repeats pushes.
+    /// Whether any push was handed to a sender: from then on giving the item up repeats pushes.
     var hasStarted = false
   }
 
-  /// What a deferred record says about the part of the send it stands for.
+  /// The part of the send that a deferred record stands for.
   struct Resumed: Sendable {
     let part: Int
     let parts: Int
@@ -76,7 +76,7 @@ struct WorkItem: Sendable {
     let deferrals: Int
     /// Whether it came back before its time.
     let cameEarly: Bool
-    /// How further devices of the part have ended.
+    /// The outcomes of further devices of the part.
     let counts: OutcomeCounts
   }
 
@@ -86,7 +86,7 @@ struct WorkItem: Sendable {
     let rendered: RenderedPush
   }
 
-  /// Counts the items that were in this slot.
+  /// The number of items that this slot has had.
   private(set) var generation: UInt32 = 0
   private(set) var phase = Phase.vacant
   private(set) var kind = Kind.send
@@ -109,9 +109,9 @@ struct WorkItem: Sendable {
   var openDevices: Int { progress.openDevices }
   var hasStarted: Bool { progress.hasStarted }
   var isPage: Bool { kind == .page }
-  /// Whether it counts against the limits of broadcasts' segments, and not against those of records.
+  /// Whether it counts against the limits of broadcasts' segments instead of those of records.
   var isOfBroadcast: Bool { kind == .segment || kind == .page }
-  /// Whether the slot holds an item that is still worked on.
+  /// Whether the slot holds an item that has not been given up.
   var isLive: Bool { phase != .vacant && !turn.isAbandoned }
 
   /// Changes one device in place. Closing it must be counted: see `closeDevice` and `withdraw`.
@@ -151,7 +151,7 @@ struct WorkItem: Sendable {
 
   mutating func setNext(_ slot: Int) { turn.next = Int32(slot) }
 
-  /// Its turn in the lane has come.
+  /// Starts the item at its turn in the lane.
   mutating func start() {
     assert(phase == .queued)
     phase = .resolving
@@ -169,17 +169,18 @@ struct WorkItem: Sendable {
     turn.isAbandoned = true
   }
 
-  /// Another record of the same send settles with this one.
+  /// Adds another record of the same send, which settles with this one.
   mutating func join(_ origin: Origin) { source.followers.append(origin) }
 
-  /// Goes on for a follower whose partition stays. Returns whether there is one.
+  /// Continues for a follower whose partition stays. Returns whether there is one.
   mutating func moveToFollower(where stays: (Origin) -> Bool) -> Bool {
     guard let index = source.followers.firstIndex(where: stays) else { return false }
     source.origin = source.followers.remove(at: index)
     return true
   }
 
-  /// Its devices are known. Their first attempts are open unless it was deferred before.
+  /// Begins to dispatch to the devices. Their first attempts are open unless the item was deferred
+  /// before.
   mutating func dispatch(_ devices: [DeviceProgress], isBulk: Bool = false) {
     assert(phase == .resolving)
     phase = .dispatching
@@ -194,13 +195,13 @@ struct WorkItem: Sendable {
     for index in found.indices where !found[index].isFirstAttemptOver { progress.openFirstAttempts += 1 }
   }
 
-  /// A deferred record has come back: as a part of its send, and with a readmission slot if it needs one.
+  /// Resumes a deferred record as a part of its send, with a readmission slot if it needs one.
   mutating func resume(_ resumed: Resumed, isReadmitted: Bool) {
     self.resumed = resumed
     if isReadmitted { kind = .readmitted }
   }
 
-  /// The deferred record is held, and will be treated as one that comes back.
+  /// Holds the deferred record in memory, to be treated later as one that comes back.
   mutating func arriveAgain() {
     assert(phase == .settling || phase == .resolving)
     resumed = nil
@@ -214,13 +215,14 @@ struct WorkItem: Sendable {
     kind = .plan
   }
 
-  /// A segment whose next pages are in hand.
+  /// Walks the segment: its next pages are in hand.
   mutating func walk() {
     assert(kind == .segment && (phase == .resolving || phase == .walking || phase == .settling))
     phase = .walking
   }
 
-  /// Its records are on their way. `keepsSend`: a segment goes on with its next pages afterwards.
+  /// Settles, with records under way. `keepsSend`: a segment continues with its next pages
+  /// afterwards.
   mutating func settle(records: Int, keepsSend: Bool = false) {
     assert(phase == .resolving || phase == .walking || phase == .dispatching)
     phase = .settling
@@ -230,7 +232,7 @@ struct WorkItem: Sendable {
     progress.unacknowledged = records
   }
 
-  /// Kafka has one of its records. Returns whether it was the last.
+  /// Notes that Kafka has one of its records. Returns whether it was the last.
   mutating func acknowledge() -> Bool {
     assert(phase == .settling && progress.unacknowledged > 0)
     progress.unacknowledged -= 1
@@ -239,7 +241,7 @@ struct WorkItem: Sendable {
 
   mutating func keep(_ rendering: Rendering) { renderings.append(rendering) }
 
-  /// A device is handed to its sender. Returns whether it is the item's first.
+  /// Hands a device to its sender. Returns whether it is the item's first.
   mutating func submit(_ index: Int, at uptime: Int64) -> Bool {
     assert(phase == .dispatching)
     devices[index].submit(at: uptime)
@@ -247,21 +249,22 @@ struct WorkItem: Sendable {
     return !progress.hasStarted
   }
 
-  /// One device has its result or is deferred. Returns whether it was the last open one.
+  /// Closes a device that has its result or is deferred. Returns whether it was the last open one.
   mutating func closeDevice() -> Bool {
     assert(phase == .dispatching && progress.openDevices > 0)
     progress.openDevices -= 1
     return progress.openDevices == 0
   }
 
-  /// Nothing is sent to the device, and nothing is reported of it.
+  /// Withdraws the device: no push is sent to it, and no result reported.
   mutating func withdraw(_ index: Int) {
     assert(phase == .dispatching && progress.openDevices > 0)
     devices[index].withdraw()
     progress.openDevices -= 1
   }
 
-  /// The device's first attempt has its outcome, or cannot be made now. Returns whether it was the item's last.
+  /// Ends the device's first attempt: it has its outcome or cannot be made. Returns whether it was
+  /// the item's last.
   mutating func passFirstAttempt(_ index: Int) -> Bool {
     guard devices[index].passFirstAttempt() else { return false }
     progress.openFirstAttempts -= 1
@@ -274,7 +277,7 @@ struct WorkItem: Sendable {
     phase == .resolving || (phase == .dispatching && progress.openFirstAttempts > 0)
   }
 
-  /// Violations of the item's own invariants.
+  /// The violated invariants of the item itself.
   func checkInvariants() -> [String] {
     guard phase != .vacant else { return devices.isEmpty && send == nil ? [] : ["a vacant slot holds data"] }
     var violations: [String] = []

@@ -1,13 +1,13 @@
 import DequeModule
 import FanfareCore
 
-/// The devices that are to be looked up in the registry: those of new items, and those whose owner is looked up again.
+/// The devices to look up in the registry: those of new items, and those whose owner is rechecked.
 ///
 /// *Idle* → *asking* (one request is open) → *idle*, or, when the registry cannot be asked, *backing off*: the same
-/// tickets are asked for again, after a delay that grows. Rechecks go first, since each holds a place among the pushes;
-/// a quarter of a request is kept for new items.
+/// tickets are looked up again after a growing delay. Rechecks go first, because each holds a place among the pushes; a
+/// quarter of a request is reserved for new items.
 ///
-/// Invariant: a failure count above 0 goes with a time before which the registry is not asked.
+/// Invariant: if the failure count is above 0, a time is set before which the registry is not asked.
 struct LookUpQueue: Sendable {
   /// Items whose devices are to be looked up.
   private var newItems: Deque<Ticket> = []
@@ -21,7 +21,7 @@ struct LookUpQueue: Sendable {
   mutating func append(_ ticket: Ticket) { newItems.append(ticket) }
   mutating func appendRecheck(_ ticket: Ticket) { rechecks.append(ticket) }
 
-  /// Whether a request may be put now.
+  /// Whether a request may be made now.
   func mayAsk(at uptime: Int64) -> Bool { !isAsking && uptime >= notBefore }
 
   /// Takes out the next new item.
@@ -39,8 +39,8 @@ struct LookUpQueue: Sendable {
         continue
       }
       let target = items[ticket.slot].devices[ticket.device].target
-      // Of a tag's many devices only this one is looked up; of a user's few all, because only that shows the owner. One
-      // answer serves all devices of a user, whatever their platforms.
+      // Of a tag's many devices only this one is looked up; of a user's few devices all are, because only that shows
+      // the owner. One answer serves all devices of a user, whatever their platforms.
       let audience = isForOneUser ? send.audience : .registration(target.registration)
       let platforms = isForOneUser ? send.coveredPlatforms : PlatformSet(target.platform)
       last = (ticket.slot, lookUp.queries.count)
@@ -51,13 +51,13 @@ struct LookUpQueue: Sendable {
     }
   }
 
-  /// A request is put to the registry.
+  /// Notes that a request is open.
   mutating func asked() { isAsking = true }
 
-  /// The registry has answered.
+  /// Notes the registry's answer.
   mutating func answered() { (isAsking, failures) = (false, 0) }
 
-  /// The registry could not be asked: the same is asked again after a delay that grows.
+  /// Queues the same tickets again because the registry could not be asked; the delay grows.
   mutating func failed(_ lookUp: LookUp, at uptime: Int64) {
     isAsking = false
     notBefore = uptime + min(5000, 100 << Int64(min(failures, 6)))
@@ -70,7 +70,7 @@ struct LookUpQueue: Sendable {
     }
   }
 
-  /// The answer cannot be used: the item is looked up again, visibly, until it expires.
+  /// Rejects an unusable answer: the item is looked up again, visibly, until it expires.
   mutating func refuse(_ ticket: Ticket, at uptime: Int64) {
     failures += 1
     notBefore = uptime + 5000
@@ -115,8 +115,9 @@ struct LookUpAnswer: Sendable {
 
 /// A device addressed by a handle that the registry does not know.
 enum UnregisteredDevice {
-  /// The target to push to. Its id is derived from hub, platform and handle, so that every worker and every repetition
-  /// gives the device the same one: FNV-1a of the text from two starting points, as a UUID version 8.
+  /// The target to push to. Its id is derived from hub, platform and handle, so that every worker
+  /// and every repetition gives the device the same id: FNV-1a of the text from two starting points, as a UUID version
+  /// 8.
   static func target(hub: HubName, platform: Platform, handle: String, at now: UnixTime) -> Target {
     let normalized = DeviceHandle.normalized(handle, platform: platform)
     func hash(_ start: UInt64) -> UInt64 {

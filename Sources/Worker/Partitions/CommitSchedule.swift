@@ -5,10 +5,10 @@ struct CommitSchedule: Sendable {
   private let interval: Int64
   private var due = Int64.min
   private var isHurried = false
-  /// Whether the group is between two assignments and refuses positions until the next one. Trying meanwhile does harm:
-  /// librdkafka before 2.10 takes a refused generation for the loss of all partitions.
+  /// Whether the group is between two assignments and refuses positions until the next one. Trying
+  /// meanwhile does harm: librdkafka before 2.10 treats a refused generation as the loss of all partitions.
   private(set) var isRefused = false
-  /// Whether the group has assigned or revoked anything since the last commit began.
+  /// Whether the group has assigned or revoked partitions since the last commit began.
   private var hasHeard = false
   /// Whether a commit is under way.
   private(set) var isCommitting = false
@@ -18,17 +18,17 @@ struct CommitSchedule: Sendable {
   private(set) var next = 1
   /// The error of the last commit; nil when it succeeded.
   private(set) var failure: RDKafkaError?
-  /// The most bytes of metadata the broker is believed to take.
+  /// The assumed limit of the broker for metadata, in bytes.
   private(set) var metadataBytes: Int
 
-  /// Commits at most every `interval` milliseconds, with at most so many bytes of metadata.
+  /// Commits at most every `interval` milliseconds, with at most `metadataBytes` bytes of metadata.
   init(interval: Int64, metadataBytes: Int) {
     self.interval = interval
     self.metadataBytes = metadataBytes
   }
 
-  /// Whether a commit may begin. The last one of partitions that are given back (`isLast`) may, even if the group has
-  /// refused: there is no later one.
+  /// Whether a commit may begin. The last one of partitions that are given back (`isLast`) may
+  /// begin even if the group has refused: no later one follows.
   func isDue(at uptime: Int64, isLast: Bool) -> Bool {
     !isCommitting && (isLast || (!isRefused && (isHurried || uptime >= due)))
   }
@@ -43,7 +43,7 @@ struct CommitSchedule: Sendable {
     isHurried = true
   }
 
-  /// A commit of positions in these partitions begins.
+  /// Begins a commit of positions in these partitions.
   mutating func begin(_ partitions: [TopicPartition], at uptime: Int64) {
     open = Set(partitions)
     isCommitting = true
@@ -53,13 +53,13 @@ struct CommitSchedule: Sendable {
     due = uptime + interval
   }
 
-  /// The commit has ended, well or with an error.
+  /// Ends the commit, with an error if it failed.
   mutating func end(_ error: RDKafkaError?, at uptime: Int64) {
     isCommitting = false
     open = []
     failure = error
     guard let error else { return }
-    // An unreachable broker is not asked without rest, even with a commit interval of 0.
+    // Pauses between attempts at an unreachable broker, even with a commit interval of 0.
     due = max(due, uptime + 50)
     // If the group has come to a new assignment since, it may accept now; the next assignment might never come.
     if error.code == .rebalancing, !hasHeard { isRefused = true }
@@ -67,12 +67,13 @@ struct CommitSchedule: Sendable {
     if error.code == .messageTooLarge { metadataBytes = metadataBytes > 64 ? metadataBytes / 2 : 0 }
   }
 
-  /// Whether a commit can succeed later after this error. With too much metadata it can: the next has less.
+  /// Whether a later commit can succeed after this error. After too much metadata it can: the next
+  /// has less.
   func isWorthRepeating(after error: RDKafkaError) -> Bool {
     error.isRetriable || error.code == .messageTooLarge
   }
 
-  /// The group has come to a new assignment, and accepts positions again.
+  /// Notes that the group has come to a new assignment, and accepts positions again.
   mutating func groupHasSettled() {
     isRefused = false
     hasHeard = true

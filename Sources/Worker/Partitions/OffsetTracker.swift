@@ -1,27 +1,28 @@
 import DequeModule
 
-/// The offsets of one partition, during one assignment, from the first unsettled one on.
+/// The offsets of one partition during one assignment, from the first unsettled one on.
 ///
 /// Records settle in any order; only the contiguous settled prefix may be committed. Runs settled above it go into the
-/// commit's metadata and are taken over by the next owner. Every operation on a record is O(1) amortised; an entry
-/// costs eight bytes.
+/// commit's metadata, from which the next owner takes them over. Every operation on a record is O(1) amortised; an
+/// entry costs eight bytes.
 struct OffsetTracker: Sendable {
-  /// One entry per record in the order of delivery, so that holes in the log (compaction, transaction markers) do not
-  /// matter. Offsets are never negative: the complement marks a settled one, `gone` one that the log has lost.
+  /// One entry per record in the order of delivery, so that holes in the log (compaction,
+  /// transaction markers) do not matter. Offsets are never negative: the complement marks a settled one, `gone` one
+  /// that the log has lost.
   private var entries: Deque<Int64> = []
   /// The sequence number of the first entry.
   private var base: Int64 = 0
-  /// When entries were written, in milliseconds since 1970, by sequence number: the first one, and each that is a
-  /// second or more from the one noted before. Too few to need room in every entry.
+  /// When entries were written, in milliseconds since 1970, by sequence number: the first one, and
+  /// each that is at least a second later than the previously noted one. Too few to need room in every entry.
   private var times: Deque<(sequence: Int64, timestamp: Int64)> = []
-  /// One more than the offset of the last record; before the first record, the position resumed from.
+  /// The offset after the last record; before the first record, the position resumed from.
   private var next: Int64 = 0
-  /// Offsets still to come that an earlier owner has settled.
+  /// Offsets still to be read that an earlier owner has settled.
   private var known = SettledRuns()
   /// Records begun and not settled.
   private(set) var unsettled = 0
-  /// The offset at which the next owner begins: one more than the last of the settled prefix; nil until the first
-  /// record settles. Goes back only when the log was cut or made again.
+  /// The offset at which the next owner begins: one after the settled prefix; nil until the first
+  /// record settles. Goes back only when the log was cut or created again.
   private(set) var position: Int64?
 
   private static let gone = Int64.min
@@ -34,31 +35,31 @@ struct OffsetTracker: Sendable {
   /// The distance from the first unsettled record to the last one taken, in records.
   var span: Int { entries.count }
 
-  /// When the first unsettled record was written, to a second, in milliseconds since 1970; nil when all have settled or
-  /// the time is unknown.
+  /// When the first unsettled record was written, accurate to a second, in milliseconds since 1970;
+  /// nil if all have settled or the time is unknown.
   var oldestTimestamp: Int64? { entries.isEmpty ? nil : times.first?.timestamp }
 
-  /// Takes over an earlier owner's position and the runs it has settled above. Has no effect after the first record.
+  /// Takes over an earlier owner's position and settled runs. Has no effect after the first record.
   mutating func resume(from position: Int64, settled: SettledRuns) {
     guard base == 0, entries.isEmpty else { return }
     next = position
     known = settled
   }
 
-  /// Takes over what else an earlier owner has settled: all below `position`, and `settled`. Has no effect after the
-  /// first record.
+  /// Takes over further offsets that an earlier owner has settled: all below `position`, and
+  /// `settled`. Has no effect after the first record.
   mutating func learn(_ settled: SettledRuns, below position: Int64) {
     guard base == 0, entries.isEmpty else { return }
     known.formUnion(settled)
     if position > next { known.formUnion(SettledRuns(next..<position)) }
   }
 
-  /// Whether a record with that offset belongs to another log: the topic was made again, or an election has cut its
-  /// end.
+  /// Whether a record with that offset belongs to another log: the topic was created again, or an
+  /// election has cut its end.
   func isOfNewLog(_ offset: Int64) -> Bool { offset < next }
 
-  /// Begins a record, in the order of delivery. Returns the number to settle it by; nil when an earlier owner has
-  /// settled it. `timestamp`: when it was written, in milliseconds since 1970; negative when unknown.
+  /// Begins a record, in the order of delivery. Returns its number for `settle`; nil if an earlier
+  /// owner has settled it. `timestamp`: when it was written, in milliseconds since 1970; negative if unknown.
   mutating func begin(_ offset: Int64, timestamp: Int64 = -1) -> Int64? {
     if isOfNewLog(offset) { startOver(at: offset) }
     if timestamp >= 0, times.last.map({ abs(timestamp - $0.timestamp) >= 1000 }) ?? true {
@@ -77,7 +78,7 @@ struct OffsetTracker: Sendable {
     return base + Int64(entries.count) - 1
   }
 
-  /// Settles a record. Has no effect on one that is settled or unknown. Returns whether anything has changed.
+  /// Settles a record, unless it is settled already or unknown. Returns whether it did.
   @discardableResult
   mutating func settle(_ sequence: Int64) -> Bool {
     guard sequence >= base, sequence - base < Int64(entries.count) else { return false }
@@ -90,8 +91,8 @@ struct OffsetTracker: Sendable {
     return true
   }
 
-  /// The position to commit and, in at most `limit` bytes, the runs settled above it; nil when nothing was settled.
-  /// Looks at every entry when something is settled above the position.
+  /// The position to commit and, in at most `limit` bytes, the runs settled above it; nil if
+  /// nothing was settled. Looks at every entry if there are runs above the position.
   func committable(limit: Int) -> (position: Int64, metadata: String?)? {
     let isSettledAbove = entries.count > unsettled
     // While the first record taken is unsettled, the next owner begins with it.
@@ -105,7 +106,7 @@ struct OffsetTracker: Sendable {
       guard !writer.isFull else { break }
       end = offset + 1
       if entry < 0 {
-        // Offsets between two settled records that never came are a hole, not work that is left.
+        // Missing offsets between two settled records are a hole in the log, not unfinished work.
         run = (run?.lowerBound ?? offset)..<end
       } else if let settled = run {
         writer.append(settled)
@@ -119,8 +120,8 @@ struct OffsetTracker: Sendable {
     return (position, writer.finish())
   }
 
-  /// The log goes on at `offset`: entries from there on are lost, and settle nothing any more. Entries before it may
-  /// still be there, and stay unsettled until they settle.
+  /// Continues the log at `offset`. Entries from there on are lost and settle nothing. Earlier
+  /// entries may still exist, and stay unsettled until they settle.
   private mutating func startOver(at offset: Int64) {
     #if DEBUG
     lostBelow = base + Int64(entries.count)

@@ -1,33 +1,33 @@
 package import RDKafka
 
-/// Where a record came from: tells whether this worker still owns the place.
+/// The origin of a record, which tells whether this worker still owns its partition.
 package struct Origin: Hashable, Sendable {
   /// The partition's slot in `PartitionOffsets`.
   let slot: Int32
-  /// Which assignment of the partition; a later one is another owner's work.
+  /// The number of the partition's assignment; a later one is another owner's work.
   let epoch: UInt32
   /// The record's number in the assignment's `OffsetTracker`.
   let sequence: Int64
 }
 
-/// The offsets of the partitions this worker owns: which records are done, and which positions may be committed.
+/// The offsets of this worker's partitions: settled records, and positions that may be committed.
 ///
 /// Every assignment has an epoch of its own. A record that settles after its assignment has ended is recognised by the
-/// epoch and changes nothing: the offset of a partition that has another owner by now is never committed.
+/// epoch and changes nothing: the offset of a partition that has another owner is never committed.
 package struct PartitionOffsets: Sendable {
   private struct Assignment: Sendable {
     let partition: TopicPartition
-    /// Whether its records may stay unsettled for long without keeping others from being read.
+    /// Whether its records may stay unsettled for long without stopping the reading of others.
     var isApart = false
     /// 0: the slot is vacant.
     var epoch: UInt32
     var offsets = OffsetTracker()
-    /// Whether the group wants it back: no further record of it is begun.
+    /// Whether the group has revoked it: no further record of it is begun.
     var isClosing = false
-    /// Whether anything has settled since the last `takeChanged`.
+    /// Whether any record has settled since the last `takeChanged`.
     var hasChanged = false
-    /// When the last record was written, or, if later, when the partition was last found empty. Milliseconds since
-    /// 1970; nil before the first.
+    /// When the last record was written, or, if later, when the partition was last found empty.
+    /// Milliseconds since 1970; nil before the first.
     var lastTimestamp: Int64?
   }
 
@@ -45,18 +45,19 @@ package struct PartitionOffsets: Sendable {
   /// The partitions owned, in no particular order, closing ones included.
   var partitions: [TopicPartition] { Array(slots.keys) }
 
-  /// The largest distance between the first unsettled record and the last one taken, of partitions that are not apart.
+  /// The largest distance from the first unsettled record to the last one taken, of partitions not
+  /// apart.
   var largestSpan: Int {
     assignments.reduce(0) { $1.isApart ? $0 : max($0, $1.offsets.span) }
   }
 
-  /// The same of those that are apart.
+  /// The same distance of the partitions that are apart.
   var largestSpanApart: Int {
     assignments.reduce(0) { $1.isApart ? max($0, $1.offsets.span) : $0 }
   }
 
-  /// Begins a new assignment of the partition, and ends the last one. `isApart`: its records may stay unsettled for
-  /// long without keeping others from being read.
+  /// Begins a new assignment of the partition, and ends the last one. `isApart`: its records may
+  /// stay unsettled for long without stopping the reading of others.
   package mutating func assign(_ partition: TopicPartition, isApart: Bool = false) {
     close(partition)
     lastEpoch += 1
@@ -70,22 +71,23 @@ package struct PartitionOffsets: Sendable {
     }
   }
 
-  /// Takes over the position that an earlier owner has committed, and the settled runs in its metadata. Has no effect
-  /// after the first record of the assignment.
+  /// Takes over the position that an earlier owner has committed, and the settled runs in its
+  /// metadata. Has no effect after the first record of the assignment.
   package mutating func resume(_ committed: PartitionOffset) {
     guard let slot = slots[committed.partition] else { return }
     let settled = SettledRuns(committed.metadata, from: committed.offset)
     assignments[slot].offsets.resume(from: committed.offset, settled: settled)
   }
 
-  /// Takes over what an earlier owner had settled when the group refused its position. Call after `resume`. Has no
-  /// effect after the first record of the assignment.
+  /// Takes over the offsets that an earlier owner had settled when the group refused its position.
+  /// Call after `resume`. Has no effect after the first record of the assignment.
   mutating func learn(_ kept: PartitionOffset) {
     guard let slot = slots[kept.partition] else { return }
     assignments[slot].offsets.learn(SettledRuns(kept.metadata, from: kept.offset), below: kept.offset)
   }
 
-  /// Begins a record; nil when its partition is not owned or is being given back, or an earlier owner has settled it.
+  /// Begins a record; nil if an earlier owner settled it, or its partition is not owned or is being
+  /// given back.
   package mutating func begin(_ record: ConsumedRecord) -> Origin? {
     guard let slot = slot(of: record), !assignments[slot].isClosing else { return nil }
     if record.timestamp >= 0 { assignments[slot].lastTimestamp = record.timestamp }
@@ -98,15 +100,15 @@ package struct PartitionOffsets: Sendable {
     return Origin(slot: Int32(slot), epoch: assignments[slot].epoch, sequence: sequence)
   }
 
-  /// Settles the record: its work has ended and its status record is acknowledged. Has no effect after the end of its
-  /// assignment.
+  /// Settles a record whose work has ended and whose status record is acknowledged. Has no effect
+  /// after the end of its assignment.
   package mutating func settle(_ origin: Origin) {
     let slot = Int(origin.slot)
     guard isOwned(origin) else { return }
     if assignments[slot].offsets.settle(origin.sequence) { note(slot) }
   }
 
-  /// Whether the assignment that the record came with lasts.
+  /// Whether the record's assignment still lasts.
   func isOwned(_ origin: Origin) -> Bool {
     origin.epoch != 0 && assignments[Int(origin.slot)].epoch == origin.epoch
   }
@@ -134,16 +136,16 @@ package struct PartitionOffsets: Sendable {
     assignments[slot] = Assignment(partition: partition, epoch: 0)
   }
 
-  /// Whether anything has settled since the last `takeChanged`.
+  /// Whether any record has settled since the last `takeChanged`.
   var hasChanges: Bool { !changed.isEmpty }
 
-  /// Whether anything has settled in one of the partitions since the last `takeChanged`.
+  /// Whether any record has settled in one of the partitions since the last `takeChanged`.
   func hasChanges(in partitions: [TopicPartition]) -> Bool {
     hasChanges && partitions.contains { slots[$0].map { assignments[$0].hasChanged } ?? false }
   }
 
-  /// The positions to commit of the partitions in which something has settled since the last call, each with the runs
-  /// settled above it in at most `metadataLimit` bytes. `restore` them if the commit fails.
+  /// The positions to commit of the partitions with records settled since the last call, each with
+  /// the runs settled above it in at most `metadataLimit` bytes. `restore` them if the commit fails.
   package mutating func takeChanged(metadataLimit: Int) -> [PartitionOffset] {
     guard hasChanges else { return [] }
     var offsets: [PartitionOffset] = []
@@ -158,7 +160,8 @@ package struct PartitionOffsets: Sendable {
     return offsets
   }
 
-  /// The commit has failed: the partitions that are still owned are handed out again, as they are by then.
+  /// Marks the partitions of a failed commit as changed, if still owned; their current positions
+  /// are handed out next.
   mutating func restore(_ offsets: [PartitionOffset]) {
     for offset in offsets {
       if let slot = slots[offset.partition] { note(slot) }
@@ -171,14 +174,15 @@ package struct PartitionOffsets: Sendable {
     return skipped
   }
 
-  /// The partition had no lag at that moment, in milliseconds since 1970: records that come later were written later.
+  /// Notes that the partition had no lag at `moment`, in milliseconds since 1970: later records
+  /// were written later.
   mutating func catchUp(_ partition: TopicPartition, at moment: Int64) {
     guard let slot = slots[partition] else { return }
     assignments[slot].lastTimestamp = max(assignments[slot].lastTimestamp ?? moment, moment)
   }
 
-  /// When the oldest unsettled record of the partition was written, to a second, in milliseconds since 1970. With all
-  /// records settled: the lower bound for those still to come. nil when neither is known.
+  /// When the partition's oldest unsettled record was written, to a second, in milliseconds since
+  /// 1970. With all records settled: the lower bound for later records. nil if neither is known.
   func oldestTimestamp(of partition: TopicPartition) -> Int64? {
     slots[partition].flatMap { assignments[$0].offsets.oldestTimestamp ?? assignments[$0].lastTimestamp }
   }

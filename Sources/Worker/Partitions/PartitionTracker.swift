@@ -1,27 +1,27 @@
 import RDKafka
 
-/// The partitions this worker owns: what is settled and committed in them, how they come, and how they are given back.
+/// The partitions of this worker: their offsets and commits, how they are assigned and given back.
 ///
-/// Of a partition: *recovering* (assigned; the group is asked what its last owner has settled) → *open* (records are
-/// taken) → *draining* (revoked: work in flight may settle until the deadline; then a last commit) → released. A lost
-/// partition is released at once. Of the worker: *running* → *draining* (told to shut down) → *drained* (nothing more
-/// can settle) → *leaving* (the last positions are committed, or cannot be).
+/// Of a partition: *recovering* (assigned; the worker asks the group which offsets its last owner has settled) → *open*
+/// (records are taken) → *draining* (revoked: work in flight may settle until the deadline; then a last commit) →
+/// released. A lost partition is released at once. Of the worker: *running* → *draining* (told to shut down) →
+/// *drained* (nothing more can settle) → *leaving* (the last positions are committed, or cannot be).
 ///
-/// Invariants: an offset is settled only in the epoch its record came in; a drain names only partitions that were not
-/// assigned again; a drain has a last commit only when nothing in it is waited for.
+/// Invariants: an offset is settled only in the epoch of its record; a drain names only partitions that were not
+/// assigned again; a drain has a last commit only when it waits for no more work.
 struct PartitionTracker: Sendable {
   /// Partitions that are being given back.
   struct Drain: Sendable {
-    /// Without those that have been assigned again since.
+    /// Excludes partitions that have been assigned again since.
     var partitions: [TopicPartition]
     let rebalance: Rebalance
-    /// Until then work in flight may settle.
+    /// The uptime until which work in flight may settle.
     let deadline: Int64
     /// The number of the commit after which they are released; nil while work in them may still settle.
     var lastCommit: Int?
   }
 
-  /// Partitions that wait for the group's answer on what their last owner has settled.
+  /// Partitions that wait for the group's answer about the offsets their last owner has settled.
   struct OffsetRecovery: Sendable {
     let number: Int
     let partitions: [TopicPartition]
@@ -29,10 +29,10 @@ struct PartitionTracker: Sendable {
     let deadline: Int64
   }
 
-  /// How far reading has run ahead of the first unsettled record, as seen a second ago at most.
+  /// How far reading has run ahead of the first unsettled record, measured once a second.
   struct Spans: Sendable {
-    /// More than half of what is allowed: at all of it nothing more is read, for any platform, so nothing stays in
-    /// memory for long.
+    /// More than half of the limit. At the limit the worker reads no more records of any platform,
+    /// so from here on nothing stays in memory for long.
     var isFarBehind = false
     /// The segments topic has reached its limit: no further segments are read.
     var hasReachedSegmentLimit = false
@@ -55,7 +55,7 @@ struct PartitionTracker: Sendable {
   private(set) var drains: [Drain] = []
   private(set) var spans = Spans()
   private(set) var shutdown = Shutdown()
-  /// Whether the group has ever given this worker anything.
+  /// Whether the group has ever assigned partitions to this worker.
   private(set) var hasBeenAssigned = false
 
   init(commits: CommitSchedule) {
@@ -63,19 +63,19 @@ struct PartitionTracker: Sendable {
   }
 
   var isShuttingDown: Bool { shutdown.deadline != nil }
-  /// Whether further records may be asked for.
+  /// Whether the worker may ask for further records.
   var mayTake: Bool { !isShuttingDown && drains.isEmpty }
-  /// Whether work is waited for: in partitions to be given back, or before the end.
+  /// Whether the worker waits for work: in partitions to be given back, or before its end.
   var isSettling: Bool {
     drains.contains { $0.lastCommit == nil } || (isShuttingDown && !shutdown.hasDrained)
   }
 
   // Records.
 
-  /// Counts a record as taken; nil when it is not this worker's to work on: see `PartitionOffsets.begin`.
+  /// Counts a record as taken; nil if it is not this worker's: see `PartitionOffsets.begin`.
   mutating func begin(_ record: ConsumedRecord) -> Origin? { offsets.begin(record) }
 
-  /// The record's work has ended and its status record is acknowledged.
+  /// Settles a record whose work has ended and whose status record is acknowledged.
   mutating func settle(_ origin: Origin) { offsets.settle(origin) }
 
   func isOwned(_ origin: Origin) -> Bool { offsets.isOwned(origin) }
@@ -86,7 +86,7 @@ struct PartitionTracker: Sendable {
   mutating func takeSkipped() -> Int { offsets.takeSkipped() }
   mutating func catchUp(_ partition: TopicPartition, at moment: Int64) { offsets.catchUp(partition, at: moment) }
 
-  /// Looks how far reading has run ahead. Costs a look at every partition.
+  /// Measures how far reading has run ahead. Looks at every partition.
   mutating func measureSpans(limit: Int) {
     spans = Spans(
       isFarBehind: offsets.largestSpan > limit / 2, hasReachedSegmentLimit: offsets.largestSpanApart >= limit)
@@ -94,7 +94,8 @@ struct PartitionTracker: Sendable {
 
   // Assignment.
 
-  /// The group assigns partitions: asks what their last owner has settled before they are read.
+  /// Takes in assigned partitions. Before reading, it asks which offsets their last owner has
+  /// settled.
   mutating func assign(
     _ partitions: [TopicPartition], _ rebalance: Rebalance, segments: String, resumeDeadline: Duration, at now: Moment,
     into actions: inout Effects.GroupActions
@@ -130,7 +131,8 @@ struct PartitionTracker: Sendable {
     actions.completions.append(recoveries.remove(at: index).rebalance)
   }
 
-  /// Returns the recoveries whose answer did not come in time: their partitions are read without it.
+  /// Returns the recoveries that were not answered in time: their partitions are read without an
+  /// answer.
   mutating func expireRecoveries(at now: Moment) -> [OffsetRecovery] {
     guard !recoveries.isEmpty else { return [] }
     let expired = recoveries.filter { $0.deadline <= now.uptime }
@@ -138,8 +140,8 @@ struct PartitionTracker: Sendable {
     return expired
   }
 
-  /// The group wants partitions back: no record of them is begun any more, and what has settled is committed at once,
-  /// because the group may refuse it later.
+  /// Drains revoked partitions: begins no further record of them, and commits settled offsets at
+  /// once, because the group may refuse them later.
   mutating func revoke(_ partitions: [TopicPartition], _ rebalance: Rebalance, deadline: Duration, at now: Moment) {
     commits.groupHasSettled()
     commits.hurry()
@@ -148,13 +150,13 @@ struct PartitionTracker: Sendable {
     drains.append(Drain(partitions: partitions, rebalance: rebalance, deadline: deadline))
   }
 
-  /// Partitions have another owner already: nothing of them can be committed.
+  /// Gives up partitions that already have another owner: none of their offsets can be committed.
   mutating func lose(_ partitions: [TopicPartition], _ rebalance: Rebalance, into actions: inout Effects.GroupActions) {
     for partition in partitions { offsets.close(partition) }
     actions.completions.append(rebalance)
   }
 
-  /// The worker is to end: takes no more records. Returns whether it was not told before.
+  /// Begins the shutdown: takes no more records. Returns whether it was not told before.
   mutating func shutDown(within deadline: Duration, at now: Moment) -> Bool {
     guard !isShuttingDown else { return false }
     shutdown.deadline = now.uptime + deadline.milliseconds
@@ -162,7 +164,7 @@ struct PartitionTracker: Sendable {
     return true
   }
 
-  /// Ends the wait for work in the drains in which nothing progresses, or whose time is up.
+  /// Ends the wait for work in the drains that cannot progress or whose time is up.
   mutating func endDrains(isProgressing: Bool, at now: Moment) {
     for index in drains.indices where drains[index].lastCommit == nil {
       guard !isProgressing || now.uptime >= drains[index].deadline else { continue }
@@ -171,7 +173,7 @@ struct PartitionTracker: Sendable {
     }
   }
 
-  /// Everything that could settle before the end of the worker has.
+  /// Notes that everything that could settle before the end of the worker has settled.
   mutating func finishDraining() {
     shutdown.hasDrained = true
     commits.hurry()
@@ -179,7 +181,8 @@ struct PartitionTracker: Sendable {
 
   // Commits.
 
-  /// Begins a commit of everything settled since the last one, if it is time. Returns the positions.
+  /// Begins a commit of all offsets settled since the last one, if it is due. Returns the
+  /// positions.
   mutating func beginCommit(at now: Moment) -> [PartitionOffset] {
     let isLast = drains.contains { $0.lastCommit == commits.next }
     guard offsets.hasChanges, commits.isDue(at: now.uptime, isLast: isLast) else { return [] }
@@ -189,13 +192,14 @@ struct PartitionTracker: Sendable {
     return positions
   }
 
-  /// A commit has ended. Refused positions are committed again later, as they are by then.
+  /// Ends a commit. For refused positions, the current ones are committed again later.
   mutating func endCommit(_ positions: [PartitionOffset], _ error: RDKafkaError?, at now: Moment) {
     commits.end(error, at: now.uptime)
     if error != nil { offsets.restore(positions) }
   }
 
-  /// Takes out the drains whose last commit has ended, or did not end in time. Call `close` for their partitions.
+  /// Takes out the drains whose last commit has ended or timed out. Call `close` for their
+  /// partitions.
   mutating func takeFinishedDrains(grace: Duration, at now: Moment) -> [Drain] {
     guard !drains.isEmpty else { return [] }
     let finished = drains.filter { drain in
@@ -225,8 +229,8 @@ struct PartitionTracker: Sendable {
     return (uncommitted, reason)
   }
 
-  /// Whether the worker is to leave the group now: it has the last positions, or they cannot be committed in time.
-  /// Leaving before would make others repeat what is done.
+  /// Whether to leave the group now: the last positions are committed, or cannot be committed in
+  /// time. Leaving earlier would make others repeat finished work.
   mutating func leave(at now: Moment) -> Bool {
     guard shutdown.hasDrained, !shutdown.isLeaving, !commits.isCommitting, let deadline = shutdown.deadline else {
       return false

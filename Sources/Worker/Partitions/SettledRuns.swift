@@ -1,11 +1,11 @@
 import DequeModule
 
-/// The offsets of a partition that are settled above its position: an owner leaves them to the next one in the metadata
-/// of its commit.
+/// The settled offsets of a partition above its position. An owner leaves them to the next one in
+/// the metadata of its commit.
 ///
 /// As text: a mark, then, from the position on, the alternating lengths of unsettled and settled runs. Each length is
-/// written in base-64 digits of five bits, the lowest first; the sixth bit says that another digit follows. All of it
-/// is printable ASCII.
+/// written in base-64 digits of five bits, the lowest first; the sixth bit says that another digit follows. All
+/// characters are printable ASCII.
 struct SettledRuns: Sendable {
   /// Begins every text. No base-64 text of another program can begin like this.
   static let mark = "settled1:"
@@ -14,10 +14,10 @@ struct SettledRuns: Sendable {
   /// Longer texts are ignored: no broker keeps them with its default settings.
   private static let longestText = 16_384
 
-  /// Ascending, none empty, of offsets still to come.
+  /// Ascending, non-empty runs of offsets still to be read.
   private var runs: Deque<Range<Int64>> = []
 
-  /// No offset is known to be settled.
+  /// Empty: no offset is known to be settled.
   init() {}
 
   /// One run is settled.
@@ -25,19 +25,20 @@ struct SettledRuns: Sendable {
     if !run.isEmpty { runs = [run] }
   }
 
-  /// Reads a text that was committed with `position`. A text that `Writer` cannot have written counts as empty.
+  /// Reads a text committed with `position`. A text that `Writer` cannot have written counts as
+  /// empty.
   init(_ text: String?, from position: Int64) {
     guard let text else { return }
     runs = Self.runs(text.utf8, from: position) ?? []
   }
 
-  /// Whether no offset still to come is known to be settled.
+  /// Whether no offset still to be read is known to be settled.
   var isEmpty: Bool { runs.isEmpty }
 
   /// The runs, in ascending order.
   var ranges: some Sequence<Range<Int64>> { runs }
 
-  /// Whether the offset is settled. Forgets all below it: call it in ascending order.
+  /// Whether the offset is settled. Forgets all lower offsets: call it in ascending order.
   mutating func take(_ offset: Int64) -> Bool {
     while let first = runs.first, first.upperBound <= offset { runs.removeFirst() }
     return runs.first.map { $0.lowerBound <= offset } ?? false
@@ -100,8 +101,8 @@ struct SettledRuns: Sendable {
 }
 
 extension SettledRuns {
-  /// Writes the text of runs added in ascending order, as far as there is room. Runs without room are repeated after a
-  /// crash.
+  /// Writes the text of runs added in ascending order, as far as there is room. A crash repeats the
+  /// runs without room.
   struct Writer {
     private let limit: Int
     private var bytes: [UInt8] = []
@@ -117,7 +118,7 @@ extension SettledRuns {
       self.limit = limit
     }
 
-    /// Adds a run above all before, or continues the last one. An empty run is ignored.
+    /// Adds a run above all before, or continues the last one. Ignores an empty run.
     mutating func append(_ run: Range<Int64>) {
       guard !run.isEmpty else { return }
       if let last = open, last.upperBound == run.lowerBound {
@@ -128,7 +129,7 @@ extension SettledRuns {
       }
     }
 
-    /// The text; nil when nothing was added or had room.
+    /// The text; nil if no run was added or had room.
     mutating func finish() -> String? {
       flush()
       return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)

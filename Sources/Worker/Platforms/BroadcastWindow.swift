@@ -1,19 +1,22 @@
-/// How many pushes of broadcasts one platform may have in flight, so that single sends need not wait behind them.
+/// Limits a platform's broadcast pushes in flight, so that single sends need not wait behind them.
 ///
-/// A push that was handed over passes queues that none can skip: an event loop's, a socket's, the service's own. Where
-/// the machine limits the rate, more pushes in flight only make these queues longer. So while single sends come, the
+/// A push that was handed over passes queues in fixed order: an event loop's, a socket's, the service's own. Where the
+/// machine limits the rate, more pushes in flight only make these queues longer. So while single sends arrive, the
 /// window follows the time to answer, as in TCP Vegas: it shrinks while even the quickest of some answers takes longer
 /// than with few pushes in flight, and grows otherwise. That shortest time is measured now and then with few pushes in
 /// flight, as in BBR. A service far away takes longer than these queues: it gets the widest window. Times are uptimes
 /// in milliseconds.
 struct BroadcastWindow: Sendable {
-  /// How long after a push of a single send others are expected, and how long a shortest time is valid.
+  /// How long after a single send's push others are expected, and how long a shortest time is
+  /// valid.
   static let memory: Int64 = 10_000
-  /// The longest measurement with few pushes in flight: by then earlier pushes are answered, or most never will be.
+  /// The longest measurement with few pushes in flight: earlier pushes are answered by then, or
+  /// most never will be.
   static let trial: Int64 = 1_000
   /// A service whose shortest time is at least this is far away.
   static let farAway: Int64 = 20
-  /// This many answers in a row are judged by the quickest: a queue delays all of them, chance does not.
+  /// The number of consecutive answers judged by the quickest: a queue delays all of them, chance
+  /// does not.
   static let round = 8
 
   private enum Shortest {
@@ -33,7 +36,7 @@ struct BroadcastWindow: Sendable {
   private var shortest = Shortest.unneeded
   /// The push whose answer is timed.
   private var timed: (ticket: Ticket, submittedAt: Int64)?
-  /// The quickest answer since the window changed last, and the number of answers.
+  /// The quickest answer since the last change of the window, and the number of answers.
   private var quickest = (time: Int64.max, of: 0)
 
   /// `most`: at least 1.
@@ -44,8 +47,9 @@ struct BroadcastWindow: Sendable {
     size = most
   }
 
-  /// How many may be in flight. Call it only while pushes of broadcasts wait: without them a measurement would only let
-  /// its time pass. `singleAt`: when the last push of a single send was handed over, on any platform.
+  /// How many may be in flight. Call it only while pushes of broadcasts wait: without them a
+  /// measurement would only waste its time. `singleAt`: when the last push of a single send was handed over, on any
+  /// platform.
   mutating func limit(singleAt: Int64, at uptime: Int64) -> Int {
     guard uptime - singleAt < Self.memory else {
       shortest = .unneeded
@@ -64,9 +68,9 @@ struct BroadcastWindow: Sendable {
     }
   }
 
-  /// A push was handed over. `inFlight`: the unanswered pushes of broadcasts, with this one.
+  /// Notes a push handed over. `inFlight`: the unanswered pushes of broadcasts, including this one.
   mutating func submitted(_ ticket: Ticket, inFlight: Int, at uptime: Int64) {
-    // A slow answer says little, and is not waited for.
+    // A slow answer says little, so it is not timed to its end.
     if let timed, uptime - timed.submittedAt < Self.trial { return }
     switch shortest {
     case .unneeded: timed = nil
@@ -75,8 +79,8 @@ struct BroadcastWindow: Sendable {
     }
   }
 
-  /// A push has ended. `isAnswer`: the service accepted it. `isMostlyBulk`: most unanswered pushes belong to
-  /// broadcasts; otherwise they are not the cause of the queue.
+  /// Notes the end of a push. `isAnswer`: the service accepted it. `isMostlyBulk`: most unanswered
+  /// pushes belong to broadcasts; otherwise broadcasts are not the cause of the queue.
   mutating func ended(_ ticket: Ticket, isAnswer: Bool, isMostlyBulk: Bool, at uptime: Int64) {
     guard let timed, timed.ticket == ticket else { return }
     self.timed = nil
@@ -92,7 +96,7 @@ struct BroadcastWindow: Sendable {
       if quickest.time <= allowed || !isMostlyBulk {
         size = min(most, size + max(1, size / 4))
       } else {
-        // So many are answered in the time allowed. Not less than half: a few answers may all be slow by chance.
+        // The pushes answered in the allowed time. Not less than half: a few answers may all be slow by chance.
         size = max(least, size / 2, size * Int(allowed) / Int(quickest.time))
       }
       shortest = .known(min(known, quickest.time), since: since)

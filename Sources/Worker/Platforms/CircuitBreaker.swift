@@ -1,10 +1,10 @@
 /// The circuit breaker of one push service: whether pushes may be handed to it.
 ///
-/// *Closed*: it works. *Open*: the configuration is refused, or the service is unavailable. *Half-open*: a probe tries
-/// whether it works again; while the service is silent, one probe per interval. `fail`, `miss` and `endure` open it,
-/// `beginProbe` makes it half-open, and `succeed` closes it.
+/// *Closed*: the service works. *Open*: the configuration is refused, or the service is unavailable. *Half-open*: a
+/// probe tries whether the service works again; while it is silent, one probe per interval. `fail`, `miss` and `endure`
+/// open the breaker, `beginProbe` makes it half-open, and `succeed` closes it.
 struct CircuitBreaker: Sendable {
-  /// As the metric shows it: 0 closed, 1 half-open, 2 open.
+  /// The values of the metric: 0 closed, 1 half-open, 2 open.
   enum State: Int, Sendable {
     case closed = 0
     case halfOpen = 1
@@ -15,7 +15,7 @@ struct CircuitBreaker: Sendable {
   enum Cause: Sendable {
     /// The service refuses the credentials or the configuration.
     case configuration
-    /// The service does not answer, or says that it cannot work.
+    /// The service does not answer, or reports that it cannot work.
     case outage
   }
 
@@ -26,15 +26,15 @@ struct CircuitBreaker: Sendable {
   /// `probeDue` before the last probe began.
   private var dueBefore: Int64 = 0
   private var hasProbe = false
-  /// Pushes in a row that the service did not answer properly, and when the first of them ended.
+  /// Pushes in a row without a proper answer, and when the first of them ended.
   private var misses = 0
   private var firstMissAt: Int64 = 0
   private(set) var state = State.closed
-  /// Uptime since which it is not closed. Meaningful while it is not.
+  /// Uptime at which it left the closed state. Meaningful while not closed.
   private(set) var openedAt: Int64 = 0
   /// Meaningful while not closed.
   private(set) var cause = Cause.configuration
-  /// How often the service turned out to work again.
+  /// How often the service has recovered.
   private(set) var recoveries = 0
 
   /// The intervals between probes, in milliseconds: after a configuration error, and in an outage.
@@ -47,17 +47,17 @@ struct CircuitBreaker: Sendable {
   /// Whether the service is unavailable.
   var isOut: Bool { state != .closed && cause == .outage }
 
-  /// How many further pushes may be submitted now: everything, one, or none.
+  /// How many further pushes may be submitted now: any number, one, or none.
   func allowance(at uptime: Int64) -> Int {
     switch state {
     case .closed: .max
     case .open: uptime >= probeDue ? 1 : 0
-    // A silent service may never answer the probe, even if it has come back since: then another push tries.
+    // A silent service may never answer the probe, even if it has recovered since: then another push tries.
     case .halfOpen: !hasProbe || (cause == .outage && uptime >= probeDue) ? 1 : 0
     }
   }
 
-  /// The probe is handed over.
+  /// Notes that the probe is handed over.
   mutating func beginProbe(at uptime: Int64) {
     dueBefore = probeDue
     if cause == .outage { probeDue = uptime + outageProbeInterval }
@@ -65,7 +65,8 @@ struct CircuitBreaker: Sendable {
     hasProbe = true
   }
 
-  /// The probe was not sent after all, or its answer says nothing about the service: another may be sent at once.
+  /// Withdraws a probe that was not sent or whose answer says nothing about the service; another
+  /// may follow at once.
   mutating func withdrawProbe() {
     guard state == .halfOpen else { return }
     state = .open
@@ -73,14 +74,14 @@ struct CircuitBreaker: Sendable {
     probeDue = dueBefore
   }
 
-  /// The configuration is refused. Returns whether this is news.
+  /// Notes that the configuration is refused. Returns whether this is news.
   mutating func fail(at uptime: Int64) -> Bool {
     let isNews = state == .closed || cause != .configuration
     if state == .closed { openedAt = uptime }
     switch state {
     case .closed, .halfOpen: probeDue = uptime + probeInterval
-    // A push that is refused before it is handed over has used up the probe too; late answers from before the circuit
-    // opened have not.
+    // A push that is refused before it is handed over uses up the probe too; late answers from before the circuit
+    // opened do not.
     case .open: if uptime >= probeDue { probeDue = uptime + probeInterval }
     }
     state = .open
@@ -89,7 +90,7 @@ struct CircuitBreaker: Sendable {
     return isNews
   }
 
-  /// The service did not answer, or said that it cannot work. Returns whether the circuit opens.
+  /// Notes a push without an answer, or a reported outage. Returns whether the circuit opens.
   mutating func miss(at uptime: Int64) -> Bool {
     guard state == .closed else { return false }
     if misses == 0 { firstMissAt = uptime }
@@ -99,8 +100,8 @@ struct CircuitBreaker: Sendable {
     return true
   }
 
-  /// The service has been silent for so many milliseconds with so many pushes in flight. `isCrowding`: its pushes take
-  /// the room of others, so less silence is endured. Returns whether the circuit opens.
+  /// Notes `silence` milliseconds without an answer to `inFlight` pushes. `isCrowding`: its pushes
+  /// take the room of others, so the limit is shorter. Returns whether the circuit opens.
   mutating func endure(silence: Int64, inFlight: Int, isCrowding: Bool, at uptime: Int64) -> Bool {
     let limit = isCrowding ? min(policy.patience, policy.silence) : policy.silence
     guard state == .closed, silence >= limit.milliseconds, inFlight >= policy.misses else { return false }
@@ -108,7 +109,7 @@ struct CircuitBreaker: Sendable {
     return true
   }
 
-  /// The probe's answer proves nothing: the next probe is due after the interval.
+  /// Notes a probe's answer that proves nothing: the next probe is due after the interval.
   mutating func remainUnsure(at uptime: Int64) {
     guard state == .halfOpen else { return }
     state = .open
@@ -116,7 +117,7 @@ struct CircuitBreaker: Sendable {
     probeDue = uptime + (cause == .outage ? outageProbeInterval : probeInterval)
   }
 
-  /// The service answered a push properly. Returns whether the circuit closes.
+  /// Notes a proper answer. Returns whether the circuit closes.
   mutating func succeed() -> Bool {
     misses = 0
     guard state == .halfOpen else { return false }
@@ -135,11 +136,12 @@ struct CircuitBreaker: Sendable {
   }
 }
 
-/// When a push service counts as unavailable, so that only a probe now and then is handed to it.
+/// When a push service counts as unavailable, so that it gets only an occasional probe.
 package struct CircuitPolicy: Hashable, Sendable {
-  /// Pushes in a row without a proper answer, ...
+  /// The number of pushes in a row without a proper answer ...
   package var misses = 20
-  /// ... the first of them at least so long ago: connections that break all at once are no outage.
+  /// ... and the least time since the first of them: connections that break all at once are no
+  /// outage.
   package var after = Duration.seconds(3)
   /// After this long without any answer while pushes are in flight, later sends of a user stop waiting for their
   /// answers.

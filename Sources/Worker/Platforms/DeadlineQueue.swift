@@ -1,6 +1,7 @@
-/// Elements with deadlines, earliest first: a binary heap, so that one coarse timer serves every wait in the worker.
+/// Elements with deadlines, earliest first: a binary heap, so that one coarse timer serves all
+/// waits.
 ///
-/// Elements are not removed when their wait ends early: the user checks whether a wake-up still means anything.
+/// Elements stay when their wait ends early: the user checks whether a wake-up is still relevant.
 struct DeadlineQueue<Element: Sendable>: Sendable {
   private struct Entry: Sendable {
     let due: Int64

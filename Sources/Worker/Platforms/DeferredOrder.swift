@@ -1,13 +1,13 @@
 import DequeModule
 import FanfareCore
 
-/// The order of the pushes that an outage keeps from their devices: a younger push to a device is not sent before the
+/// The order of the pushes that an outage delays: a younger push to a device is sent only after the
 /// older ones have ended, unless it would expire.
 ///
-/// Normally it is empty and costs nothing. A push that does not come back in time, because another worker has it by
-/// now, stops holding up others. Beyond its capacity the order is not kept.
+/// Normally it is empty and costs nothing. A push that does not return in time, because another worker has it by now,
+/// stops delaying others. Beyond its capacity the order is not kept.
 ///
-/// Invariants: `count` is the number of entries; each device has some, in the order of acceptance.
+/// Invariants: `count` is the number of entries; each device has at least one, in the order of acceptance.
 struct DeferredOrder: Sendable {
   fileprivate struct Entry: Sendable {
     /// The send's id.
@@ -15,31 +15,31 @@ struct DeferredOrder: Sendable {
     let acceptedAt: UnixTime
     /// Uptime at which it is to be sent again.
     var due: Int64
-    /// The push, if it waits in memory until none is before it.
+    /// The push, if it waits in memory for the pushes before it.
     var waiting: Ticket?
   }
 
-  /// A push to a device, as the order knows it.
+  /// A push to a device as a key of the order.
   struct Push: Sendable {
     let id: SendID
     let acceptedAt: UnixTime
     let device: RegistrationID
   }
 
-  /// The place of a push that is deferred, among those of its device.
+  /// The place of a deferred push among those of its device.
   struct Place: Sendable {
-    /// Uptime at which the nearest deferred push before it comes back; nil: there is none.
+    /// Uptime at which the nearest deferred push before it returns; nil if there is none.
     let dueBefore: Int64?
-    /// How many pushes to the device are remembered, with this one.
+    /// How many pushes to the device are remembered, including this one.
     let count: Int
     /// Whether it is remembered already.
     let isRemembered: Bool
   }
 
-  /// How long after its time, in milliseconds, others still wait for a deferred push.
+  /// How long others wait for a deferred push after its due time, in milliseconds.
   private static let grace: Int64 = 60_000
   private let capacity: Int
-  /// By device, in the order of acceptance; those accepted in the same moment in the order they were remembered in.
+  /// By device, in the order of acceptance; with equal times in the order of remembering.
   private var devices: [RegistrationID: Deque<Entry>] = [:]
   private var lookDue: Int64 = 0
   /// How many pushes are remembered.
@@ -57,8 +57,9 @@ struct DeferredOrder: Sendable {
   /// How many devices have pushes here.
   var deviceCount: Int { devices.count }
 
-  /// Remembers that the push is not sent before `due`, or gives it another time. One that is `waiting` in memory is
-  /// returned by `forget` or `forgetOverdue` as soon as none is before it. Returns whether the push is remembered.
+  /// Remembers that the push is not sent before `due`, or changes its due time. `forget` or
+  /// `forgetOverdue` returns a push that is `waiting` in memory as soon as no push precedes it. Returns whether the
+  /// push is remembered.
   @discardableResult
   mutating func remember(
     _ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, due: Int64, waiting: Ticket? = nil
@@ -72,7 +73,7 @@ struct DeferredOrder: Sendable {
     return true
   }
 
-  /// Gives a remembered push another time. Returns whether it is remembered.
+  /// Changes the due time of a remembered push. Returns whether it is remembered.
   @discardableResult
   mutating func delay(
     _ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, due: Int64, waiting: Ticket? = nil
@@ -83,7 +84,8 @@ struct DeferredOrder: Sendable {
     return true
   }
 
-  /// The push has ended, or waits for a reason of its own. Returns the waiting push whose turn it is now.
+  /// Forgets a push that ended or waits for its own reason. Returns the waiting push whose turn it
+  /// is now.
   mutating func forget(_ id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64) -> Ticket? {
     guard let place = place(of: id, acceptedAt: acceptedAt, to: device) else { return nil }
     devices[device]?.remove(at: place)
@@ -92,8 +94,8 @@ struct DeferredOrder: Sendable {
     return wakeNext(of: device, at: uptime)
   }
 
-  /// How many other pushes come to the device before this one: of sends accepted earlier, or in the same moment and
-  /// remembered earlier. Counts up to `limit`.
+  /// How many other pushes precede this one to the device: of sends accepted earlier, or in the
+  /// same moment and remembered earlier. Counts up to `limit`.
   func older(
     than id: SendID, acceptedAt: UnixTime, to device: RegistrationID, at uptime: Int64, limit: Int = .max
   ) -> Int {
@@ -116,8 +118,8 @@ struct DeferredOrder: Sendable {
       isRemembered: known != nil)
   }
 
-  /// Forgets the pushes that are overdue. Looks at every entry, so only every 15 seconds. Returns the waiting pushes
-  /// whose turn it is now.
+  /// Forgets overdue pushes. Looks at every entry, so only every 15 seconds. Returns the waiting
+  /// pushes whose turn it is now.
   mutating func forgetOverdue(at uptime: Int64) -> [Ticket] {
     guard !isEmpty, uptime >= lookDue else { return [] }
     lookDue = uptime + Self.grace / 4
@@ -129,7 +131,8 @@ struct DeferredOrder: Sendable {
     return Array(devices.keys).compactMap { wakeNext(of: $0, at: uptime) }
   }
 
-  /// Takes the waiting pushes with more than so many entries before them: they are to wait elsewhere.
+  /// Takes the waiting pushes with more than `places` entries before them, which must wait
+  /// elsewhere.
   mutating func takeWaiting(behind places: Int) -> [Ticket] {
     var tickets: [Ticket] = []
     for (device, entries) in devices {

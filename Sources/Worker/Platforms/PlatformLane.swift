@@ -1,11 +1,11 @@
 import FanfareCore
 import TwoLaneQueue
 
-/// One push service of one hub: the pushes that wait for it, and how much it is trusted with.
+/// One push service of one hub: its queue of pushes, and the limits on handing them over.
 ///
-/// A push is *queued* → *handed over* (it holds a place) → *answered*; if its owner has to be looked up again, it is
-/// *checked* in between and holds a place meanwhile. Pushes *rest* for a moment of their own, or *wait* for older
-/// pushes to the same device, and are queued again. The circuit breaker decides whether anything is handed over; the
+/// A push is *queued* → *handed over* (it holds a place) → *answered*. If its owner must be looked up again, it is
+/// *checked* in between and holds a place meanwhile. Pushes *rest* until a time of their own, or *wait* for older
+/// pushes to the same device, and are queued again. The circuit breaker decides whether pushes may be handed over; the
 /// probe is the push that tries whether a stopped service works again.
 ///
 /// Invariants: the places in flight are those of the devices that are in flight or checked, including devices of items
@@ -15,9 +15,9 @@ struct PlatformLane: Sendable {
   struct Places: Hashable, Sendable {
     /// Pushes handed over and not answered, and places reserved for those being checked.
     fileprivate(set) var inFlight = 0
-    /// Those of broadcasts among them.
+    /// The broadcasts' pushes among them.
     fileprivate(set) var broadcasts = 0
-    /// Those being checked among them: the service knows nothing of these.
+    /// The pushes being checked among them, which the service does not have.
     fileprivate(set) var checking = 0
 
     /// Pushes that the service has and has not answered.
@@ -25,9 +25,9 @@ struct PlatformLane: Sendable {
   }
 
   struct Silence: Sendable {
-    /// Uptime since which the service has answered nothing while it had pushes; nil: it has none.
+    /// Uptime since which the service has answered none of its pushes; nil: it has none.
     fileprivate(set) var since: Int64?
-    /// Whether it lasts so long that no other push waits for the service's answers.
+    /// Whether it has lasted so long that no other push waits for the service's answers.
     fileprivate(set) var isNoticed = false
   }
 
@@ -35,13 +35,14 @@ struct PlatformLane: Sendable {
   enum Change: Sendable {
     /// The service works again.
     case recovered
-    /// The service does not answer, or says that it cannot work.
+    /// The service does not answer, or reports that it cannot work.
     case unavailable
     /// The service refuses the configuration.
     case stopped
   }
 
-  /// Pushes that wait for a place, oldest first. Tickets of items that were given up are skipped when their turn comes.
+  /// Pushes that wait for a place, oldest first. Tickets of items that were given up are skipped at
+  /// their turn.
   private var queue = TwoLaneQueue<Ticket>()
   private(set) var places = Places()
   /// How many pushes of broadcasts may be in flight.
@@ -50,14 +51,14 @@ struct PlatformLane: Sendable {
   private(set) var breaker: CircuitBreaker
   /// The push that tries whether the stopped service works again.
   private(set) var probe: Ticket?
-  /// Pushes that an outage keeps from their devices.
+  /// The order of the pushes that an outage delays.
   private(set) var order: DeferredOrder
   /// This worker's share of the platform's quota.
   private(set) var quota: PlatformQuota
   private(set) var unregistering: UnregisterGuard
   /// Pushes that may be sent again at a later time.
   private(set) var resting = DeadlineQueue<Ticket>()
-  /// Pushes that wait for older ones, by when each is looked at although none of those has ended.
+  /// Pushes that wait for older ones, by the time of their check if none of those has ended.
   private(set) var waiting = DeadlineQueue<Ticket>()
 
   init(_ configuration: WorkerConfiguration, quota: PushQuota?) {
@@ -71,21 +72,21 @@ struct PlatformLane: Sendable {
   }
 
   var isStopped: Bool { breaker.state != .closed }
-  /// Whether pushes are queued only until the service works again, or answers at all: their first attempt counts as
-  /// made.
+  /// Whether queued pushes wait until the service works again, or answers at all: their first
+  /// attempt counts as made.
   var isUnresponsive: Bool { isStopped || silence.isNoticed }
   /// Pushes of single sends that the service has and has not answered.
   var unansweredSingles: Int { places.unanswered - places.broadcasts }
 
-  /// Whether the service may be given anything now.
+  /// Whether any push may be handed to the service now.
   func mayPush(at now: Moment) -> Bool { breaker.allowance(at: now.uptime) > 0 }
 
-  /// Whether queued pushes wait for an unknown time: until the service works again, or some quota is granted.
+  /// Whether queued pushes wait for an unknown time: for the service to recover, or for quota.
   func isHeldUp(at now: Moment) -> Bool { isStopped || quota.isDry(at: now.wall) }
 
   // The queue.
 
-  /// While both lanes of the queue wait, one push of this many is a broadcast's.
+  /// While both lanes of the queue wait, one push in this number is a broadcast's.
   static var bulkPeriod: Int { BulkLane.period }
   var queuedCount: Int { queue.count }
   var queuedSingles: Int { queue.singleCount }
@@ -95,7 +96,7 @@ struct PlatformLane: Sendable {
 
   mutating func enqueue(_ ticket: Ticket) { queue.append(ticket, isBulk: ticket.isBulk) }
   mutating func enqueueFirst(_ ticket: Ticket) { queue.prepend(ticket, isBulk: ticket.isBulk) }
-  /// Takes out all that is queued, each lane of the queue in its order.
+  /// Takes out all queued pushes, each lane of the queue in its order.
   mutating func takeQueue() -> [Ticket] { queue.removeAll() }
 
   /// Takes out the next push that may be handed over; `most`: the limit of pushes in flight.
@@ -114,42 +115,43 @@ struct PlatformLane: Sendable {
 
   // Pushes.
 
-  /// A push is about to be handed over: while the service is stopped, it is the probe.
+  /// Begins a push's attempt; while the service is stopped, the push is the probe.
   mutating func beginAttempt(_ ticket: Ticket, at uptime: Int64) {
     guard isStopped else { return }
     breaker.beginProbe(at: uptime)
     probe = ticket
   }
 
-  /// The probe will not be answered: it expired, or was not fit to be sent. Another push may be the probe.
+  /// Withdraws a probe that will not be answered: it expired or could not be sent. Another push may
+  /// be the probe.
   mutating func withdrawProbe() {
     probe = nil
     breaker.withdrawProbe()
   }
 
-  /// The probe's answer says nothing about the service.
+  /// Ignores the probe's answer, which says nothing about the service.
   mutating func ignoreProbe() { breaker.withdrawProbe() }
 
-  /// The push's device is looked up again: it holds a place meanwhile.
+  /// Reserves a place for a push whose device is looked up again.
   mutating func beginCheck(_ ticket: Ticket) {
     occupy(ticket)
     places.checking += 1
   }
 
-  /// The device was looked up, or the push was given up meanwhile.
+  /// Frees the place after the look-up, or after the push was given up meanwhile.
   mutating func endCheck(_ ticket: Ticket) {
     release(ticket)
     places.checking -= 1
   }
 
-  /// The push is handed over.
+  /// Notes that the push is handed over.
   mutating func submitted(_ ticket: Ticket, at uptime: Int64) {
     occupy(ticket)
     if ticket.isBulk { window.submitted(ticket, inFlight: places.broadcasts, at: uptime) }
     if silence.since == nil { silence.since = uptime }
   }
 
-  /// The push has its answer, or there will be none.
+  /// Notes that the push has its answer, or will get none.
   mutating func answered(_ ticket: Ticket, _ outcome: PushOutcome, at uptime: Int64) {
     if ticket.isBulk {
       window.ended(
@@ -157,14 +159,14 @@ struct PlatformLane: Sendable {
         at: uptime)
     }
     release(ticket)
-    // The silence also ends with the last push, whatever its end.
+    // The silence also ends with the last push, however that ends.
     if outcome.verdict != .unknown || places.unanswered == 0 {
       silence = Silence(since: places.unanswered > 0 ? uptime : nil)
     }
   }
 
-  /// Teaches the circuit breaker an answer, whatever has become of the send. `isJudged`: the push is judged after this,
-  /// which decides whether a configuration error stops the service.
+  /// Passes an answer to the circuit breaker, even if the send was given up. `isJudged`: the push
+  /// is judged after this, which decides whether a configuration error stops the service.
   mutating func learn(from outcome: PushOutcome, about ticket: Ticket, isJudged: Bool, at uptime: Int64) -> Change? {
     switch outcome.verdict {
     case .accepted, .rejected, .malformed, .deviceGone: return breaker.succeed() ? .recovered : nil
@@ -179,7 +181,7 @@ struct PlatformLane: Sendable {
     }
   }
 
-  /// The service refuses the configuration.
+  /// Stops the service because it refuses the configuration.
   mutating func stop(at uptime: Int64) -> Change? { breaker.fail(at: uptime) ? .stopped : nil }
 
   /// Looks whether the service has been silent for long. `crowd`: more single sends for it take the room of others.
@@ -203,7 +205,7 @@ struct PlatformLane: Sendable {
   /// The reservation to ask for now; nil: none.
   mutating func requestQuota(at now: Moment) -> (quota: PushQuota, pushes: Int, lead: Duration)? {
     let checks = places.checking
-    // Pushes being checked leave as soon as that is answered, or are checked again. A stopped lane needs no more.
+    // Pushes being checked are sent soon after the answer, or are checked again. A stopped lane needs no more.
     let needed = checks + (!queue.isEmpty && mayPush(at: now) ? 1 : 0)
     let isWaiting = needed > 0 && !quota.allowsPush(besides: needed - 1, at: now.wall)
     return quota.request(isWaiting: isWaiting, checks: checks, at: now.wall)
@@ -215,7 +217,8 @@ struct PlatformLane: Sendable {
 
   // Dead devices.
 
-  /// Notes whether an answer called its device dead. Returns whether unregistering was suspended or resumed by it.
+  /// Notes whether an answer called its device dead. Returns whether this suspended or resumed
+  /// unregistering.
   mutating func judgeDevice(isGone: Bool) -> Bool { unregistering.record(isGone: isGone) }
   mutating func suspect(_ device: DeadDevice) { unregistering.hold(device) }
   mutating func takeSuspects() -> [DeadDevice] { unregistering.takeSuspects() }
@@ -228,12 +231,13 @@ struct PlatformLane: Sendable {
     order.remember(push.id, acceptedAt: push.acceptedAt, to: push.device, due: due, waiting: waiting)
   }
 
-  /// Gives a remembered push another time.
+  /// Changes the due time of a remembered push.
   mutating func delay(_ push: DeferredOrder.Push, due: Int64) {
     order.delay(push.id, acceptedAt: push.acceptedAt, to: push.device, due: due)
   }
 
-  /// The push has ended, or waits for a reason of its own. Returns the waiting push whose turn it is now.
+  /// Forgets a push that ended or waits for its own reason. Returns the waiting push whose turn it
+  /// is now.
   mutating func forget(_ push: DeferredOrder.Push, at uptime: Int64) -> Ticket? {
     order.forget(push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime)
   }
@@ -241,7 +245,7 @@ struct PlatformLane: Sendable {
   mutating func forgetOverdue(at uptime: Int64) -> [Ticket] { order.forgetOverdue(at: uptime) }
   mutating func takeWaiting(behind places: Int) -> [Ticket] { order.takeWaiting(behind: places) }
 
-  /// How many pushes come to the device before this one, up to `limit`.
+  /// How many pushes precede this one to the device, up to `limit`.
   func older(than push: DeferredOrder.Push, at uptime: Int64, limit: Int) -> Int {
     order.older(than: push.id, acceptedAt: push.acceptedAt, to: push.device, at: uptime, limit: limit)
   }
@@ -275,8 +279,8 @@ struct PlatformLane: Sendable {
 }
 
 extension PushOutcome {
-  /// Whether it says that the service is out of order: no answer, no connection, or an error of its own. That there is
-  /// too much for it now, or for us, does not.
+  /// Whether it shows an outage of the service: no answer, no connection, or an error of its own.
+  /// An overload of the service or of this worker does not.
   var isOutage: Bool {
     switch verdict {
     case .unknown: true

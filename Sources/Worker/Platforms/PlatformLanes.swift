@@ -1,7 +1,7 @@
 import FanfareCore
 
-/// The platform lanes of all hubs by sender's number, and what they share: pushes in flight, and the turn of first
-/// pick.
+/// The platform lanes of all hubs by sender's number, and their shared state: pushes in flight, and
+/// which lane picks first.
 ///
 /// Invariant: `pushes` is the sum of the lanes' places.
 struct PlatformLanes: Sendable, RandomAccessCollection {
@@ -25,7 +25,8 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
   var startIndex: Int { 0 }
   var endIndex: Int { lanes.count }
 
-  /// A lane, to be read or changed in place. Events that take or free a place go through the methods below.
+  /// A lane, to be read or changed in place. Events that take or free a place use the methods
+  /// below.
   subscript(sender: Int) -> PlatformLane {
     @inline(__always) _read { yield lanes[sender] }
     @inline(__always) _modify { yield &lanes[sender] }
@@ -60,12 +61,12 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
     lanes[sender].answered(ticket, outcome, at: uptime)
   }
 
-  /// Pushes of single sends that unresponsive services have.
+  /// Pushes of single sends that unresponsive services have not answered.
   var unresponsivePushes: Int {
     lanes.indices.reduce(0) { lanes[$1].isUnresponsive ? $0 + Swift.max(0, lanes[$1].unansweredSingles) : $0 }
   }
 
-  /// Whether it is time to unregister dead devices, as it is every second.
+  /// Whether it is time to unregister dead devices, which happens every second.
   mutating func isUnregisteringDue(at uptime: Int64) -> Bool {
     guard uptime >= unregistering.due else { return false }
     unregistering.due = uptime + 1000
@@ -84,7 +85,7 @@ struct PlatformLanes: Sendable, RandomAccessCollection {
     return suspects
   }
 
-  /// The request has ended. If it failed, the devices will be called dead again with their next push.
+  /// Ends the request. If it failed, the devices will be reported dead again with their next push.
   mutating func unregistered() { unregistering.isOpen = false }
 
   #if DEBUG

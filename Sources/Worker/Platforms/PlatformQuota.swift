@@ -1,9 +1,9 @@
 import FanfareCore
 
-/// This worker's share of a platform quota that all workers have together.
+/// This worker's share of a platform quota that all workers share.
 ///
 /// It reserves pushes in the store: few at first and more as it uses them, so that the store is asked rarely and few
-/// reservations lapse. One reservation is used while the next one is asked for.
+/// reservations lapse. It uses one reservation while it asks for the next one.
 struct PlatformQuota: Sendable {
   /// Pushes that may be made from a moment on, for `PushQuota.lifetime`.
   private struct Reservation: Sendable {
@@ -23,16 +23,18 @@ struct PlatformQuota: Sendable {
   private var next: Reservation?
   /// When the open question was asked; nil: none is open.
   private var askedAt: UnixTime?
-  /// How far ahead to reserve when the store answers so slowly that a reservation for now would lapse meanwhile.
+  /// How far ahead to reserve if the store answers so slowly that a reservation for now would lapse
+  /// meanwhile.
   private var lead = Duration.zero
-  /// Pushes handed over since the last question.
+  /// Pushes handed over since the last request.
   private var used = 0
 
   init(_ quota: PushQuota?) {
     self.quota = quota
   }
 
-  /// Whether a push may be handed over now, and `checks` others that are being looked up after it.
+  /// Whether a push may be handed over now, in addition to `checks` others that are being looked
+  /// up.
   mutating func allowsPush(besides checks: Int = 0, at now: UnixTime) -> Bool {
     guard quota != nil else { return true }
     if current?.isOver(at: now) != false { (current, next) = (next, nil) }
@@ -48,20 +50,20 @@ struct PlatformQuota: Sendable {
     return quota != nil && !isUsable(current) && !isUsable(next)
   }
 
-  /// A push was handed over.
+  /// Counts a push that is handed over.
   mutating func spend() {
     guard quota != nil else { return }
     current?.rest -= 1
     used += 1
   }
 
-  /// The reservation to ask for now; nil: none. `isWaiting`: some pushes could not be handed over. `checks`: so many
-  /// are being looked up and will be handed over after that.
+  /// The reservation to ask for now; nil: none. `isWaiting`: some pushes could not be handed over.
+  /// `checks`: the number of pushes that are being looked up and will be handed over after that.
   mutating func request(isWaiting: Bool, checks: Int, at now: UnixTime) -> (
     quota: PushQuota, pushes: Int, lead: Duration
   )? {
     guard let quota, askedAt == nil, next == nil else { return nil }
-    // Ahead of time while pushes go on, so that none has to wait for the answer.
+    // Ahead of time while pushes continue, so that none has to wait for the answer.
     let isRunningOut = current.map { $0.rest * 2 <= $0.size || now >= $0.from + PushQuota.lifetime / 2 } ?? false
     guard isWaiting || (isRunningOut && used + checks > 0) else { return nil }
     let least = max(1, quota.largestReservation / 100)
@@ -80,7 +82,7 @@ struct PlatformQuota: Sendable {
 }
 
 extension PushQuota {
-  /// How many pushes it lets through in that time, from all workers together.
+  /// How many pushes of all workers together it allows in that time.
   func pushes(in time: Duration) -> Int { perMinute * Int(min(time, .seconds(3600)).milliseconds) / 61_000 }
 
   /// The time in which it lets that many pushes through.

@@ -1,10 +1,10 @@
 import DequeModule
 import FanfareCore
 
-/// Guards the registrations of one hub and platform against being removed in masses by mistake.
+/// Guards one hub's registrations on one platform against mass removal by mistake.
 ///
-/// *Trusting*: devices called dead are held for a moment and then unregistered. *Suspended*: too many look dead; they
-/// are reported and stay registered. It becomes trusting again when the share has fallen to half of the limit.
+/// *Trusting*: devices reported dead are held for a moment and then unregistered. *Suspended*: too many look dead; they
+/// are reported and stay registered. It becomes trusting again when their share has fallen to half of the limit.
 struct UnregisterGuard: Sendable {
   /// The share of dead devices at which the fault must be ours: a wrong environment, key or project.
   private let policy: UnregisterPolicy
@@ -12,7 +12,8 @@ struct UnregisterGuard: Sendable {
   private var gone = 0
   /// Whether dead devices are reported but stay registered.
   private(set) var isSuspended = false
-  /// Devices called dead, held for up to a second: if too many follow, none of them is unregistered.
+  /// Devices reported dead, held for up to a second: if too many follow, none of them is
+  /// unregistered.
   private var suspects: [DeadDevice] = []
 
   init(policy: UnregisterPolicy) {
@@ -33,7 +34,8 @@ struct UnregisterGuard: Sendable {
     return isSuspended != wasSuspended
   }
 
-  /// Holds a device called dead. One without room will be called dead again with its next push.
+  /// Holds a device reported dead. A device without room will be reported dead again with its next
+  /// push.
   mutating func hold(_ device: DeadDevice) {
     if !isSuspended, suspects.count < 10_000 { suspects.append(device) }
   }
@@ -44,11 +46,11 @@ struct UnregisterGuard: Sendable {
   }
 }
 
-/// When dead devices stop being believed.
+/// When the worker stops believing that devices are dead.
 package struct UnregisterPolicy: Hashable, Sendable {
   /// How many of the latest answers count, per hub and platform.
   package var window = 500
-  /// Fewer dead devices among them are never suspicious.
+  /// A lower number of dead devices among them is never suspicious.
   package var minimumCount = 50
   /// The share of dead devices that suspends unregistering; below half of it unregistering resumes.
   package var share = 0.5

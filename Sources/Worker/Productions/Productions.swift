@@ -1,9 +1,9 @@
 import FanfareCore
 package import RDKafka
 
-/// The purpose of a record on its way to Kafka: the work item that is not settled before it is acknowledged.
+/// The purpose of a record on its way to Kafka, and the item that waits for its acknowledgement.
 struct Production: Sendable {
-  /// Decides what is done when Kafka refuses the record for good.
+  /// Decides how to proceed when Kafka refuses the record for good.
   enum Kind: Sendable {
     case status
     /// The status of a page: the rest of its broadcast waits for it.
@@ -35,7 +35,7 @@ struct Production: Sendable {
 
 /// Records on their way to Kafka, and the purpose of each.
 ///
-/// In two arrays, so that the sink gets the very records that are kept in case it refuses some: copies would count
+/// In two arrays, so that the sink gets the same records that are kept in case it refuses some: copies would count
 /// references twice per send.
 struct Productions: Sendable, RandomAccessCollection {
   /// The records alone, for the sink.
@@ -54,7 +54,7 @@ struct Productions: Sendable, RandomAccessCollection {
   /// The item that waits for a record.
   func ticket(at index: Int) -> Ticket { purposes[index].ticket }
 
-  /// Takes out the records that the rest of a broadcast waits for.
+  /// Takes out the records for which the rest of a broadcast waits.
   mutating func takeBroadcasts() -> Productions {
     var taken = Productions()
     // Nearly always there is none.
@@ -75,10 +75,11 @@ struct Acknowledgement: Sendable {
   let refused: [(index: Int, error: RDKafkaError)]
 }
 
-/// The records that Kafka refused, until they are produced again after a delay that grows.
+/// The records that Kafka refused, until they are produced again after a growing delay.
 struct RefusedProductions: Sendable {
   private var waiting = DeadlineQueue<(production: Production, record: ProducerRecord)>()
-  /// The topic and error of the last refusal that waiting does not cure; nil after a record was accepted.
+  /// The topic and error of the last refusal that waiting does not help; nil after a record was
+  /// accepted.
   private(set) var problem: String?
 
   mutating func accepted() {

@@ -1,12 +1,11 @@
 import FanfareCore
 
-/// How the results of one send are spread over status records, each of which must stay well below Kafka's largest
-/// message.
+/// Spreads the results of one send over status records, each well below Kafka's largest message.
 struct StatusParts {
   private let devices: Int
   private let limit: Int
 
-  /// So many devices, at most `limit` of them in a record.
+  /// Divides `devices` devices, at most `limit` of them in a record.
   init(devices: Int, limit: Int) {
     self.devices = devices
     self.limit = limit
@@ -27,7 +26,7 @@ struct StatusPart {
   var part = 0
   var parts = 1
   var attempt: AttemptID?
-  /// How further devices of the part ended, which are not listed.
+  /// The outcomes of further devices of the part, which are not listed.
   var counts = OutcomeCounts()
 }
 
@@ -41,7 +40,7 @@ extension StatusRecord {
       counts: part.counts, traceparent: send.traceparent)
   }
 
-  /// The same with its devices only counted; nil when it lists none.
+  /// The same record with its devices only counted; nil if it lists none.
   var shortened: StatusRecord? {
     guard !devices.isEmpty else { return nil }
     var counts = counts

@@ -4,7 +4,7 @@ import RDKafka
 /// An event of the pump.
 enum PumpStep: Sendable {
   case event(ConsumerEvent)
-  /// Kafka has answered: whether each copy is durable, and the first error.
+  /// Kafka's answer: whether each copy is durable, and the first error.
   case acknowledged([(held: PumpState.Held, isDurable: Bool)], RDKafkaError?)
   case tick
   case shutDown
@@ -12,12 +12,12 @@ enum PumpStep: Sendable {
   case ended
 }
 
-/// The pump's decisions: which records wait, which are due, and which positions may be committed.
+/// The pump's decisions: which records are held, due or settled, and which positions to commit.
 ///
 /// A record is *held* until it is due, then its copy is *outstanding* until Kafka acknowledges it; a refused copy is
 /// held for another second. Its offset settles with the acknowledgement.
 struct PumpState {
-  /// A record that waits, or whose copy is on its way.
+  /// A record that is held, or whose copy is outstanding.
   struct Held: Sendable {
     let origin: Origin
     let key: [UInt8]?
@@ -39,15 +39,15 @@ struct PumpState {
   }
 
   private struct Drain {
-    /// Without those that have been assigned again since.
+    /// Excludes partitions that have been assigned again since.
     var partitions: [TopicPartition]
     let rebalance: Rebalance
     let deadline: Int64
   }
 
   private let delay: Int64
-  /// Records due within so many milliseconds are released together, at another moment for each partition, so that the
-  /// workers get no flood.
+  /// The span in milliseconds whose due records are released together. Each partition releases at
+  /// another moment of it, so that the workers get no flood.
   private let interval: Int64
   private let limits: RetryPump.Limits
   private var offsets = PartitionOffsets()
@@ -62,7 +62,7 @@ struct PumpState {
   private var drains: [Drain] = []
   private var shutdownDeadline: Int64?
 
-  /// Holds records for at most `delay`: the worker that gets one too early defers it again.
+  /// Holds records for at most `delay`: a worker that gets one too early defers it again.
   init(delay: Duration, limits: RetryPump.Limits) {
     self.delay = delay.milliseconds
     interval = RetryPump.lateness(of: delay).milliseconds
@@ -98,7 +98,7 @@ struct PumpState {
           bytes -= held.value.count
           offsets.settle(held.origin)
         } else {
-          // When Kafka is out of order, a second is soon enough.
+          // When Kafka is out of order, another try after a second is soon enough.
           waiting.insert(held, due: now.uptime + 1000)
         }
       }
@@ -131,7 +131,7 @@ struct PumpState {
 
   /// The first moment from `due` on at which records of the partition are released.
   private func moment(of partition: Int32, after due: Int64) -> Int64 {
-    // Multiples of the golden ratio lie evenly in the interval, however many they are.
+    // Multiples of the golden ratio lie evenly in the interval, whatever their number.
     let shift = Int64(partition) * 618 % 1000 * interval / 1000
     return (due - shift + interval - 1) / interval * interval + shift
   }
@@ -150,7 +150,7 @@ struct PumpState {
 
   private mutating func finishDrains(at now: Moment, into effects: inout Effects) {
     guard !drains.isEmpty else { return }
-    // Before the partitions are closed, and with them their positions.
+    // Before the partitions are closed, which forgets their positions.
     effects.positions += offsets.takeChanged(metadataLimit: 0)
     var remaining: [Drain] = []
     for drain in drains {
@@ -166,7 +166,7 @@ struct PumpState {
     forgetUnowned()
   }
 
-  /// Forgets the records of partitions that have another owner by now.
+  /// Forgets the records of partitions that have another owner.
   private mutating func forgetUnowned() {
     let offsets = offsets
     for held in waiting.remove(where: { !offsets.isOpen($0.origin) }) { bytes -= held.value.count }
