@@ -89,8 +89,10 @@ package struct Settings: Sendable {
     let reader = SettingsReader(providers: providers)
     var settings = try Settings(from: reader)
     try readFurther(reader)
-    if let unknown = fileKeys.subtracting(reader.keys).min() {
-      throw SettingsError(unknown, "is not a known key; deploy/fanfare.yaml lists all keys")
+    let unknown = fileKeys.subtracting(reader.keys).sorted()
+    if let first = unknown.first {
+      let others = unknown.count == 1 ? "" : " (nor are \(unknown.dropFirst().joined(separator: ", ")))"
+      throw SettingsError(first, "is not a known key\(others); deploy/fanfare.yaml lists all keys")
     }
     let known = Set(reader.keys.map(variable)).union(["FANFARE_CONFIG"])
     settings.unknownVariables = environment.keys.filter {
