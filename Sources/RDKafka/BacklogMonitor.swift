@@ -1,8 +1,8 @@
 package import Logging
 import Synchronization
 
-/// Estimates a group's lag on a topic, so that a front end can refuse work before a cluster with limited memory drops
-/// unread records.
+/// Estimates a group's lag on a topic, so that a front end can refuse work before a cluster with
+/// limited memory drops unread records.
 ///
 /// Broker and group may be other processes: the monitor requests the ends of the partitions and the group's committed
 /// offsets a few times a second over its own connection. In between it counts the records of a ``Producer`` that was
@@ -24,7 +24,7 @@ package final class BacklogMonitor: Sendable {
   /// The highest lag of a partition, for ``hasRoom()``.
   private let worstBytes = Atomic(0)
   private let worstRecords = Atomic(0)
-  /// Submitted and not yet settled; their partitions are not known yet.
+  /// Bytes of records submitted and not yet settled; their partitions are not known yet.
   private let inFlightBytes = Atomic(0)
   private let inFlightRecords = Atomic(0)
   private let hasObserved = Atomic(false)
@@ -51,8 +51,8 @@ package final class BacklogMonitor: Sendable {
     package var bytes: Int
   }
 
-  /// Creates a monitor without contacting a broker. The defaults keep a margin below the limits of librdkafka's mock
-  /// cluster.
+  /// Creates a monitor without contacting a broker.
+  /// The defaults keep a margin below the limits of librdkafka's mock cluster.
   ///
   /// - Parameters:
   ///   - client: The cluster.
@@ -202,7 +202,8 @@ extension BacklogMonitor {
     count(records, sign: -1)
   }
 
-  /// Resets the records in flight after their handle has failed. Records submitted concurrently may be miscounted.
+  /// Resets the records in flight after their handle has failed.
+  /// Records submitted concurrently may be miscounted.
   func forgetInFlight() {
     inFlightBytes.store(0, ordering: .relaxed)
     inFlightRecords.store(0, ordering: .relaxed)
@@ -267,7 +268,8 @@ struct PartitionBacklog {
     ownBytes += bytes
   }
 
-  /// Updates the offsets from the cluster. `before` is the own production before the query, which is before `end`.
+  /// Updates the offsets from the cluster.
+  /// `before` is this process's production before the query, which precedes `end`.
   mutating func observed(next: Int64, end: Int64, before: (records: Int, bytes: Int)) {
     if let last = marks.last, end > last.offset {
       marks.append(Mark(offset: end, records: before.records, bytes: before.bytes))

@@ -2,7 +2,8 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Runs librdkafka calls that wait for a broker outside the cooperative pool, which they would starve.
+/// Runs librdkafka calls that wait for a broker outside the cooperative pool, which they would
+/// starve.
 ///
 /// Every such call has a timeout, so that its thread is released.
 enum BlockingCalls {
@@ -63,7 +64,7 @@ final class OneShot: Sendable {
 
 /// Short pauses of a dedicated thread.
 enum Pause {
-  /// Blocks the thread for 20 ms, when there is nothing to wait for.
+  /// Blocks the thread for 20 ms, to wait without an event.
   static func briefly() { usleep(20_000) }
 
   /// Blocks the thread for half a millisecond, so that more events gather.

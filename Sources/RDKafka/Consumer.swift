@@ -1,12 +1,14 @@
 package import Logging
 import Synchronization
 
-/// Reads topics as a member of a cooperative-sticky group. Rebalances are announced before they take effect.
+/// Reads topics as a member of a cooperative-sticky group.
+/// Rebalances are announced before they take effect.
 ///
 /// Create it, keep ``run()`` running, read ``events``, and ``grant(records:)`` credit. No record comes without credit,
 /// so unread records stay at the broker. Rebalances and errors come regardless. Offsets are stored by the application.
 package final class Consumer: Sendable {
-  /// The events in order, for one reader. Ends with the consumer. It buffers at most the records of the granted credit.
+  /// The events in order, for one reader.
+  /// Ends with the consumer. It buffers at most the records of the granted credit.
   package let events: AsyncStream<ConsumerEvent>
 
   private let configuration: ConsumerConfiguration
@@ -53,19 +55,21 @@ package final class Consumer: Sendable {
     state = Mutex(State(handle: handle))
   }
 
-  /// Adds credit, or reduces it with a negative number; records in flight still come. Cheap; callable from any thread.
+  /// Adds credit, or reduces it with a negative number; records in flight still come.
+  /// Cheap; callable from any thread.
   package func grant(records: Int) {
     if credit.grant(records) { wakeUp.signal() }
   }
 
-  /// Pauses or resumes the topics in ``ConsumerConfiguration/pausableTopics``. Records in flight may still come. Cheap;
-  /// callable from any thread.
+  /// Pauses or resumes the topics in ``ConsumerConfiguration/pausableTopics``.
+  /// Records in flight may still come. Cheap; callable from any thread.
   package func setPaused(_ isPaused: Bool) {
     self.isPaused.store(isPaused, ordering: .sequentiallyConsistent)
     wakeUp.signal()
   }
 
-  /// Reads until ``close()`` or cancellation. Returns when the member has left the group, or its time for that is over.
+  /// Reads until ``close()`` or cancellation.
+  /// Returns after the member has left the group or the time for that is over.
   package func run() async {
     let handle = state.withLock { state -> ConsumerHandle? in
       guard state.phase == .created else { return nil }
@@ -95,8 +99,8 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// Leaves the group: the application completes the last revocation, stored offsets are committed, and the stream
-  /// ends.
+  /// Leaves the group: the application completes the last revocation, stored offsets are committed,
+  /// and the stream ends.
   ///
   /// Bounded by ``ConsumerConfiguration/closeTimeout``, after a possible ``RebalanceDelay``.
   package func close() async {
@@ -104,7 +108,8 @@ package final class Consumer: Sendable {
     await ended.wait()
   }
 
-  /// Stores offsets. They are committed within ``ConsumerConfiguration/autoCommitInterval`` and at a revocation.
+  /// Stores offsets.
+  /// They are committed within ``ConsumerConfiguration/autoCommitInterval`` and at a revocation.
   ///
   /// Callable from any thread. ``PartitionOffset/metadata`` is ignored.
   ///
@@ -115,7 +120,8 @@ package final class Consumer: Sendable {
     progress.stored(offsets)
   }
 
-  /// Commits offsets with their metadata and returns when the broker has them. It does not check the assignment.
+  /// Commits offsets with their metadata and returns when the broker has them.
+  /// It does not check the assignment.
   ///
   /// Bounded by ``ConsumerConfiguration/commitTimeout``. Where ``RefusedOffsets`` are used, refused offsets are kept
   /// for ``kept(_:)`` before this throws, which can take as long again.
@@ -165,8 +171,8 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// The last refused offsets of the partitions with metadata, where ``RefusedOffsets`` are used. They may be older
-  /// than the committed ones.
+  /// The last refused offsets of the partitions with metadata, where ``RefusedOffsets`` are used.
+  /// They may be older than the committed ones.
   package func kept(_ partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     try await refusedOffsets?.kept(partitions) ?? []
   }
@@ -185,8 +191,8 @@ package final class Consumer: Sendable {
     }
   }
 
-  /// The lag of each assigned partition as of the last fetch. Sends no request. Partitions that have not been fetched
-  /// are omitted.
+  /// The lag of each assigned partition as of the last fetch.
+  /// Sends no request. Partitions that have not been fetched are omitted.
   package func lag() -> [TopicPartition: Int64] {
     guard let handle = state.withLock({ $0.handle })?.handle else { return [:] }
     var lag: [TopicPartition: Int64] = [:]

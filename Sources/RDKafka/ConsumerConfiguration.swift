@@ -6,34 +6,35 @@ package struct ConsumerConfiguration: Sendable {
   package var topics: [String]
   /// The topics that ``Consumer/setPaused(_:)`` pauses.
   package var pausableTopics: Set<String> = []
-  /// A name that survives restarts (static membership): a restart within `sessionTimeout` moves no partition.
+  /// A name that survives restarts (static membership): a restart within `sessionTimeout` moves no
+  /// partition.
   package var instanceID: String?
   /// Where reading starts when the group has no offset, or the offset no longer exists.
   package var start = Start.earliest
   /// A member that sends no heartbeat for this long loses its partitions.
   package var sessionTimeout: Duration
   package var heartbeatInterval: Duration
-  /// The interval of commits of stored offsets, which also happen at revocations. nil for an application that commits
-  /// by itself and stores nothing.
+  /// The interval of commits of stored offsets, which also happen at revocations. nil for an
+  /// application that commits by itself and stores nothing.
   package var autoCommitInterval: Duration?
-  /// How long the application may take to complete a ``Rebalance``. Keep it short: during a revocation librdkafka
-  /// fetches for no partition of this consumer.
+  /// How long the application may take to complete a ``Rebalance``.
+  /// Keep it short: during a revocation librdkafka fetches for no partition of this consumer.
   package var rebalanceDeadline: Duration = .milliseconds(1_500)
   package var commitTimeout: Duration = .seconds(5)
   /// The longest time from `close()` to the end, including the last rebalance.
   package var closeTimeout: Duration = .seconds(8)
-  /// How long the broker holds a fetch without data. A real broker answers as soon as there is data; librdkafka's mock
-  /// cluster always waits that long.
+  /// How long the broker holds a fetch without data.
+  /// A real broker answers as soon as there is data; librdkafka's mock cluster always waits that long.
   package var fetchWait: Duration
-  /// The most prefetched records of all partitions, and the same again for pausable topics. A record costs a few
-  /// hundred bytes beyond its own.
+  /// The most prefetched records of all partitions, and the same number again for pausable topics.
+  /// A record costs a few hundred bytes in addition to its own.
   package var prefetchRecords = 10_000
   /// The most prefetched bytes of the same partitions.
   package var prefetchBytes = 4 * 1024 * 1024
   /// The most bytes of one partition in one fetch.
   package var fetchBytesPerPartition = 128 * 1024
-  /// The most compressed bytes in one fetch, but at least one batch. Decompressed they are several times as many, in
-  /// addition to `prefetchBytes`.
+  /// The most compressed bytes in one fetch, but at least one batch.
+  /// Decompressed they are several times as many, in addition to `prefetchBytes`.
   package var fetchBytes = 1024 * 1024
   /// Whether headers are read, which costs a fraction of a microsecond per record.
   package var readsHeaders = true

@@ -1,21 +1,24 @@
 import Synchronization
 
-/// An event of a ``Consumer``. Records of a partition come only between its `assigned` and its `revoked` or `lost`.
+/// An event of a ``Consumer``.
+/// Records of a partition come only between its `assigned` and its `revoked` or `lost`.
 package enum ConsumerEvent: Sendable {
   /// Records, in order within each partition; at most as many as credit was granted.
   case records([ConsumedRecord])
-  /// The group assigns these partitions to this member. Reading starts when the rebalance is completed.
+  /// The group assigns these partitions to this member.
+  /// Reading starts when the rebalance is completed.
   case assigned([TopicPartition], Rebalance)
   /// The group revokes these partitions. No further record of them comes.
   ///
-  /// Settle or give up what is in flight, store the offsets, then complete the rebalance: only then may another member
-  /// read them.
+  /// Settle or give up the records in flight, store the offsets, then complete the rebalance: only then may another
+  /// member read the partitions.
   case revoked([TopicPartition], Rebalance)
-  /// These partitions belong to another member already, because the session expired. Drop what is in flight; nothing
-  /// can be committed.
+  /// These partitions already belong to another member, because the session expired.
+  /// Drop the records in flight; none of their offsets can be committed.
   case lost([TopicPartition], Rebalance)
-  /// An error. Unless it `isFatal`, the consumer retries by itself; after a fatal error the stream ends. The same error
-  /// is reported at most every ten seconds.
+  /// An error.
+  /// Unless it `isFatal`, the consumer retries by itself; after a fatal error the stream ends. The same error is
+  /// reported at most every ten seconds.
   case failed(RDKafkaError)
 }
 
@@ -24,7 +27,8 @@ package enum ConsumerEvent: Sendable {
 /// It takes effect when ``complete()`` is called, when the token is released, or after
 /// ``ConsumerConfiguration/rebalanceDeadline``, whichever is first.
 package final class Rebalance: Sendable {
-  /// Whether the change was acknowledged; shared with the consumer's thread, which outlives the token.
+  /// Whether the change was acknowledged; shared with the consumer's thread, which outlives the
+  /// token.
   final class State: Sendable {
     private let completed = Atomic(false)
     private let wakeUp: @Sendable () -> Void
@@ -46,7 +50,7 @@ package final class Rebalance: Sendable {
     }
   }
 
-  /// When it takes effect without acknowledgement.
+  /// The moment at which the change takes effect without acknowledgement.
   package let deadline: ContinuousClock.Instant
   private let state: State
 

@@ -1,4 +1,5 @@
-/// The submissions with unsettled records. A value: its owner holds the lock and performs what it returns.
+/// The submissions with unsettled records.
+/// A value: its owner holds the lock and performs the returned actions.
 struct InFlight: ~Copyable {
   /// Called once with the results in the order of the submission's records.
   typealias Completion = @Sendable ([Result<RecordPosition, RDKafkaError>]) -> Void
@@ -12,7 +13,8 @@ struct InFlight: ~Copyable {
   private struct Slot {
     /// The results; an unsettled record has a position with the offset ``unsettled``.
     var results: [Result<RecordPosition, RDKafkaError>] = []
-    /// The number of unsettled records, plus one until the submitting thread has submitted all of them.
+    /// The number of unsettled records, plus one until the submitting thread has submitted all of
+    /// them.
     var remaining = 0
     var generation = 0
     var completion: Completion?

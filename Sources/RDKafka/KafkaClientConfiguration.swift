@@ -10,7 +10,7 @@ package struct KafkaClientConfiguration: Sendable {
   ///
   /// Creating a client fails, naming the key, for an unknown key, an invalid value, and a key that this target sets.
   package var properties: [String: String]
-  /// The kind of cluster, which producers and consumers take their default settings from.
+  /// The kind of cluster, which determines the default settings of producers and consumers.
   package var profile: ClusterProfile
 
   package init(
@@ -31,7 +31,8 @@ extension KafkaClientConfiguration: CustomStringConvertible, CustomDebugStringCo
   /// Equal to ``description``, because debugging output is logged, too.
   package var debugDescription: String { description }
 
-  /// Prevents `dump` and the interpolation of an enclosing struct from printing the values of the properties.
+  /// Prevents `dump` and the interpolation of an enclosing struct from printing the values of the
+  /// properties.
   package var customMirror: Mirror {
     Mirror(self, children: ["bootstrapServers": bootstrapServers, "clientID": clientID])
   }
@@ -71,9 +72,9 @@ package struct ClusterProfile: Sendable, Hashable {
   package var fetchWait: Duration = .milliseconds(100)
   /// The wait after a failed fetch; nil means librdkafka's default of 500 ms.
   package var fetchErrorBackoff: Duration?
-  /// Whether a group accepts commits during a rebalance until all members have joined again, as real clusters do.
-  /// Otherwise a consumer delays its part of the rebalance, see `RebalanceDelay`, and keeps refused positions, see
-  /// `RefusedOffsets`.
+  /// Whether a group accepts commits during a rebalance until all members have joined again, as
+  /// real clusters do. Otherwise a consumer delays its part of the rebalance, see `RebalanceDelay`, and keeps refused
+  /// positions, see `RefusedOffsets`.
   package var acceptsCommitsDuringRebalance = true
 
   package init() {}

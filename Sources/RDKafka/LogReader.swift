@@ -1,12 +1,14 @@
 package import Logging
 
-/// Reads topics, their ends and the offsets of groups without joining a group, committing, or creating topics.
+/// Reads topics, their ends and the offsets of groups without joining a group, committing, or
+/// creating topics.
 package struct LogReader: Sendable {
   private let client: KafkaClientConfiguration
   private let handle: Handle
   private let timeout: Duration
 
-  /// Creates a reader without contacting a broker. `timeout` bounds each request, and a scan without progress.
+  /// Creates a reader without contacting a broker.
+  /// `timeout` bounds each request, and a scan without progress.
   ///
   /// - Throws: `configuration`, naming the key.
   package init(
@@ -46,7 +48,8 @@ package struct LogReader: Sendable {
     return partitions
   }
 
-  /// The spans of all partitions of the topics, including empty ones. Throws as `partitions(of:)` does.
+  /// The spans of all partitions of the topics, including empty ones.
+  /// Throws as `partitions(of:)` does.
   package func spans(of topics: [String]) async throws(RDKafkaError) -> [LogSpan] {
     let partitions = try await partitions(of: topics)
     let milliseconds = timeout.timeoutMilliseconds
@@ -63,8 +66,8 @@ package struct LogReader: Sendable {
     }
   }
 
-  /// The offset after the last record of each partition, with one request per broker. Throws `unreachable`, `timedOut`,
-  /// `unauthorized`.
+  /// The offset after the last record of each partition, with one request per broker.
+  /// Throws `unreachable`, `timedOut`, `unauthorized`.
   package func ends(of partitions: [TopicPartition]) async throws(RDKafkaError) -> [PartitionOffset] {
     let milliseconds = timeout.timeoutMilliseconds
     return try await BlockingCalls.run { [handle] () throws(RDKafkaError) in
@@ -72,8 +75,8 @@ package struct LogReader: Sendable {
     }
   }
 
-  /// The offsets that the group has committed; partitions without one are omitted. Throws `unreachable`, `timedOut`,
-  /// `unauthorized`.
+  /// The offsets that the group has committed; partitions without one are omitted.
+  /// Throws `unreachable`, `timedOut`, `unauthorized`.
   package func committed(by group: String, in partitions: [TopicPartition]) async throws(RDKafkaError)
     -> [PartitionOffset]
   {

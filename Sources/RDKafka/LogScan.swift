@@ -1,6 +1,7 @@
 import Synchronization
 
-/// A scan of spans of the log, batch by batch, in order within each partition. Records after the spans are not read.
+/// A scan of spans of the log, batch by batch, in order within each partition.
+/// Records after the spans are not read.
 package final class LogScan: Sendable {
   private let handle: LogHandle
   private let timeout: Duration

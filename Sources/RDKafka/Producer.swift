@@ -86,14 +86,16 @@ package final class Producer: Sendable {
     return try results[0].get()
   }
 
-  /// Sends records and returns when each is acknowledged or has failed. Results are in the order of the records.
+  /// Sends records and returns when each is acknowledged or has failed.
+  /// Results are in the order of the records.
   package func send(_ records: [ProducerRecord]) async -> [Result<RecordPosition, RDKafkaError>] {
     await withCheckedContinuation { continuation in
       submit(records) { continuation.resume(returning: $0) }
     }
   }
 
-  /// Submits records and returns at once. The cheapest way: no task, no continuation, one lock for all records.
+  /// Submits records and returns at once.
+  /// The cheapest way: no task, no continuation, one lock for all records.
   ///
   /// - Parameters:
   ///   - records: Any number of records for any topics.
@@ -125,14 +127,15 @@ package final class Producer: Sendable {
         guard case .closed = state.phase else { return (isToBeTaken, []) }
         return (false, state.inFlight.takeFinished())
       }
-      // Completes on the producer's thread what no further delivery report will complete: the broker can be faster than
-      // this thread.
+      // Lets the producer's thread complete submissions that no further delivery report will complete: the broker can
+      // be faster than this thread.
       if isToBeTaken { handle.interrupt() }
       for submission in left { submission.completion(submission.results) }
     }
   }
 
-  /// Refuses further records, waits at most `timeout` for those in flight, gives up the rest, and ends ``run()``.
+  /// Refuses further records, waits at most `timeout` for those in flight, gives up the rest, and
+  /// ends ``run()``.
   ///
   /// - Returns: The number of records given up, which fail with `notPersisted` or `possiblyPersisted`.
   @discardableResult
@@ -142,8 +145,8 @@ package final class Producer: Sendable {
     return state.withLock { $0.abandoned }
   }
 
-  /// Reads the partitions of `topics`, so that the first records do not wait for them. Also checks that the cluster is
-  /// reachable.
+  /// Reads the partitions of `topics`, so that the first records do not wait for them.
+  /// Also checks that the cluster is reachable.
   ///
   /// - Returns: The number of partitions of each topic.
   /// - Throws: `unknownTopic`, `unreachable`, `timedOut`, `unauthorized`, `closed`.

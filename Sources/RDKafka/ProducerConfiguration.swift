@@ -1,4 +1,5 @@
-/// The settings of a ``Producer``. `acks=all`, idempotence and Java's murmur2 partitioner are fixed.
+/// The settings of a ``Producer``.
+/// `acks=all`, idempotence and Java's murmur2 partitioner are fixed.
 package struct ProducerConfiguration: Sendable {
   package var client: KafkaClientConfiguration
   /// How long a record waits for others to share its batch: less CPU for more latency.
@@ -6,23 +7,23 @@ package struct ProducerConfiguration: Sendable {
   /// A batch of this size is sent without waiting.
   package var batchBytes = 262_144
   package var compression = Compression.lz4
-  /// The longest time from `send` to failure, including retries. With a few seconds librdkafka before 2.3 reports fatal
-  /// errors more often after a temporary broker error.
+  /// The longest time from `send` to failure, including retries.
+  /// With a few seconds librdkafka before 2.3 reports fatal errors more often after a temporary broker error.
   package var deliveryTimeout: Duration
   /// How long a broker may take to answer one request.
   package var requestTimeout: Duration = .seconds(5)
   /// The most records held, including those in flight; beyond it `send` fails with `queueFull`.
   package var queueRecords = 100_000
-  /// The most bytes held, including those in flight; beyond it `send` fails with `queueFull`. librdkafka's default is
-  /// 1 GiB.
+  /// The most bytes held, including those in flight; beyond it `send` fails with `queueFull`.
+  /// librdkafka's default is 1 GiB.
   package var queueBytes = 64 * 1024 * 1024
   /// The largest record, key and headers included; a larger one fails with `messageTooLarge`.
   package var maximumRecordBytes = 1_000_000
   /// How long the producer flushes when `run()` is cancelled instead of closed.
   package var closeTimeout: Duration = .seconds(5)
 
-  /// The defaults of `client.profile`, which suit a front end. Where no caller waits for single records, use a `linger`
-  /// of 10 to 50 ms.
+  /// The defaults of `client.profile`, which suit a front end.
+  /// Where no caller waits for single records, use a `linger` of 10 to 50 ms.
   package init(client: KafkaClientConfiguration) {
     self.client = client
     deliveryTimeout = client.profile.deliveryTimeout

@@ -1,13 +1,15 @@
-/// An error of the Kafka client. It never contains a record's key or value, or the value of a property.
+/// An error of the Kafka client.
+/// It never contains a record's key or value, or the value of a property.
 package struct RDKafkaError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The kind of error, which determines what the caller can do.
   package var code: Code
   /// A description for people, with the topic, property or broker error.
   package var message: String
-  /// librdkafka's error number: positive from the broker, negative for a local error, 0 for our own.
+  /// librdkafka's error number: positive from the broker, negative for a local error, 0 for our
+  /// own.
   package var number: Int32
-  /// Whether the client cannot continue. A producer replaces its handle by itself; a consumer leaves its group and
-  /// ends.
+  /// Whether the client cannot continue.
+  /// A producer replaces its handle by itself; a consumer leaves its group and ends.
   package var isFatal: Bool
 
   package init(code: Code, message: String, number: Int32 = 0, isFatal: Bool = false) {
@@ -40,7 +42,8 @@ extension RDKafkaError {
     package static let configuration = Code(value: .configuration)
     /// The client was closed before or during the call, which had no effect.
     package static let closed = Code(value: .closed)
-    /// The producer's limit of records or bytes is reached; nothing was enqueued. Retry more slowly.
+    /// The producer's limit of records or bytes is reached; nothing was enqueued.
+    /// Retry more slowly.
     package static let queueFull = Code(value: .queueFull)
     /// The record, or the metadata of an offset, exceeds a limit of client or broker. Do not retry.
     package static let messageTooLarge = Code(value: .messageTooLarge)
@@ -54,13 +57,15 @@ extension RDKafkaError {
     package static let unreachable = Code(value: .unreachable)
     /// The record is not in the log. Sending it again cannot duplicate it.
     package static let notPersisted = Code(value: .notPersisted)
-    /// The record was sent and not acknowledged: it may be in the log. Sending it again may duplicate it.
+    /// The record was sent and not acknowledged: it may be in the log.
+    /// Sending it again may duplicate it.
     package static let possiblyPersisted = Code(value: .possiblyPersisted)
     /// The handle has failed permanently (an idempotence violation, a fenced member).
     package static let fatal = Code(value: .fatal)
     /// The partition is not assigned to this consumer any more. Its new owner does the work.
     package static let notAssigned = Code(value: .notAssigned)
-    /// The group is rebalancing, or the member's generation is over. The offsets were not committed.
+    /// The group is rebalancing, or the member's generation is over.
+    /// The offsets were not committed.
     package static let rebalancing = Code(value: .rebalancing)
     /// An existing object differs from the specification, such as a topic with fewer partitions.
     package static let conflict = Code(value: .conflict)

@@ -1,8 +1,9 @@
 /// One record to be produced.
 package struct ProducerRecord: Sendable {
   package var topic: String
-  /// The partition from 0 to 65,534, modulo the number of partitions of the topic: records of one partition of another
-  /// topic stay together. nil: chosen by the key as in Java's clients (murmur2), and at random without a key.
+  /// The partition from 0 to 65,534, modulo the number of partitions of the topic: records of one
+  /// partition of another topic stay together. nil: chosen by the key as in Java's clients (murmur2), and at random
+  /// without a key.
   package var partition: Int32?
   /// Records with the same key go to the same partition and stay in order.
   package var key: [UInt8]?
@@ -24,12 +25,14 @@ package struct ProducerRecord: Sendable {
 
 /// One record that was read.
 ///
-/// Keys and values of a batch are slices of one array, which lives as long as any of them: copy what is kept for long.
+/// Keys and values of a batch are slices of one array, which lives as long as any of them. Copy a slice that you keep
+/// for long.
 package struct ConsumedRecord: Sendable {
   package var topic: String
   package var partition: Int32
   package var offset: Int64
-  /// When it was produced (or appended, as configured for the topic) in milliseconds since 1970; -1 if unknown.
+  /// When it was produced (or appended, as configured for the topic) in milliseconds since 1970; -1
+  /// if unknown.
   package var timestamp: Int64
   /// The key; nil if it has none.
   package var key: ArraySlice<UInt8>?

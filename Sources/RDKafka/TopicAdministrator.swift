@@ -17,7 +17,8 @@ package struct TopicAdministrator: Sendable {
         further: client.properties, reserved: ["bootstrap.servers", "metadata.broker.list", "client.id", "log.queue"]))
   }
 
-  /// Creates the topics that do not exist. A topic with at least the specified number of partitions is unchanged.
+  /// Creates the topics that do not exist.
+  /// A topic with at least the specified number of partitions is unchanged.
   ///
   /// librdkafka's mock cluster does not implement the request: a missing topic fails with `unsupported`.
   ///

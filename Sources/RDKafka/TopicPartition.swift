@@ -16,9 +16,10 @@ package struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
 /// The position of a consumer group in one partition.
 package struct PartitionOffset: Sendable, Hashable {
   package var partition: TopicPartition
-  /// The offset of the next record to read: one more than that of the last record done.
+  /// The offset of the next record to read: one after the last settled record.
   package var offset: Int64
-  /// Text committed with the offset; brokers allow 4096 bytes by default. ``Consumer/store(_:)`` ignores it.
+  /// Text committed with the offset; brokers allow 4096 bytes by default.
+  /// ``Consumer/store(_:)`` ignores it.
   package var metadata: String?
 
   package init(partition: TopicPartition, offset: Int64, metadata: String? = nil) {

@@ -4,12 +4,12 @@ import CRDKafka
 final class AdminHandle: Sendable {
   private let handle: Handle
 
-  /// Makes a handle; contacts no broker yet.
+  /// Creates a handle without contacting a broker.
   init(properties: PropertySet) throws(RDKafkaError) {
     handle = try Handle(kind: .producer, properties: properties, events: 0, logsToQueue: false)
   }
 
-  /// What the cluster is made of; see ``Handle/overview(timeoutMilliseconds:)``.
+  /// The topics and brokers of the cluster; see ``Handle/overview(timeoutMilliseconds:)``.
   func overview(timeoutMilliseconds: Int32) throws(RDKafkaError) -> ClusterOverview {
     try handle.overview(timeoutMilliseconds: timeoutMilliseconds)
   }
@@ -17,7 +17,7 @@ final class AdminHandle: Sendable {
   /// Creates topics.
   ///
   /// - Returns: The broker's error number for each topic by name, 0 for none.
-  /// - Throws: When the request as a whole had no answer.
+  /// - Throws: When the request as a whole got no answer.
   func create(_ topics: [TopicSpecification], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [String: Int32] {
     var requests: [OpaquePointer?] = unsafe []
     defer { unsafe rd_kafka_NewTopic_destroy_array(&requests, requests.count) }
@@ -34,10 +34,10 @@ final class AdminHandle: Sendable {
       rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count), count)
   }
 
-  /// Deletes topics with all that lies in them.
+  /// Deletes topics with all their records.
   ///
   /// - Returns: The broker's error number for each topic by name, 0 for none.
-  /// - Throws: When the request as a whole had no answer.
+  /// - Throws: When the request as a whole got no answer.
   func delete(_ topics: [String], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [String: Int32] {
     var requests: [OpaquePointer?] = unsafe topics.map { unsafe rd_kafka_DeleteTopic_new($0) }
     defer { unsafe rd_kafka_DeleteTopic_destroy_array(&requests, requests.count) }
@@ -53,7 +53,7 @@ final class AdminHandle: Sendable {
       rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event), &count), count)
   }
 
-  /// The event with the answer to a request, which the caller destroys. Throws when there was none.
+  /// The event with the answer to a request, which the caller destroys. Throws if there was none.
   private func answer(
     _ operation: rd_kafka_admin_op_t, _ what: String, _ timeoutMilliseconds: Int32,
     _ ask: (_ options: OpaquePointer?, _ queue: OpaquePointer) -> Void
@@ -62,10 +62,10 @@ final class AdminHandle: Sendable {
     let options = unsafe rd_kafka_AdminOptions_new(handle.pointer, operation)
     defer { unsafe rd_kafka_AdminOptions_destroy(options) }
     _ = unsafe rd_kafka_AdminOptions_set_request_timeout(options, timeoutMilliseconds, nil, 0)
-    // Answered once it is done, not only once it has been asked for.
+    // The broker answers when the operation has ended, not when it has begun.
     _ = unsafe rd_kafka_AdminOptions_set_operation_timeout(options, timeoutMilliseconds, nil, 0)
     unsafe ask(options, queue.pointer)
-    // A little longer than the request: its own time-out is the better message.
+    // A little longer than the request, whose own time-out has the better message.
     guard let event = unsafe rd_kafka_queue_poll(queue.pointer, timeoutMilliseconds + 1000) else {
       throw RDKafkaError(code: .timedOut, message: "the request to \(what) was not answered")
     }

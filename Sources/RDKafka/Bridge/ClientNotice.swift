@@ -1,11 +1,11 @@
 import CRDKafka
 import Logging
 
-/// What a handle says beside records and deliveries.
+/// An event of a handle other than records and deliveries.
 enum ClientNotice: Sendable {
   /// A line of librdkafka's log; `level` as in syslog.
   case log(level: Int32, facility: String, text: String)
-  /// An error of the client as a whole. When fatal, the handle is of no use any more.
+  /// An error of the client as a whole. After a fatal error the handle cannot be used any more.
   case error(RDKafkaError)
 
   /// Reads the event, which must be of type LOG or ERROR.
@@ -21,7 +21,7 @@ enum ClientNotice: Sendable {
       self = unsafe .log(level: level, facility: String(cString: facility), text: String(cString: text))
     case RD_KAFKA_EVENT_ERROR:
       let response = unsafe rd_kafka_event_error(event)
-      // The number is the fatal error's cause or just _FATAL, depending on who raised it.
+      // The number is the fatal error's cause or just _FATAL, depending on the part that raised it.
       let isFatal = unsafe response == RD_KAFKA_RESP_ERR__FATAL || rd_kafka_event_error_is_fatal(event) != 0
       if isFatal, let fatal = handle.fatalError {
         self = .error(fatal)
@@ -34,8 +34,8 @@ enum ClientNotice: Sendable {
     }
   }
 
-  /// Writes the notice to the log. librdkafka reports every broken connection as an error; it is one only if nothing
-  /// heals it, which shows elsewhere.
+  /// Writes the notice to the log. librdkafka reports every broken connection as an error.
+  /// Most heal; other errors show those that do not.
   func log(to logger: Logger) {
     switch self {
     case .log(let level, let facility, let text):

@@ -63,7 +63,8 @@ final class ConsumerHandle: Sendable {
     guard status == RD_KAFKA_RESP_ERR_NO_ERROR else { throw RDKafkaError(response: status, context: "subscribe") }
   }
 
-  /// Takes the next event without waiting. Call it until nil: a queue wakes the thread only when it ceases to be empty.
+  /// Takes the next event without waiting.
+  /// Call it until nil: a queue wakes the thread only when it ceases to be empty.
   func nextEvent() -> Event? {
     while true {
       guard let event = unsafe rd_kafka_queue_poll(events.pointer, 0) ?? rd_kafka_queue_poll(closing.pointer, 0) else {
@@ -112,8 +113,8 @@ final class ConsumerHandle: Sendable {
     }
   }
 
-  /// Redirects the partition's records to their queue. Must precede the assignment. librdkafka keeps the redirection
-  /// until the handle is destroyed.
+  /// Redirects the partition's records to their queue.
+  /// Must precede the assignment. librdkafka keeps the redirection until the handle is destroyed.
   private func redirect(_ partition: TopicPartition) {
     guard let queue = unsafe rd_kafka_queue_get_partition(handle.pointer, partition.topic, partition.partition) else {
       return

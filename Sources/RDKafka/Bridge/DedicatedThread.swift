@@ -1,7 +1,8 @@
 import CRDKafka
 import Glibc
 
-/// A thread for one loop that blocks in librdkafka: such a wait must never hold a thread of the cooperative pool.
+/// A thread for one loop that blocks in librdkafka: such a wait must never hold a thread of the
+/// cooperative pool.
 enum DedicatedThread {
   private final class Body: Sendable {
     let run: @Sendable () -> Void
@@ -13,7 +14,7 @@ enum DedicatedThread {
 
   /// Runs `body` on a thread of its own, which ends when `body` returns.
   ///
-  /// - Throws: ``RDKafkaError`` when the system has no thread left.
+  /// - Throws: ``RDKafkaError`` if the system has no thread left.
   static func start(name: String, _ body: @escaping @Sendable () -> Void) throws(RDKafkaError) {
     let context = unsafe Unmanaged.passRetained(Body(body))
     var thread = pthread_t()

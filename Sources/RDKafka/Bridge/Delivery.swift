@@ -1,10 +1,10 @@
-/// The broker's word on one record, as it came out of librdkafka.
+/// librdkafka's delivery report for one record.
 struct Delivery: Sendable {
-  /// Which record it is about.
+  /// The record's ticket.
   var ticket: Ticket
-  /// Where it is, if it is there.
+  /// The record's partition, if it is in the log.
   var partition: Int32
-  /// Its offset, if it is there.
+  /// The record's offset, if it is in the log.
   var offset: Int64
   /// Bytes of key and value.
   var bytes: Int
@@ -13,22 +13,22 @@ struct Delivery: Sendable {
   /// Whether a record that failed may be in the log nevertheless.
   var isPossiblyPersisted: Bool
 
-  /// Whether the broker itself has said that it has the record.
+  /// Whether the broker itself has reported that it has the record.
   ///
-  /// Without an error and without an offset nobody has: librdkafka concludes it when a batch sent later is
-  /// acknowledged, even where the broker had refused the earlier one. The conclusion holds only where the broker
-  /// compares the sequence numbers. The embedded cluster never does, and a real one does not while it knows nothing of
-  /// the producer, as in its first moments, or a day after its last record.
+  /// A report without an error and without an offset is librdkafka's conclusion from the acknowledgement of a later
+  /// batch, even if the broker had refused the earlier one. The conclusion holds only if the broker compares the
+  /// sequence numbers. The embedded cluster never does. A real one does not while it has no state of the producer, as
+  /// in the producer's first moments or a day after its last record.
   var isAcknowledged: Bool {
     error == 0 && offset >= 0
   }
 }
 
-/// Names a record in flight in one word, which travels through librdkafka as the message's opaque: its submission's
-/// slot and its index in the submission, and where it is to go. No object's address goes through C, so nothing can
-/// dangle.
+/// Names a record in flight in one word, which travels through librdkafka as the message's opaque.
+/// It holds its submission's slot, its index in the submission, and its destination partition. No object's address goes
+/// through C, so no pointer can dangle.
 struct Ticket: Sendable, Hashable {
-  /// The partitions that it has room for.
+  /// The partitions that fit into a ticket.
   static let partitions: ClosedRange<Int32> = 0...65_534
   private static let places = UInt(1) << 24
 
@@ -36,13 +36,12 @@ struct Ticket: Sendable, Hashable {
   var slot: Int
   /// The record's index in the submission, below 2^24.
   var index: Int
-  /// The partition, modulo as many as the topic has; nil: by the key.
+  /// The partition, modulo the topic's number of partitions; nil: chosen by the key.
   var partition: Int32?
 
   /// Names a record.
   init(slot: Int, index: Int, partition: Int32? = nil) {
-    // Of a record under another's name an acknowledgement would be believed that it never got. Memory is exhausted long
-    // before.
+    // A wrong name would give a record another record's acknowledgement. Memory is exhausted long before.
     precondition(UInt(slot) < Self.places && UInt(index) < Self.places, "too many records in flight")
     self.slot = slot
     self.index = index

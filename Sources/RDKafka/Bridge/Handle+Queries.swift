@@ -1,8 +1,8 @@
 import CRDKafka
 
 extension Handle {
-  /// The offsets that the group has committed; partitions without one are omitted. Blocks the thread for at most
-  /// `timeoutMilliseconds`.
+  /// The offsets that the group has committed; partitions without one are omitted.
+  /// Blocks the thread for at most `timeoutMilliseconds`.
   func committed(_ partitions: [TopicPartition], timeoutMilliseconds: Int32) throws(RDKafkaError) -> [PartitionOffset] {
     guard !partitions.isEmpty else { return [] }
     let list = try PartitionList(partitions)
@@ -14,8 +14,8 @@ extension Handle {
     return list.elements.map(\.offset).filter { $0.offset >= 0 }
   }
 
-  /// Commits offsets with their metadata. Blocks the thread for at most `timeoutMilliseconds` until the broker has
-  /// them.
+  /// Commits offsets with their metadata.
+  /// Blocks the thread until the broker has them, at most `timeoutMilliseconds`.
   func commit(_ offsets: [PartitionOffset], timeoutMilliseconds: Int32) throws(RDKafkaError) {
     let list = try PartitionList(offsets)
     let answers = try Queue.make(on: self)
@@ -69,13 +69,14 @@ struct ClusterOverview: Sendable {
   /// The id of the broker that creates topics; -1 if it is unknown.
   var controller: Int32 = -1
 
-  /// Whether topics can be created. librdkafka's mock cluster names a controller that is not one of its brokers.
+  /// Whether topics can be created. librdkafka's mock cluster names a controller that is not one of
+  /// its brokers.
   var hasController: Bool { brokers.contains(controller) }
 }
 
 extension Handle {
-  /// Reads the metadata of all topics. Blocks the thread. Unlike a request for a topic by name, it never creates
-  /// topics.
+  /// Reads the metadata of all topics.
+  /// Blocks the thread. Unlike a request for a topic by name, it never creates topics.
   func overview(timeoutMilliseconds: Int32) throws(RDKafkaError) -> ClusterOverview {
     var found: UnsafePointer<rd_kafka_metadata>?
     let status = unsafe rd_kafka_metadata(pointer, 1, nil, &found, timeoutMilliseconds)

@@ -2,7 +2,8 @@ import CRDKafka
 import Logging
 import Synchronization
 
-/// Owns one `rd_kafka_t`. It is destroyed on a thread of its own when the last reference is released.
+/// Owns one `rd_kafka_t`.
+/// It is destroyed on a thread of its own when the last reference is released.
 ///
 /// Unchecked: the pointer never changes, and librdkafka's functions on it may be called from any thread.
 @safe final class Handle: @unchecked Sendable {
@@ -11,8 +12,8 @@ import Synchronization
   }
 
   let pointer: OpaquePointer
-  /// Whether destroying the handle could abort the process now; see ``Workarounds/destroyingJoiningMemberAborts``. Such
-  /// a handle is leaked with its threads.
+  /// Whether destroying the handle could abort the process now; see
+  /// ``Workarounds/destroyingJoiningMemberAborts``. Such a handle is leaked with its threads.
   let mustLeak = Atomic(false)
 
   /// Creates a handle.

@@ -50,15 +50,15 @@ import Glibc
     unsafe rd_kafka_topic_partition_list_destroy(pointer)
   }
 
-  /// One element with what librdkafka has said about it.
+  /// One element with librdkafka's error for it.
   struct Element {
     /// The partition and its offset.
     var offset: PartitionOffset
-    /// What is wrong with it.
+    /// The error of this element; nil if there is none.
     var error: RDKafkaError?
   }
 
-  /// What is in the list.
+  /// The elements of the list.
   var elements: [Element] {
     let count = Int(unsafe pointer.pointee.cnt)
     return (0..<count).map { index in

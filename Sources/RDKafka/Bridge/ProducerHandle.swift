@@ -9,14 +9,14 @@ final class ProducerHandle: Sendable {
   private let queue: Queue
   private let topics = Mutex<[String: TopicHandle]>([:])
 
-  /// Makes a handle; contacts no broker yet.
+  /// Creates a handle without contacting a broker.
   init(properties: PropertySet) throws(RDKafkaError) {
     let events = RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG
     handle = try Handle(kind: .producer, properties: properties, events: events)
     queue = try Queue.main(of: handle)
   }
 
-  /// The topic, known to librdkafka from now on.
+  /// Registers the topic with librdkafka, once.
   func topic(_ name: String) throws(RDKafkaError) -> TopicHandle {
     if let topic = topics.withLock({ $0[name] }) { return topic }
     let topic = try TopicHandle(name: name, on: handle)
@@ -27,7 +27,7 @@ final class ProducerHandle: Sendable {
 
   /// Hands records to librdkafka, which copies them. Does not block.
   ///
-  /// - Returns: The records that were not taken, with the reason; for the others a ``Delivery`` will come.
+  /// - Returns: The refused records, with the reason; for each of the others a ``Delivery`` will come.
   func produce(_ records: [ProducerRecord], slot: Int) -> [(index: Int, error: RDKafkaError)] {
     var refused: [(index: Int, error: RDKafkaError)] = []
     var topic: TopicHandle?
@@ -73,8 +73,8 @@ final class ProducerHandle: Sendable {
     return status == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR : rd_kafka_last_error()
   }
 
-  /// Before 2.12 `produceva` crashes on a forced unknown partition if headers are given one by one (VTYPE_HEADER): they
-  /// are always given as a list.
+  /// Before 2.12 `produceva` crashes on a forced unknown partition if headers are given one by one
+  /// (VTYPE_HEADER), so they are always given as a list.
   private func produceWithHeaders(
     _ record: ProducerRecord, to topic: TopicHandle, opaque: UnsafeMutableRawPointer?
   ) -> rd_kafka_resp_err_t {
@@ -112,15 +112,15 @@ final class ProducerHandle: Sendable {
       }
     }
     guard let error = unsafe error else { return RD_KAFKA_RESP_ERR_NO_ERROR }
-    // The list is librdkafka's only if the record was taken.
+    // librdkafka owns the list only if it took the record.
     unsafe rd_kafka_headers_destroy(headers)
     let response = unsafe rd_kafka_error_code(error)
     unsafe rd_kafka_error_destroy(error)
     return response
   }
 
-  /// Waits for events, at most `milliseconds`, and takes them all: what the broker said about records replaces the
-  /// content of `deliveries`, everything else is returned.
+  /// Waits at most `milliseconds` for events, and takes all of them.
+  /// Replaces the content of `deliveries` with the delivery reports and returns all other events.
   func poll(milliseconds: Int32, deliveries: inout [Delivery]) -> [ClientNotice] {
     deliveries.removeAll(keepingCapacity: true)
     var notices: [ClientNotice] = []
@@ -145,7 +145,8 @@ final class ProducerHandle: Sendable {
     queue.interrupt()
   }
 
-  /// Gives up everything queued and in flight; a ``Delivery`` comes for each record. Does not block.
+  /// Gives up everything queued and in flight; a ``Delivery`` comes for each record.
+  /// Does not block.
   func purge() {
     unsafe rd_kafka_purge(
       handle.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
@@ -156,7 +157,7 @@ final class ProducerHandle: Sendable {
   private static func withBytes<Value>(
     of bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer) -> Value
   ) -> Value {
-    // A key that is there and empty must not become no key: librdkafka tells them apart by the address.
+    // An empty key must not become a missing key: librdkafka tells them apart by the address.
     guard let bytes else { return unsafe body(UnsafeRawBufferPointer(start: nil, count: 0)) }
     return unsafe bytes.withUnsafeBytes { buffer in
       unsafe body(UnsafeRawBufferPointer(start: buffer.baseAddress ?? emptyBytes, count: buffer.count))
@@ -164,7 +165,7 @@ final class ProducerHandle: Sendable {
   }
 }
 
-/// Where empty keys and header values point: an address that is not null, of which no byte is read.
+/// The address of empty keys and header values: not null, and no byte of it is read.
 ///
 /// Unchecked: never written, never freed.
 private nonisolated(unsafe) let emptyBytes = UnsafeRawPointer(

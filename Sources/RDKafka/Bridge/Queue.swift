@@ -63,8 +63,8 @@ import Glibc
 
 /// An event descriptor on which a thread waits for librdkafka's queues and for the application.
 final class WakeUp: Sendable {
-  /// The descriptor for `rd_kafka_queue_io_event_enable`. Non-blocking, so that librdkafka's threads never wait for
-  /// ours.
+  /// The descriptor for `rd_kafka_queue_io_event_enable`.
+  /// Non-blocking, so that librdkafka's threads never wait for ours.
   let descriptor: Int32
 
   /// Creates a descriptor. Throws when the process has none left.

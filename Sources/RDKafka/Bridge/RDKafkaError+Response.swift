@@ -13,7 +13,8 @@ extension RDKafkaError {
       isFatal: response == RD_KAFKA_RESP_ERR__FATAL)
   }
 
-  /// The error of a record whose delivery failed. It is possibly persisted if it was sent and not acknowledged.
+  /// The error of a record whose delivery failed.
+  /// It is possibly persisted if it was sent and not acknowledged.
   init(delivery response: rd_kafka_resp_err_t, isPossiblyPersisted: Bool, topic: String) {
     self.init(response: response, context: topic)
     isFatal = false

@@ -3,9 +3,10 @@ import Glibc
 
 /// Takes records out of librdkafka in batches. Belongs to the consumer's thread alone.
 ///
-/// A message pins the whole response it came in, megabytes perhaps, so everything is copied out at once and freed.
+/// A message pins the whole response that contained it, which may be megabytes. So everything is copied out at once and
+/// freed.
 @safe final class RecordReader {
-  /// What was there.
+  /// The result of taking records.
   struct Taken {
     /// The records of owned partitions, in order; each batch shares one array of bytes.
     var batches: [[ConsumedRecord]] = []
@@ -13,11 +14,12 @@ import Glibc
     var count = 0
     /// Bytes of their keys and values.
     var bytes = 0
-    /// Messages taken from librdkafka, including errors and records of partitions that are not owned any more.
+    /// Messages taken from librdkafka, including errors and records of partitions that are no
+    /// longer owned.
     var popped = 0
     /// Errors of single partitions.
     var errors: [RDKafkaError] = []
-    /// Where reading has come to the end of a partition; only of clients that ask for it.
+    /// The partitions read to their end, with that offset; only for clients that ask for it.
     var ends: [PartitionOffset] = []
   }
 
@@ -25,18 +27,18 @@ import Glibc
 
   /// Messages taken at a time.
   static let capacity = 1024
-  /// Bytes in one batch's array, unless one record alone is larger: a record that is worked on for long keeps no more
-  /// alive.
+  /// Bytes in one batch's array, unless one record alone is larger.
+  /// It bounds the memory that a long-lived record keeps alive.
   private static let bytesPerBatch = 1024 * 1024
 
   private let queue: Queue
   private let readsHeaders: Bool
   private let messages: UnsafeMutableBufferPointer<Message?>
   private var owned: Set<TopicPartition> = []
-  /// Names of the topics by librdkafka's address of them; forgotten at every rebalance, as an address may be used
-  /// again.
+  /// Names of the topics by librdkafka's address of them.
+  /// Forgotten at every rebalance, because an address may be reused.
   private var topics: [OpaquePointer: String] = unsafe [:]
-  /// The headers of the previous record, which mostly are those of the next one too.
+  /// The headers of the previous record, usually equal to those of the next one.
   private var lastHeaders: [RecordHeader] = []
 
   /// Makes a reader of one queue.
@@ -51,22 +53,22 @@ import Glibc
     unsafe messages.deallocate()
   }
 
-  /// From now on, records of these partitions are wanted.
+  /// Begins to return records of these partitions.
   func own(_ partitions: [TopicPartition]) {
     unsafe topics.removeAll()
     owned.formUnion(partitions)
   }
 
-  /// From now on, records of these partitions are dropped: somebody else will read them.
+  /// Begins to drop records of these partitions, because another member will read them.
   func disown(_ partitions: [TopicPartition]) {
     unsafe topics.removeAll()
     owned.subtract(partitions)
   }
 
-  /// Takes what is there, without waiting, at most `limit` records.
+  /// Takes the available records without waiting, at most `limit`.
   func take(limit: Int) -> Taken {
     var taken = Taken()
-    // With a timeout librdkafka would wait all of it unless the buffer fills up.
+    // With a timeout librdkafka would wait for all of it unless the buffer fills up.
     let popped = unsafe rd_kafka_consume_batch_queue(
       queue.pointer, 0, messages.baseAddress, min(limit, Self.capacity))
     guard popped > 0 else { return taken }
@@ -91,7 +93,7 @@ import Glibc
 
   /// Moves the records of owned partitions to the front and frees everything else.
   ///
-  /// - Returns: How many records there are.
+  /// - Returns: The number of records.
   private func sieve(_ popped: Int, _ taken: inout Taken) -> Int {
     var count = 0
     var last: (topic: OpaquePointer?, partition: Int32, isOwned: Bool) = (nil, -1, false)
@@ -172,7 +174,8 @@ import Glibc
     return name
   }
 
-  /// The message's headers; the previous record's, if they are the same, so that equal headers cost no allocation.
+  /// The message's headers; if they equal the previous record's, those, so that equal headers cost
+  /// no allocation.
   private func headers(of message: Message) -> [RecordHeader] {
     var list: OpaquePointer?
     guard unsafe rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR, let list = unsafe list else {

@@ -6,14 +6,14 @@ import CRDKafka
 @safe final class TopicHandle: @unchecked Sendable {
   /// The handle it belongs to.
   let handle: Handle
-  /// What librdkafka's functions take.
+  /// The pointer for librdkafka's functions.
   let pointer: OpaquePointer
 
-  /// Makes librdkafka know the topic; asks no broker.
+  /// Makes the topic known to librdkafka without contacting a broker.
   init(name: String, on handle: Handle) throws(RDKafkaError) {
     let configuration = unsafe rd_kafka_default_topic_conf_dup(handle.pointer)
     unsafe rd_kafka_topic_conf_set_partitioner_cb(configuration, Self.place)
-    // Takes the configuration over, whatever comes of it.
+    // Takes over the configuration, even on failure.
     guard let pointer = unsafe rd_kafka_topic_new(handle.pointer, name, configuration) else {
       throw RDKafkaError(response: rd_kafka_last_error(), context: name)
     }
@@ -25,15 +25,16 @@ import CRDKafka
     unsafe rd_kafka_topic_destroy(pointer)
   }
 
-  /// Says in which of `partitions` a record belongs whose message has a ``Ticket``'s word as its opaque: nowhere else
-  /// is their number always known. On any thread, possibly more than once for a record.
+  /// Chooses the partition of a record whose message has a ``Ticket``'s word as its opaque.
+  /// Only a partitioner always knows the number of partitions. Called on any thread, possibly more than once for a
+  /// record.
   private static let place:
     @convention(c) (OpaquePointer?, UnsafeRawPointer?, Int, Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
       -> Int32 =
       {
         if let partition = Ticket(word: UInt(bitPattern: $5)).partition { return partition % $3 }
-        // librdkafka's default (CRC32) puts a key on another partition than Java's clients do. Its functions must not
-        // be called from a partitioner, but for those that are partitioners themselves.
+        // librdkafka's default (CRC32) maps a key to another partition than Java's clients do. A partitioner must not
+        // call librdkafka's functions, except for those that are partitioners themselves.
         return unsafe rd_kafka_msg_partitioner_murmur2_random($0, $1, $2, $3, nil, nil)
       }
 

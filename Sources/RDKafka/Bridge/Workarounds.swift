@@ -13,7 +13,8 @@ package enum Librdkafka {
   fileprivate static func isOlder(than version: Int32) -> Bool { rd_kafka_version() < version << 8 | 0xff }
 }
 
-/// The work-arounds for faults of librdkafka, each with the version that fixes it. Distributions still have 2.0.2.
+/// The work-arounds for faults of librdkafka, each with the version that fixes it.
+/// Distributions still have 2.0.2.
 ///
 /// - 2.1: Pausing partitions drops fetched records and may lose some. ``ConsumerHandle`` redirects their queues
 ///   instead.
@@ -27,17 +28,20 @@ package enum Librdkafka {
 /// - 2.10: A commit refused while a member joins loses all its partitions. ``JoinState`` tells when not to commit.
 /// - 2.12: `produceva` crashes on a forced unknown partition with single headers. ``ProducerHandle`` passes a list.
 enum Workarounds {
-  /// Before 2.10 Nagle's algorithm is on by default and costs up to 40 ms when few requests are in flight.
+  /// Before 2.10 Nagle's algorithm is on by default and costs up to 40 ms when few requests are in
+  /// flight.
   static let properties = [Property("socket.nagle.disable", "true")]
 
-  /// Since 2.2 this is the wait of a partition with a full prefetch queue; before, ``FetchWakeUp`` is needed.
+  /// Since 2.2 this is the wait of a partition with a full prefetch queue; before, ``FetchWakeUp``
+  /// is needed.
   static let fetchBackoff = Property("fetch.queue.backoff.ms", "20")
 
   /// Before 2.2 a broker's thread sleeps for up to a second when the prefetch queue is full.
   static var fetchThreadsSleepWhenFull: Bool { Librdkafka.isOlder(than: 0x020200) }
 
-  /// Before 2.3 librdkafka aborts the process when it destroys a member of a cooperative-sticky group that has joined
-  /// and has no first assignment yet (librdkafka#4312), as when a worker stops while its group forms.
+  /// Before 2.3 librdkafka aborts the process when it destroys a member of a cooperative-sticky
+  /// group that has joined and has no first assignment yet (librdkafka#4312), as when a worker stops while its group
+  /// forms.
   static var destroyingJoiningMemberAborts: Bool { Librdkafka.isOlder(than: 0x020300) }
 
   /// Logs an error where the combination of library and configuration is known to fail.
@@ -54,9 +58,9 @@ enum Workarounds {
 
 /// Decides when to wake librdkafka's broker threads, because the prefetch queue has room again.
 ///
-/// Before 2.2 a broker's thread that finds the queue full sleeps for up to a second, even when records are taken
-/// meanwhile, unless another request is to be sent. A small queue then runs empty, and one that does not takes the
-/// memory of a second's records. Any request wakes the thread.
+/// Before 2.2 a broker's thread that finds the queue full sleeps for up to a second, even if records are taken
+/// meanwhile, unless another request is to be sent. A small queue then runs empty, and a queue large enough to last
+/// needs memory for a second's records. Any request wakes the thread.
 struct FetchWakeUp {
   /// Often enough for any rate, and negligible beside the fetches.
   private static let interval: Duration = .milliseconds(20)
@@ -97,9 +101,9 @@ struct FetchWakeUp {
 
 /// Whether the member is joining its group again and does not know the new generation yet.
 ///
-/// Meanwhile librdkafka holds other requests for the coordinator, and then sends them with the old generation. When a
-/// commit is refused for that, it gives up all partitions as lost (before 2.10, librdkafka#4908). Its automatic commits
-/// avoid that time; other code can learn it only from librdkafka's log.
+/// Meanwhile librdkafka holds other requests for the coordinator, and then sends them with the old generation. If the
+/// coordinator refuses a commit for that reason, librdkafka gives up all partitions as lost (before 2.10,
+/// librdkafka#4908). Its automatic commits avoid that time; other code can learn of it only from librdkafka's log.
 final class JoinState: Sendable {
   private static let joining: Set<Substring> = ["init", "wait-join", "wait-metadata", "wait-sync"]
   private let joins = Atomic(false)
@@ -107,7 +111,8 @@ final class JoinState: Sendable {
   /// Whether a commit must not be sent now.
   var isJoining: Bool { joins.load(ordering: .acquiring) }
 
-  /// Reads a line of librdkafka's log: `Group "g" changed join state steady -> wait-join (state up)`.
+  /// Reads a line of librdkafka's log: `Group "g" changed join state steady -> wait-join (state
+  /// up)`.
   func read(facility: String, text: String) {
     guard facility == "CGRPJOINSTATE" else { return }
     let words = text.split(separator: " ")

@@ -15,7 +15,8 @@ struct ConsumerLoop {
   private let joinState: JoinState
   private let reader: RecordReader
   private let pausableReader: RecordReader
-  /// Whether the pausable topics are served first. It alternates, so that no topic starves when credit is low.
+  /// Whether the pausable topics are served first.
+  /// It alternates, so that no topic starves when credit is low.
   private var startsWithPausable = false
 
   /// The pending rebalances, of which the first one has been announced to the application.
@@ -121,8 +122,8 @@ struct ConsumerLoop {
     }
   }
 
-  /// Announces the first rebalance and performs it when the application has completed it or its deadline is over, then
-  /// continues with the next one.
+  /// Announces the first rebalance and performs it when the application has completed it or its
+  /// deadline is over, then continues with the next one.
   private mutating func advanceRebalance() {
     while let first = rebalances.first {
       guard let state = first.state else {
@@ -142,8 +143,9 @@ struct ConsumerLoop {
     }
   }
 
-  /// Whether the first rebalance must wait for other members; see `RebalanceDelay`. Meanwhile stored offsets are
-  /// committed; an application that commits by itself has done so before it completed the rebalance.
+  /// Whether the first rebalance must wait for other members; see `RebalanceDelay`.
+  /// Meanwhile stored offsets are committed; an application that commits by itself has done so before it completed the
+  /// rebalance.
   private mutating func mustWait() -> Bool {
     guard !configuration.client.profile.acceptsCommitsDuringRebalance, case .revoke = rebalances[0].change.kind else {
       return false
@@ -234,8 +236,8 @@ struct ConsumerLoop {
     return taken.popped > 0
   }
 
-  /// Sends every broker a request, which wakes its thread; see `FetchWakeUp`. Only one at a time: an unreachable broker
-  /// delays it.
+  /// Sends every broker a request, which wakes its thread; see `FetchWakeUp`.
+  /// Only one at a time: an unreachable broker delays it.
   private func wakeFetchThreads() {
     guard !handle.isWakingFetchThreads.exchange(true, ordering: .acquiringAndReleasing) else { return }
     let (handle, partitions, logger) = (handle, Array(progress.positions.keys), logger)
@@ -249,8 +251,8 @@ struct ConsumerLoop {
     }
   }
 
-  /// Reports an error to the application, the same one at most every ten seconds: librdkafka repeats errors while a
-  /// broker is unreachable.
+  /// Reports an error to the application, the same one at most every ten seconds: librdkafka
+  /// repeats errors while a broker is unreachable.
   private mutating func report(_ error: RDKafkaError) {
     let now = ContinuousClock.now
     if !error.isFatal, let last = lastReports[error.number], now - last < .seconds(10) { return }

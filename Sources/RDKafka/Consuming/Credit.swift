@@ -1,11 +1,13 @@
 import Synchronization
 
-/// The number of records that the consumer may still deliver. Granted from any thread, spent by the consumer's.
+/// The number of records that the consumer may still deliver.
+/// Granted from any thread, spent by the consumer's.
 final class Credit: Sendable {
   private let records = Atomic(0)
   private let isExhausted = Atomic(false)
 
-  /// Adds credit. A negative `count` reduces it, possibly below zero; later grants make up for that.
+  /// Adds credit.
+  /// A negative `count` reduces it, possibly below zero; later grants make up for that.
   ///
   /// - Returns: Whether the consumer's thread had no credit and must be woken.
   func grant(_ count: Int) -> Bool {
@@ -31,7 +33,8 @@ final class Credit: Sendable {
   }
 }
 
-/// An estimate of the size of the next records, from which a reader with a limit in bytes computes its credit.
+/// An estimate of the size of the next records, from which a reader with a limit in bytes computes
+/// its credit.
 ///
 /// It follows larger records at once and smaller ones slowly.
 package struct RecordSizeEstimate: Sendable {

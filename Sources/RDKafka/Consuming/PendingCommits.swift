@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The commits whose end somebody waits for.
+/// The commits whose end a caller waits for.
 final class PendingCommits: Sendable {
-  /// Somebody who waits for a commit's end.
+  /// A caller that waits for the end of a commit.
   typealias Waiter = CheckedContinuation<Result<Void, RDKafkaError>, Never>
 
   private struct State {
@@ -25,12 +25,12 @@ final class PendingCommits: Sendable {
     }
   }
 
-  /// Tells the waiter how its commit ended, unless it was told before.
+  /// Resumes the waiter with the result of its commit. Has no effect the second time.
   func end(_ ticket: Int, _ result: Result<Void, RDKafkaError>) {
     state.withLock { $0.waiters.removeValue(forKey: ticket) }?.waiter.resume(returning: result)
   }
 
-  /// Ends the waiting of those whose time is over.
+  /// Resumes the waiters whose deadline has passed.
   func expire(now: ContinuousClock.Instant) {
     let expired = state.withLock { state in
       let expired = state.waiters.filter { $0.value.deadline <= now }
@@ -41,7 +41,7 @@ final class PendingCommits: Sendable {
     for waiter in expired { waiter.resume(returning: .failure(error)) }
   }
 
-  /// Ends everybody's waiting, and that of all to come.
+  /// Resumes all waiters with the error, and refuses later ones.
   func endAll(_ error: RDKafkaError) {
     let waiters = state.withLock { state in
       state.isClosed = true

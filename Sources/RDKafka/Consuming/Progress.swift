@@ -1,8 +1,8 @@
 import Synchronization
 
-/// How far the application has come in each assigned partition, for the lag.
+/// The application's position in each assigned partition, for the lag.
 final class Progress: Sendable {
-  /// Nil where nothing is known yet: then everything that is there counts as lag.
+  /// A nil position is not known yet: then all records in the partition count as lag.
   private let state = Mutex<[TopicPartition: Int64?]>([:])
 
   /// The next offset to settle of each assigned partition.
@@ -10,21 +10,21 @@ final class Progress: Sendable {
     state.withLock { $0 }
   }
 
-  /// Partitions have been assigned.
+  /// Adds assigned partitions.
   func add(_ partitions: [TopicPartition]) {
     state.withLock { state in
       for partition in partitions { state[partition] = .some(nil) }
     }
   }
 
-  /// Partitions are gone.
+  /// Removes partitions that are no longer assigned.
   func remove(_ partitions: [TopicPartition]) {
     state.withLock { state in
       for partition in partitions { state[partition] = nil }
     }
   }
 
-  /// The group has come this far before.
+  /// Takes over the group's committed positions.
   func resumed(_ offsets: [PartitionOffset]) {
     state.withLock { state in
       for offset in offsets {
@@ -33,7 +33,7 @@ final class Progress: Sendable {
     }
   }
 
-  /// The application has come this far.
+  /// Advances to the positions that the application has stored.
   func stored(_ offsets: [PartitionOffset]) {
     state.withLock { state in
       for offset in offsets where state[offset.partition] != nil { state[offset.partition] = .some(offset.offset) }
